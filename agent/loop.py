@@ -19,7 +19,7 @@ from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, try_ca
 from agent.middleware import CallIdentity, DirectFallback, LimitReached, Limits, Refusals, Retry
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
-from wirefault.subjects.crash import crash_of
+from wirefault.subjects.results import crash_of
 from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 TODAY = "2026-03-02"

@@ -81,7 +81,7 @@ def test_what_is_not_asked_for_is_not_imported(folder: Path) -> None:
         "import sys, wirefault.settings.configuration\n"
         "from wirefault.faults.registry import REGISTRY\n"
         "from wirefault.dialects.registry import dialect_of\n"
-        "from wirefault.subjects.python import split_subject_name\n"
+        "from wirefault.subjects.loading import split_subject_name\n"
         "REGISTRY['delay'], 'rounded' in REGISTRY, dialect_of('/', of_model=False)\n"
         "print(split_subject_name('calculating'), {'rounded', 'my_subject', 'my_dialect'} & set(sys.modules))"
     )

@@ -13,7 +13,7 @@ from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, build_set
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.python import load_subject
+from wirefault.subjects.loading import load_subject
 from wirefault.wiring.lab import lab_links
 
 Install = Callable[..., None]

@@ -19,7 +19,7 @@ from tests.subjects.wired import alive
 from tests.support import required, until
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.subjects.stdio_shim.lab_lane import NoLabError, find_lane
+from wirefault.subjects.stdio_shim.lab_connection import NoLabError, find_lane
 from wirefault.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
@@ -96,10 +96,10 @@ def test_a_killed_shim_leaves_no_server(client: Client):
     until(lambda: not alive(server))
 
 
-def test_a_killed_keeper_leaves_neither(client: Client):
+def test_a_killed_reaper_leaves_neither(client: Client):
     server = int(client.call("pid"))
-    keeper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(keeper, signal.SIGKILL)
+    reaper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(reaper, signal.SIGKILL)
     assert client.end()[0] == 137
     until(lambda: not alive(server))
 
@@ -164,8 +164,8 @@ def test_the_end_of_the_lab_ends_the_server_with_one_line(tmp_path: Path):
 CUT = """
 import socket, sys, threading
 from wirefault.subjects.stdio_shim.relay import Relay
-from wirefault.subjects.stdio_shim.server_process import ServerProcess
-from wirefault.subjects.stdio_shim.way_through import WayThrough
+from wirefault.subjects.stdio_shim.relay import ServerProcess
+from wirefault.subjects.stdio_shim.lab_connection import WayThrough
 
 (client_side, client_end), (server_side, server_end) = socket.socketpair(), socket.socketpair()
 server = ServerProcess(["sh", "-c", "cat; echo bye >&2"], "")

@@ -11,10 +11,8 @@ import yaml
 from tests.support import ROOT
 from wirefault.core.sockets import Address
 from wirefault.settings.sources import INSTALLATION_VARIABLES
-from wirefault.subjects.taps.proxy import PRELOAD, proxy_tap
-from wirefault.subjects.taps.shared import write_shared_files
-from wirefault.subjects.taps.tap import Tap
-from wirefault.subjects.taps.trust import write_trust
+from wirefault.subjects.taps.opening import write_shared_files
+from wirefault.subjects.taps.tap import PRELOAD, Tap, proxy_tap, write_trust
 from wirefault.wiring.ports import FRONT_PORT
 from wirefault.wiring.topology import topology_from
 

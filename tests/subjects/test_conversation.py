@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.subjects.wired import Wired
-from wirefault.subjects.conversation import converse
+from wirefault.subjects.results import converse
 from wirefault.subjects.subject import AttemptContext, Said
 
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import requests
 
-from wirefault.subjects.crash import crash_of
+from wirefault.subjects.results import crash_of
 
 REQUEST = httpx.Request("POST", "http://model/v1")
 REPLY = httpx.Response(503, request=REQUEST)

@@ -61,8 +61,8 @@ def test_nothing_outlives_a_runner_that_is_killed(tmp_path: Path, runner: int) -
 
 
 @pytest.mark.parametrize("runner", ["command"], indirect=True)
-def test_a_command_ends_with_its_keeper(tmp_path: Path, runner: int) -> None:
+def test_a_command_ends_with_its_reaper(tmp_path: Path, runner: int) -> None:
     pid = pid_in(tmp_path / "main")
-    [keeper] = Path(f"/proc/{runner}/task/{runner}/children").read_text(encoding="utf-8").split()
-    os.kill(int(keeper), signal.SIGKILL)
+    [reaper] = Path(f"/proc/{runner}/task/{runner}/children").read_text(encoding="utf-8").split()
+    os.kill(int(reaper), signal.SIGKILL)
     until(lambda: not alive(pid))

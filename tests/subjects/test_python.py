@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.python import load_subject
+from wirefault.subjects.loading import load_subject
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wirefault.subjects.report_text import read_report, result_of
+from wirefault.subjects.results import read_report, result_of
 
 DONE = '{"status": "done", "answer": "It is {42}.", "values": [{"value": 42, "unit": null}]}'
 

@@ -8,7 +8,7 @@ import pytest
 
 from wirefault.core.identity import Identity, parse_baggage
 from wirefault.core.sockets import Address
-from wirefault.subjects.variables import attempt_environ, link_address, run_environ
+from wirefault.subjects.surroundings import attempt_environ, link_address, run_environ
 from wirefault.wiring.link import Link
 from wirefault.wiring.topology import default_topology
 

@@ -25,7 +25,7 @@ from wirefault.judging.summary import summarise
 from wirefault.report.calls import calls_table
 from wirefault.report.reproduce import EXEC
 from wirefault.report.terminal import plain_console
-from wirefault.subjects.command import program_problem
+from wirefault.subjects.surroundings import program_problem
 from wirefault.wiring.recorded_wiring import recorded_wiring
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.subject_spec import PROMPT, CommandSpec

@@ -47,7 +47,7 @@ from wirefault.report.progress import RunProgress, shows_progress
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
 from wirefault.state.state import check_version
-from wirefault.subjects.command import check_program
+from wirefault.subjects.surroundings import check_program
 from wirefault.wiring.subject_spec import ServiceSpec
 from wirefault.wiring.wiring import Wiring
 

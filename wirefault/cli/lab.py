@@ -18,7 +18,7 @@ from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.settings.configuration import load_configuration
 from wirefault.state.state import check_version
-from wirefault.subjects.variables import link_variables
+from wirefault.subjects.surroundings import link_variables
 from wirefault.wiring.topology import Topology
 
 

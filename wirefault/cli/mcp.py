@@ -17,6 +17,6 @@ def mcp_command(lab: str, link: str, command: tuple[str, ...]) -> None:
     It stands in the client's configuration, in the server's place. COMMAND, after --, starts the server;
     without one the wiring's links.NAME.mcp.command does.
     """
-    from wirefault.subjects.stdio_shim.shim import carry
+    from wirefault.subjects.stdio_shim.relay import carry
 
     sys.exit(carry(lab, link, command))

@@ -32,8 +32,8 @@ from wirefault.runner.run_prompts import Flight, fly
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import check_version
+from wirefault.subjects.loading import LAB_SUBJECT, load_subject
 from wirefault.subjects.opening import open_wired_subject
-from wirefault.subjects.python import LAB_SUBJECT, load_subject
 from wirefault.subjects.subject import Subject
 
 

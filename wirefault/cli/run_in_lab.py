@@ -30,8 +30,8 @@ from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import dotenv_remarks
 from wirefault.state.state import check_version
-from wirefault.subjects.python import split_subject_name
-from wirefault.subjects.variables import ORIGINAL_VARIABLE, original_of
+from wirefault.subjects.loading import split_subject_name
+from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, original_of
 from wirefault.wiring.wiring import Wiring
 
 

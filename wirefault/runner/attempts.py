@@ -17,7 +17,7 @@ from wirefault.settings.shadow import shadows_of
 from wirefault.settings.toxic_plan import plan_attempt
 from wirefault.state.configurations import ConfigurationRow
 from wirefault.subjects.budgeted import BUDGET_SPENT
-from wirefault.subjects.crash import crash_of
+from wirefault.subjects.results import crash_of
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, crashed
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology

@@ -188,10 +188,10 @@ class _Watch:
             self.spent = BudgetSpent(now, *place, used, limit, ends=True)
 
     def _processes(self) -> list[int]:
-        """The subject's: below the keepers that this process has started, or this process itself."""
+        """The subject's: below the reapers that this process has started, or this process itself."""
         if self.kind not in _IN_PROCESSES:
             return [os.getpid(), *descendants(os.getpid())]
-        return [pid for keeper in list(children(os.getpid())) for pid in descendants(keeper)]
+        return [pid for reaper in list(children(os.getpid())) for pid in descendants(reaper)]
 
     def _end_processes(self) -> None:
         if self.kind in _IN_PROCESSES:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from shutil import which
 
-from wirefault.settings.settings import SettingsError
-from wirefault.subjects.crash import error_class_in
-from wirefault.subjects.json_path import last_object, value_at
-from wirefault.subjects.kept_output import KEPT_BYTES, Printed
-from wirefault.subjects.process_group import ProcessGroup, exit_words
-from wirefault.subjects.report_text import result_of
+from wirefault.subjects.process import KEPT_BYTES, Printed, ProcessGroup, exit_words
+from wirefault.subjects.results import error_class_in, last_object, result_of, value_at
 from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult, crashed, limit_reached
-from wirefault.subjects.surroundings import AttemptFiles, Surroundings
-from wirefault.subjects.taps.entry import TapEntry
-from wirefault.subjects.variables import attempt_environ
-from wirefault.wiring.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable, ServiceSpec
-from wirefault.wiring.wiring import Wiring
+from wirefault.subjects.surroundings import (
+    AttemptFiles,
+    Surroundings,
+    attempt_environ,
+    existing_folder,
+    resolved_words,
+)
+from wirefault.subjects.taps.tap import TapEntry
+from wirefault.wiring.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable
 
 
 class CommandSubject:
@@ -105,57 +103,3 @@ def _answer_in(file: Path) -> SubjectResult:
     except OSError as error:
         return crashed("NoAnswer", f"{file.name}, where its answer is to be: {error.strerror}")
     return result_of(text)
-
-
-def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> list[str]:
-    """The command with absolute paths of what lies beside the wiring's file, since it works elsewhere.
-
-    Raises ``SettingsError`` if there is no such program.
-    """
-    program, *arguments = words
-    if problem := program_problem(program, surroundings.folder, surroundings.environ):
-        raise SettingsError(f"{surroundings.where}: subject.{key}: {problem}")
-    if os.sep in program:
-        program = str(surroundings.folder / program)
-    return [program, *(_absolute(word, surroundings.folder) for word in arguments)]
-
-
-def check_program(wiring: Wiring, environ: Mapping[str, str]) -> None:
-    """Raises ``SettingsError`` if there is no program to start that wiring's subject by."""
-    match wiring.subject:
-        case CommandSpec(command=[program, *_]):
-            key = "command"
-        case ServiceSpec(service=[program, *_]):
-            key = "service"
-        case _:
-            return
-    if problem := program_problem(program, wiring.folder, environ):
-        raise SettingsError(f"{wiring.file or 'the command line'}: subject.{key}: {problem}")
-
-
-def program_problem(program: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Why the program cannot be run in that folder, in words; empty if it can."""
-    named = str(folder / program) if os.sep in program else program
-    if which(named, path=environ.get("PATH", os.defpath)) is not None:
-        return ""
-    if (folder / program).is_file():
-        return f"{program!r} is a file and no program: name what runs it first, such as python or node"
-    return f"there is no program {program!r}"
-
-
-def _absolute(word: str, folder: Path) -> str:
-    """A word that could be a subcommand is a folder's name only with a slash in it."""
-    path = folder / word
-    try:
-        is_meant = path.is_file() or (path.is_dir() and (os.sep in word or word in (".", "..")))
-    except (OSError, ValueError):  # too long for a name
-        return word
-    return os.path.normpath(path) if word and is_meant else word
-
-
-def existing_folder(given: str, surroundings: Surroundings) -> Path:
-    """The folder that the wiring names. Raises ``SettingsError`` if it is none."""
-    folder = surroundings.working_folder(given)
-    if not folder.is_dir():
-        raise SettingsError(f"{surroundings.where}: subject.folder: there is no folder {folder}")
-    return folder

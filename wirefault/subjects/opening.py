@@ -8,10 +8,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.command import CommandSubject
-from wirefault.subjects.http_agent import running_agent
-from wirefault.subjects.python import LAB_SUBJECT, load_subject
-from wirefault.subjects.python_process import running_python
-from wirefault.subjects.service import running_service
+from wirefault.subjects.http_agent import running_agent, running_service
+from wirefault.subjects.loading import LAB_SUBJECT, load_subject
+from wirefault.subjects.python import running_python
 from wirefault.subjects.subject import Subject
 from wirefault.subjects.surroundings import surroundings_of
 from wirefault.subjects.taps.opening import open_tap

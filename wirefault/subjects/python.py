@@ -1,58 +1,167 @@
-"""Subjects that are Python objects, named as ``module:factory``."""
+"""``python:``, a callable in a process of its own, which lives as long as the run."""
 
 from __future__ import annotations
 
+import json
+import socket
 import sys
-from importlib import import_module
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from wirefault.core.lab_files import lab_root
-from wirefault.core.spelling import nearest
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.plugins import find_subject
-from wirefault.subjects.subject import SubjectFactory
+from wirefault.subjects.process import ProcessGroup, exit_words
+from wirefault.subjects.python_worker import PythonContext
+from wirefault.subjects.results import AttemptOver, conversation_id, converse
+from wirefault.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
+from wirefault.subjects.surroundings import AttemptFiles, Surroundings, existing_folder
+from wirefault.wiring.subject_spec import PythonSpec
 
-LAB_SUBJECT = "lab"  # the LangChain agent that the lab brings
-_OF_LAB = ("agent.subject", "open_subject")
-
-
-def split_subject_name(name: str) -> tuple[str, str]:
-    """The module's name and the factory's.
-
-    Raises ``SettingsError`` for anything but ``module:factory``, ``LAB_SUBJECT``, and the name that an
-    installed package gave its subject.
-    """
-    if name == LAB_SUBJECT:
-        return _OF_LAB
-    place, shown = find_subject(name)
-    module, _, factory = place.partition(":")
-    if not all(map(str.isidentifier, (*module.split("."), factory))):
-        raise SettingsError(f"{shown}: give MODULE:FACTORY, or {LAB_SUBJECT} for the lab's own")
-    return module, factory
+_WORKER = str(Path(__file__).with_name("python_worker.py"))
+# an agent's frameworks take their time to be imported
+_IMPORT_BOUND_S = 120.0
+_DYING_S = 1.0
+_LARGEST_ANSWER = 4 * 1024 * 1024
 
 
-def load_subject(name: str) -> SubjectFactory:
-    """Imports the module and returns its factory. Raises ``SettingsError`` that says what is missing."""
-    module_name, factory_name = split_subject_name(name)
-    shown = f"--subject={name!r}" if name == LAB_SUBJECT else find_subject(name)[1]
-    _find_modules_for(name)
+class _Worker:
+    """The process, and the line to it."""
+
+    def __init__(self, spec: PythonSpec, surroundings: Surroundings, folder: Path) -> None:
+        module, _, name = spec.python.partition(":")
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            number = str(theirs.fileno())
+            words = [sys.executable, "-P", _WORKER, number, str(surroundings.folder), module, name]
+            words = surroundings.tap.words(words)
+            self.process = ProcessGroup(words, surroundings.environ, folder, inherited=[theirs.fileno()])
+        self._lines = self._channel.makefile("rb")
+
+    def tell(self, **said: Any) -> None:
+        """Raises ``OSError`` if nobody listens any more."""
+        self._channel.sendall(json.dumps(said).encode() + b"\n")
+
+    def hear(self, seconds: float) -> dict[str, Any]:
+        """What it says next. Raises ``TimeoutError``, or ``EOFError`` if it has ended."""
+        self._channel.settimeout(seconds)
+        try:
+            line = self._lines.readline(_LARGEST_ANSWER)
+        except ConnectionResetError:
+            line = b""
+        if not line.endswith(b"\n"):
+            raise EOFError
+        said: dict[str, Any] = json.loads(line)
+        return said
+
+    def close(self) -> None:
+        self._lines.close()
+        self._channel.close()
+        self.process.close()
+
+
+class PythonSubject:
+    """Calls it for each turn, and starts the process again after an attempt that it did not survive."""
+
+    kind = "python"
+    holds_conversations = True
+
+    def __init__(self, spec: PythonSpec, surroundings: Surroundings) -> None:
+        self._spec = spec
+        self._surroundings = surroundings
+        self._folder = existing_folder(spec.folder, surroundings)
+        self._worker: _Worker | None = None
+        self.tap = surroundings.tap
+        self.name = f"python: {spec.python}"
+
+    def start(self) -> _Worker:
+        """Returns when the callable is imported. Raises ``SettingsError`` if it cannot be."""
+        worker = self._worker = _Worker(self._spec, self._surroundings, self._folder)
+        try:
+            problem = worker.hear(_IMPORT_BOUND_S).get("problem", "")
+        except TimeoutError:
+            problem = f"its import takes longer than {_IMPORT_BOUND_S:g} s"
+        except EOFError:
+            problem = f"while it was imported it {_end_of(worker.process)}"
+        if problem:
+            self.stop()
+            shown = self._surroundings.redact(str(problem))
+            raise SettingsError(f"{self._surroundings.where}: subject.python: {shown}")
+        return worker
+
+    def stop(self) -> None:
+        """Ends the process, with all that it started."""
+        if self._worker:
+            self._worker.close()
+            self._worker = None
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        try:
+            worker = self._worker or self.start()
+        except SettingsError as error:  # it could be imported once: that it cannot any more is its failure
+            return crashed("NotReady", str(error))
+        files = AttemptFiles(self._surroundings, context.identity)
+
+        def turn(text: str, number: int, seconds: float) -> object:
+            return self._turn(worker, text, self._context(context, number), seconds, context)
+
+        try:
+            return converse(prompt, context, turn)
+        finally:
+            files.keep("stdout.txt", worker.process.stdout.take())
+            files.keep("stderr.txt", worker.process.stderr.take())
+
+    def _turn(
+        self, worker: _Worker, text: str, told: PythonContext, seconds: float, context: AttemptContext
+    ) -> object:
+        try:
+            worker.tell(prompt=text, context=asdict(told))
+            said = worker.hear(seconds)
+        except TimeoutError:
+            self.stop()  # what still works on this prompt would do so in the next attempt
+            raise AttemptOver(limit_reached(context.settings.attempt_time)) from None
+        except (OSError, EOFError):
+            ended = f"its process {_end_of(worker.process)}"
+            self.stop()
+            raise AttemptOver(crashed("ProcessEnded", self._surroundings.redact(ended))) from None
+        if "error_type" in said:
+            raise AttemptOver(_crash_told(said))
+        return said["answer"]
+
+    def _context(self, context: AttemptContext, turn: int) -> PythonContext:
+        identity = context.identity
+        return PythonContext(
+            run=identity.run,
+            episode=identity.episode,
+            attempt=identity.attempt,
+            conversation=conversation_id(context),
+            turn=turn,
+            headers=identity.headers(""),
+            links=self._surroundings.links,
+        )
+
+
+def _crash_told(said: Mapping[str, Any]) -> SubjectResult:
+    return SubjectResult(
+        "exception",
+        error_type=said["error_type"],
+        error=said["error"],
+        error_class=said["error_class"],
+    )
+
+
+def _end_of(process: ProcessGroup) -> str:
+    process.wait(_DYING_S)
+    return f"{exit_words(process.exit_code)}: {process.stderr.seen().last_words()}"
+
+
+@contextmanager
+def running_python(spec: PythonSpec, surroundings: Surroundings) -> Iterator[PythonSubject]:
+    """The callable, imported in its process, within the block. Raises ``SettingsError`` if it cannot be."""
+    subject = PythonSubject(spec, surroundings)
     try:
-        module = import_module(module_name)
-    except (ImportError, SyntaxError) as error:
-        raise SettingsError(f"{shown}: {module_name} cannot be imported: {error}") from error
-    factory = getattr(module, factory_name, None)
-    if not callable(factory):
-        callables = [known for known, value in vars(module).items() if callable(value)]
-        hint = nearest(factory_name, callables)
-        raise SettingsError(f"{shown}: {module_name} has no function {factory_name}{hint}")
-    return factory  # type: ignore[no-any-return]  # what it returns is known once it is called
-
-
-def _find_modules_for(name: str) -> None:
-    """Lets imports find the lab's modules if the subject is its own, else first those in this folder."""
-    lab = str(lab_root().resolve())
-    if name == LAB_SUBJECT:
-        sys.path.insert(0, lab)
-    else:
-        sys.path.insert(0, str(Path.cwd()))
-        sys.path.append(lab)
+        subject.start()
+        yield subject
+    finally:
+        subject.stop()

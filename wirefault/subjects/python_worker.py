@@ -43,7 +43,7 @@ def main() -> None:
     library = str(Path(__file__).resolve().parents[2])
     sys.path.insert(0, library)  # for the imports below alone
     from wirefault.core.spelling import nearest
-    from wirefault.subjects.crash import crash_of
+    from wirefault.subjects.results import crash_of
 
     sys.path.remove(library)
     sys.path.insert(0, folder)

@@ -13,7 +13,7 @@ from tests.subjects.taps.front import AnsweringFront
 from tests.subjects.wired import Wired
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
-from wirefault.subjects.process_group import ProcessGroup
+from wirefault.subjects.process import ProcessGroup
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import Tap
 from wirefault.wiring.intercept_spec import InterceptSpec

@@ -1,4 +1,4 @@
-"""The helper of a namespace tap ends with its keeper, also where that had ended when the helper started."""
+"""The helper of a namespace tap ends with its reaper, also where that had ended when the helper started."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wirefault.subjects.taps import helper
 pytestmark = pytest.mark.slow
 
 
-def test_a_keeper_that_has_ended_and_is_still_listed_is_not_waited_for() -> None:
-    with subprocess.Popen(["true"]) as keeper:
-        until(lambda: not alive(keeper.pid))  # its parent, this process, has not yet asked how it ended
-        words = [sys.executable, "-IS", helper.__file__, str(keeper.pid), "0", "0"]
+def test_a_reaper_that_has_ended_and_is_still_listed_is_not_waited_for() -> None:
+    with subprocess.Popen(["true"]) as reaper:
+        until(lambda: not alive(reaper.pid))  # its parent, this process, has not yet asked how it ended
+        words = [sys.executable, "-IS", helper.__file__, str(reaper.pid), "0", "0"]
         assert subprocess.run(words, timeout=PATIENCE_S, check=False).returncode == 0

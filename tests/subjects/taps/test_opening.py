@@ -15,8 +15,7 @@ from wirefault.core.private_files import private_folder
 from wirefault.core.sockets import Address
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.opening import open_tap
-from wirefault.subjects.taps.tap import NO_TAP
-from wirefault.subjects.taps.trust import write_trust
+from wirefault.subjects.taps.tap import NO_TAP, write_trust
 from wirefault.wiring.intercept_spec import InterceptSpec
 from wirefault.wiring.wiring import NO_WIRING
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from wirefault.core.sockets import Address
-from wirefault.subjects.taps.sightings import Past, Sightings
-from wirefault.subjects.taps.system_sockets import SystemSocket
+from wirefault.subjects.taps.watch import Past, Sightings, SystemSocket
 
 ELSEWHERE = Address("93.184.216.34", 443)
 OWN = Address("10.0.0.2", 40000)

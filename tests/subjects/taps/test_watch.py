@@ -16,7 +16,7 @@ from tests.subjects.wired import Wired
 from tests.upstream import FREE
 from wirefault.core.sockets import Address, address_of, bind
 from wirefault.history.events import Note, WentPastLab
-from wirefault.subjects.taps.system_sockets import can_be_told
+from wirefault.subjects.taps.watch import can_be_told
 
 pytestmark = [
     pytest.mark.slow,

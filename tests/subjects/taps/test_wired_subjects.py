@@ -126,16 +126,16 @@ def children(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("killed", ["runner", "subject"])
 def test_nothing_of_a_namespace_outlives_what_is_killed(tmp_path: Path, runner: int, killed: str) -> None:
-    [keeper] = children(runner)
-    until(lambda: len(children(keeper)) == 2, "the subject and the helper")
-    pids = [*children(keeper), pid_in(tmp_path / "daemon")]
+    [reaper] = children(runner)
+    until(lambda: len(children(reaper)) == 2, "the subject and the helper")
+    pids = [*children(reaper), pid_in(tmp_path / "daemon")]
     os.kill(runner if killed == "runner" else pid_in(tmp_path / "main"), signal.SIGKILL)
     until(lambda: not any(map(alive, pids)))
 
 
-def test_the_command_and_the_helper_end_with_their_keeper(tmp_path: Path, runner: int) -> None:
-    [keeper] = children(runner)
-    until(lambda: len(children(keeper)) == 2, "the subject and the helper")
-    pids = children(keeper)
-    os.kill(keeper, signal.SIGKILL)
+def test_the_command_and_the_helper_end_with_their_reaper(tmp_path: Path, runner: int) -> None:
+    [reaper] = children(runner)
+    until(lambda: len(children(reaper)) == 2, "the subject and the helper")
+    pids = children(reaper)
+    os.kill(reaper, signal.SIGKILL)
     until(lambda: not any(map(alive, pids)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wirefault.core.spelling import nearest
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.subjects.python import LAB_SUBJECT
+from wirefault.subjects.loading import LAB_SUBJECT
 from wirefault.wiring.wiring import Wiring
 
 

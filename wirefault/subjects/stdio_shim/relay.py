@@ -5,16 +5,70 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import IO
 
-from wirefault.subjects.stdio_shim.server_process import ServerProcess
-from wirefault.subjects.stdio_shim.way_through import NoWayError, WayThrough
+from wirefault.core.user_errors import InputError
+from wirefault.subjects.stdio_shim.lab_connection import NoWayError, WayThrough, find_lane, open_way
+
+_REAPER = str(Path(__file__).parents[1] / "reaper.py")
+
+
+class ServerProcess:
+    """Starts the command in ``folder`` (empty: this one's). ``reaper.py`` ends all that the command starts.
+
+    What it says on standard error goes where this process's goes. Raises ``OSError``.
+    """
+
+    def __init__(self, command: Sequence[str], folder: str) -> None:
+        lifeline, self._lifeline = os.pipe()
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", _REAPER, str(lifeline), *command],
+                cwd=folder or None,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[lifeline],
+                start_new_session=True,
+                bufsize=0,
+            )
+        finally:
+            os.close(lifeline)
+        assert self._popen.stdin and self._popen.stdout
+        self.stdin: IO[bytes] = self._popen.stdin
+        self.stdout: IO[bytes] = self._popen.stdout
+
+    def wait(self) -> int:
+        """Its exit code, as a shell has it, once it has ended."""
+        code = self._popen.wait()
+        return code if code >= 0 else 128 - code  # its reaper was killed
+
+    @property
+    def ended(self) -> bool:
+        return self._popen.poll() is not None
+
+    def end_input(self) -> None:
+        """Closes its standard input."""
+        with suppress(OSError):
+            self.stdin.close()
+
+    def signal(self, number: int) -> None:
+        """Sends it a signal, by way of its reaper."""
+        with suppress(OSError):  # it has ended
+            os.write(self._lifeline, bytes((number,)))
+
+    def kill(self) -> None:
+        """Ends it at once, with all that it has started."""
+        self.signal(signal.SIGKILL)
+
 
 _STDIN, _STDOUT = 0, 1
 _SIZE = 65536
@@ -204,3 +258,19 @@ def _close_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, _STDOUT)
         os.close(nowhere)
+
+
+def carry(lab: str, link: str, command: Sequence[str]) -> int:
+    """Starts the command, or else the one that the wiring has for the link, and returns its exit code.
+
+    Raises ``UserError`` if there is no such lab or link, or no way through it, and ``InputError`` without a
+    command; the server is not started then.
+    """
+    lane = find_lane(lab, link)
+    words = list(command) or lane.links[link].command
+    if not words:
+        raise InputError(f"no server: give its command after --, or in the wiring: links.{link}.mcp.command")
+    way = open_way(lane, link)
+    # paths in a wiring are taken from its folder, those of a client's configuration from the client's
+    server = ServerProcess(words, "" if command else lane.folder)
+    return Relay(way, server).run()

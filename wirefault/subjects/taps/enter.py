@@ -118,7 +118,7 @@ def _listener() -> socket.socket:
 
 def _leave_helper(helper: str, front: socket.socket, doors: str) -> None:
     """Starts the helper so that it is no child of the command, which may wait for all that it has."""
-    keeper = os.getppid()
+    reaper = os.getppid()
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -128,7 +128,7 @@ def _leave_helper(helper: str, front: socket.socket, doors: str) -> None:
         return
     if os.fork() == 0:
         front.set_inheritable(True)
-        words = [helper, str(keeper), str(_MARK), str(front.fileno()), *filter(None, doors.split(","))]
+        words = [helper, str(reaper), str(_MARK), str(front.fileno()), *filter(None, doors.split(","))]
         os.execv(sys.executable, [sys.executable, "-I", "-S", *words])
     os._exit(0)
 

@@ -1,11 +1,11 @@
-"""``python -IS helper.py KEEPER MARK FRONT DOOR ...``: stays in a tap's namespaces beside the subject.
+"""``python -IS helper.py REAPER MARK FRONT DOOR ...``: stays in a tap's namespaces beside the subject.
 
 The front may be without the rights to enter them. So it asks here, over the connection whose descriptor is
 ``FRONT``, for sockets of this network: a byte ``4`` or ``6`` each, which is the version of IP. Their mark
 exempts them from the redirection, so with one of them the front reaches a server that the subject started.
 Each ``DOOR`` is the descriptor of a bound socket of the outer network: once the subject listens at the same
 address in here, whoever connects to the door is connected with it.
-Ends with the front's connection, and with the process ``KEEPER``, whose child it is.
+Ends with the front's connection, and with the process ``REAPER``, whose child it is.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _PIECE = 65536
 
 
 def main() -> None:
-    keeper, mark, front, *doors = map(int, sys.argv[1:])
-    _end_with(keeper)
+    reaper, mark, front, *doors = map(int, sys.argv[1:])
+    _end_with(reaper)
     _let_go_of_all_but(front, *doors)
     for door in doors:
         threading.Thread(target=_keep_door, args=(socket.socket(fileno=door), mark), daemon=True).start()
     _serve(socket.socket(fileno=front), mark)
 
 
-def _end_with(keeper: int) -> None:
-    """Waits until it is the keeper's child, and is killed when that one ends."""
-    while os.getppid() != keeper:
-        if _ended(keeper):
+def _end_with(reaper: int) -> None:
+    """Waits until it is the reaper's child, and is killed when that one ends."""
+    while os.getppid() != reaper:
+        if _ended(reaper):
             os._exit(0)
         time.sleep(_LOOK_INTERVAL_S / 10)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != keeper:
+    if os.getppid() != reaper:
         os._exit(0)
 
 

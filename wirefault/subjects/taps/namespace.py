@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from shutil import copy, copytree, which
 
-from wirefault.subjects.taps.tap import PROXY_VARIABLES, Tap
-from wirefault.subjects.taps.trust import SYSTEM_BUNDLES, Trust
+from wirefault.subjects.taps.tap import PROXY_VARIABLES, SYSTEM_BUNDLES, Tap, Trust
 
 _ENTER = str(Path(__file__).with_name("enter.py"))
 _HELPER = str(Path(__file__).with_name("helper.py"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import rmtree
+from shutil import copyfile, rmtree
 from tempfile import mkdtemp
 
 import requests
@@ -18,11 +19,10 @@ from wirefault.core.sockets import Address
 from wirefault.settings.configuration import Configuration, running_lab
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.namespace import NoNamespaceError, namespace_tap
-from wirefault.subjects.taps.proxy import proxy_tap
-from wirefault.subjects.taps.system_sockets import can_be_told
-from wirefault.subjects.taps.tap import NO_TAP, Tap
-from wirefault.subjects.taps.trust import Trust, write_trust
+from wirefault.subjects.taps.tap import NO_TAP, PRELOAD, Tap, Trust, proxy_tap, write_trust
+from wirefault.subjects.taps.watch import can_be_told
 from wirefault.wiring.intercept_spec import InterceptSpec
+from wirefault.wiring.topology import topology_from
 from wirefault.wiring.wiring import Wiring
 
 _PREFIX = "tap-"
@@ -125,3 +125,34 @@ def _sweep(private: Path) -> None:
             continue
         finally:
             os.close(descriptor)
+
+
+_ANY_RUNTIME = {"JAVA_HOME": "unknown"}  # what the subject's image has cannot be seen from here
+
+
+def write_shared_files(folder: Path, authority: str) -> None:
+    """Writes what the variables of compose.subject.yaml name. Raises ``OSError``."""
+    write_trust(folder, authority, _ANY_RUNTIME)
+    copyfile(PRELOAD, folder / PRELOAD.name)
+    for file in folder.iterdir():
+        file.chmod(0o644)  # whoever the subject is in its container
+
+
+def main(folder: str) -> int:
+    """0 once the files are there, else 1 after one line that says what is wrong."""
+    try:
+        topology = topology_from(os.environ)
+        if topology.front is None:
+            raise SettingsError(
+                f"{os.environ.get('WIRING')} intercepts nothing: write `intercept: {{}}`, or `intercept:"
+                " {offline: true}` for a subject that has all its links by address"
+            )
+        write_shared_files(Path(folder), authority_of(topology.control))
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"front: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

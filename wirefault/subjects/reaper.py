@@ -1,4 +1,4 @@
-"""``python -IS keeper.py LIFELINE COMMAND ...``: runs the command, and lets nothing of it outlive the run.
+"""``python -IS reaper.py LIFELINE COMMAND ...``: runs the command, and lets nothing of it outlive the run.
 
 Between the runner and each process of a subject stands this one. It ends what the command started when the
 command itself ends, and all of it when the runner closes the pipe of which ``LIFELINE`` is the reading end:
@@ -29,10 +29,10 @@ def main() -> int:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    keeper = os.getpid()
+    reaper = os.getpid()
     child = os.fork()
     if child == 0:
-        _become(command, keeper)
+        _become(command, reaper)
     code = _wait(child, lifeline, woken)
     _end_all(child)
     return code
@@ -43,10 +43,10 @@ def _set_for_this_process(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value)
 
 
-def _become(command: list[str], keeper: int) -> None:
+def _become(command: list[str], reaper: int) -> None:
     os.setsid()
     _set_for_this_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != keeper:  # it died before this process asked to be killed with it
+    if os.getppid() != reaper:  # it died before this process asked to be killed with it
         os._exit(_CANNOT_RUN)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
     try:
