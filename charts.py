@@ -35,10 +35,10 @@ def main(run: str, logs: Path, out: Path | None) -> None:
     """Draws charts of one run or of all from their histories and prints the files."""
     require_lab()
     from wirefault.history.logs import strip_control
-    from wirefault.report.charts import ChartsError, pick, write_charts
+    from wirefault.report.charts import ChartsError, select_runs, write_charts
 
     try:
-        selection = pick(
+        selection = select_runs(
             logs, run, warn=lambda message: click.echo(f"note: {strip_control(message)}", err=True)
         )
         name = "all" if run == "all" else selection.runs[0].run_id

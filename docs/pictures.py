@@ -14,7 +14,7 @@ from rich.text import Text
 
 from wirefault.history.reader import read_run
 from wirefault.judging.summary import summarise
-from wirefault.report.charts import pick, write_charts
+from wirefault.report.charts import select_runs, write_charts
 from wirefault.report.console import episode_line, print_summary
 from wirefault.report.reproduce import command
 from wirefault.settings.settings import Settings
@@ -57,7 +57,7 @@ def main() -> None:
             check=True,
             capture_output=True,
         )
-        write_charts(pick(logs, run, lambda _: None), Path(folder) / "charts")
+        write_charts(select_runs(logs, run, lambda _: None), Path(folder) / "charts")
         (Path(folder) / "charts" / "overview.png").replace(HERE / "overview.png")
 
 

@@ -52,7 +52,7 @@ def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
     add_fault(tmp_path, family)
     script = (
         "from wirefault.cli.faults import faults_command as faults\n"
-        "from wirefault.report.charts.palette import group_of\n"
+        "from wirefault.report.charts.style import group_of\n"
         "from wirefault.report.fault_catalogue import faults_page\n"
         "print(group_of('rounded'), '### rounded' in faults_page({}))\n"
         "faults(['show', 'rounded'])"

@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from tests.report.synthetic import Flight
 from tests.support import share
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.report.charts import CHARTS, pick, write_charts
+from wirefault.report.charts import CHARTS, select_runs, write_charts
 from wirefault.report.charts.data import Selection
 from wirefault.report.charts.style import styled
 
@@ -45,7 +45,7 @@ def _is_text(artist):
 
 def _selection(logs, **flight):
     Flight(logs, **flight).write()
-    return pick(logs, "latest", warn=pytest.fail)
+    return select_runs(logs, "latest", warn=pytest.fail)
 
 
 def _own_texts(figure):
@@ -142,7 +142,7 @@ def test_each_outcome_has_a_colour_of_its_own():
 def test_all_runs_together_keep_each_run_s_rate(tmp_path, runs):
     for number in range(runs):
         Flight(tmp_path, f"20261121-1409{number:02}-24b1a9", prompts=4, start=1e9 + number).write()
-    selection = pick(tmp_path, "all", warn=pytest.fail)
+    selection = select_runs(tmp_path, "all", warn=pytest.fail)
     texts = _texts("success", selection)
     assert f"{runs} runs · n = {4 * runs} prompts" in texts
     assert all(f"20261121-1409{number:02}" in texts for number in range(max(0, runs - 20), runs))

@@ -24,9 +24,8 @@ from wirefault.judging.evidence.gather import gather
 from wirefault.judging.requests import episode_trace
 from wirefault.report.charts.data import REFUSED
 from wirefault.report.charts.extract import run_data
-from wirefault.report.charts.response_over_time import moving_median
-from wirefault.report.charts.text import duration, spread
-from wirefault.report.charts.throughput import bin_width, histogram
+from wirefault.report.charts.style import duration, spread
+from wirefault.report.charts.times import bin_width, histogram, moving_median
 from wirefault.toxiproxy.planned import PlannedToxic
 
 BEGIN = RunStarted(100.0, "r", "lab", 0, 7, {"model": "scripted"}, "an agent", 1)

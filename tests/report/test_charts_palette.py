@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wirefault.faults.catalogue import FAULTS
-from wirefault.report.charts import palette
+from wirefault.report.charts import style as palette
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)

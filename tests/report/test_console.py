@@ -26,7 +26,7 @@ from wirefault.judging.findings.rules import RULES
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.summary import summarise
 from wirefault.report.console import ConsoleAudience, episode_line, print_summary
-from wirefault.report.findings import findings_table
+from wirefault.report.summary import findings_table
 from wirefault.settings.settings import Settings
 
 CLOSED = tried(error="connection_closed", ms=402)

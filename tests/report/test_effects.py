@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from wirefault.experiments.effects import FaultEffect
-from wirefault.report.effects import print_effects
+from wirefault.report.experiment import print_effects
 from wirefault.stats.differences import paired_difference
 
 

@@ -30,7 +30,7 @@ from wirefault.wiring.lab import lab_links
 from wirefault.cli.reference import toxics_page
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import load_set
-from wirefault.report.charts.palette import fault_color
+from wirefault.report.charts.style import fault_color
 from wirefault.settings.settings import Settings
 from wirefault.toxiproxy.toxics import toxic
 from wirefault.toxiproxy.toxics.text_form import parse

@@ -40,9 +40,7 @@ from wirefault.judging.summary import summarise
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.console import print_summary
-from wirefault.report.effects import print_effects
-from wirefault.report.experiment import arm_line, print_plan, print_verdict
-from wirefault.report.junit import junit
+from wirefault.report.experiment import arm_line, junit, print_effects, print_plan, print_verdict
 from wirefault.report.progress import RunProgress, shows_progress
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id

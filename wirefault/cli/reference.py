@@ -15,11 +15,10 @@ import click
 from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
-from wirefault.report.fault_catalogue import causes_shown, faults_page, read_seen
-from wirefault.report.fields import default_of, range_of
-from wirefault.report.findings import findings_page
+from wirefault.report.fault_catalogue import causes_shown, default_of, faults_page, range_of, read_seen
 from wirefault.report.history_fields import history_rows
 from wirefault.report.mcp_table import mcp_page
+from wirefault.report.summary import findings_page
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.toxiproxy.toxics import TOXICS
 from wirefault.wiring.spec import Spec

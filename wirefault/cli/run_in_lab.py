@@ -125,13 +125,12 @@ def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:
     # matplotlib is slow to import: only a run whose charts are drawn waits for it
     from wirefault.report.charts import write_charts
     from wirefault.report.charts.data import Selection
-    from wirefault.report.charts.extract import run_data
-    from wirefault.report.charts.pick import ChartsError, pick
+    from wirefault.report.charts.extract import ChartsError, run_data, select_runs
 
     folder = logs / "charts" / run_id
     try:
         whole = Selection((replace(run_data(history.events), run_id=run_id),)) if history else None
-        write_charts(whole or pick(logs, run_id, print_to_stderr), folder, logs)
+        write_charts(whole or select_runs(logs, run_id, print_to_stderr), folder, logs)
     except (ChartsError, HistoryError, OSError) as error:
         print_to_stderr(f"no charts: {error}")
     else:

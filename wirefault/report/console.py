@@ -21,9 +21,7 @@ from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome, Tone
 from wirefault.judging.summary import Summary, counted
-from wirefault.report.findings import findings_table
-from wirefault.report.headline import headline
-from wirefault.report.model_usage import usage_lines
+from wirefault.report.summary import findings_table, headline, usage_lines
 from wirefault.report.tables import fault_tables, new_table, one_line
 from wirefault.report.terminal import line_width
 

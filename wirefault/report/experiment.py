@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.text import Text
@@ -11,22 +12,74 @@ from rich.text import Text
 from wirefault.core.percent import percent
 from wirefault.experiments.arms import ExperimentPlan, PlannedArm
 from wirefault.experiments.assertions.registry import statement_of
+from wirefault.experiments.effects import FaultEffect
 from wirefault.experiments.measures import BUDGET_STRIKES
 from wirefault.experiments.run_experiment import ExperimentResult
+from wirefault.experiments.safety import spared_episodes
 from wirefault.experiments.shelf import RunCost
 from wirefault.experiments.stress import StressLevel, holds_up_to
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.canonical import read_canonical
+from wirefault.report.comparison import shown_difference
 from wirefault.report.fault_catalogue import set_rows
-from wirefault.report.run_lines import (
-    end_lines,
-    invalid_lines,
-    radius_lines,
-    reproducible_lines,
-    time_line,
-)
 from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
+
+_MOST_REASONS = 5
+
+
+def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
+    """How far the faults of each arm may reach."""
+    keys = [prompt.key for prompt in plan.prompts]
+    for arm in plan.arms:
+        if arm.capped:
+            yield f"{arm.name}: at this dose strikes always, and not more: {', '.join(arm.capped)}"
+        if spared := spared_episodes(arm.settings, keys):
+            yield f"{arm.name}: {spared} of {len(keys)} episodes are out of the blast radius, without faults"
+        if arm.settings.fault_calls:
+            yield f"{arm.name}: faults strike at most {arm.settings.fault_calls} calls of an episode"
+
+
+def end_lines(plan: ExperimentPlan) -> Iterator[str]:
+    """What would end the flight before all is flown."""
+    safety, limits = plan.experiment.safety, plan.experiment.limits
+    if safety.abort:
+        yield f"aborted as soon as: {'; '.join(safety.abort)}"
+    bounds = [] if limits.time is None else [f"{limits.time:g} s"]
+    bounds += [] if limits.cost is None else [f"{limits.cost:g} USD"]
+    if bounds:
+        yield f"no episode begins after {' or '.join(bounds)}"
+
+
+def time_line(plan: ExperimentPlan, last: RunCost | None) -> str:
+    """How long it will take, as the ``last`` flight of it did; no guess without one."""
+    if last is None:
+        return "it takes: unknown, since it has not been flown here"
+    each = last.seconds / last.episodes
+    source = f"{last.episodes} episodes took {last.seconds:.1f} s with --workers {last.workers}"
+    return f"it takes: about {plan.episodes * each:.1f} s, as in {last.experiment_id}, where {source}"
+
+
+def invalid_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
+    """Why episodes show nothing, a few of each arm; the figures are bounded as if all had failed or not."""
+    for arm in arms:
+        for what, reasons in (
+            ("invalid", [f"{episode}: {why}" for episode, why in arm.invalid.items()]),
+            ("invalid before, and flown again", arm.flown_again),
+        ):
+            for reason in reasons[:_MOST_REASONS]:
+                yield f"{arm.name}, {what}: {one_line(reason)}"
+            if len(reasons) > _MOST_REASONS:
+                yield f"{arm.name}, {what}: {len(reasons) - _MOST_REASONS} more; --json has them all"
+
+
+def reproducible_lines(obstacles: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Whether it would come out the same again, or in which arms that hangs on order or on the clock."""
+    for arm, reasons in obstacles.items():
+        yield f"{arm}, reproducible: no, because {one_line('; '.join(reasons))}"
+    if not obstacles:
+        yield "reproducible: yes"
+
 
 _STYLES: Mapping[ExperimentVerdict, str] = {
     "held": "green",
@@ -165,3 +218,47 @@ def print_levels(console: Console, levels: Sequence[StressLevel], flight: Experi
         highest = holds_up_to([level for level in levels if level.arm == arm], flight.judged)
         holds = "at none of these levels" if highest is None else f"up to level {highest:g}"
         console.print(Text(f"{arm}: the hypothesis holds {holds}"))
+
+
+def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
+    """A row for each fault of each arm; nothing if there are none."""
+    if not effects:
+        return
+    columns = ("arm", "fault", "planned", "drawn", "alone", "control", "struck", "success, struck - control")
+    table = new_table(*columns, text_columns=(0, 1, 7))
+    table.columns[1].no_wrap = table.columns[7].no_wrap = False
+    for effect in effects:
+        figures = (effect.planned, effect.drawn, effect.alone, effect.control, effect.struck)
+        success = "unknown" if effect.success is None else shown_difference(effect.success)
+        left_out = f", {effect.open} without an outcome" if effect.open else ""
+        table.add_row(Text(effect.arm), Text(effect.fault), *map(str, figures), Text(success + left_out))
+    console.print()
+    console.print(table)
+    console.print(
+        Text(
+            "the episodes for which a fault was planned, as the control's shadows show it; where they are not"
+            " alone, other faults have a part in it",
+            style="dim",
+        )
+    )
+
+
+def junit(flights: list[ExperimentResult]) -> str:
+    """JUnit's XML: a suite per experiment, a case per statement; an unknown one is an error, no pass."""
+    root = ElementTree.Element("testsuites")
+    for flight in flights:
+        checks = flight.judged.checks if flight.judged else []
+        suite = ElementTree.SubElement(root, "testsuite", name=flight.plan.experiment.title)
+        for check in checks:
+            case = ElementTree.SubElement(suite, "testcase", classname=check.arm, name=check.statement)
+            if check.verdict != "held":
+                tag = "failure" if check.verdict == "deviated" else "error"
+                problem = ElementTree.SubElement(case, tag, message=shown_measures(check))
+                problem.text = "\n".join((*filter(None, [check.expected]), *check.evidence)) or None
+        if flight.judged is None:
+            case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="flown to its end")
+            ElementTree.SubElement(case, "error", message="it was not")
+        for name, tag in (("tests", "testcase"), ("failures", ".//failure"), ("errors", ".//error")):
+            suite.set(name, str(len(suite.findall(tag))))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"

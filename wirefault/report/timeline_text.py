@@ -14,8 +14,7 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.console import STYLES
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width
-from wirefault.report.timeline import Timeline
-from wirefault.report.timeline_replies import LineKind, TimelineLine
+from wirefault.report.timeline import LineKind, Timeline, TimelineLine
 
 _TIME, _LABEL, _INDENT = 9, 10, 3
 _STYLES: Mapping[LineKind, str] = {

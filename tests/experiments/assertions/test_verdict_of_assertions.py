@@ -22,7 +22,7 @@ from wirefault.experiments.verdict import judge_experiment
 from wirefault.history.events import Event
 from wirefault.history.reader import read_history
 from wirefault.judging.judge import judge_episode
-from wirefault.report.junit import junit
+from wirefault.report.experiment import junit
 from wirefault.wiring.spec_file import SpecFile
 
 

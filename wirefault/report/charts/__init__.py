@@ -9,26 +9,21 @@ from pathlib import Path
 from wirefault.core.shared_files import replace_shared
 from wirefault.report.charts import (
     errors,
-    latency,
     outcomes,
     overview,
-    response,
-    response_over_time,
-    success,
-    throughput,
+    times,
 )
 from wirefault.report.charts.data import Selection
-from wirefault.report.charts.pick import ChartsError, pick
+from wirefault.report.charts.extract import ChartsError, select_runs
 from wirefault.report.charts.style import DPI, Page, styled
 
 CHARTS: dict[str, Callable[[Selection], Page]] = {
     "overview": overview.draw_overview,
     "outcomes": outcomes.draw_outcomes,
-    "success": success.draw_success,
-    "throughput": throughput.draw_throughput,
-    "latency": latency.draw_latency,
-    "response_time": response.draw_response,
-    "response_over_time": response_over_time.draw_response_over_time,
+    "success": outcomes.draw_success,
+    "throughput": times.draw_throughput,
+    "latency": times.draw_latency,
+    "response_time": times.draw_response,
     "errors": errors.draw_errors,
 }
 
@@ -49,4 +44,4 @@ def write_charts(selection: Selection, folder: Path, root: Path | None = None) -
     return written
 
 
-__all__ = ["CHARTS", "ChartsError", "Selection", "pick", "write_charts"]
+__all__ = ["CHARTS", "ChartsError", "Selection", "select_runs", "write_charts"]

@@ -9,10 +9,24 @@ from matplotlib.ticker import MaxNLocator
 
 from wirefault.core.percent import percent
 from wirefault.report.charts.data import REFUSED, ChartedTry, Selection
-from wirefault.report.charts.palette import CLEAN, FAULT_COLORS, INK, MUTED, fault_color, in_order
-from wirefault.report.charts.style import LEFT, Page, at_end, beside, key, page, say_nothing
-from wirefault.report.charts.text import count, words
-from wirefault.report.charts.tries import fault_name
+from wirefault.report.charts.style import (
+    CLEAN,
+    FAULT_COLORS,
+    INK,
+    LEFT,
+    MUTED,
+    Page,
+    at_end,
+    beside,
+    count,
+    fault_color,
+    in_order,
+    key,
+    page,
+    say_nothing,
+    words,
+)
+from wirefault.report.charts.times import fault_name
 
 _MOST_ROWS = 10
 _ROOMY = 6  # so many rows have room for two lines of the usual size

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
 from wirefault.core.percent import percent
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.report.charts.data import Selection
-from wirefault.report.charts.palette import INK, MUTED, NOT_JUDGED, in_order, outcome_color
-from wirefault.report.charts.style import Page, at_end, beside, page, say_nothing
-from wirefault.report.charts.text import count, words
+from wirefault.report.charts.data import ChartedPrompt, RunData, Selection
+from wirefault.report.charts.style import (
+    ACCENT,
+    FAINT,
+    INK,
+    LEFT,
+    MUTED,
+    NOT_JUDGED,
+    Page,
+    at_end,
+    beside,
+    count,
+    in_order,
+    key,
+    left_out,
+    outcome_color,
+    page,
+    percent_range,
+    printable,
+    say_nothing,
+    seconds_axis,
+    success_rate,
+    success_title,
+    words,
+)
 from wirefault.stats.intervals import wilson
 
 _ROW_HEIGHT = 0.4  # of a name with its meaning below
@@ -75,3 +97,117 @@ def _whisker(axes: Axes, row: int, number: int, total: int) -> float:
     for color, width in (("white", 3.0), (INK, 1.2)):
         axes.plot([low, high], [row, row], color=color, linewidth=width)
     return high
+
+
+_MOST_RUNS = 20
+
+
+def draw_success(selection: Selection) -> Page:
+    overall = success_rate(selection)
+    sheet = page(success_title(overall), selection)
+    if overall.n == 0:
+        return say_nothing(sheet, left_out(overall, selection) or "No prompt was judged in this run.")
+    if selection.several:
+        _each_run(sheet, selection)
+    else:
+        _one_run(sheet, selection.runs[0])
+    sheet.foot(left_out(overall, selection))
+    return sheet
+
+
+def _one_run(sheet: Page, run: RunData) -> None:
+    grid = sheet.grid(2, 1, left=0.8, right=1.35, top=1.5, bottom=0.45, height_ratios=[10, 1], hspace=0.55)
+    axes = sheet.figure.add_subplot(grid[0])
+    draw_running_rate(axes, run)
+    seconds_axis(axes, run.length)
+    _draw_strip(sheet.figure.add_subplot(grid[1]), run)
+    names = {prompt.outcome for prompt in run.prompts if prompt.outcome}
+    key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
+
+
+def draw_running_rate(axes: Axes, run: RunData) -> None:
+    """The rate after each judged prompt, with the interval that its n so far allows."""
+    counted = sorted((p for p in run.prompts if p.counts), key=lambda prompt: prompt.judged or 0.0)
+    times = [prompt.judged or 0.0 for prompt in counted]
+    successes = _so_far(counted)
+    shares = [k / n for n, k in enumerate(successes, start=1)]
+    sure = [wilson(k, n) or (0.0, 1.0) for n, k in enumerate(successes, start=1)]
+    sure.append(sure[-1])
+    low, high = [interval[0] for interval in sure], [interval[1] for interval in sure]
+    ends = [*times, run.length]
+    axes.fill_between(ends, low, high, step="post", color=ACCENT, alpha=0.16, linewidth=0)
+    axes.step(ends, [*shares, shares[-1]], where="post", color=ACCENT, linewidth=2.2)
+    axes.plot([run.length] * 2, sure[-1], color=ACCENT, alpha=0.4, linewidth=3.5, solid_capstyle="butt")
+    if len(times) <= 30:
+        axes.plot(times, shares, "o", color=ACCENT, markersize=4.5, clip_on=False)
+    _share_axis(axes, vertical=True)
+    seconds_axis(axes, run.length, label=False)
+    _label_end(axes, shares[-1], sure[-1], len(shares))
+
+
+def _so_far(counted: list[ChartedPrompt]) -> list[int]:
+    """How many had succeeded after each."""
+    successes, total = [], 0
+    for prompt in counted:
+        total += prompt.outcome == "success"
+        successes.append(total)
+    return successes
+
+
+def _label_end(axes: Axes, share: float, sure: tuple[float, float], n: int) -> None:
+    beside(axes, percent(share, decimals=0), 1, share, 9, size=17, weight="bold", color=ACCENT)
+    text = f"95 % interval\n{percent_range(*sure)}\nn = {n}"
+    below = share > 0.35
+    dy, va = (-16, "top") if below else (16, "bottom")
+    beside(axes, text, 1, share, 10, dy, va=va, size=9, color=MUTED, linespacing=1.35)
+
+
+def _share_axis(axes: Axes, vertical: bool) -> None:
+    axis = axes.yaxis if vertical else axes.xaxis
+    (axes.set_ylim if vertical else axes.set_xlim)(-0.025, 1.025)
+    ticks = [0, 0.25, 0.5, 0.75, 1.0] if vertical else [0, 0.5, 1.0]
+    axis.set_ticks(ticks, labels=[percent(tick, decimals=0) for tick in ticks])
+    axis.grid(True)
+
+
+def _draw_strip(axes: Axes, run: RunData) -> None:
+    """One cell a prompt in its outcome's colour, in the order of the verdicts, all of the same width."""
+    judged = sorted((p for p in run.prompts if p.outcome), key=lambda prompt: prompt.judged or 0.0)
+    gap = 0.12 if len(judged) <= 120 else 0.0
+    colors = [outcome_color(prompt.outcome or "") for prompt in judged]
+    axes.bar(range(len(judged)), 1, 1 - gap, color=colors)
+    axes.set_xlim(-0.5, max(len(judged), 12) - 0.5)
+    axes.set_ylim(0, 1)
+    axes.set_axis_off()
+    axes.set_title("Each prompt in turn", size=9.5, weight="normal", color=MUTED)
+
+
+def _each_run(sheet: Page, selection: Selection) -> None:
+    shown = selection.runs[-_MOST_RUNS:][::-1]
+    draw_runs(sheet.axes(left=3.2, right=1.9, top=1.45, bottom=0.65), shown, longest=36)
+    older = len(selection.runs) - len(shown)
+    note = "newest first" + (f"; {older} older runs are not drawn, the title has them" if older else "")
+    sheet.text(LEFT, 1.12, f"Success rate of each run with its 95 % interval, {note}", size=10, color=MUTED)
+
+
+def draw_runs(axes: Axes, runs: Sequence[RunData], longest: int) -> None:
+    """A row for each run: its rate, its interval, its n. ``longest``: of a run's name, in characters."""
+    for row, run in enumerate(runs):
+        _run_row(axes, row, run)
+    axes.set_ylim(max(len(runs), 5) - 0.4, -0.6)
+    axes.set_yticks(range(len(runs)), [printable(run.run_id, longest) for run in runs])
+    _share_axis(axes, vertical=False)
+    axes.tick_params(axis="y", labelcolor=INK, labelsize=8.5 if len(runs) < 14 else 7.5)
+    axes.spines["left"].set_visible(False)
+
+
+def _run_row(axes: Axes, row: int, run: RunData) -> None:
+    rate = success_rate(Selection((run,)))
+    text = "not judged"
+    if rate.rate is not None and rate.low is not None and rate.high is not None:
+        axes.plot([rate.low, rate.high], [row, row], color=ACCENT, linewidth=5, alpha=0.3)
+        axes.plot([rate.rate], [row], "o", color=ACCENT, markersize=7, clip_on=False)
+        text = f"{percent(rate.rate, decimals=0)}  ({rate.k} of {rate.n})"
+    else:
+        axes.plot([0, 1], [row, row], color=FAINT, linewidth=1, linestyle=":")
+    beside(axes, text, 1, row, 12, size=9.5)

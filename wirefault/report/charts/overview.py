@@ -7,12 +7,28 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from wirefault.judging.rates import Rate
-from wirefault.report.charts import outcomes, success
+from wirefault.report.charts import outcomes
 from wirefault.report.charts.data import ChartedTry, Selection
-from wirefault.report.charts.palette import FAILED, GHOST, INK, MUTED, fault_color
-from wirefault.report.charts.style import LEFT, Page, beside, latency_axis, page, say_nothing, seconds_axis
-from wirefault.report.charts.text import count, duration, left_out, success_rate, success_title
-from wirefault.report.charts.tries import dots, fault_key, shade
+from wirefault.report.charts.style import (
+    FAILED,
+    GHOST,
+    INK,
+    LEFT,
+    MUTED,
+    Page,
+    beside,
+    count,
+    duration,
+    fault_color,
+    latency_axis,
+    left_out,
+    page,
+    say_nothing,
+    seconds_axis,
+    success_rate,
+    success_title,
+)
+from wirefault.report.charts.times import dots, fault_key, shade
 from wirefault.stats.intervals import percentile
 
 _HEIGHT = 8.25
@@ -42,10 +58,10 @@ def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
         _say(rates, "success rate unknown")
     elif selection.several:
         sheet.text(5.27, 1.22, "Success rate of each run", size=11, weight="bold")
-        success.draw_runs(rates, selection.runs[-_MOST_RUNS:][::-1], longest=22)
+        outcomes.draw_runs(rates, selection.runs[-_MOST_RUNS:][::-1], longest=22)
     else:
         rates.set_title("Success rate so far")
-        success.draw_running_rate(rates, selection.runs[0])
+        outcomes.draw_running_rate(rates, selection.runs[0])
 
 
 def _say(axes: Axes, words: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,189 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from wirefault.core.percent import percent
+from wirefault.faults.catalogue import FAULTS
+from wirefault.history.logs import strip_control
+from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.rates import Rate, rate
 from wirefault.report.charts.data import Selection
-from wirefault.report.charts.palette import FAINT, INK, MUTED
-from wirefault.report.charts.text import printable, subtitle
+from wirefault.stats.intervals import percentile
+from wirefault.toxiproxy.toxics import TOXICS
+
+INK = "#1f2933"
+MUTED = "#5f6c7b"
+FAINT = "#d3dae1"
+GHOST = "#f3f5f7"
+CLEAN = "#7b8794"
+FAILED = "#b3122d"
+ACCENT = "#0072b2"
+
+_OUTCOME_COLORS: Mapping[str, str] = {row.name: row.color for row in OUTCOMES.values()}
+NOT_JUDGED = "not judged"
+
+FAULT_COLORS: dict[str, str] = {
+    **{toxic.kind: toxic.color for toxic in TOXICS if toxic.color},
+    "server_error": "#7b3294",
+    "unavailable": "#a36bb8",
+    "rate_limit": "#c2a5cf",
+    # groups of the catalogue's other faults
+    "other_error": "#e3d3ea",
+    "delayed": "#44bb99",
+    "lost_or_cut": "#88ccee",
+    "wrong_in_form": "#999933",
+    "wrong_in_content": "#cc6677",
+    "model_misled": "#c49a6c",
+    "context_changed": "#8da0cb",
+}
+OTHER = "#d0c9a8"
+
+
+def outcome_color(name: str) -> str:
+    return _OUTCOME_COLORS.get(name, OTHER)
+
+
+def fault_color(kind: str | None) -> str:
+    """The colour of a kind of fault; ``None``, no fault, is the grey of a clean try."""
+    return CLEAN if kind is None else FAULT_COLORS.get(kind, OTHER)
+
+
+def in_order(names: Collection[str], known: Collection[str]) -> list[str]:
+    """Known names in the palette's order, then the others by name."""
+    return [name for name in known if name in names] + sorted(set(names) - set(known))
+
+
+_BY_NAME: Mapping[str, str] = {
+    name: group
+    for group, names in {
+        "other_error": (
+            "status quota auth_error forbidden not_found bad_gateway overloaded flap"
+            " context_length tool_use_failed content_filter tool_error rpc_error unknown_session"
+        ),
+        "delayed": "delay slow_body slow_first_token slow_tokens late_response slow_progress",
+        "lost_or_cut": (
+            "hang reset lose_request lose_reply truncate api_timeout stream_cut stream_hang early_end"
+            " ended_stream server_death lost_notification ignored_cancel"
+        ),
+        "wrong_in_form": (
+            "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"
+            " duplicate_response wrong_id split_line garbage_line"
+        ),
+        "wrong_in_content": "stale changed_tools",
+        "model_misled": "poisoned_description",
+    }.items()
+    for name in names.split()
+}
+_BY_FAMILY = {
+    "meaning": "wrong_in_content",
+    "model": "model_misled",
+    "context": "context_changed",
+    "http": "other_fault",
+    "mcp": "other_fault",
+}
+_FAMILIES = {kind.name: kind.family for kind in FAULTS}
+
+
+def group_of(kind: str) -> str:
+    """What a fault is drawn as: itself where it has a colour, else the group that it belongs to."""
+    if kind in FAULT_COLORS:
+        return kind
+    return _BY_NAME.get(kind) or _BY_FAMILY.get(_FAMILIES.get(kind, ""), "other_fault")
+
+
+# A percentile needs values beyond it: with fewer than 20, p95 is the largest and is called that.
+LEAST_FOR_P95 = 20
+
+
+def duration(ms: float) -> str:
+    """``0.4 ms``, ``12 ms``, ``1.25 s``, ``2 min 5 s``."""
+    if ms < 9.95:
+        return f"{ms:.1f} ms"
+    if ms < 999.5:
+        return f"{ms:.0f} ms"
+    if ms < 59_950:
+        return f"{ms / 1000:.3g} s"
+    minutes, seconds = divmod(round(ms / 1000), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def percent_range(low: float, high: float) -> str:
+    return f"{round(low * 100)}-{round(high * 100)} %"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """``1 prompt``, ``2 prompts``, ``2 tries``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def words(name: str) -> str:
+    """``false_success`` as ``false success``."""
+    return name.replace("_", " ")
+
+
+def spread(values: Sequence[float]) -> str:
+    """Median and p95 in words; with too few values for p95 the largest instead."""
+    middle = percentile(values, 50)
+    if middle is None:
+        return "no data"
+    if len(values) == 1:
+        return duration(middle)
+    name, far = ("p95", 95) if len(values) >= LEAST_FOR_P95 else ("max", 100)
+    return f"p50 {duration(middle)}, {name} {duration(percentile(values, far) or 0.0)}"
+
+
+def printable(text: str, longest: int = 160) -> str:
+    """On one line and in characters that the charts' font has; longer text ends in an ellipsis."""
+    line = " ".join(strip_control(text).split())
+    line = "".join(char if char <= "\u024f" or char in "↑↓·–…" else "?" for char in line)
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def success_rate(selection: Selection) -> Rate:
+    """The same rate as in the run's summary; of several runs, over all their prompts."""
+    outcomes = [name for prompt in selection.prompts for name in OUTCOMES if name == prompt.outcome]
+    return rate(outcomes, selection.planned)
+
+
+def success_title(overall: Rate) -> str:
+    """``18 of 24 prompts succeeded (75 %, 95 % interval 55-88 %)``."""
+    if overall.rate is None or overall.low is None or overall.high is None:
+        return "Success rate unknown: no prompt could be judged"
+    share = f"{percent(overall.rate, decimals=0)}, 95 % interval {percent_range(overall.low, overall.high)}"
+    return f"{overall.k} of {count(overall.n, 'prompt')} succeeded ({share})"
+
+
+def left_out(overall: Rate, selection: Selection) -> str:
+    """What the rate does not count, with the bounds that it leaves; empty if nothing."""
+    outcomes = Counter(prompt.outcome for prompt in selection.prompts)
+    uncounted = [(outcomes[row.name], row.name) for row in OUTCOMES.values() if not row.in_rate]
+    absent = overall.planned - overall.n - sum(number for number, _ in uncounted)
+    numbers = [*uncounted, (absent, "without a verdict")]
+    parts = [f"{number} {name}" for number, name in numbers if number]
+    if not parts or overall.worst is None or overall.best is None:
+        return ""
+    bounds = percent_range(overall.worst, overall.best)
+    them = "it" if overall.planned - overall.n == 1 else "them"
+    return f"Not counted: {', '.join(parts)}; with {them} the rate lies in {bounds}"
+
+
+def subtitle(selection: Selection) -> str:
+    """Run, n, seed, subject; and whether the run came to its end."""
+    runs = selection.runs
+    n = f"n = {count(len(selection.prompts), 'prompt')}"
+    subjects = _either([run.subject for run in runs], "subjects")
+    stopped = [run.unfinished for run in runs if run.unfinished]
+    if not selection.several:
+        ending = [f"UNFINISHED: {stopped[0]}"] if stopped else []
+        return " · ".join([f"run {runs[0].run_id}", n, *ending, f"seed {runs[0].seed}", subjects])
+    ending = [f"{len(stopped)} UNFINISHED"] if stopped else []
+    seeds = _either([f"seed {run.seed}" for run in runs], "seeds")
+    return " · ".join([f"{len(runs)} runs", n, *ending, seeds, subjects])
+
+
+def _either(values: list[str], plural: str) -> str:
+    distinct = sorted(set(values))
+    return distinct[0] if len(distinct) == 1 else f"{len(distinct)} {plural}"
+
 
 DPI = 160
 PAGE_WIDTH = 10.0
