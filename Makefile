@@ -50,7 +50,7 @@ bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
 
 docs: setup      ## renew the generated pages
-	@$(BIN)/python -m wirefault.cli.reference
+	@$(BIN)/python -m tools.reference
 
 conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)

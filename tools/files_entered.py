@@ -43,7 +43,7 @@ def entered_files(*, bodies: bool) -> list[str]:
         hook = HOOK.format(root=str(ROOT), out=str(out), bodies=bodies)
         Path(folder, "sitecustomize.py").write_text(hook, encoding="utf-8")
         command = [
-            Path(sys.executable).with_name("wirefault"),
+            str(Path(sys.executable).with_name("wirefault")),
             "demo",
             "--only",
             "1",

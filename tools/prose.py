@@ -59,7 +59,8 @@ WORD_FREE = re.compile(r"^(?:CHANGELOG\.md|flask_tools/|agent/prompts|tests/|too
 def python_texts(path: Path) -> Iterator[tuple[str, int, str]]:
     """Kind, line and text of every docstring, comment, and string that reads like a sentence."""
     source = path.read_text(encoding="utf-8")
-    comment, first, last = [], 0, -2
+    comment: list[str] = []
+    first, last = 0, -2
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT and not token.string.startswith(("#!", "# type:", "# noqa")):
             line = token.start[0]
@@ -127,8 +128,8 @@ def main() -> int:
                     if chosen.list == construction:
                         at = line + text[: match.start()].count("\n")
                         print(f"{name}:{at}: {text[max(match.start() - 30, 0) : match.end() + 50]!r}")
-            if not WORD_FREE.match(name) and (match := FORBIDDEN_WORDS.search(text)):
-                failures.append(f"{name}:{line}: forbidden word {match[0]!r}")
+            if not WORD_FREE.match(name) and (word := FORBIDDEN_WORDS.search(text)):
+                failures.append(f"{name}:{line}: forbidden word {word[0]!r}")
         if name.endswith(".py") and not ALLOWED.match(name):
             failures += [
                 f"{name}:{line}: forbidden name {found!r}"

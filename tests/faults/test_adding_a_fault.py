@@ -16,10 +16,10 @@ from tests.faults.catalogue.clients.upstream import answering
 from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
 from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S, copy_sources
+from tools.fault_pages import fault_page
 from wirefault.dialects.http import json_reply
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import load_set
-from wirefault.report.fault_catalogue import fault_page
 from wirefault.wiring.lab import lab_links
 
 pytestmark = pytest.mark.slow
@@ -48,12 +48,13 @@ def add_fault(tree: Path, family: str) -> None:
 def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
     tmp_path: Path, family: str
 ) -> None:
-    copy_sources(ROOT / "wirefault", tmp_path / "wirefault")
+    for name in ("wirefault", "tools"):
+        copy_sources(ROOT / name, tmp_path / name)
     add_fault(tmp_path, family)
     script = (
         "from wirefault.cli.faults import faults_command as faults\n"
         "from wirefault.report.charts.style import group_of\n"
-        "from wirefault.report.fault_catalogue import faults_page\n"
+        "from tools.fault_pages import faults_page\n"
         "print(group_of('rounded'), '### rounded' in faults_page({}))\n"
         "faults(['show', 'rounded'])"
     )

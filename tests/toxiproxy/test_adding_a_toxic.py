@@ -21,13 +21,13 @@ DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
 COPIED = (
     *("tests/__init__.py", "tests/support.py", "tests/shared_imports.py"),
-    *("tests/conformance", "tests/toxiproxy", "wirefault"),
+    *("tests/conformance", "tests/toxiproxy", "tools", "wirefault"),
 )
 
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
 from wirefault.wiring.lab import lab_links
-from wirefault.cli.reference import toxics_page
+from tools.reference import toxics_page
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import load_set
 from wirefault.report.charts.style import fault_color

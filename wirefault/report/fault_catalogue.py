@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -13,20 +11,12 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from wirefault.core.caller_errors import ErrorKind, sorted_kinds
 from wirefault.core.percent import percent
 from wirefault.faults.base import Fault
-from wirefault.faults.catalogue import FAULTS
 from wirefault.faults.rates import Marginal, dose_shown, marginals
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.chaos_level import scaled
-from wirefault.faults.sets.dose import Dose, Outage
 from wirefault.faults.sets.fault_set import FaultSet, ToxicEntry
-from wirefault.faults.sets.presets import describe_preset, preset_names
-from wirefault.faults.sets.selectors import Only
-from wirefault.faults.sets.triggers import When, Window
-from wirefault.report.dialect_table import dialect_columns, dialect_rows
-from wirefault.report.mcp_table import read_mcp_seen, told_by_clients
 from wirefault.wiring.lab import lab_links
 
 _SIGNS = {Ge: ("ge", "≥"), Gt: ("gt", ">"), Le: ("le", "≤"), Lt: ("lt", "<")}
@@ -76,14 +66,6 @@ def default_of(field: FieldInfo) -> str:
     return "" if value is None or value == "" or value in ({}, [], ()) else f"`{value}`"
 
 
-SEEN = Path("docs/faults_seen.json")
-FAMILIES = {
-    "http": "HTTP",
-    "meaning": "The meaning of tool results",
-    "model": "The model's replies",
-    "context": "What the model is shown",
-    "mcp": "MCP",
-}
 _WHERE = {"any": "any link", "tool": "tool links", "model": "the model link", "mcp": "links of MCP"}
 # of one length each, so that a table of the console stays in line
 Row = Sequence[str]
@@ -112,133 +94,11 @@ def from_package(name: str) -> str:
     return f" (from {package})" if package else ""
 
 
-def fault_page(kind: type[Fault], level: int = 2) -> str:
-    """One fault: its docstring, and its parameters with units, ranges and defaults."""
-    head = f"{'#' * level} {kind.name}\n\n*{FAMILIES[kind.family]}; {place_of(kind)}*"
-    causes = f"Errors of a try that it can cause: {causes_shown(kind.can_cause)}."
-    parts = [head, inspect.getdoc(kind) or "", causes, *_table(parameter_rows(kind))]
-    return "\n\n".join(parts) + "\n"
-
-
-def causes_shown(kinds: Iterable[ErrorKind]) -> str:
-    """The errors that a fault or a toxic can cause, in words."""
-    return ", ".join(f"`{kind}`" for kind in sorted_kinds(kinds)) or "none"
-
-
 def parameter_rows(model: type[BaseModel]) -> list[Row]:
     return [
         (f"`{info.alias or name}`", default_of(info), range_of(info), info.description or "")
         for name, info in model.model_fields.items()
     ]
-
-
-def _table(rows: Sequence[Row], head: Row = ("parameter", "default", "range", "meaning")) -> list[str]:
-    """A table of Markdown, or nothing without rows."""
-    if not rows:
-        return []
-    lines = [head, ["---"] * len(head), *rows]
-    return ["\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)]
-
-
-def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
-    """``docs/faults.md`` without its title. ``seen``: what each client saw of each fault."""
-    return "\n\n".join(
-        [
-            *_contents(),
-            "## Triggers: `when`",
-            *_table(parameter_rows(When)),
-            "A `window` has:",
-            *_table(parameter_rows(Window)),
-            "## Selectors: `only`",
-            *_table(parameter_rows(Only)),
-            "## The dose: `together`, `during`",
-            "A toxic is drawn for each attempt and link, a fault for each try; both stand throughout the"
-            " attempt, but for these keys of their entry"
-            " ([more](outages.md)):",
-            *_table(parameter_rows(Dose)),
-            "An outage of `during` has:",
-            *_table(parameter_rows(Outage)),
-            "## Presets",
-            *_table([(f"`{name}`", describe_preset(name)) for name in preset_names()], ("preset", "meaning")),
-            *_families(),
-            "## Dialects of models",
-            "In which form of each API's replies a fault was seen to act, between a provider's own client and"
-            " a server. A fault of event streams leaves whole replies as they are.",
-            *_table(list(dialect_rows([kind.name for kind in FAULTS], seen)), ("fault", *dialect_columns())),
-            "## What clients see",
-            *_seen(seen),
-        ]
-    )
-
-
-def _contents() -> Iterator[str]:
-    for family, title in FAMILIES.items():
-        names = [f"[{kind.name}](#{kind.name})" for kind in FAULTS if kind.family == family]
-        if names:
-            yield f"**{title}**: {', '.join(names)}"
-
-
-def _families() -> Iterator[str]:
-    for family, title in FAMILIES.items():
-        pages = [_with_clients(kind) for kind in FAULTS if kind.family == family]
-        if pages:
-            yield from (f"## {title}", *pages)
-
-
-def _with_clients(kind: type[Fault]) -> str:
-    """The fault's page; of MCP's also what the clients made of it, which no other table of this page has."""
-    page = fault_page(kind, 3).rstrip()
-    told = list(told_by_clients(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
-    heading = "What [clients of MCP](mcp.md#what-clients-make-of-it) made of it over HTTP:"
-    return "\n\n".join([page, heading, "\n".join(told)]) if told else page
-
-
-def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """One table for each family, a row for each fault with the parameters that were tried."""
-    yield (
-        "Noted by the tests, each fault with probability 1, through the gateway, between a real client and a"
-        " server: an exception, *silent* (the changed answer is taken as good), or retries and what they got."
-    )
-    families = {kind.name: kind.family for kind in FAULTS}
-    order = list(families)
-    rows = [row for row in seen if _fault_of(row) in families]
-    for family, title in FAMILIES.items():
-        of_family = sorted((row for row in rows if families[_fault_of(row)] == family), key=_order(order))
-        for whose, of_tools in (("of tools", True), ("of models", False)):
-            table = _seen_by(of_family, seen, of_tools)
-            if table:
-                yield from (f"### {title}: what clients {whose} see", *table)
-
-
-def _seen_by(rows: Sequence[str], seen: Mapping[str, Mapping[str, str]], of_tools: bool) -> Sequence[str]:
-    """The rows that such clients tried, a column each."""
-    clients = sorted({client for row in rows for client in seen[row] if _of_tools(client) == of_tools})
-    tried = [row for row in rows if any(client in seen[row] for client in clients)]
-    cells = [(f"`{row}`", *(seen[row].get(client, "") for client in clients)) for row in tried]
-    return _table(cells, ("fault", *clients))
-
-
-def _of_tools(client: str) -> bool:
-    """``requests`` asks tools, with what the upstream did beside it; the SDKs ask models."""
-    return client.startswith(("requests", "the upstream"))
-
-
-def _order(names: Sequence[str]) -> Callable[[str], tuple[int, str]]:
-    return lambda row: (names.index(_fault_of(row)), row)
-
-
-def _fault_of(row: str) -> str:
-    """A row's fault: its name, perhaps with parameters behind it."""
-    return row.partition(" (")[0]
-
-
-def read_seen() -> Mapping[str, Mapping[str, str]]:
-    """The table that the tests wrote; empty before they did."""
-    seen: dict[str, dict[str, str]] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
-    return seen
-
-
-# a set
 
 
 def set_rows(faults: FaultSet, level: float = 1.0) -> list[Row]:

@@ -8,8 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from wirefault.core.percent import percent
-from wirefault.judging.findings.finding import Finding, Rule, Severity
-from wirefault.judging.findings.rules import RULES
+from wirefault.judging.findings.finding import Finding, Severity
 from wirefault.judging.rates import Rate
 from wirefault.judging.summary import Summary
 from wirefault.judging.usage import ModelUsage
@@ -109,18 +108,3 @@ def findings_table(findings: Sequence[Finding], run_id: str) -> RenderableType:
 def _some(ids: Sequence[str]) -> str:
     more = len(ids) - _MOST_EVENTS
     return ", ".join(ids[:_MOST_EVENTS]) + (f" and {more} more" if more > 0 else "")
-
-
-def findings_page() -> Iterator[str]:
-    """The lines of ``docs/findings-rules.md`` below its introduction."""
-    yield "| rule | severity | what it finds |"
-    yield "|---|---|---|"
-    yield from (f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {rule.title} |" for rule in RULES)
-    for rule in RULES:
-        yield from ("", f"## {rule.name}", "", *_paragraphs(rule))
-
-
-def _paragraphs(rule: Rule) -> Iterator[str]:
-    yield f"{rule.title[0].upper()}{rule.title[1:]} ({rule.severity}). {rule.fires}"
-    yield from ("", "It says nothing where", "", *(f"- {case}" for case in rule.silent))
-    yield from ("", "It is mistaken where there is", "", *(f"- {case}" for case in rule.mistaken))

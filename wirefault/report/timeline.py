@@ -85,7 +85,9 @@ class TimelineLine:
         return self if self.at is None else replace(self, at=round(self.at - start, 6))
 
 
-def reply_lines(sent: Request, label: str, text: str, faults: Sequence[FaultRecord]) -> Iterator[TimelineLine]:
+def reply_lines(
+    sent: Request, label: str, text: str, faults: Sequence[FaultRecord]
+) -> Iterator[TimelineLine]:
     """The request's own line; where something struck it the faults, and both sides of the reply."""
     kind: LineKind = "model" if sent.of_model else "try" if label.startswith("try") else "request"
     tried, exchange = sent.caller_record, sent.exchange

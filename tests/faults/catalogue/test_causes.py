@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from tools.fault_pages import read_seen
 from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind, error_kind
 from wirefault.faults.registry import REGISTRY
-from wirefault.report.fault_catalogue import read_seen
 
 SEEN_AS: tuple[tuple[str, frozenset[ErrorKind]], ...] = (
     ("Timeout|^exception ConnectionError$", TIMEOUT),  # requests says no more of a body that stops coming

@@ -1,4 +1,4 @@
-"""Makes the README's pictures from a recorded run: ``python docs/pictures.py RUN [LOGS]``. Needs chromium."""
+"""Make the README's pictures from a recorded run: ``python -m tools.pictures RUN [LOGS]``. Needs chromium."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirefault.report.console import episode_line, print_summary
 from wirefault.report.reproduce import command
 from wirefault.settings.settings import Settings
 
-HERE = Path(__file__).parent / "pictures"
+HERE = Path("docs/pictures")
 WIDTH = 110
 
 

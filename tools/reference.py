@@ -1,4 +1,4 @@
-"""The reference pages, made from the code that they describe: ``python -m wirefault.cli.reference``.
+"""The reference pages, made from the code that they describe: ``python -m tools.reference``.
 
 A test holds the files to this, so that they cannot go stale.
 """
@@ -8,21 +8,38 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import click
 
+from tools.fault_pages import causes_shown, faults_page, mcp_page, read_seen
 from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
-from wirefault.report.fault_catalogue import causes_shown, default_of, faults_page, range_of, read_seen
-from wirefault.report.history_fields import history_rows
-from wirefault.report.mcp_table import mcp_page
-from wirefault.report.summary import findings_page
+from wirefault.history.events import Event
+from wirefault.history.usual import usual_values
+from wirefault.judging.findings.finding import Rule
+from wirefault.judging.findings.rules import RULES
+from wirefault.report.fault_catalogue import default_of, range_of
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.toxiproxy.toxics import TOXICS
 from wirefault.wiring.spec import Spec
 from wirefault.wiring.wiring import WiringSpec
+
+
+def history_rows() -> Iterator[str]:
+    """A table in Markdown: which fields a line of each kind has, and what those have that it leaves out."""
+    yield "| event | in every line | left out where it is |"
+    yield "|---|---|---|"
+    for kind in get_args(Event):
+        usual = usual_values(kind)
+        name = next(field.default for field in fields(kind) if field.name == "event")
+        always = [f"`{field.name}`" for field in fields(kind) if field.name not in usual]
+        left_out = [f"`{field}` {json.dumps(value, default=vars)}" for field, value in usual.items()]
+        yield f"| `{name}` | {', '.join(always[:-1])} | {', '.join(left_out)} |"
+
 
 MADE = "made by `make docs`; do not edit"
 
@@ -229,6 +246,21 @@ def schema_of(kind: type[Spec]) -> str:
 
 def _page(title: str, intro: str, *lines: str) -> str:
     return f"# {title}\n\n<!-- {MADE} -->\n\n{intro}\n\n" + "\n".join(lines) + "\n"
+
+
+def findings_page() -> Iterator[str]:
+    """The lines of ``docs/findings-rules.md`` below its introduction."""
+    yield "| rule | severity | what it finds |"
+    yield "|---|---|---|"
+    yield from (f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {rule.title} |" for rule in RULES)
+    for rule in RULES:
+        yield from ("", f"## {rule.name}", "", *_paragraphs(rule))
+
+
+def _paragraphs(rule: Rule) -> Iterator[str]:
+    yield f"{rule.title[0].upper()}{rule.title[1:]} ({rule.severity}). {rule.fires}"
+    yield from ("", "It says nothing where", "", *(f"- {case}" for case in rule.silent))
+    yield from ("", "It is mistaken where there is", "", *(f"- {case}" for case in rule.mistaken))
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.sdks import SDKS
+from tools.fault_pages import CLIENTS_DIALECTS, dialect_columns, dialect_rows, read_seen, told_by_clients
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.catalogue.context import CONTEXT_FAULTS
 from wirefault.faults.catalogue.model import MODEL_FAULTS
 from wirefault.faults.catalogue.model.editor import StreamFault
 from wirefault.faults.catalogue.model.streams import SlowFirstToken
-from wirefault.report.dialect_table import CLIENTS_DIALECTS, dialect_columns, dialect_rows
-from wirefault.report.fault_catalogue import read_seen
 
 
 def test_the_clients_are_those_of_the_tests_and_speak_every_dialect():
@@ -29,3 +28,21 @@ def test_every_fault_of_models_acts_in_every_dialect(fault):
 def test_a_fault_that_no_client_met_has_no_row():
     seen = {"a": {"openai": "good answer", "anthropic": "not injected: x"}, "b": {"requests": "good answer"}}
     assert list(dialect_rows(["a", "b", "c"], seen)) == [("`a`", "JSON", "", "", "")]
+
+
+SEEN = {
+    "tool_error": {"Python": "tool error", "TypeScript": "tool error"},
+    "tool_error (executed: true)": {"Python": "tool error", "TypeScript": "silent", "Other": "silent"},
+    "split_line": {"Python": "not injected: not_a_line", "TypeScript": "not injected: not_a_line"},
+}
+
+
+def test_each_way_that_was_tried_is_a_line() -> None:
+    assert list(told_by_clients("tool_error", SEEN)) == [
+        "- `tool_error`: all: *tool error*",
+        "- `tool_error (executed: true)`: Python: *tool error*; TypeScript, Other: *silent*",
+    ]
+
+
+def test_what_struck_nobody_is_not_told() -> None:
+    assert list(told_by_clients("split_line", SEEN)) == []

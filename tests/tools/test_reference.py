@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.cli.reference import PAGES
+from tools.reference import PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)
