@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from wirefault.gateway.budgets.account import Account
-from wirefault.gateway.budgets.books import SharedBook
+from wirefault.gateway.budgets.account import Account, SharedBook
 
 
 def account(book: SharedBook) -> Account:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wirefault.gateway.budgets.keeper import BudgetKeeper, Spender
+from wirefault.gateway.budgets.enforcer import BudgetKeeper, Spender
 from wirefault.history.events import BudgetUnknown, Event
 from wirefault.settings.budgets import Budget, Budgets, EpisodeBudget
 

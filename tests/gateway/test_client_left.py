@@ -14,7 +14,7 @@ import pytest
 from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.scripted import GET, UPSTREAM_REPLY, sized
 from tests.upstream import Upstream, read_all, requests_of
-from wirefault.gateway.connection.request_relay import CLIENT_LEFT
+from wirefault.gateway.exchange.relay import CLIENT_LEFT
 from wirefault.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")

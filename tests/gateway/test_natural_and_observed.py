@@ -12,7 +12,7 @@ import requests
 from tests.gateway.lab import Lab
 from tests.gateway.scripted import STREAM, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, sized
 from wirefault.dialects.http import chunk
-from wirefault.gateway.connection.natural_reply import MAX_STRUCK
+from wirefault.gateway.exchange.bodies import MAX_STRUCK
 from wirefault.history.events import StruckReply
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")

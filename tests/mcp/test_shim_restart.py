@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.stdio.lines_lab import faults, stdio_lab
+from tests.gateway.lines.lines_lab import faults, stdio_lab
 from tests.mcp.shim_lab import Client
 
 pytestmark = pytest.mark.slow

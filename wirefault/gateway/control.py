@@ -19,10 +19,9 @@ from starlette.routing import Route
 from wirefault.core.sockets import Address
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, load_set
-from wirefault.gateway.budgets.keeper import keeper_of
+from wirefault.gateway.budgets.enforcer import keeper_of
 from wirefault.gateway.endpoint import Endpoint
-from wirefault.gateway.lane import Lane
-from wirefault.gateway.lane_attempt import LaneAttempt
+from wirefault.gateway.lane import Lane, LaneAttempt
 from wirefault.gateway.run import ForeignLink, Run
 from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import Settings, SettingsError, load_frozen

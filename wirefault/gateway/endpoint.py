@@ -9,16 +9,33 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from wirefault.cassettes.cassettes import CassettePlayer, CassetteRecorder
+from wirefault.core.identity import Identity, foreign_members, parse_baggage
 from wirefault.core.sockets import Address
-from wirefault.gateway.baggage import foreign_baggage, identity_in
 from wirefault.gateway.closed_networks import ALL_OPEN, ClosedNetworks
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.settings.settings import GROQ_BASE_URL, Settings
+
+# The tries of an attempt mostly send the same baggage: their first call of its kind, first try.
+_KEPT = 1024
+
+
+@lru_cache(_KEPT)
+def identity_in(baggage: bytes) -> Identity | None:
+    """Whose request it is, as its sender says; None if it does not say."""
+    return parse_baggage(baggage.decode("latin-1"))
+
+
+@lru_cache(_KEPT)
+def foreign_baggage(baggage: bytes) -> bytes:
+    """What of it another's server gets: all that is not the lab's."""
+    return foreign_members(baggage.decode("latin-1")).encode("latin-1")
+
 
 LAB_BASE_PATH = "/openai/v1"
 _CLIENT_PREFIXES = (LAB_BASE_PATH, "/v1")

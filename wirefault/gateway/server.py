@@ -19,15 +19,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wirefault.core.sockets import Address, address_of, listen
 from wirefault.gateway.closed_networks import closed_networks
-from wirefault.gateway.connection.connection import ClientConnection
 from wirefault.gateway.control import Runs, create_app
 from wirefault.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
-from wirefault.gateway.held_calls import CallNotes
+from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.intercept.egress import Egress, dialled_from
-from wirefault.gateway.lane import Lane
-from wirefault.gateway.link_listener import LinkListener
-from wirefault.gateway.stdio.arrival import StdioArrival
-from wirefault.gateway.stdio.servers import StdioServers
+from wirefault.gateway.lane import CallNotes, Lane, LinkListener
+from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
 from wirefault.settings.configuration import redactor
 from wirefault.state.held_calls import HeldCall

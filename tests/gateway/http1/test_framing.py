@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.gateway.http1.framing import BadBody, ChunkedBody, SizedBody
+from wirefault.gateway.http1.framing import BadBody, ChunkedBody, ReplyReader, SizedBody
 from wirefault.gateway.http1.heads import BadHead, find_head, read_reply
-from wirefault.gateway.http1.reply_reader import ReplyReader
 
 CHUNKED = b"3;a=b\r\nabc\r\n00A\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from enum import Enum, auto
 
+from wirefault.gateway.http1.heads import MAX_HEAD, BadHead, ReplyHead, read_reply
+
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?$")
 _MAX_LINE = 16 * 1024
 _MAX_TRAILERS = 64 * 1024
@@ -127,3 +129,136 @@ class ChunkedBody:
 
 
 Body = SizedBody | ChunkedBody | EndlessBody
+
+
+class ReplyReader:
+    """Follows one request's reply. What cannot be read passes as it is, until the upstream closes.
+
+    ``head`` is the final reply's, and so is ``keep_alive``, False without one. ``done`` is set at its end,
+    ``tunnel`` once the connection changed its protocol, ``error`` says what could not be read. ``sink`` is
+    given what the final reply's body carries; ``block`` is its header block, and ``interim`` how much of what
+    the last ``feed`` passed on came before it.
+    """
+
+    block: bytes
+    interim: int
+    head: ReplyHead | None
+    keep_alive: bool
+    done: bool
+    tunnel: bool
+    error: str | None
+    _start: bytes
+    _body: Body | None
+    _method: str
+    _upgrade: bool
+    _swallow: bool
+    _sink: Sink | None
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, method: str, upgrade: bool, swallow_continue: bool, sink: Sink | None = None) -> None:
+        self._method = method
+        self._upgrade = upgrade
+        self._swallow = swallow_continue
+        self._sink = sink
+        self.block = self._start = b""
+        self.interim = 0
+        self.keep_alive = self.done = self.tunnel = False
+        self.head = self.error = self._body = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of the final reply has been passed on."""
+        return self._body is not None
+
+    @property
+    def ends_by_close(self) -> bool:
+        """Whether the upstream's close is the reply's proper end."""
+        return isinstance(self._body, EndlessBody) and self.error is None
+
+    @property
+    def continued(self) -> bool:
+        """Whether the client has had its 100, from whomever."""
+        return self._swallow
+
+    def take_rest(self) -> bytes:
+        """What had come of a header block that its upstream never finished."""
+        rest, self._start = self._start, b""
+        return rest
+
+    def broken_off(self, reason: str | None, *, begun: bool) -> str:
+        """The error of a reply whose upstream closed too early. ``begun``: the client has a part of it."""
+        where = "in the middle of" if begun else "before"
+        return self.error or f"the upstream closed {where} its reply" + (f": {reason}" if reason else "")
+
+    def feed(self, data: bytes) -> tuple[bytes, bytes]:
+        """What to pass on of these bytes, and what came after the reply's end."""
+        if self._body is not None:
+            self.interim = 0
+            used = self._take(self._body, data)
+            return (data, b"") if used == len(data) else (data[:used], data[used:])
+        if self._start:
+            data, self._start = self._start + data, b""
+        passed = b""
+        while self._body is None:
+            end = data.find(b"\r\n\r\n") + 4
+            if end < 4:
+                return self._wait(passed, data)
+            interim = self._on_head(data[:end])
+            if interim is not None:
+                passed, data = passed + interim, data[end:]
+        self.interim = len(passed)
+        used = self.head.size if self.head is not None else 0
+        size = len(data)
+        if used < size:
+            used += self._take(self._body, data[used:])
+        if used == size and not passed:
+            return data, b""
+        return passed + data[:used], data[used:]
+
+    def _wait(self, passed: bytes, data: bytes) -> tuple[bytes, bytes]:
+        self.interim = len(passed)
+        if len(data) <= MAX_HEAD:
+            self._start = data
+            return passed, b""
+        self._give_up("the upstream's header block is too long")
+        return passed + data, b""
+
+    def _on_head(self, block: bytes) -> bytes | None:
+        """Bytes of an interim reply to pass on, or None once the final one has begun."""
+        try:
+            head = read_reply(block)
+        except BadHead as error:
+            self._give_up(str(error))
+            return None
+        if head.status < 200 and not (head.status == 101 and self._upgrade):
+            if head.status == 100 and self._swallow:
+                return b""
+            self._swallow = self._swallow or head.status == 100
+            return block
+        self.head, self.block, self.keep_alive = head, block, head.keep_alive
+        body = self._body = self._framing(head)
+        self.done = body.done
+        return None
+
+    def _framing(self, head: ReplyHead) -> Body:
+        if head.status == 101 or (self._method == "CONNECT" and 200 <= head.status < 300):
+            self.tunnel = True
+            return EndlessBody()
+        if head.bodiless or self._method == "HEAD":
+            return NO_BODY
+        if head.chunked:
+            return ChunkedBody(self._sink)
+        return EndlessBody(self._sink) if head.length is None else SizedBody(head.length, self._sink)
+
+    def _take(self, body: Body, data: bytes) -> int:
+        try:
+            used = body.feed(data)
+        except BadBody as error:
+            self._give_up(str(error))
+            return len(data)
+        self.done = body.done
+        return used
+
+    def _give_up(self, reason: str) -> None:
+        self.error = f"bad reply: {reason}"
+        self._body = EndlessBody()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from wirefault.gateway.connection.client_transport import ClientTransport
+from wirefault.gateway.exchange.client import ClientTransport
 
 TLS_RECORD = b"\x16"
 _BUFFERED = 256 * 1024  # bytes for a slow reader, above which its sender is not read

@@ -11,9 +11,9 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from wirefault.core.sockets import LOOPBACK
-from wirefault.gateway.connection.connection import ClientConnection
+from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.intercept.certificate_authority import Authority
-from wirefault.gateway.link_listener import LinkListener
+from wirefault.gateway.lane import LinkListener
 from wirefault.wiring.link import Link
 
 _RECORD = 16 * 1024  # no record carries more

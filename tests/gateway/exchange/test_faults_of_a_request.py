@@ -1,0 +1,79 @@
+"""The parts that only a request with faults needs: its plan, its delay, its copies."""
+
+from __future__ import annotations
+
+import asyncio
+
+from wirefault.core.sockets import Address
+from wirefault.dialects.http import Request, json_reply
+from wirefault.faults.base import Act, Changed
+from wirefault.faults.catalogue.http.body import Truncate
+from wirefault.faults.plan import MetFault, Plan
+from wirefault.gateway.endpoint import lab_endpoint
+from wirefault.gateway.exchange.relay import FaultDelay, RequestCopies
+from wirefault.gateway.exchange.request import RequestInProgress
+from wirefault.gateway.exchange.upstream import message_for
+from wirefault.gateway.http1.heads import RequestHead, read_request
+
+ENDPOINT = lab_endpoint(Address("127.0.0.1", 80))
+
+
+def head() -> RequestHead:
+    return read_request(b"GET /a HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
+
+
+def request(*acts: Act, delay: float = 0.0) -> RequestInProgress:
+    planned = RequestInProgress("search", head(), 0.0)
+    met = [MetFault("id", Truncate(), act, delay=delay) for act in acts]
+    planned.plan = Plan(met, next((m for m in met if m.act.request), None), [m for m in met if m.act.reply])
+    return planned
+
+
+def test_a_delay_lets_the_request_go_on_and_records_how_long_it_was() -> None:
+    async def drive() -> None:
+        planned, gone_on = request(Act(), delay=0.001), asyncio.get_running_loop().create_future()
+        FaultDelay(planned, 0.001, gone_on.set_result)
+        assert await gone_on is planned
+        assert planned.plan is not None and planned.plan.met_faults[0].delay_ms >= 1
+
+    asyncio.run(drive())
+
+
+def test_a_delay_that_is_stopped_is_recorded_and_the_request_does_not_go_on() -> None:
+    async def drive() -> None:
+        planned, gone_on = request(Act(), delay=60), []
+        FaultDelay(planned, 60, gone_on.append).stop()
+        assert planned.plan is not None and planned.plan.met_faults[0].injected
+        assert not gone_on
+
+    asyncio.run(drive())
+
+
+def test_a_changed_request_is_sent_with_the_upstreams_host() -> None:
+    changed = request(Act(request=Request((("Host", "x"),), b"new", "PUT", "/b")))
+    _, message = message_for(changed, ENDPOINT, b"", is_tool=True)
+    assert message == b"PUT /b HTTP/1.1\r\nHost: 127.0.0.1:80\r\nContent-Length: 3\r\n\r\nnew"
+
+
+def test_a_reply_that_may_be_changed_is_asked_for_uncompressed() -> None:
+    changed = request(Act(reply=Changed))
+    _, message = message_for(changed, ENDPOINT, b"", is_tool=True)
+    assert b"\r\nAccept-Encoding: identity\r\n" in message
+    assert changed.plan is not None
+    assert changed.plan.met_faults[0].evidence == {"accept_encoding": "gzip"}
+
+
+def test_copies_count_down_and_keep_the_status_of_each_reply() -> None:
+    met = MetFault("id", Truncate(), Act(copies=3))
+    copies = RequestCopies(met, head(), b"message")
+    for left in (1, 0):
+        copies.reader.feed(b"HTTP/1.1 204 No Content\r\n\r\n")
+        assert copies.reader.done
+        copies.next_copy()
+        assert copies.left == left
+    assert met.injected and met.evidence == {"statuses": [204, 204]}
+
+
+def test_an_answer_needs_no_upstream() -> None:
+    met = MetFault("id", Truncate(), Act(answer=json_reply(418, {})))
+    assert Plan([met], met).answers and not Plan([met], None, [met]).answers

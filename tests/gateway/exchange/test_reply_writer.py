@@ -1,0 +1,62 @@
+"""A reply given in steps, at their times, while the client takes it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.gateway.exchange.sockets import eventually
+from wirefault.dialects.http import Ending
+from wirefault.gateway.exchange.client import ReplyWriter, SentReply
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
+
+
+class Client:
+    """A writer to a client that may be full; the waits can be hurried."""
+
+    def __init__(self, *, hurried: bool = False) -> None:
+        self.got, self.full, self.ended = b"", False, list[Ending]()
+        self.sent = SentReply("GET")
+        self.writer = ReplyWriter(
+            self.sent, self.write, lambda: self.full, lambda: hurried, self.ended.append
+        )
+
+    def write(self, data: bytes) -> None:
+        self.got += data
+
+
+def test_steps_wait_for_their_time() -> None:
+    async def drive() -> None:
+        client = Client()
+        client.writer.add([HEAD + b"o", 0.001, b"k"])
+        client.writer.finish("keep")
+        assert client.writer.waiting and client.got.endswith(b"o") and not client.ended
+        await eventually(lambda: client.ended)
+        assert client.got == HEAD + b"ok" and client.writer.waited >= 0.001
+        assert client.sent.whole and client.sent.status == 200
+
+    asyncio.run(drive())
+
+
+def test_who_is_hurried_does_not_wait() -> None:
+    client = Client(hurried=True)
+    client.writer.add([HEAD, 60.0, b"ok"])
+    client.writer.finish("keep")
+    assert client.got == HEAD + b"ok" and client.ended == ["keep"]
+
+
+def test_nothing_is_written_while_the_client_is_full() -> None:
+    client = Client()
+    client.full = True
+    client.writer.add([bytes(64 * 1024 + 1)])
+    assert client.writer.behind and not client.got
+    client.full = False
+    client.writer.run()
+    assert not client.writer.behind and len(client.got) == 64 * 1024 + 1
+
+
+def test_what_was_broken_off_shows_as_lost() -> None:
+    sent = SentReply("GET")
+    sent.take(HEAD + b"o")
+    sent.end("reset", keep_alive=True)
+    assert sent.shows() == {"lost": True, "closed": True}

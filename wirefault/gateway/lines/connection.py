@@ -1,0 +1,346 @@
+"""A client's stream of lines and its server's: what crosses, in both directions, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from typing import Any, Protocol, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from wirefault.dialects.mcp import CANCELLED, PROGRESS, McpMessage, read_message
+from wirefault.gateway.exchange.client import ClientTransport
+from wirefault.gateway.lane import LaneAttempt, LinkListener
+from wirefault.gateway.lines.exchange import LineExchange
+from wirefault.gateway.lines.streams import Line, LineSequence, LineSplitter, ServerStream
+
+
+class OpenStreams(Protocol):
+    """The streams of a client and its server."""
+
+    def client_ended(self, size: int) -> None:
+        """The client sends no more than that many bytes, which may still be on their way."""
+
+    def close(self) -> None:
+        """Ends both."""
+
+
+class StdioServers:
+    """Of each link the server whose client is expected, and by their tokens those whose client is there.
+
+    ``wirefault mcp`` has its server announced just before it dials the link's proxy, one at a time: since
+    Toxiproxy stands between, nothing of the client's connection itself tells whose it is.
+    """
+
+    def __init__(self, lab_id: str) -> None:
+        self.lab_id = lab_id
+        self._next: dict[str, ServerStream] = {}
+        self._open: dict[str, OpenStreams] = {}
+
+    def expect_client(self, link: str, server: ServerStream) -> None:
+        """The link's next connection is that of the server's client; one expected before has not come."""
+        self._next[link] = server
+
+    def take(self, link: str) -> ServerStream | None:
+        """The server whose client a connection accepted now is; None if none is expected."""
+        server = self._next.pop(link, None)
+        return None if server is None or server.lost else server
+
+    def opened(self, token: str, streams: OpenStreams) -> None:
+        self._open[token] = streams
+
+    def closed(self, token: str) -> None:
+        self._open.pop(token, None)
+
+    def client_ended(self, token: str, size: int) -> None:
+        """The client has closed its stream after that many bytes.
+
+        Said beside the stream, since a proxy on the way cannot close one direction alone.
+        """
+        streams = self._open.get(token)
+        if streams is not None:
+            streams.client_ended(size)
+
+    def close(self) -> None:
+        """Ends all that are there."""
+        for streams in tuple(self._open.values()):
+            streams.close()
+
+
+class StdioConnection(asyncio.Protocol):
+    """The connection of one ``wirefault mcp``: the client's lines. The server's come by ``ServerStream``.
+
+    It belongs to no attempt: each message does, to the one in progress when it comes. So a server that its
+    client keeps across attempts stays.
+    """
+
+    def __init__(self, listener: LinkListener, server: ServerStream, servers: StdioServers) -> None:
+        self._listener = listener
+        self._servers = servers
+        self._server = server
+        self._client: asyncio.Transport
+        self._from_client, self._from_server = LineSplitter(), LineSplitter()
+        self._lines_to_client = LineSequence(self._write_to_client)
+        self._lines_to_server = LineSequence(server.write)
+        self._exchanges: dict[LineExchange, None] = {}
+        self._expecting: dict[str, deque[LineExchange]] = {}
+        self._pushed: LineExchange | None = None
+        self._pushed_in: LaneAttempt | None = None
+        self._received = 0
+        self._ends_after: int | None = None
+        self._eof_wanted = self._ending = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._client = cast(asyncio.Transport, transport)
+        self._servers.opened(self._server.token, self)
+        self._server.join(self)
+
+    # from the client
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        for line in self._from_client.feed(data):
+            self._on_client_line(line)
+        self._end_if_all_came()
+
+    def _on_client_line(self, line: Line) -> None:
+        message = read_message(line.data) if line.whole else None
+        if message is None:
+            self.to_server(self, line.data)
+            return
+        self._begin(LineExchange(self._listener, self, line.data, message))
+        if message.method == CANCELLED:
+            self._on_cancelled(message)
+
+    def _begin(self, exchange: LineExchange) -> LineExchange:
+        self._exchanges[exchange] = None
+        exchange.begin()
+        return exchange
+
+    def _on_cancelled(self, message: McpMessage) -> None:
+        """The client does not wait for that response any more."""
+        id = message.params.get("requestId")
+        for exchange in tuple(self._exchanges):
+            if exchange.id is not None and exchange.id == id:
+                exchange.on_client_end()
+
+    def client_ended(self, size: int) -> None:
+        self._ends_after = size
+        self._end_if_all_came()
+
+    def _end_if_all_came(self) -> None:
+        if self._ends_after is not None and self._received >= self._ends_after:
+            self._ends_after = None
+            self._on_client_end()
+
+    def _on_client_end(self) -> None:
+        """The client has said all: the server is told, after what is delayed, and may still answer."""
+        self.to_server(self, self._from_client.end())
+        self._eof_wanted = True
+        self._send_eof_if_due()
+
+    def _send_eof_if_due(self) -> None:
+        if self._eof_wanted and not any(e.will_send for e in self._exchanges):
+            self._server.send_eof()
+
+    def eof_received(self) -> bool:
+        return False  # a proxy passes on no more than the end of both directions
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._ending = True
+        self._servers.closed(self._server.token)
+        for exchange in tuple(self._exchanges):
+            exchange.on_client_end()
+        self._on_client_end()
+        self._server.ignore()
+
+    def pause_writing(self) -> None:
+        self._server.pause(True)
+
+    def resume_writing(self) -> None:
+        self._server.pause(False)
+
+    def close(self) -> None:
+        self._ending = True
+        self._client.close()
+
+    # from the server
+
+    def on_server_data(self, data: bytes) -> None:
+        for line in self._from_server.feed(data):
+            self._on_server_line(line)
+
+    def _on_server_line(self, line: Line) -> None:
+        message = read_message(line.data) if line.whole else None
+        waiting = None
+        if message is not None and message.kind == "response":
+            waiting = self._expecting.get(_key(message.id))
+        if waiting:
+            waiting.popleft().on_response(line.data)
+            return
+        reader = self._reader_of(message) if message is not None and message.kind != "response" else None
+        if reader is not None:
+            reader.on_event(line.data)
+        else:
+            self.to_client(self, line.data)
+
+    def _reader_of(self, message: McpMessage) -> LineExchange | None:
+        """The exchange by which a fault may change what the server says unasked; None if none does."""
+        token = message.params.get("progressToken") if message.method == PROGRESS else None
+        asked = (e for e in self._exchanges if token is not None and e.progress_token == token)
+        exchange = next(asked, None) or self._pushed_to()
+        return exchange if exchange is not None and exchange.takes_events else None
+
+    def _pushed_to(self) -> LineExchange | None:
+        """The stream of what the server sends of its own accord, begun anew with each attempt with faults."""
+        run, attempt = self._listener.lane.run, self._listener.lane.attempt
+        if run is None or attempt is None or not run.matcher.armed(self._listener.name):
+            return None
+        if self._pushed is None or self._pushed.over or self._pushed_in is not attempt:
+            self._pushed_in = attempt
+            self._pushed = self._begin(LineExchange(self._listener, self))
+        return self._pushed
+
+    def on_server_end(self) -> None:
+        """The server's stream is over."""
+        rest = self._from_server.end()
+        if rest:  # a last line may lack its end
+            self._on_server_line(Line(rest, True))
+        self._ending = True
+        for exchange in tuple(self._exchanges):
+            exchange.on_server_end()
+        self._client.close()
+
+    def pause_client(self, paused: bool) -> None:
+        """The server takes its lines more slowly than the client sends them."""
+        if self._client.is_closing():
+            return
+        if paused:
+            self._client.pause_reading()
+        else:
+            self._client.resume_reading()
+
+    # for the exchanges
+
+    def to_server(self, sender: object, data: bytes) -> None:
+        self._lines_to_server.write(sender, data)
+        self._send_eof_if_due()
+
+    def to_client(self, sender: object, data: bytes) -> None:
+        self._lines_to_client.write(sender, data)
+
+    def _write_to_client(self, data: bytes) -> None:
+        if not self._ending:
+            self._client.write(data)
+
+    def expect(self, id: Any, exchange: LineExchange) -> None:
+        self._expecting.setdefault(_key(id), deque()).append(exchange)
+
+    def forget(self, exchange: LineExchange) -> None:
+        for key, waiting in tuple(self._expecting.items()):
+            if exchange in waiting:
+                waiting.remove(exchange)
+            if not waiting:
+                del self._expecting[key]
+
+    def leave(self, exchange: LineExchange) -> None:
+        self._exchanges.pop(exchange, None)
+        self._lines_to_client.release(exchange)
+        self._send_eof_if_due()
+
+    def break_off(self, *, reset: bool) -> None:
+        if self._ending:
+            return
+        self._ending = True
+        self._server.abort()
+        if reset:
+            ClientTransport(self._client).reset()
+        else:
+            self._client.close()
+
+
+def _key(id: Any) -> str:
+    """1 and "1" are two ids."""
+    return json.dumps(id, sort_keys=True)
+
+
+_LONGEST = 4096
+
+
+class _Hello(BaseModel):
+    """The first line of ``wirefault mcp``.
+
+    Without ``bytes`` the connection carries a server's streams, and the link's next one is its client's; with
+    them that server's client sends no more than so many.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    lab_id: str
+    token: str = Field(min_length=16, max_length=64)
+    bytes: int | None = Field(None, ge=0)
+
+
+class StdioArrival(asyncio.Protocol):
+    """Hands the connection over: to ``StdioConnection`` if a server's client is expected, else by its hello.
+
+    Each hello is answered by a line of JSON, with ``error`` if it is refused.
+    """
+
+    def __init__(self, listener: LinkListener, servers: StdioServers) -> None:
+        self._listener = listener
+        self._servers = servers
+        self._transport: asyncio.Transport
+        self._timer: asyncio.TimerHandle
+        self._first = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._timer = asyncio.get_running_loop().call_later(
+            self._listener.head_timeout, self._transport.abort
+        )
+        server = self._servers.take(self._listener.name)
+        if server is not None:
+            self._hand_over_to(StdioConnection(self._listener, server, self._servers))
+
+    def data_received(self, data: bytes) -> None:
+        self._first += data
+        line, end, more = self._first.partition(b"\n")
+        if end and not more:
+            self._on_hello(line)
+        elif more or len(self._first) > _LONGEST:
+            self._refuse("a first line of JSON, and then nothing until it is answered")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._timer.cancel()
+
+    def _on_hello(self, line: bytes) -> None:
+        try:
+            hello = _Hello.model_validate_json(line)
+        except ValidationError:
+            self._refuse("only wirefault mcp may connect here")
+            return
+        if hello.lab_id != self._servers.lab_id:
+            self._refuse(f"this is lab {self._servers.lab_id}, not {hello.lab_id}")
+        elif hello.bytes is not None:
+            self._servers.client_ended(hello.token, hello.bytes)
+            self._answer({})
+            self._transport.close()
+        else:
+            server = ServerStream(hello.token)
+            self._hand_over_to(server)
+            self._servers.expect_client(self._listener.name, server)
+            self._answer({})
+
+    def _answer(self, content: dict[str, str]) -> None:
+        self._transport.write(json.dumps(content).encode() + b"\n")
+
+    def _refuse(self, problem: str) -> None:
+        self._answer({"error": problem})
+        self._transport.close()
+
+    def _hand_over_to(self, protocol: asyncio.Protocol) -> None:
+        self._timer.cancel()
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)

@@ -1,0 +1,364 @@
+"""One message of a client, carried out as the HTTP exchange that MCP over HTTP would make of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from wirefault.dialects.http import chunk, data_of, head_bytes
+from wirefault.dialects.mcp import EVENT_STREAM_HEAD, McpMessage, event_of_line, line_of, read_message
+from wirefault.gateway.endpoint import Endpoint
+from wirefault.gateway.exchange.connection import ClientConnection
+from wirefault.gateway.exchange.reply_changes import RAW_LINES, EventSplitter
+from wirefault.gateway.exchange.upstream import SentRequests, UpstreamEvents
+from wirefault.gateway.http1.framing import ReplyReader
+from wirefault.gateway.lane import LinkListener
+
+
+class TransportOwner(Protocol):
+    """What becomes of the connection that the transport stands for."""
+
+    def after_writing(self) -> None:
+        """Something was written: called in a later turn."""
+
+    def on_close(self) -> None:
+        """It would be closed now."""
+
+    def on_abort(self, *, reset: bool) -> None:
+        """It would be ended at once, by a reset if a fault wants that."""
+
+
+class LineTransport(asyncio.Transport):
+    """Gives ``feed`` what is written, and tells its owner how it ends."""
+
+    def __init__(self, feed: Callable[[bytes], None], owner: TransportOwner) -> None:
+        super().__init__()
+        self._feed = feed
+        self._owner = owner
+        self._closing = self._resets = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._closing:
+            self._feed(bytes(data))
+            asyncio.get_running_loop().call_soon(self._owner.after_writing)
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._owner.on_close()
+
+    def abort(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._owner.on_abort(reset=self._resets)
+
+    def write_eof(self) -> None:
+        """The attempt is over, and nothing is left of the exchange."""
+        self.abort()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def pause_reading(self) -> None:
+        """There is nothing more to read."""
+
+    resume_reading = pause_reading
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self if name == "socket" else default
+
+    def setsockopt(self, *_: object) -> None:
+        """As of a socket: only a connection that is to be reset is given an option."""
+        self._resets = True
+
+
+ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
+EVENTS = head_bytes(EVENT_STREAM_HEAD, None)
+EVENTS_END = chunk(b"")
+_MANY_LINES = b"text/event-stream"
+_RAW_LINES = RAW_LINES.encode()
+
+
+def post_of(body: bytes, link: str) -> bytes:
+    """The request that has this line, without its end, as its body."""
+    head = f"POST / HTTP/1.1\r\nHost: {link}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+def reply_around(body: bytes) -> bytes:
+    """The reply that has this line, without its end, as its body."""
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
+        len(body),
+        body,
+    )
+
+
+def request_for_pushed(link: str) -> bytes:
+    """The request whose reply is all that the server sends of its own accord."""
+    return f"GET / HTTP/1.1\r\nHost: {link}\r\nAccept: text/event-stream\r\n\r\n".encode()
+
+
+def event_around(line: bytes) -> bytes:
+    """A part of a reply that has begun with ``EVENTS``: one line as an event."""
+    return chunk(event_of_line(line))
+
+
+def without_end(line: bytes) -> tuple[bytes, bytes]:
+    """The line, and its end: a line feed, perhaps with a carriage return, or nothing."""
+    body = line.rstrip(b"\r\n")
+    return body, line[len(body) :]
+
+
+class RepliedLines:
+    """Takes what an HTTP client would be sent, and gives ``write`` what goes onto its line.
+
+    What a reply's body carries goes on as it is, with ``line_end`` at its end (unless it is the bytes of a
+    fault of lines); the events of a stream become a line each. A status has no counterpart, and of a reply
+    without a body nothing is written. ``replies`` counts those that were whole, ``partial`` tells whether one
+    has begun that is not.
+    """
+
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self.line_end = b"\n"
+        self.replies = 0
+        self._write = write
+        self._events = EventSplitter()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._carried = bytearray()
+        self._reader = ReplyReader("POST", False, True, self._carried.extend)
+        self._written = 0
+        self.partial = False
+
+    def feed(self, data: bytes) -> None:
+        """More of what the client would be sent, a header block always in one piece."""
+        while data:
+            self.partial = True
+            _, data = self._reader.feed(data)
+            self._pass_on()
+            if self._reader.done:
+                self.replies += 1
+                self._begin()
+
+    def _pass_on(self) -> None:
+        carried, done = bytes(self._carried), self._reader.done
+        self._carried.clear()
+        block = self._reader.block.lower()
+        if _RAW_LINES in block:
+            self._write(carried)
+        elif _MANY_LINES in block:
+            for event in self._events.feed(carried):
+                self._write_event(event)
+            if done:
+                self._write_event(self._events.rest)
+        elif done and not self._written:
+            if carried:
+                self._write(carried + self.line_end if b"\n" not in carried else line_of(carried))
+        else:
+            self._written += len(carried)
+            self._write(carried + self.line_end if done else carried)
+
+    def _write_event(self, event: bytes) -> None:
+        data = data_of(event)
+        if data:
+            self._write(line_of(data))
+
+
+class ExchangeStream(Protocol):
+    """The two streams of lines that an exchange is a part of."""
+
+    def to_server(self, sender: object, data: bytes) -> None: ...
+
+    def to_client(self, sender: object, data: bytes) -> None: ...
+
+    def expect(self, id: Any, exchange: LineExchange) -> None:
+        """The server's next response with that id is that exchange's."""
+
+    def forget(self, exchange: LineExchange) -> None:
+        """It waits for no response any more."""
+
+    def leave(self, exchange: LineExchange) -> None:
+        """Nothing is left of it."""
+
+    def break_off(self, *, reset: bool) -> None:
+        """A fault ends the connection: the client's stream ends, and the server with it."""
+
+
+class LineExchange:
+    """Begins with the client's line; a ``ClientConnection`` of its own does the rest.
+
+    ``id`` is that of a request, None for any other message, which nobody answers; by ``progress_token`` the
+    server reports its progress. Without a line it ``pushes``: it stands for what the server sends of its own
+    accord.
+    """
+
+    def __init__(
+        self,
+        listener: LinkListener,
+        stream: ExchangeStream,
+        line: bytes = b"",
+        message: McpMessage | None = None,
+    ) -> None:
+        self.id = message.id if message is not None and message.kind == "request" else None
+        self.progress_token = message.progress_token if message is not None else None
+        self._stream = stream
+        self._body, self._line_end = without_end(line)
+        self._request = post_of(self._body, listener.name) if message else request_for_pushed(listener.name)
+        self.pushes = self._events_begun = message is None
+        self._left = False
+        self._sent = 0
+        self._lines = RepliedLines(self._write)
+        self._upstream: _LineUpstream | None = None
+        endpoint = Endpoint("stdio", 0, b"stdio", is_lab=False, opener=self._open)
+        self._connection = ClientConnection(replace(listener, endpoint=endpoint))
+
+    def begin(self) -> None:
+        """Sends the request on its way."""
+        self._connection.connection_made(LineTransport(self._lines.feed, self))
+        self._connection.data_received(self._request)
+
+    def _write(self, data: bytes) -> None:
+        self._stream.to_client(self, data)
+
+    @property
+    def will_send(self) -> bool:
+        """Whether the server will still be sent something, after a delay or in another copy."""
+        request = self._connection.relay.request
+        if self.pushes or request is None or request.answered_by_fault:
+            return False
+        fault = request.plan.request_fault if request.plan else None
+        return self._sent < (fault.act.copies if fault else 1)
+
+    @property
+    def takes_events(self) -> bool:
+        """Whether a fault on it changes event streams alone: then all that belongs to it comes as one."""
+        request = self._connection.relay.request
+        faults = request.plan.reply_candidates if request is not None and request.plan else []
+        edits = (met.act.events is not None and met.act.reply is None for met in faults)
+        return self._upstream is not None and any(edits)
+
+    # towards the server
+
+    def _open(self, events: UpstreamEvents, endpoint: Endpoint) -> _LineUpstream:
+        self._upstream = _LineUpstream(self, events, endpoint)
+        return self._upstream
+
+    def send(self, body: bytes) -> bool:
+        """Sends the line, as its faults have left it; whether the server will answer."""
+        line = self._body + self._line_end if body == self._body else line_of(body)
+        sent = self.id is not None and read_message(body)
+        if sent:
+            self._stream.expect(sent.id, self)
+        self._sent += 1
+        self._stream.to_server(self, line)
+        return bool(sent)
+
+    # what the server says
+
+    def on_event(self, line: bytes) -> None:
+        """A line that belongs to it and is not its response."""
+        body, _ = without_end(line)
+        self._reply((b"" if self._events_begun else EVENTS) + event_around(body))
+        self._events_begun = True
+
+    def on_response(self, line: bytes) -> None:
+        if self.takes_events:
+            self.on_event(line)
+            self._reply(EVENTS_END)
+        else:
+            body, self._lines.line_end = without_end(line)
+            self._reply(reply_around(body))
+
+    def _reply(self, data: bytes) -> None:
+        if self._upstream is not None:
+            self._upstream.reply(data)
+
+    def on_server_end(self) -> None:
+        """The server's stream has ended before its response."""
+        if self._upstream is not None:
+            self._upstream.end()
+
+    def forget(self) -> None:
+        """The response is not waited for: should it come, it goes on as it is."""
+        self._stream.forget(self)
+
+    # the end
+
+    @property
+    def over(self) -> bool:
+        return self._left or self._connection.relay.request is None
+
+    def on_client_end(self) -> None:
+        """The client is gone, or has cancelled its request."""
+        if not self._left:
+            self._left = True
+            self._connection.connection_lost(None)
+            self._stream.leave(self)
+
+    def after_writing(self) -> None:
+        """Ends it if its reply has been given."""
+        if self._connection.relay.request is None:
+            self.on_client_end()
+
+    def on_close(self) -> None:
+        """The connection of an HTTP client would be closed now."""
+        in_order = self._lines.replies > 1 and not self._lines.partial
+        if not in_order:
+            self._stream.break_off(reset=False)
+        asyncio.get_running_loop().call_soon(self.on_client_end)
+
+    def on_abort(self, *, reset: bool) -> None:
+        if reset:
+            self._stream.break_off(reset=True)
+        asyncio.get_running_loop().call_soon(self.on_client_end)
+
+
+class _LineUpstream:
+    """The server, as the connection to an upstream: one request after the other, each answered by a line."""
+
+    connecting = False
+
+    def __init__(self, exchange: LineExchange, events: UpstreamEvents, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._exchange = exchange
+        self._events = events
+        self._requests = SentRequests(None)
+        self._ended = False
+
+    def send(self, data: bytes) -> None:
+        request = self._requests.feed(data)
+        if request is not None and self._exchange.pushes:
+            self.reply(EVENTS)
+        elif request is not None and not self._exchange.send(request.body):
+            # in a later turn, as over a network: whoever sends the request is not done with sending
+            asyncio.get_running_loop().call_soon(self.reply, ACCEPTED)
+
+    def reply(self, data: bytes) -> None:
+        if not self._ended:
+            self._events.on_reply(data)
+
+    def end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._events.on_upstream_end(None)
+
+    def abort(self) -> None:
+        self._ended = True
+        self._exchange.forget()
+
+    close = abort
+
+    def send_eof(self) -> None:
+        """The server goes on to read the lines of others."""
+
+    def pause(self, paused: bool) -> None:
+        """A line is there in one piece."""
