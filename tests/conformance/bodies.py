@@ -1,4 +1,4 @@
-"""Request bodies that a client might send by mistake, and some that none would."""
+"""Generated request bodies, most of them well-formed."""
 
 import json
 
@@ -72,7 +72,7 @@ TOXICS = shaped(
 
 @st.composite
 def damaged(draw, bodies):
-    """A body as bytes, sometimes with bytes lost, changed or put in."""
+    """A body as bytes, sometimes with bytes removed, changed or inserted."""
     body = bytearray(draw(bodies).encode())
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
         at = draw(st.integers(0, len(body)))

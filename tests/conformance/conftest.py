@@ -90,7 +90,7 @@ def client(server_url):
 
 @pytest.fixture
 def name(client):
-    """A proxy name that no other test uses; what has it is deleted afterwards."""
+    """A proxy name that no other test uses; the proxy is deleted afterwards."""
     name = f"conformance_{os.getpid()}_{next(_numbers)}"
     yield name
     client.delete_proxy(name)
@@ -98,7 +98,7 @@ def name(client):
 
 @pytest.fixture
 def api(server_url):
-    """One raw request: (status, body parsed as JSON, or as text where it is none)."""
+    """One raw request: (status, body as parsed JSON, else as text)."""
     with urllib3.PoolManager() as pool:
 
         def send(method, path, body=None, **headers):

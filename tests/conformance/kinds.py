@@ -1,4 +1,4 @@
-"""The kinds of toxics that both servers have, and that the suite therefore compares."""
+"""The kinds of toxics that both servers have and the suite compares."""
 
 from wirefault.toxiproxy.toxics import SERVER_TOXICS, TOXICS
 

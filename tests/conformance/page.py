@@ -1,4 +1,4 @@
-"""``docs/conformance.md``: what the suite compares, one row per test, and what came out for each server."""
+"""Writes ``docs/conformance.md``: one row per test, with the result for each server."""
 
 from __future__ import annotations
 
@@ -23,46 +23,47 @@ SERVERS = {
     "given": "the server at TOXIPROXY_CONFORMANCE_URL",
 }
 INTRO = """\
-The embedded Toxiproxy and the real one run through the same tests (`tests/conformance`). Each row is one
-test; the figure says in how many variants (streams, values) it holds. Durations are held against lower bounds
-and each other's order, since how late something comes is the machine's affair.
+The embedded Toxiproxy and the real one pass the same tests (`tests/conformance`). Each row is one
+test; the number is its count of variants (streams, values). Durations are compared with lower bounds
+and with each other only, since lateness depends on the machine.
 
-- `make conformance` runs the suite and renews this page. The real server is the one that `TOXIPROXY_SERVER`
-  names, or `toxiproxy-server` on `PATH`; without one its column says so.
-- `TOXIPROXY_CONFORMANCE_URL=http://127.0.0.1:8474 make test ARGS=tests/conformance` tests a server that runs
-  already, on this machine: the suite plays the upstreams on loopback. What it creates there it deletes again;
+- `make conformance` runs the suite and rewrites this page. Set `TOXIPROXY_SERVER` to the real server's path,
+  or put `toxiproxy-server` on `PATH`; without it the column says "not run".
+- `TOXIPROXY_CONFORMANCE_URL=http://127.0.0.1:8474 make test ARGS=tests/conformance` tests a running server
+  on this machine: the suite provides the upstreams on loopback. It deletes whatever it creates;
   two tests call `/reset`, which heals all proxies of that server.
 - With `WIREFAULT_REQUIRE=toxiproxy` a missing real server is a failure instead of a skip.
 """
 KNOWN = """\
-## Known to differ
+## Known differences
 
-By intent, so none of this is compared:
+Intended, so not compared:
 
-- Values with which the real server crashes when data comes (a negative `rate`, an `average_size` of 0, a
-  `size_variation` above `average_size`, a `jitter` beyond 2^62) do not crash the embedded one. It takes a
-  rate below 0 for 0, a size below 1 for 1, and a variation above the size for the size.
-- A change of toxics in the real server waits for a peer that does not read (503 after 25 s; meanwhile the
-  proxy takes no new connection), while a `reset_peer` has seen data and waits to reset, and where a
-  `limit_data` closes on what is let go (for seconds). The embedded server answers at once and drops nothing.
+- A malformed body gets the status 400 from both; each server words the error itself.
+- Values that crash the real server when data arrives (a negative `rate`, an `average_size` of 0, a
+  `size_variation` above `average_size`, a `jitter` beyond 2^62) do not crash the embedded one. It treats a
+  rate below 0 as 0, a size below 1 as 1, and a variation above the size as the size.
+- The real server delays a change of toxics while a peer does not read (503 after 25 s; meanwhile the
+  proxy accepts no new connection), while a `reset_peer` has seen data and waits to reset, and while a
+  `limit_data` closes on released data (for seconds). The embedded server replies at once and drops nothing.
 - Once a toxic has closed a connection on which a later toxic still holds data, the real server loses count of
   the toxics of that connection (read in its source, not tried). The embedded one does not.
-- The real server takes the connections of a proxy one after the other, and none while it dials the upstream.
-- `-seed` and `-runtime-metrics` (of the Go runtime) do not exist; `-seed` has no effect on the real server.
-  `-proxy-metrics` is `--proxy-metrics`, with the same text at `/metrics`; the real server's file of
-  `-config` may be wrong in silence, the embedded one's not.
-- A toxic that the real server lacks (`in_toxiproxy` is false in its file) exists in the embedded one alone.
-- A name that cannot be resolved: the real server's error also names the DNS server that it asked.
-- JSON nested more than about 900 deep is refused by the embedded server, by the real one beyond 10000.
-- Requests that are no proper HTTP are answered by another HTTP library. `X-Toxiproxy-Request-Id` is there,
-  in another form. Single requests are not logged.
-- Which of two things that happen at the same instant comes first, and how bytes that come at once are cut
-  into packets, is open in both.
+- The real server accepts a proxy's connections one by one, and none while it dials the upstream.
+- `-seed` and `-runtime-metrics` (of the Go runtime) are missing; `-seed` has no effect on the real server.
+  `-proxy-metrics` is `--proxy-metrics`, with the same text at `/metrics`; the real server ignores errors in
+  its `-config` file, the embedded one reports them.
+- A toxic with `in_toxiproxy = False` exists in the embedded server only.
+- For an unknown host the real server's error also names the DNS server.
+- The embedded server refuses JSON nested deeper than about 900 levels, the real one beyond 10000.
+- Invalid HTTP gets the reply of a different HTTP library. `X-Toxiproxy-Request-Id` is present
+  in another format. Requests are not logged.
+- The order of simultaneous events, and how bytes that arrive together are split
+  into packets, are unspecified in both.
 """
 
 
 class Results:
-    """What came out: by section, test and server."""
+    """Outcomes by section, test and server."""
 
     def __init__(self) -> None:
         self.versions: dict[str, str] = {}
@@ -84,7 +85,7 @@ def _section(module: str) -> str:
 
 
 def rows() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Section, its title, and its tests with the behaviour that each shows."""
+    """Section, title, and the section's tests with the behaviour that each shows."""
     for section in SECTIONS:
         tree = ast.parse((FOLDER / f"test_{section}.py").read_text(encoding="utf-8"))
         tests = [
@@ -122,6 +123,6 @@ def page(results: Results) -> str:
 
 
 def listed(text: str) -> list[str]:
-    """The behaviours that a page lists."""
+    """The behaviours listed in a page."""
     cells = [line.split(" | ")[0].removeprefix("| ") for line in text.splitlines() if line.startswith("| ")]
     return [cell for cell in cells if cell not in ("server", "behaviour", *SERVERS.values())]

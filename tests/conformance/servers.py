@@ -1,4 +1,4 @@
-"""Starts the two servers that the suite compares, and plays both ends of a connection through them."""
+"""Starts the two servers to compare, and acts as both ends of the connections through them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wirefault.toxiproxy.client import ToxiproxyClient
 
 @contextlib.contextmanager
 def running(command: list[str], url: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A server process until the block ends; yields it once the URL answers."""
+    """Run a server process for the block; yield it once the URL responds."""
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, **options)
     with _serving(process, url):
         yield process
@@ -31,7 +31,7 @@ def running(command: list[str], url: str, **options: Any) -> Iterator[subprocess
 
 @contextlib.contextmanager
 def _serving(server: Child, url: str) -> Iterator[None]:
-    """Waits until the URL answers; afterwards ends the server."""
+    """Wait until the URL responds; end the server after the block."""
     try:
         with ToxiproxyClient(url) as client:
             until(lambda: server.poll() is not None or answers(client), f"a server at {url}")
@@ -50,7 +50,7 @@ def answers(client: ToxiproxyClient) -> bool:
 
 @contextlib.contextmanager
 def embedded_server(port: int = 0, *arguments: str) -> Iterator[str]:
-    """Forked, as a launcher does it: a start of Python's and the imports are a quarter of a second."""
+    """Fork the server, as the launcher does: starting Python and importing take a quarter of a second."""
     with socket.create_server(("127.0.0.1", port)) as listener:
         environ = os.environ | {SOCKETS_VARIABLE: json.dumps({"toxiproxy": listener.fileno()})}
         command = python("wirefault.toxiproxy.embedded", *arguments)
@@ -75,7 +75,7 @@ def real_server(path: str, *arguments: str) -> Iterator[str]:
 
 @dataclass
 class Recorder:
-    """An upstream that notes what each of its connections received and how it ended.
+    """An upstream that records what each of its connections received and how it ended.
 
     ``answer(received, connection)`` is called after each piece; by default the piece is sent back.
     """
@@ -102,10 +102,10 @@ class Recorder:
 
 
 class Client(socket.socket):
-    """A client's socket that says in words how a read ended."""
+    """A client's socket whose reads name how they ended."""
 
     def see(self, size: int = 65536) -> bytes | str:
-        """What the next read gives: bytes, or ``closed``, ``reset``, ``silence`` (nothing for 0.1 s)."""
+        """The next read: bytes, or ``closed``, ``reset``, ``silence`` (nothing for 0.1 s)."""
         self.settimeout(0.1)
         try:
             return self.recv(size) or "closed"
@@ -117,14 +117,14 @@ class Client(socket.socket):
             self.settimeout(PATIENCE_S)
 
     def read(self, size: int) -> bytes:
-        """So many bytes, or fewer if the connection ends before."""
+        """Read that many bytes, or fewer if the connection ends first."""
         pieces = bytearray()
         while len(pieces) < size and (piece := self.recv(size - len(pieces))):
             pieces += piece
         return bytes(pieces)
 
     def cuts(self, expected: bytes) -> set[int]:
-        """Reads these bytes; how many had come after each read. A late reader sees fewer cuts."""
+        """Read that many bytes; return the total after each read. A slow reader sees fewer cuts."""
         received, cuts = b"", set()
         while len(received) < len(expected) and (piece := self.recv(len(expected) - len(received))):
             received += piece
@@ -133,7 +133,7 @@ class Client(socket.socket):
         return cuts
 
     def ending(self) -> str:
-        """Waits for the end of the connection, without data before it: ``closed`` or ``reset``."""
+        """Wait for the end of the connection, without data before it: ``closed`` or ``reset``."""
         try:
             assert self.recv(1) == b""
         except ConnectionResetError:
@@ -143,7 +143,7 @@ class Client(socket.socket):
 
 @dataclass
 class Proxied:
-    """A proxy of its own name on the server under test."""
+    """A proxy with a unique name on the server under test."""
 
     client: ToxiproxyClient
     state: ProxyState
@@ -194,12 +194,12 @@ class Proxied:
 
 @dataclass
 class Rig(Proxied):
-    """Before an upstream that answers by itself."""
+    """A proxy in front of an upstream that replies."""
 
     upstream: Recorder = field(kw_only=True)
 
     def dial_and_talk(self) -> Client:
-        """A connection through which data has gone both ways: its links surely exist."""
+        """A connection with data in both directions: its links surely exist."""
         connection = self.dial()
         connection.sendall(b"hello")
         assert connection.read(5) == b"hello"
@@ -208,12 +208,12 @@ class Rig(Proxied):
 
 @dataclass
 class Line(Proxied):
-    """Before a test that plays both ends itself."""
+    """A proxy whose both ends the test controls."""
 
     listener: socket.socket = field(kw_only=True)
 
     def open(self) -> tuple[Client, Client]:
-        """The client's end and the upstream's, joined: a byte has gone each way."""
+        """Both ends of a connection after one byte in each direction."""
         client = self.dial()
         client.sendall(b"?")
         server = Client(fileno=self.listener.accept()[0].detach())
@@ -226,6 +226,6 @@ class Line(Proxied):
         return client, server
 
     def flow(self, stream: str) -> tuple[Client, Client]:
-        """The end that sends in that stream and the one that receives."""
+        """The sending and the receiving end of that stream."""
         client, server = self.open()
         return (client, server) if stream == "upstream" else (server, client)

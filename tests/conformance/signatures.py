@@ -1,4 +1,4 @@
-"""A client of an intercepting gateway behind the proxy, and what both sides recorded of one of its tries."""
+"""A client of an intercepting gateway behind the proxy, and both sides' records of a try."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRANSPORTS: tuple[Transport, ...] = ("plain", "fresh", "kept")
 
 
 class CountingSocket(socket.socket):
-    """Counts what crosses it as the front would, which stands in this place."""
+    """Counts bytes as the ingress would in this place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class CountingSocket(socket.socket):
 
 @dataclass
 class SeenTry:
-    """``tried``: as the client and the gateway recorded it; ``connection``: as the front would have."""
+    """``tried``: as the client and the gateway recorded it; ``connection``: as the ingress would have."""
 
     tried: Request
     connection: ConnectionEnded
@@ -71,7 +71,7 @@ class SeenTry:
 
 
 class OneTry:
-    """One try by TLS on a fresh connection, on one kept alive, or by plain HTTP."""
+    """One try over fresh TLS, kept-alive TLS or plain HTTP."""
 
     def __init__(self, lab: Lab, address: tuple[str, int], transport: Transport) -> None:
         self._lab, self._address, self._transport = lab, address, transport
@@ -81,7 +81,7 @@ class OneTry:
             self._ask(call=1)
 
     def _ask(self, call: int) -> None:
-        """Raises ``OSError`` for whatever keeps the whole reply away, and ``EOFError`` for its early end."""
+        """Raises ``OSError`` if the whole reply does not arrive, ``EOFError`` if it ends early."""
         if self._socket is None:
             self._plain.settimeout(PATIENCE_MS / 1000)
             self._plain.connect(self._address)
@@ -100,7 +100,7 @@ class OneTry:
             body += piece
 
     def _error(self, call: int, deadline: float) -> str | None:
-        """What the client would call the end of the try; neither a read nor the whole may take for long."""
+        """The client's name for the end of the try; bounds each read and the whole try."""
         try:
             self._ask(call)
         except TimeoutError:
@@ -123,7 +123,7 @@ class OneTry:
         return start, ms, error
 
     def seen(self, start: float, ms: float, error: str | None) -> SeenTry:
-        """Ends the attempt, and with it what the toxic still holds back of the try."""
+        """End the attempt, and with it whatever the toxic still holds back."""
         plain = self._plain
         self._lab.settle(0.5)
         elapsed_ms = ms - (plain.first_sent - self._began) * 1000

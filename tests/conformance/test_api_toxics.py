@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.conformance.answers import NO_TOXIC, UNSUITABLE
+from tests.conformance.answers import BAD_BODY, MALFORMED, NO_TOXIC, refusal
 from tests.conformance.kinds import COMPARED
 from wirefault.toxiproxy.toxics import SERVER_TOXICS
 
 
 @pytest.mark.parametrize("kind", [compared.kind for compared in COMPARED])
-def test_the_defaults_of_a_toxic(api, name, proxy, kind):
+def test_toxic_defaults(api, name, proxy, kind):
     toxic = {
         "attributes": {attribute.name: 0 for attribute in SERVER_TOXICS[kind].attributes},
         "name": f"{kind}_downstream",
@@ -22,7 +22,7 @@ def test_the_defaults_of_a_toxic(api, name, proxy, kind):
     assert api("GET", f"/proxies/{name}")[1]["toxics"] == [toxic]
 
 
-def test_a_toxic_with_everything_given(api, name, proxy):
+def test_toxic_with_all_fields(api, name, proxy):
     body = {
         "type": "latency",
         "name": "a b",
@@ -46,39 +46,23 @@ def test_toxics_are_listed_upstream_first(api, name, proxy):
 @pytest.mark.parametrize(
     ("body", "error"),
     [
-        *UNSUITABLE,
+        *((body, BAD_BODY) for body in MALFORMED),
         ({}, "invalid toxic type"),
         ({"type": "bogus"}, "invalid toxic type"),
         ({"type": "latency", "stream": "x"}, "stream was invalid, can be either upstream or downstream"),
         ({"type": "bogus", "stream": "x"}, "stream was invalid, can be either upstream or downstream"),
-        (
-            {"type": "latency", "attributes": {"latency": 1.5}},
-            "bad request body: json: cannot unmarshal number 1.5 into Go struct field"
-            " LatencyToxic.attributes.latency of type int64",
-        ),
-        (
-            {"type": "timeout", "attributes": {"timeout": "1"}},
-            "bad request body: json: cannot unmarshal string into Go struct field"
-            " TimeoutToxic.attributes.timeout of type int64",
-        ),
-        (
-            {"type": "latency", "attributes": 5},
-            "bad request body: json: cannot unmarshal number into Go struct field"
-            " ToxicWrapper.attributes of type toxics.NoopToxic",
-        ),
-        (
-            {"type": "latency", "toxicity": "x"},
-            "bad request body: json: cannot unmarshal string into Go struct field"
-            " ToxicWrapper.toxicity of type float32",
-        ),
+        ({"type": "latency", "attributes": {"latency": 1.5}}, BAD_BODY),
+        ({"type": "timeout", "attributes": {"timeout": "1"}}, BAD_BODY),
+        ({"type": "latency", "attributes": 5}, BAD_BODY),
+        ({"type": "latency", "toxicity": "x"}, BAD_BODY),
     ],
 )
-def test_a_bad_toxic_is_refused(api, name, proxy, body, error):
-    assert api("POST", f"/proxies/{name}/toxics", body) == (400, {"error": error, "status": 400})
+def test_invalid_toxic_is_refused(api, name, proxy, body, error):
+    assert refusal(api("POST", f"/proxies/{name}/toxics", body)) == (400, error)
     assert api("GET", f"/proxies/{name}/toxics") == (200, [])
 
 
-def test_a_toxic_name_is_taken_once_over_both_streams(api, name, proxy):
+def test_toxic_name_is_unique_across_streams(api, name, proxy):
     for stream, status in (("upstream", 200), ("downstream", 409)):
         answer = api("POST", f"/proxies/{name}/toxics", {"type": "latency", "name": "t", "stream": stream})
         assert answer[0] == status
@@ -86,7 +70,7 @@ def test_a_toxic_name_is_taken_once_over_both_streams(api, name, proxy):
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_a_toxic_update_keeps_what_it_does_not_name(api, name, proxy, method):
+def test_toxic_update_changes_only_given_fields(api, name, proxy, method):
     body = {"type": "latency", "attributes": {"latency": 5, "jitter": 1}}
     _, toxic = api("POST", f"/proxies/{name}/toxics", body)
     update = {"attributes": {"latency": 7}, "stream": "upstream", "name": "other", "type": "timeout"}
@@ -95,31 +79,21 @@ def test_a_toxic_update_keeps_what_it_does_not_name(api, name, proxy, method):
     assert api(method, f"/proxies/{name}/toxics/latency_downstream", {}) == (200, changed)
 
 
-@pytest.mark.parametrize(("body", "error"), UNSUITABLE)
-def test_a_bad_toxic_update_is_refused(api, name, proxy, body, error):
-    api("POST", f"/proxies/{name}/toxics", {"type": "latency"})
-    answer = api("PATCH", f"/proxies/{name}/toxics/latency_downstream", body)
-    assert answer == (400, {"error": error, "status": 400})
-
-
 @pytest.mark.parametrize(
-    ("body", "error"),
+    "body",
     [
-        ({"attributes": 5}, "number into Go struct field .attributes of type toxics.SlicerToxic"),
-        ({"toxicity": "x"}, "string into Go struct field .toxicity of type float32"),
-        (
-            {"attributes": {"delay": 7, "average_size": True}},
-            "bool into Go struct field SlicerToxic.attributes.average_size of type int",
-        ),
+        *MALFORMED,
+        {"attributes": 5},
+        {"toxicity": "x"},
+        {"attributes": {"delay": 7, "average_size": True}},
     ],
 )
-def test_a_toxic_update_that_does_not_fit_says_where(api, name, proxy, body, error):
+def test_malformed_toxic_update_is_refused(api, name, proxy, body):
     api("POST", f"/proxies/{name}/toxics", {"type": "slicer", "name": "t"})
-    status, answer = api("PATCH", f"/proxies/{name}/toxics/t", body)
-    assert (status, answer["error"]) == (400, f"bad request body: json: cannot unmarshal {error}")
+    assert refusal(api("PATCH", f"/proxies/{name}/toxics/t", body)) == (400, BAD_BODY)
 
 
-def test_a_toxic_update_that_fails_half_way_keeps_the_first_half(api, name, proxy):
+def test_toxic_update_that_fails_halfway_keeps_earlier_attributes(api, name, proxy):
     api("POST", f"/proxies/{name}/toxics", {"type": "latency", "name": "t"})
     half = '{"attributes": {"latency": 7, "jitter": "x"}, "toxicity": 0.5}'
     assert api("PATCH", f"/proxies/{name}/toxics/t", half)[0] == 400
@@ -131,12 +105,12 @@ def test_a_toxic_update_that_fails_half_way_keeps_the_first_half(api, name, prox
     ("given", "shown"),
     [("0.3", 0.3), ("0.1234567890123", 0.12345679), ("1e21", 1e21), ("1e-9", 1e-9), ("-0", 0), ("-3", -3)],
 )
-def test_toxicity_is_kept_in_single_precision(api, name, proxy, given, shown):
+def test_toxicity_has_single_precision(api, name, proxy, given, shown):
     body = f'{{"type": "noop", "name": "t", "toxicity": {given}}}'
     assert api("POST", f"/proxies/{name}/toxics", body)[1]["toxicity"] == shown
 
 
-def test_a_removed_toxic_is_gone(api, name, proxy):
+def test_removed_toxic_is_gone(api, name, proxy):
     api("POST", f"/proxies/{name}/toxics", {"type": "latency"})
     assert api("DELETE", f"/proxies/{name}/toxics/latency_downstream") == (204, "")
     for method in ("GET", "PATCH", "DELETE"):

@@ -6,7 +6,7 @@ from tests.conformance.wire import both_streams, elapsed_ms
 
 
 @both_streams
-def test_bandwidth_takes_the_time_that_the_rate_needs(line, stream):
+def test_bandwidth_takes_size_divided_by_rate(line, stream):
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, rate=100)
     start = time.monotonic()
@@ -16,7 +16,7 @@ def test_bandwidth_takes_the_time_that_the_rate_needs(line, stream):
 
 
 @both_streams
-def test_bandwidth_counts_small_chunks_together(line, stream):
+def test_bandwidth_adds_up_small_chunks(line, stream):
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, rate=1)
     start = time.monotonic()
@@ -27,7 +27,7 @@ def test_bandwidth_counts_small_chunks_together(line, stream):
 
 
 @both_streams
-def test_bandwidth_passes_a_large_chunk_in_parts_of_100_ms(line, stream):
+def test_bandwidth_splits_large_chunk_into_100_ms_parts(line, stream):
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, rate=1)
     start = time.monotonic()
@@ -37,7 +37,7 @@ def test_bandwidth_passes_a_large_chunk_in_parts_of_100_ms(line, stream):
 
 
 @both_streams
-def test_bandwidth_zero_passes_nothing_until_its_removal_passes_all(line, stream):
+def test_bandwidth_zero_blocks_until_removed(line, stream):
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, rate=0)
     sender.sendall(b"held")
@@ -47,7 +47,7 @@ def test_bandwidth_zero_passes_nothing_until_its_removal_passes_all(line, stream
 
 
 @both_streams
-def test_bandwidth_that_is_removed_during_a_transfer_passes_the_rest_at_once(line, stream):
+def test_removing_bandwidth_mid_transfer_releases_rest_at_once(line, stream):
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, rate=1)
     sender.sendall(b"x" * 50_000)  # 50 s at that rate
@@ -57,7 +57,7 @@ def test_bandwidth_that_is_removed_during_a_transfer_passes_the_rest_at_once(lin
 
 
 @both_streams
-def test_bandwidth_that_is_changed_passes_the_chunk_in_hand_and_goes_on_at_the_new_rate(line, stream):
+def test_changing_bandwidth_releases_current_chunk_and_applies_new_rate(line, stream):
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, rate=1)
     sender.sendall(b"x" * 10_000)
@@ -69,7 +69,7 @@ def test_bandwidth_that_is_changed_passes_the_chunk_in_hand_and_goes_on_at_the_n
 
 
 @both_streams
-def test_bandwidth_holds_the_end_behind_the_data(line, stream):
+def test_bandwidth_delays_eof_behind_data(line, stream):
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, rate=1)
     sender.sendall(b"x" * 150)
@@ -77,7 +77,7 @@ def test_bandwidth_holds_the_end_behind_the_data(line, stream):
     assert receiver.read(151) == b"x" * 150
 
 
-def test_bandwidth_has_a_rate_for_each_connection(line):
+def test_bandwidth_limits_each_connection_separately(line):
     line.add("bandwidth", "upstream", rate=1)
     lines = [line.open() for _ in range(40)]
     start = time.monotonic()

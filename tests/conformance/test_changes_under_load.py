@@ -20,7 +20,7 @@ def delete(api, rig):
 
 
 def populate(api, rig):
-    """Sends a row that differs each time from what is there: the proxy is replaced."""
+    """Populate with a row that differs each time, so that the proxy is replaced."""
     host, _, port = rig.state.upstream.rpartition(":")
     for name in (f"localhost:{port}", f"{host}:{port}"):
         yield api("POST", "/populate", [{"name": rig.name, "listen": rig.state.listen, "upstream": name}])
@@ -44,12 +44,12 @@ def remove_toxic(api, rig):
 
 
 @pytest.mark.parametrize("change", [disable, delete, populate, move, reset, remove_toxic])
-def test_a_change_is_made_while_clients_connect(api, rig, change):
-    """A change is made and no connection forgotten, while clients connect"""
+def test_change_succeeds_while_clients_connect(api, rig, change):
+    """A change succeeds and loses no connection while clients connect"""
     stop, failures = threading.Event(), []
 
     def connect():
-        """Waits for the end of each connection or for its answer: one that the server forgot times out."""
+        """Wait for each connection's end or reply; one that the server lost times out."""
         while not stop.is_set():
             try:
                 with rig.dial() as connection:

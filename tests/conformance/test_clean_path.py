@@ -9,7 +9,7 @@ from tests.conformance.wire import still
 from tests.support import until
 
 
-def test_bytes_arrive_whole_and_in_order_both_ways(rig):
+def test_bytes_arrive_complete_and_in_order_both_ways(rig):
     data = bytes(range(256)) * 8192
     connection = rig.dial()
     with ThreadPoolExecutor(1) as pool:
@@ -19,7 +19,7 @@ def test_bytes_arrive_whole_and_in_order_both_ways(rig):
     assert rig.upstream.all_received == data
 
 
-def test_many_connections_at_once(rig):
+def test_many_concurrent_connections(rig):
     def talk(number):
         message = b"%d" % number * 100
         connection = rig.dial()
@@ -30,12 +30,12 @@ def test_many_connections_at_once(rig):
         assert all(pool.map(talk, range(64)))
 
 
-def test_a_client_that_closes_closes_the_upstream(rig):
+def test_client_close_closes_upstream(rig):
     rig.dial_and_talk().close()
     until(lambda: rig.upstream.ends == ["closed"])
 
 
-def test_an_upstream_that_closes_delivers_all_before(rig):
+def test_upstream_close_delivers_pending_data_first(rig):
     def answer_and_close(piece, connection):
         connection.sendall(b"x" * 500_000)
         connection.shutdown(socket.SHUT_WR)
@@ -46,7 +46,7 @@ def test_an_upstream_that_closes_delivers_all_before(rig):
     assert connection.read(500_001) == b"x" * 500_000
 
 
-def test_a_client_that_shuts_down_its_sending_side_loses_a_later_reply(rig):
+def test_half_closed_client_loses_later_reply(rig):
     rig.upstream.answer = lambda piece, connection: None if piece else connection.sendall(b"too late")
     connection = rig.dial()
     connection.sendall(b"hi")
@@ -55,7 +55,7 @@ def test_a_client_that_shuts_down_its_sending_side_loses_a_later_reply(rig):
     until(lambda: rig.upstream.all_received == b"hi")
 
 
-def test_without_an_upstream_the_client_is_closed(rig):
+def test_unreachable_upstream_closes_client(rig):
     with socket.create_server(("127.0.0.1", 0)) as unused:
         address = f"127.0.0.1:{unused.getsockname()[1]}"
     state = rig.client.ensure_proxy(rig.name, rig.state.listen, address)
@@ -64,7 +64,7 @@ def test_without_an_upstream_the_client_is_closed(rig):
 
 
 @pytest.mark.parametrize("toxics", [(), ("latency",)])
-def test_a_reader_that_stops_stops_the_writer(rig, toxics):
+def test_stalled_reader_stalls_writer(rig, toxics):
     total = 192 * 2**20  # more than two receive buffers of 32 MiB and the 1024 chunks before a latency hold
     sent = []
 

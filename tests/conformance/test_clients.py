@@ -1,4 +1,4 @@
-"""Clients of other makers"""
+"""Third-party clients"""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from tests.support import PATIENCE_S, required
 
 @pytest.fixture
 def cli(server_url):
-    """Runs the official command line client; what it printed."""
+    """Run the official command line client and return its output."""
     path = shutil.which("toxiproxy-cli")
     if path is None:
         reason = "no official client: toxiproxy-cli is not on PATH"
@@ -26,8 +26,8 @@ def cli(server_url):
     return run
 
 
-def test_the_official_command_line_client(cli, name, upstream):
-    """The official command line client (`toxiproxy-cli`), where it is on `PATH`"""
+def test_official_command_line_client(cli, name, upstream):
+    """The official command line client (`toxiproxy-cli`), if on `PATH`"""
     cli("create", "--listen", "127.0.0.1:0", "--upstream", str(upstream.address), name)
     assert name in cli("list")
     cli("toxic", "add", "--type", "latency", "--toxicName", "slow", "--attribute", "latency=20", name)
@@ -63,7 +63,7 @@ assert server.get_proxy(name) is None
 """
 
 
-def test_the_python_client(server_url, name, upstream):
+def test_python_client(server_url, name, upstream):
     """The Python client (`toxiproxy-python`)"""
     command = [sys.executable, "-c", SCRIPT, server_url, name, str(upstream.address)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

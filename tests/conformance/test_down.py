@@ -1,4 +1,4 @@
-"""Proxies that are disabled, moved or deleted"""
+"""Disabled, moved and deleted proxies"""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.conformance.wire import LONG_MS
 from tests.support import until
 
 
-def test_down_refuses_and_closes_and_comes_back(rig):
+def test_disabled_proxy_refuses_and_closes_until_enabled(rig):
     connection = rig.dial_and_talk()
     assert rig.client.set_enabled(rig.name, False).enabled is False
     assert connection.ending() in ("closed", "reset")
@@ -16,7 +16,7 @@ def test_down_refuses_and_closes_and_comes_back(rig):
     rig.dial_and_talk()
 
 
-def test_down_drops_what_a_latency_holds(rig):
+def test_disabling_drops_data_held_by_latency(rig):
     rig.add("latency", "upstream", latency=LONG_MS)
     connection = rig.dial()
     connection.sendall(b"write")
@@ -26,7 +26,7 @@ def test_down_drops_what_a_latency_holds(rig):
     assert rig.upstream.all_received == b""
 
 
-def test_toxics_survive_down(rig):
+def test_toxics_survive_disabling(rig):
     rig.add("timeout", "upstream", timeout=0)
     rig.client.set_enabled(rig.name, False)
     rig.client.set_enabled(rig.name, True)
@@ -35,7 +35,7 @@ def test_toxics_survive_down(rig):
     assert connection.see() == "silence"
 
 
-def test_deleting_a_proxy_closes_its_connections(rig):
+def test_deleting_proxy_closes_its_connections(rig):
     connection = rig.dial_and_talk()
     rig.client.delete_proxy(rig.name)
     assert connection.ending() in ("closed", "reset")
@@ -43,7 +43,7 @@ def test_deleting_a_proxy_closes_its_connections(rig):
         rig.dial()
 
 
-def test_a_new_upstream_closes_the_connections_to_the_old_one(rig):
+def test_new_upstream_closes_connections_to_old_one(rig):
     connection = rig.dial_and_talk()
     rig.client.ensure_proxy(rig.name, rig.state.listen, "127.0.0.1:9")
     assert connection.ending() in ("closed", "reset")

@@ -8,7 +8,7 @@ from tests.support import until
 
 
 @both_streams
-def test_latency_delays_each_way_and_delivers(rig, stream):
+def test_latency_delays_each_direction_and_delivers(rig, stream):
     rig.add("latency", stream, latency=60)
     connection = rig.dial()
     for message in (b"first", b"second"):
@@ -19,7 +19,7 @@ def test_latency_delays_each_way_and_delivers(rig, stream):
 
 
 @both_streams
-def test_latency_reaches_an_open_connection(rig, stream):
+def test_latency_applies_to_open_connection(rig, stream):
     connection = rig.dial_and_talk()
     rig.add("latency", stream, latency=60)
     start = time.monotonic()
@@ -28,7 +28,7 @@ def test_latency_reaches_an_open_connection(rig, stream):
     assert elapsed_ms(start) >= 60
 
 
-def test_latency_on_both_streams_and_twice_adds_up(rig):
+def test_latencies_on_both_streams_add_up(rig):
     for stream in STREAMS:
         for name in ("one", "two"):
             rig.add("latency", stream, f"{name}_{stream}", latency=20)
@@ -38,7 +38,7 @@ def test_latency_on_both_streams_and_twice_adds_up(rig):
 
 
 @both_streams
-def test_jitter_stays_within_its_bounds(rig, stream):
+def test_jitter_stays_within_bounds(rig, stream):
     rig.add("latency", stream, latency=15, jitter=10)
     connection = rig.dial()
     for _ in range(10):
@@ -49,7 +49,7 @@ def test_jitter_stays_within_its_bounds(rig, stream):
 
 
 @both_streams
-def test_chunks_under_jitter_stay_in_order(rig, stream):
+def test_jitter_keeps_chunks_in_order(rig, stream):
     rig.add("latency", stream, latency=3, jitter=3)
     connection = rig.dial()
     message = b"".join(b"%04d" % number for number in range(64))
@@ -59,7 +59,7 @@ def test_chunks_under_jitter_stay_in_order(rig, stream):
 
 
 @both_streams
-def test_a_removed_latency_lets_go_of_what_it_held_in_order(rig, stream):
+def test_removing_latency_releases_held_data_in_order(rig, stream):
     rig.add("latency", stream, latency=LONG_MS)
     connection = rig.dial()
     connection.sendall(b"one ")
@@ -73,7 +73,7 @@ def test_a_removed_latency_lets_go_of_what_it_held_in_order(rig, stream):
 
 
 @both_streams
-def test_an_updated_latency_lets_the_chunk_in_hand_go_and_holds_the_next(rig, api, stream):
+def test_updating_latency_releases_current_chunk_and_delays_next(rig, api, stream):
     rig.add("latency", stream, latency=LONG_MS)
     connection = rig.dial()
     connection.sendall(b"one")
@@ -88,7 +88,7 @@ def test_an_updated_latency_lets_the_chunk_in_hand_go_and_holds_the_next(rig, ap
 
 
 @both_streams
-def test_an_update_applies_to_open_connections(rig, api, stream):
+def test_latency_update_applies_to_open_connections(rig, api, stream):
     rig.add("latency", stream, latency=LONG_MS)
     connection = rig.dial()
     api("PATCH", f"/proxies/{rig.name}/toxics/toxic", {"attributes": {"latency": 1}})
@@ -97,7 +97,7 @@ def test_an_update_applies_to_open_connections(rig, api, stream):
 
 
 @both_streams
-def test_another_toxic_after_a_latency_lets_the_chunk_in_hand_go(rig, stream):
+def test_adding_toxic_after_latency_releases_current_chunk(rig, stream):
     rig.add("latency", stream, latency=LONG_MS)
     connection = rig.dial()
     connection.sendall(b"one")
@@ -108,7 +108,7 @@ def test_another_toxic_after_a_latency_lets_the_chunk_in_hand_go(rig, stream):
     assert connection.read(3) == b"one"
 
 
-def test_a_client_that_gives_up_under_upstream_latency_is_executed_all_the_same(rig):
+def test_client_timeout_under_upstream_latency_does_not_stop_execution(rig):
     rig.add("latency", "upstream", latency=100)
     connection = rig.dial()
     connection.sendall(b"write")
@@ -117,7 +117,7 @@ def test_a_client_that_gives_up_under_upstream_latency_is_executed_all_the_same(
     assert rig.upstream.all_received == b"write"
 
 
-def test_a_client_that_gives_up_under_downstream_latency_was_executed(rig):
+def test_client_timeout_under_downstream_latency_comes_after_execution(rig):
     rig.add("latency", "downstream", latency=LONG_MS)
     connection = rig.dial()
     connection.sendall(b"write")
@@ -126,7 +126,7 @@ def test_a_client_that_gives_up_under_downstream_latency_was_executed(rig):
     until(lambda: rig.upstream.ends)
 
 
-def test_an_upstream_that_closes_under_latency_delivers_all_first(rig):
+def test_upstream_close_under_latency_delivers_pending_data_first(rig):
     def answer_and_close(piece, connection):
         connection.sendall(b"reply")
         connection.shutdown(socket.SHUT_WR)

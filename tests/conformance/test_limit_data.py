@@ -8,7 +8,7 @@ from tests.support import until
 
 @both_streams
 @pytest.mark.parametrize("limit", [0, 1, 5])
-def test_limit_data_passes_so_many_bytes_and_closes_both_ends(line, stream, limit):
+def test_limit_data_passes_limit_and_closes_both_ends(line, stream, limit):
     sender, receiver = line.flow(stream)
     line.add("limit_data", stream, bytes=limit)
     sender.sendall(b"0123456789")
@@ -17,7 +17,7 @@ def test_limit_data_passes_so_many_bytes_and_closes_both_ends(line, stream, limi
 
 
 @both_streams
-def test_limit_data_counts_over_all_chunks_and_closes_once_the_limit_is_met(line, stream):
+def test_limit_data_counts_across_chunks_and_closes_at_limit(line, stream):
     sender, receiver = line.flow(stream)
     line.add("limit_data", stream, bytes=6)
     for data in (b"ab", b"cd", b"ef"):
@@ -28,7 +28,7 @@ def test_limit_data_counts_over_all_chunks_and_closes_once_the_limit_is_met(line
 
 
 @both_streams
-def test_limit_data_counts_each_connection_for_itself(line, stream):
+def test_limit_data_counts_each_connection_separately(line, stream):
     line.add("limit_data", stream, bytes=4)
     flows = [line.flow(stream) for _ in range(8)]
     for sender, _ in flows:
@@ -38,7 +38,7 @@ def test_limit_data_counts_each_connection_for_itself(line, stream):
 
 
 @both_streams
-def test_limit_data_that_is_raised_keeps_its_count(line, stream):
+def test_raising_limit_data_keeps_count(line, stream):
     sender, receiver = line.flow(stream)
     line.add("limit_data", stream, bytes=10)
     sender.sendall(b"012345")
@@ -49,7 +49,7 @@ def test_limit_data_that_is_raised_keeps_its_count(line, stream):
 
 
 @both_streams
-def test_limit_data_that_is_lowered_below_its_count_closes_at_the_next_data(line, stream):
+def test_lowering_limit_data_below_count_closes_at_next_data(line, stream):
     sender, receiver = line.flow(stream)
     line.add("limit_data", stream, bytes=10)
     sender.sendall(b"012345")
@@ -61,7 +61,7 @@ def test_limit_data_that_is_lowered_below_its_count_closes_at_the_next_data(line
 
 
 @both_streams
-def test_limit_data_that_is_removed_in_time_lets_all_pass(line, stream):
+def test_removing_limit_data_in_time_lets_everything_pass(line, stream):
     sender, receiver = line.flow(stream)
     line.add("limit_data", stream, bytes=4)
     sender.sendall(b"012")
@@ -71,7 +71,7 @@ def test_limit_data_that_is_removed_in_time_lets_all_pass(line, stream):
     assert receiver.read(7) == b"3456789"
 
 
-def test_limit_data_downstream_cuts_the_reply_of_a_request_that_was_executed(rig):
+def test_downstream_limit_data_cuts_reply_of_executed_request(rig):
     rig.add("limit_data", "downstream", bytes=3)
     connection = rig.dial()
     connection.sendall(b"write")

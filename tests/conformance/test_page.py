@@ -8,7 +8,7 @@ from tests.conformance.page import FOLDER, SECTIONS, Results, listed, page, rows
 from tests.conformance.test_signatures import SHOWN
 
 
-def test_the_page_lists_every_behaviour_that_is_compared(pytestconfig):
+def test_page_lists_every_compared_behaviour(pytestconfig):
     if pytestconfig.getoption("--write-conformance", default=False):
         pytest.skip("the page is about to be renewed")
     expected = [behaviour for _, _, tests in rows() for _, behaviour in tests]
@@ -20,11 +20,11 @@ def test_every_module_is_a_section():
     assert modules - set(SECTIONS) == {"page"}
 
 
-def test_every_kind_that_shows_in_a_try_has_its_signature_tried():
+def test_every_kind_visible_in_a_try_has_signature_test():
     assert {kind for kind, _, _ in SHOWN} == set(WITH_MODULE) - {"slow_close"}
 
 
-def test_a_failure_and_a_server_that_was_not_there_are_said():
+def test_failures_and_missing_servers_are_shown():
     class Report:
         when, outcome = "call", "passed"
 

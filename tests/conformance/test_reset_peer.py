@@ -11,7 +11,7 @@ from tests.support import until
 
 @both_streams
 @pytest.mark.parametrize("timeout", [0, 60])
-def test_reset_peer_resets_both_ends_after_the_first_data(rig, stream, timeout):
+def test_reset_peer_resets_both_ends_after_first_data(rig, stream, timeout):
     rig.add("reset_peer", stream, timeout=timeout)
     connection = rig.dial()
     assert connection.see() == "silence"
@@ -24,7 +24,7 @@ def test_reset_peer_resets_both_ends_after_the_first_data(rig, stream, timeout):
     assert rig.upstream.all_received == (b"" if stream == "upstream" else b"write")
 
 
-def test_a_client_that_is_still_sending_is_told_of_the_reset_there_and_then_reads_a_plain_end(rig):
+def test_sending_client_gets_reset_on_write_and_eof_on_read(rig):
     rig.add("reset_peer", "upstream", timeout=0)
     connection = rig.dial()
     connection.sendall(b"POST / HTTP/1.1\r\n")
@@ -35,7 +35,7 @@ def test_a_client_that_is_still_sending_is_told_of_the_reset_there_and_then_read
 
 
 @both_streams
-def test_reset_peer_only_closes_a_connection_that_was_open_before(rig, stream):
+def test_reset_peer_only_closes_already_open_connection(rig, stream):
     connection = rig.dial_and_talk()
     rig.add("reset_peer", stream, timeout=0)
     connection.sendall(b"x")
@@ -43,7 +43,7 @@ def test_reset_peer_only_closes_a_connection_that_was_open_before(rig, stream):
 
 
 @both_streams
-def test_a_removed_reset_peer_that_saw_no_data_does_nothing_but_the_close_stays_a_reset(rig, stream):
+def test_removing_unused_reset_peer_leaves_later_close_a_reset(rig, stream):
     rig.add("reset_peer", stream, timeout=0)
     connection = rig.dial()
     assert connection.see() == "silence"

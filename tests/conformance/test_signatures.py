@@ -1,4 +1,4 @@
-"""The signatures of toxics, by plain HTTP and by TLS"""
+"""Signatures of toxics, over plain HTTP and TLS"""
 
 from collections.abc import Iterator
 
@@ -62,10 +62,8 @@ OF_A_CONNECTION = ("latency", "timeout", "reset_peer", "limit_data")
 
 @by_each_transport
 @pytest.mark.parametrize(("kind", "stream", "attributes"), SHOWN, ids=IDS)
-def test_what_client_and_gateway_record_of_a_try_shows_the_toxic(
-    proxied, lab, kind, stream, attributes, transport
-):
-    """What client and gateway record of a try shows the toxic: plain, by fresh TLS, by TLS kept alive"""
+def test_records_of_client_and_gateway_show_toxic(proxied, lab, kind, stream, attributes, transport):
+    """Records of client and gateway show the toxic: plain HTTP, fresh TLS, kept-alive TLS"""
     tried = one_try(proxied, lab, transport)
     proxied.add(kind, stream, **attributes)
     made = tried.make()
@@ -79,7 +77,7 @@ def test_what_client_and_gateway_record_of_a_try_shows_the_toxic(
 
 
 @by_each_transport
-def test_without_a_toxic_a_try_shows_none(proxied, lab, transport):
+def test_clean_try_shows_no_toxic(proxied, lab, transport):
     # a busy machine alone delays a try now and then by as much as a toxic does, but not three in a row
     for _ in range(3):
         lab.begin()
@@ -100,7 +98,7 @@ def test_without_a_toxic_a_try_shows_none(proxied, lab, transport):
 
 
 @by_each_transport
-def test_a_proxy_that_is_down_is_seen_as_refused(proxied, lab, transport):
+def test_disabled_proxy_shows_as_refused(proxied, lab, transport):
     planned = PlannedToxic("search", "down", "downstream", {})
     proxied.client.set_enabled(proxied.name, False)
     tried = one_try(proxied, lab, "plain" if transport == "kept" else transport)

@@ -9,7 +9,7 @@ LONG_US = LONG_MS * 1000
 
 
 @both_streams
-def test_slicer_halves_data_down_to_the_average_size(line, stream):
+def test_slicer_halves_data_down_to_average_size(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slicer", stream, average_size=12, delay=60_000)
     sender.sendall(bytes(range(40)))
@@ -17,7 +17,7 @@ def test_slicer_halves_data_down_to_the_average_size(line, stream):
 
 
 @both_streams
-def test_slicer_varies_the_size_within_its_bounds(line, stream):
+def test_slicer_varies_size_within_bounds(line, stream):
     flows = [line.flow(stream) for _ in range(20)]
     line.add("slicer", stream, average_size=20, size_variation=10, delay=LONG_US)
     for sender, _ in flows:
@@ -28,7 +28,7 @@ def test_slicer_varies_the_size_within_its_bounds(line, stream):
 
 
 @both_streams
-def test_slicer_pauses_after_each_piece_the_last_too(line, stream):
+def test_slicer_pauses_after_each_packet_including_last(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slicer", stream, average_size=10, delay=50_000)
     start = time.monotonic()
@@ -40,7 +40,7 @@ def test_slicer_pauses_after_each_piece_the_last_too(line, stream):
 
 
 @both_streams
-def test_slicer_that_is_removed_passes_the_rest_at_once(line, stream):
+def test_removing_slicer_releases_rest_at_once(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slicer", stream, average_size=10, delay=LONG_US)
     sender.sendall(bytes(range(80)))
@@ -51,7 +51,7 @@ def test_slicer_that_is_removed_passes_the_rest_at_once(line, stream):
 
 
 @both_streams
-def test_slicer_that_is_changed_passes_the_rest_at_once_and_cuts_what_follows(line, stream):
+def test_changing_slicer_releases_rest_and_slices_later_data(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slicer", stream, average_size=10, delay=LONG_US)
     sender.sendall(bytes(range(80)))
@@ -63,7 +63,7 @@ def test_slicer_that_is_changed_passes_the_rest_at_once_and_cuts_what_follows(li
     assert receiver.see() == "silence"
 
 
-def test_slicer_takes_what_comes_during_its_pauses_together(line):
+def test_slicer_joins_data_that_arrives_during_pauses(line):
     sender, receiver = line.flow("upstream")
     line.add("slicer", "upstream", average_size=40, delay=LONG_US)
     for data in (b"1", b"2", b"3"):  # the first is cut and paused after, the others wait in the proxy

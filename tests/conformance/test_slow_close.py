@@ -7,7 +7,7 @@ from tests.conformance.wire import LONG_MS, both_streams, elapsed_ms
 
 
 @both_streams
-def test_slow_close_passes_data_at_once_and_the_end_after_its_delay(line, stream):
+def test_slow_close_delays_eof_only(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slow_close", stream, delay=250)
     start = time.monotonic()
@@ -20,7 +20,7 @@ def test_slow_close_passes_data_at_once_and_the_end_after_its_delay(line, stream
 
 
 @both_streams
-def test_slow_close_that_is_removed_closes_what_waits(line, stream):
+def test_removing_slow_close_closes_pending_connections(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slow_close", stream, delay=LONG_MS)
     sender.close()
@@ -30,7 +30,7 @@ def test_slow_close_that_is_removed_closes_what_waits(line, stream):
 
 
 @both_streams
-def test_slow_close_that_is_changed_waits_anew(line, stream):
+def test_changing_slow_close_restarts_delay(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slow_close", stream, delay=LONG_MS)
     sender.close()
@@ -41,7 +41,7 @@ def test_slow_close_that_is_changed_waits_anew(line, stream):
     assert elapsed_ms(start) >= 150
 
 
-def test_slow_close_upstream_lets_the_reply_to_a_half_closed_client_through(line):
+def test_upstream_slow_close_lets_half_closed_client_get_reply(line):
     line.add("slow_close", "upstream", delay=300)
     client, server = line.open()
     client.sendall(b"request")

@@ -8,7 +8,7 @@ from tests.support import until
 
 
 @both_streams
-def test_timeout_closes_and_loses_the_request_or_the_reply(rig, stream):
+def test_timeout_closes_and_loses_request_or_reply(rig, stream):
     rig.add("timeout", stream, timeout=60)
     start = time.monotonic()
     connection = rig.dial()
@@ -20,7 +20,7 @@ def test_timeout_closes_and_loses_the_request_or_the_reply(rig, stream):
 
 
 @both_streams
-def test_timeout_counts_anew_from_the_last_data(rig, stream):
+def test_timeout_restarts_at_each_data(rig, stream):
     rig.add("timeout", stream, timeout=1000)
     start, connection = kept_alive(rig, 1500)
     assert connection.ending() == "closed"
@@ -28,7 +28,7 @@ def test_timeout_counts_anew_from_the_last_data(rig, stream):
 
 
 def kept_alive(rig, duration_ms):
-    """A connection with data every 100 ms for so long, and when it had the last.
+    """A connection with data every 100 ms for that time, and the time of its last data.
 
     On a busy machine a pause may last beyond the timeout; that shows nothing, and another connection is made.
     """
@@ -47,7 +47,7 @@ def kept_alive(rig, duration_ms):
 
 
 @both_streams
-def test_timeout_zero_is_silent_until_its_removal_closes(rig, stream):
+def test_timeout_zero_blocks_until_removal_closes(rig, stream):
     rig.add("timeout", stream, timeout=0)
     connection = rig.dial()
     connection.sendall(b"write")
@@ -61,7 +61,7 @@ def test_timeout_zero_is_silent_until_its_removal_closes(rig, stream):
 
 
 @both_streams
-def test_timeout_on_open_connections_and_its_removal(rig, stream):
+def test_timeout_applies_to_open_connections_and_removal_closes_them(rig, stream):
     connections = [rig.dial_and_talk() for _ in range(20)]
     rig.add("timeout", stream, timeout=0)
     for connection in connections:
@@ -72,7 +72,7 @@ def test_timeout_on_open_connections_and_its_removal(rig, stream):
 
 
 @both_streams
-def test_timeout_starts_on_an_idle_open_connection(rig, stream):
+def test_timeout_starts_on_idle_open_connection(rig, stream):
     connection = rig.dial_and_talk()
     start = time.monotonic()
     rig.add("timeout", stream, timeout=60)
@@ -80,7 +80,7 @@ def test_timeout_starts_on_an_idle_open_connection(rig, stream):
     assert elapsed_ms(start) >= 60
 
 
-def test_an_upstream_that_closes_ends_a_downstream_timeout_at_once(rig):
+def test_upstream_close_ends_downstream_timeout_at_once(rig):
     rig.upstream.answer = lambda piece, connection: connection.shutdown(socket.SHUT_WR)
     rig.add("timeout", "downstream", timeout=LONG_MS)
     connection = rig.dial()
@@ -89,7 +89,7 @@ def test_an_upstream_that_closes_ends_a_downstream_timeout_at_once(rig):
 
 
 @both_streams
-def test_a_client_that_leaves_under_a_timeout_closes_the_upstream(rig, stream):
+def test_client_close_under_timeout_closes_upstream(rig, stream):
     rig.add("timeout", stream, timeout=0)
     connection = rig.dial()
     connection.sendall(b"hi")

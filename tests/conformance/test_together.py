@@ -7,7 +7,7 @@ from tests.support import until
 
 
 @both_streams
-def test_toxics_act_in_the_order_in_which_they_were_added(line, stream):
+def test_toxics_act_in_order_of_addition(line, stream):
     line.add("slicer", stream, "first", average_size=10, delay=50_000)
     line.add("limit_data", stream, "second", bytes=26)
     sender, receiver = line.flow(stream)
@@ -17,8 +17,8 @@ def test_toxics_act_in_the_order_in_which_they_were_added(line, stream):
 
 
 @both_streams
-def test_latency_behind_bandwidth_adds_its_delay_only_to_what_was_read_late(line, stream):
-    """A latency counts from when data was read: behind a slow bandwidth it has passed already."""
+def test_latency_after_bandwidth_delays_only_recently_read_data(line, stream):
+    """Latency counts from the time of reading: after a slow bandwidth toxic it has passed already"""
     sender, receiver = line.flow(stream)
     line.add("bandwidth", stream, "slow", rate=1)
     line.add("latency", stream, "late", latency=100)
@@ -29,7 +29,7 @@ def test_latency_behind_bandwidth_adds_its_delay_only_to_what_was_read_late(line
 
 
 @both_streams
-def test_delays_of_the_end_add_up(line, stream):
+def test_slow_close_delays_add_up(line, stream):
     line.add("slow_close", stream, "one", delay=100)
     line.add("slow_close", stream, "two", delay=100)
     sender, receiver = line.flow(stream)
@@ -40,7 +40,7 @@ def test_delays_of_the_end_add_up(line, stream):
 
 
 @both_streams
-def test_the_smallest_of_several_limits_counts(line, stream):
+def test_smallest_of_several_limits_applies(line, stream):
     for number, limit in enumerate((9, 5, 7)):
         line.add("limit_data", stream, f"limit_{number}", bytes=limit)
     sender, receiver = line.flow(stream)
@@ -49,7 +49,7 @@ def test_the_smallest_of_several_limits_counts(line, stream):
 
 
 @both_streams
-def test_data_that_passed_a_limit_waits_out_a_latency_behind_it(line, stream):
+def test_data_within_limit_passes_later_latency_before_close(line, stream):
     line.add("limit_data", stream, "limit", bytes=3)
     sender, receiver = line.flow(stream)
     line.add("latency", stream, "late", latency=150)
@@ -60,7 +60,7 @@ def test_data_that_passed_a_limit_waits_out_a_latency_behind_it(line, stream):
 
 
 @both_streams
-def test_a_removed_toxic_in_the_middle_leaves_the_others_at_work(line, stream):
+def test_removing_middle_toxic_keeps_others(line, stream):
     for name in ("first", "middle", "last"):
         line.add("latency", stream, name, latency=50)
     sender, receiver = line.flow(stream)
@@ -72,7 +72,7 @@ def test_a_removed_toxic_in_the_middle_leaves_the_others_at_work(line, stream):
 
 
 @both_streams
-def test_what_a_removed_toxic_held_goes_to_the_next_one(line, stream):
+def test_data_held_by_removed_toxic_goes_to_next(line, stream):
     sender, receiver = line.flow(stream)
     line.add("latency", stream, "first", latency=LONG_MS)
     line.add("limit_data", stream, "second", bytes=6)
@@ -84,7 +84,7 @@ def test_what_a_removed_toxic_held_goes_to_the_next_one(line, stream):
 
 
 @both_streams
-def test_a_toxic_that_goes_while_a_reset_is_due_does_not_stop_it(line, stream):
+def test_removing_toxic_does_not_stop_pending_reset(line, stream):
     sender, receiver = line.flow(stream)
     line.add("reset_peer", stream, "reset", timeout=150)
     line.add("latency", stream, "late", latency=LONG_MS)
@@ -96,14 +96,14 @@ def test_a_toxic_that_goes_while_a_reset_is_due_does_not_stop_it(line, stream):
 
 
 @both_streams
-def test_a_noop_changes_nothing(line, stream):
+def test_noop_changes_nothing(line, stream):
     line.add("noop", stream)
     sender, receiver = line.flow(stream)
     sender.sendall(b"x")
     assert receiver.read(1) == b"x"
 
 
-def test_toxics_of_both_streams_live_and_die_apart(rig):
+def test_toxics_of_both_streams_are_independent(rig):
     connection = rig.dial_and_talk()
     rig.add("latency", "upstream", "up", latency=LONG_MS)
     rig.add("latency", "downstream", "down", latency=LONG_MS)
@@ -116,7 +116,7 @@ def test_toxics_of_both_streams_live_and_die_apart(rig):
     assert connection.read(1) == b"x"
 
 
-def test_reset_removes_every_toxic_from_open_connections(line, api):
+def test_reset_removes_all_toxics_from_open_connections(line, api):
     client, server = line.open()
     for stream in STREAMS:
         line.add("latency", stream, f"one_{stream}", latency=LONG_MS)

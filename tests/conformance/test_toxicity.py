@@ -1,4 +1,4 @@
-"""toxicity: the share of connections that a toxic meets"""
+"""toxicity: the share of connections that a toxic affects"""
 
 import math
 
@@ -10,7 +10,7 @@ CONNECTIONS = 160
 
 
 def affected(line, stream, flows):
-    """How many flows end after 2 bytes of 4 messages; each other one must pass all."""
+    """The number of flows that end after 2 bytes of 4 messages; the others must pass everything."""
     replies = []
     for sender, receiver in flows:
         sender.sendall(b"0123")
@@ -25,7 +25,7 @@ def affected(line, stream, flows):
 
 @both_streams
 @pytest.mark.parametrize(("toxicity", "share"), [(0, 0), (-1, 0), (1, 1), (2, 1)])
-def test_toxicity_0_meets_no_connection_and_1_meets_all(line, stream, toxicity, share):
+def test_toxicity_0_affects_no_connection_and_1_affects_all(line, stream, toxicity, share):
     line.add("limit_data", stream, toxicity=toxicity, bytes=3)
     flows = [line.flow(stream) for _ in range(20)]
     assert affected(line, stream, flows) == 20 * share
@@ -33,7 +33,7 @@ def test_toxicity_0_meets_no_connection_and_1_meets_all(line, stream, toxicity, 
 
 @both_streams
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_toxicity_meets_about_its_share_of_connections_and_these_wholly(line, stream, when):
+def test_toxicity_affects_its_share_of_connections_completely(line, stream, when):
     if when == "before":
         line.add("limit_data", stream, toxicity=0.3, bytes=3)
     flows = [line.flow(stream) for _ in range(CONNECTIONS)]
@@ -45,7 +45,7 @@ def test_toxicity_meets_about_its_share_of_connections_and_these_wholly(line, st
 
 
 @both_streams
-def test_toxicity_is_drawn_anew_when_it_changes(line, stream):
+def test_toxicity_is_drawn_again_when_changed(line, stream):
     line.add("timeout", stream, toxicity=0, timeout=0)
     sender, receiver = line.flow(stream)
     line.update(toxicity=1)
@@ -57,8 +57,8 @@ def test_toxicity_is_drawn_anew_when_it_changes(line, stream):
 
 
 @both_streams
-def test_a_toxic_that_meets_no_connection_still_closes_them_as_it_would_at_its_removal(line, stream):
-    """A `timeout` that is removed closes the connections that it did not meet, too."""
+def test_removing_timeout_closes_unaffected_connections_too(line, stream):
+    """Removing a `timeout` also closes the connections that it did not affect"""
     line.add("timeout", stream, toxicity=0, timeout=0)
     _sender, receiver = line.flow(stream)
     line.remove()

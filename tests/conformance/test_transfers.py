@@ -1,4 +1,4 @@
-"""Big and slow transfers, and changes during them"""
+"""Large and slow transfers, and changes during them"""
 
 import contextlib
 import hashlib
@@ -22,7 +22,7 @@ GENTLE = {
 
 
 def digest_of(receiver):
-    """What arrives until the end."""
+    """Read until EOF."""
     digest = hashlib.sha256()
     while piece := receiver.recv(MEGABYTE):
         digest.update(piece)
@@ -30,7 +30,7 @@ def digest_of(receiver):
 
 
 def transfer(sender, receiver, megabytes, meanwhile=contextlib.nullcontext):
-    """Sends random data and the end; whether all arrived."""
+    """Send random data and EOF; return whether all of it arrived."""
     block = random.Random(1).randbytes(MEGABYTE)
     sent = hashlib.sha256(block * megabytes).hexdigest()
     with ThreadPoolExecutor(1) as pool:
@@ -51,14 +51,14 @@ def test_24_megabytes_arrive_unchanged(line, stream, kind):
 
 
 @both_streams
-def test_16_megabytes_arrive_unchanged_through_all_of_them(line, stream):
+def test_16_megabytes_arrive_unchanged_through_all_kinds(line, stream):
     for kind, attributes in GENTLE.items():
         line.add(kind, stream, kind, **attributes)
     assert transfer(*line.flow(stream), 16)
 
 
 @both_streams
-def test_data_arrives_unchanged_while_toxics_come_change_and_go(line, stream):
+def test_data_arrives_unchanged_while_toxics_change(line, stream):
     sender, receiver = line.flow(stream)
 
     @contextlib.contextmanager
@@ -85,7 +85,7 @@ def test_data_arrives_unchanged_while_toxics_come_change_and_go(line, stream):
     assert transfer(sender, receiver, 32, unrest)
 
 
-def test_both_directions_at_once(line):
+def test_both_directions_concurrently(line):
     client, server = line.open()
     for stream in STREAMS:
         line.add("latency", stream, stream, latency=5)
@@ -98,7 +98,7 @@ def test_both_directions_at_once(line):
 
 
 @both_streams
-def test_32_connections_at_once_through_a_toxic(line, stream):
+def test_32_concurrent_connections_through_toxic(line, stream):
     line.add("slicer", stream, average_size=1_000, delay=100)
     flows = [line.flow(stream) for _ in range(32)]
     with ThreadPoolExecutor(32) as pool:
@@ -109,7 +109,7 @@ def test_32_connections_at_once_through_a_toxic(line, stream):
 
 
 @both_streams
-def test_a_slow_transfer_comes_byte_by_byte(line, stream):
+def test_slow_transfer_arrives_byte_by_byte(line, stream):
     sender, receiver = line.flow(stream)
     line.add("slicer", stream, average_size=1, delay=20_000)
     sender.sendall(b"0123456789")
@@ -117,7 +117,7 @@ def test_a_slow_transfer_comes_byte_by_byte(line, stream):
 
 
 @both_streams
-def test_a_peer_that_breaks_off_ends_the_other(line, stream):
+def test_aborted_peer_ends_other_side(line, stream):
     line.add("bandwidth", stream, rate=1)
     sender, receiver = line.flow(stream)
     sender.sendall(b"x" * 5000)

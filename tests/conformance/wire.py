@@ -1,6 +1,6 @@
-"""What the tests of one connection share.
+"""Helpers for tests of one connection.
 
-Durations are only held against lower bounds: a toxic must not be early; how late is the machine's affair.
+Durations are compared with lower bounds only: a toxic must not be early; lateness depends on the machine.
 """
 
 import time
@@ -18,7 +18,7 @@ def elapsed_ms(start):
 
 
 def still(value):
-    """The value once it has not changed for a while."""
+    """Wait until the value is stable and return it."""
     seen, since = value(), time.monotonic()
     while seen == 0 or time.monotonic() - since < 0.2:
         time.sleep(0.005)
@@ -28,7 +28,7 @@ def still(value):
 
 
 def unread(connection):
-    """How many bytes sent on it have arrived in the other side's kernel, and not been read by its program."""
+    """The number of bytes in the peer's kernel that its program has not read."""
     ours, theirs = (f":{address[1]:04X}" for address in (connection.getsockname(), connection.getpeername()))
     for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
         _, local, remote, _, queues, *_ = line.split()

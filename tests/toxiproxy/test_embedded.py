@@ -47,17 +47,17 @@ def test_a_taken_port_ends_it_with_a_reason(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (None, "cannot be read: No such file or directory"),
-        ("[{]", ":1:3: no JSON: Expecting property name"),
+        (None, ": No such file or directory"),
+        ("[{]", ":1:3: invalid JSON: Expecting property name"),
         ("{}", "must be an array of proxies, not {}"),
         ("[1]", "proxy 1: must be an object, not 1"),
-        ('[{"name": "a"}]', "proxy 1: upstream is missing"),
+        ('[{"name": "a"}]', "proxy 1: missing upstream"),
         ('[{"name": "a", "upstream": 5}]', "proxy 1: upstream must be a string, not 5"),
         ('[{"name": "a", "upstream": "b", "enabled": 1}]', "proxy 1: enabled must be true or false, not 1"),
         ('[{"name": "a", "upstrem": "b"}]', "proxy 1: unknown key 'upstrem'; did you mean 'upstream'?"),
         (
             '[{"name": "a", "upstream": "b"}, {"name": "a", "upstream": "b"}]',
-            "proxy 2: name 'a' is there twice",
+            "proxy 2: duplicate name 'a'",
         ),
         (
             '[{"name": "a", "upstream": "b", "listen": "x"}]',

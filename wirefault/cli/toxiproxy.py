@@ -30,6 +30,6 @@ from wirefault.wiring.ports import TOXIPROXY_PORT
 def toxiproxy_command(host: str, port: int, config: Path | None, proxy_metrics: bool) -> None:
     """Run the embedded Toxiproxy by itself, for clients of every language. Ctrl-C ends it."""
     # the server is imported only by who starts it, not by --help
-    from wirefault.toxiproxy.embedded.__main__ import serve_proxies
+    from wirefault.toxiproxy.embedded.server import serve_proxies
 
     sys.exit(serve_proxies(Address(host, port), config, proxy_metrics=proxy_metrics))

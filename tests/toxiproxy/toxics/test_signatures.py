@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from wirefault.toxiproxy.toxics import TOXICS, toxic
-from wirefault.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.base import ObservedConnection, ObservedTry
 
 HEALTHY = ObservedTry(
     client_ms=12,

@@ -14,8 +14,7 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.history.events import Exchange, FaultMet, ToolTry
 from wirefault.judging.evidence.toxics import ToxicTime, cut_short
 from wirefault.judging.requests import Request
-from wirefault.toxiproxy.toxics.base import Toxic
-from wirefault.toxiproxy.toxics.observed import ABOUT, ObservedTry
+from wirefault.toxiproxy.toxics.base import ABOUT, ObservedTry, Toxic
 
 
 def observed_try(request: Request) -> ObservedTry:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from wirefault.history.events import ConnectionEnded, Event, Exchange, ToxicsChanged
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
-from wirefault.toxiproxy.toxics.observed import NOISE_MS, ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.base import NOISE_MS, ObservedConnection, ObservedTry
 
 # A connection that is closed at once fails within this time.
 _CLOSED_AT_ONCE_MS = 1.0

@@ -1,4 +1,4 @@
-"""The HTTP API of Toxiproxy 2.12, as routes over a collection of proxies."""
+"""The HTTP API of Toxiproxy 2.12: routes over a collection of proxies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from wirefault.toxiproxy.embedded.errors import ApiError
-from wirefault.toxiproxy.embedded.go_json import go_json_text
-from wirefault.toxiproxy.embedded.metrics import CONTENT_TYPE, Metrics
-from wirefault.toxiproxy.embedded.proxy import Proxy
-from wirefault.toxiproxy.embedded.proxy_collection import ProxyCollection
+from wirefault.toxiproxy.embedded.go_json import ApiError, go_json_text
+from wirefault.toxiproxy.embedded.proxies import CONTENT_TYPE, Metrics, Proxy, ProxyCollection
 
 VERSION = "2.12.0"
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
@@ -30,7 +27,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_api(proxies: ProxyCollection, metrics: Metrics) -> ASGIApp:
-    """The ASGI application. Changes are made one at a time, in the order in which they came."""
+    """Create the ASGI application. Changes are made one at a time, in order of arrival."""
     api = _Api(proxies, metrics)
     proxy, toxics, toxic = "/proxies/{proxy}", "/proxies/{proxy}/toxics", "/proxies/{proxy}/toxics/{toxic}"
     table: dict[str, dict[str, Handler]] = {
@@ -84,24 +81,24 @@ class _Api:
         self._changing = asyncio.Lock()
 
     def entry(self, methods: dict[str, Handler]) -> Handler:
-        """The handler of one path: dispatches by method, refuses browsers, gives errors the API's form."""
+        """The handler of one path: dispatches by method, refuses browsers, formats errors."""
 
         async def handle(request: Request) -> Response:
             handler = methods.get(request.method)
             if handler is None:
                 return _empty(405, request.method)
-            answer = await self._answered(handler, request)
+            answer = await self._reply_or_error(handler, request)
             answer.headers[_REQUEST_ID] = secrets.token_hex(10)
             return answer
 
         return handle
 
-    async def _answered(self, handler: Handler, request: Request) -> Response:
+    async def _reply_or_error(self, handler: Handler, request: Request) -> Response:
         if request.headers.get("user-agent", "").startswith("Mozilla/"):
-            # A page that a browser shows must not be able to change the server.
+            # A web page must not be able to change the server.
             return PlainTextResponse("User agent not allowed\n", 403, _NO_SNIFF)
         try:
-            await request.body()  # read before the lock: a slow sender must not hold up the others
+            await request.body()  # before taking the lock: a slow sender must not block others
             async with self._changing:
                 return await handler(request)
         except ClientDisconnect:
@@ -176,7 +173,7 @@ def _answer(value: Any, status: int = 200) -> Response:
 def _empty(status: int, method: str) -> Response:
     answer = Response(status_code=status)
     if method == "HEAD":
-        del answer.headers["content-length"]  # the real server sends none without a body
+        del answer.headers["content-length"]  # the real server omits it on a reply without body
     return answer
 
 

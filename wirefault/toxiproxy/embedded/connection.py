@@ -1,19 +1,117 @@
-"""One accepted connection: the client's end, the upstream's end, and a link in each direction."""
+"""One accepted connection: both ends, a link in each direction, and listen addresses."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from wirefault.toxiproxy.embedded.listening import split_host_port
-from wirefault.toxiproxy.embedded.toxic_collection import ToxicCollection
-from wirefault.toxiproxy.embedded.toxic_link import ToxicLink
+from wirefault.toxiproxy.embedded.go_json import ApiError
+from wirefault.toxiproxy.embedded.toxic_chain import ToxicCollection, ToxicLink
+
+_BACKLOG = 1024
+_WILDCARDS = ("", "0.0.0.0", "::")
+
+
+def split_host_port(address: str) -> tuple[str, int]:
+    """Split ``host:port`` or ``[host]:port``; raises ``ValueError`` with the real server's message."""
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        raise _invalid_address(address, "missing port in address")
+    rest = address
+    if address.startswith("["):
+        inside, closing, after = address[1:].partition("]")
+        if not closing:
+            raise _invalid_address(address, "missing ']' in address")
+        if after != f":{port}":
+            raise _invalid_address(
+                address, f"{'too many colons' if after.startswith(':') else 'missing port'} in address"
+            )
+        host, rest = inside, inside + after
+    elif ":" in host:
+        raise _invalid_address(address, "too many colons in address")
+    for bracket in "[]":
+        if bracket in rest:
+            raise _invalid_address(address, f"unexpected '{bracket}' in address")
+    return host, _port(port)
+
+
+def _port(text: str) -> int:
+    if not text:
+        return 0
+    if re.fullmatch(r"[+-]?[0-9]*", text):
+        number = int(text) if text.strip("+-") else 0
+        if 0 <= number <= 65535:
+            return number
+        raise _invalid_address(text, "invalid port")
+    try:
+        return socket.getservbyname(text.lower(), "tcp")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"lookup tcp/{text}: unknown port") from error
+
+
+def _invalid_address(address: str, reason: str) -> ValueError:
+    return ValueError(f"address {address}: {reason}")
+
+
+def join_host_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def resolve_address(address: str) -> tuple[str, int]:
+    """Return host and port, the host name resolved (IPv4 first); raises ``ValueError``."""
+    host, port = split_host_port(address) if address else ("", 0)
+    if not host:
+        return host, port
+    try:
+        if _is_address_for_c_only(host):
+            raise socket.gaierror
+        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (socket.gaierror, UnicodeError) as error:
+        raise ValueError(f"lookup {host}: no such host") from error
+    infos.sort(key=lambda info: info[0] != socket.AF_INET)
+    return str(infos[0][4][0]), port
+
+
+def _is_address_for_c_only(host: str) -> bool:
+    """Whether the C library accepts the address but Go does not: 127.1, 010.0.0.1."""
+    try:
+        socket.inet_aton(host)
+    except (OSError, UnicodeError):
+        return False
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+    except OSError:
+        return True
+    return False
+
+
+async def open_listener(address: str) -> socket.socket:
+    """Open a listening socket; raises ``ApiError`` (500) as the real server does."""
+    try:
+        host, port = await resolve_address(address)
+    except ValueError as error:
+        raise ApiError(f"listen tcp: {error}", 500) from error
+    try:
+        return _bind(host, port)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise ApiError(f"listen tcp {join_host_port(host, port)}: bind: {reason}", 500) from error
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    if host in _WILDCARDS and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
 
 
 class ConnectionEnd(asyncio.Protocol):
-    """One end of a connection: feeds the link that starts here, and paces the one that ends here."""
+    """One end of a connection: feeds the outgoing link, paces the incoming one."""
 
     def __init__(self, on_made: Callable[[], None], on_lost: Callable[[], None]) -> None:
         self._on_made = on_made
@@ -27,7 +125,7 @@ class ConnectionEnd(asyncio.Protocol):
         self._made = self._aborted = False
 
     def join(self, outgoing: ToxicLink, incoming: ToxicLink) -> None:
-        """Starts both links; the data that came in before goes first."""
+        """Start both links; data received earlier goes first."""
         self._outgoing, self._incoming = outgoing, incoming
         if self._early:
             outgoing.receive(self._early)
@@ -38,7 +136,7 @@ class ConnectionEnd(asyncio.Protocol):
             self.transport.resume_reading()
 
     def abort(self) -> None:
-        """Closes this end at once; where the event loop has yet to make its transport, as soon as it has."""
+        """Close this end at once, or as soon as it has a transport."""
         self._aborted = True
         if self._made:
             self.transport.abort()
@@ -62,7 +160,7 @@ class ConnectionEnd(asyncio.Protocol):
         self._ended = True
         if self._outgoing is not None:
             self._outgoing.end()
-        return True  # keeps the transport open: the link closes it once all is delivered
+        return True  # keep the transport open: the link closes it after delivering everything
 
     def connection_lost(self, error: Exception | None) -> None:
         self.lost = self._ended = True
@@ -82,7 +180,7 @@ class ConnectionEnd(asyncio.Protocol):
 
 
 class ProxyConnection:
-    """Dials the upstream for an accepted client, and joins the two under the proxy's toxics."""
+    """Dials the upstream for an accepted client and joins both ends through the proxy's toxics."""
 
     def __init__(
         self,
@@ -101,7 +199,7 @@ class ProxyConnection:
         self._dialling: asyncio.Task[None] | None = None
 
     def abort(self) -> None:
-        """Closes both ends at once."""
+        """Close both ends at once."""
         for end in (self.client, self._upstream):
             if end is not None:
                 end.abort()
@@ -110,7 +208,7 @@ class ProxyConnection:
         self._dialling = asyncio.get_running_loop().create_task(self._open())
 
     async def _open(self) -> None:
-        """Dials the upstream. If it does not answer, the client's end is closed."""
+        """Dial the upstream; close the client's end if that fails."""
         loop = asyncio.get_running_loop()
         try:
             host, port = split_host_port(self._address)
@@ -143,7 +241,7 @@ class ProxyConnection:
         upstream.join(outgoing=down, incoming=up)
 
     def _end_lost(self) -> None:
-        """Ends the links and the connection once both ends are gone."""
+        """End the links and the connection once both ends are lost."""
         if self.client.lost and (self._upstream is None or self._upstream.lost):
             for stream, link in self._links:
                 self._toxics.close(stream, link)

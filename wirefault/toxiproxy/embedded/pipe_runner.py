@@ -1,21 +1,77 @@
-"""One toxic in one direction of one connection: drives the coroutine of its ``pipe``."""
+"""One toxic in one direction of one connection: runs its ``pipe`` coroutine, with the queue before it."""
 
 from __future__ import annotations
 
 import time
 from asyncio import AbstractEventLoop, Handle
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
-from wirefault.toxiproxy.embedded.channel import Channel, Output
-from wirefault.toxiproxy.toxics.base import Toxic
-from wirefault.toxiproxy.toxics.pipe import Chunk, Interrupted, pass_all
+from wirefault.toxiproxy.toxics.base import Chunk, Interrupted, Toxic, pass_all
+
+
+def no_waiter() -> None:
+    """The callback of a queue without a waiter."""
+
+
+class Output(Protocol):
+    """A sink for chunks: a channel, or the connection's other end."""
+
+    on_room: Callable[[], None]
+
+    @property
+    def full(self) -> bool:
+        """Whether the sender must wait until ``on_room`` is called."""
+
+    def put(self, chunk: Chunk) -> None:
+        """Accept the chunk even when full: an interrupted sender must not wait."""
+
+    def end(self) -> None: ...
+
+
+class Channel:
+    """A queue between two toxics: ``capacity`` chunks, plus the one of a sender that waits for room."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.ended = False
+        self.on_data: Callable[[], None] = no_waiter
+        self.on_room: Callable[[], None] = no_waiter
+        self._chunks: deque[Chunk] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks)
+
+    @property
+    def full(self) -> bool:
+        return len(self._chunks) > self.capacity
+
+    def put(self, chunk: Chunk) -> None:
+        self._chunks.append(chunk)
+        self.on_data()
+
+    def end(self) -> None:
+        self.ended = True
+        self.on_data()
+
+    def take(self) -> Chunk:
+        chunk = self._chunks.popleft()
+        if not self.full:
+            self.on_room()
+        return chunk
+
+    def pour(self, output: Output) -> None:
+        """Pass on all queued chunks at once."""
+        while self:
+            output.put(self.take())
+
 
 WaitingFor = Literal["data", "room", "time", "time_uninterrupted"]
 
 
 class _Wait:
-    """Awaited by the runner's own methods; ends when the runner resumes the pipe."""
+    """Awaited by the stub's methods; ends when the runner resumes the pipe."""
 
     def __init__(self, waiting_for: WaitingFor) -> None:
         self._waiting_for = waiting_for
@@ -25,9 +81,9 @@ class _Wait:
 
 
 class ExactTimer:
-    """A timer that is never early: the event loop's own clock is cached and counts whole milliseconds."""
+    """A timer that never fires early: the event loop's clock is cached and counts whole milliseconds."""
 
-    LONGEST_S = 86_400.0
+    MAX_S = 86_400.0
 
     def __init__(self, loop: AbstractEventLoop, when: float, callback: Callable[[], None]) -> None:
         self._loop = loop
@@ -42,7 +98,7 @@ class ExactTimer:
         left = self._when - time.monotonic()
         if left <= 0:
             return self._loop.call_soon(self._fire)
-        return self._loop.call_later(min(max(left, 0.001), self.LONGEST_S), self._fire)
+        return self._loop.call_later(min(max(left, 0.001), self.MAX_S), self._fire)
 
     def _fire(self) -> None:
         if time.monotonic() < self._when:
@@ -52,7 +108,7 @@ class ExactTimer:
 
 
 class PipeRunner:
-    """The ``ToxicStub`` of a running pipe, and what its link does with it.
+    """Runs one pipe: implements ``ToxicStub`` for it, and start, interrupt and kill for its link.
 
     ``schedule`` queues a step of this runner, so that no pipe runs inside another's.
     """
@@ -79,18 +135,18 @@ class PipeRunner:
         self._timer: ExactTimer | None = None
         self.input.on_data = lambda: schedule(self._data_came)
 
-    # what the link does with it
+    # called by the link
 
     def start(self, affected: bool) -> None:
-        """Runs the toxic's pipe; data passes unchanged if the connection is not ``affected``."""
+        """Run the toxic's pipe, or pass data unchanged if the connection is not ``affected``."""
         self.output.on_room = lambda: self._schedule(self._room_came)
         self._pipe = self._toxic.pipe(self) if affected else pass_all(self)
         self._resume()
 
     def interrupt(self) -> bool:
-        """Makes the pipe pass on the data that it holds and stop.
+        """Stop the pipe after it has passed on the data that it holds.
 
-        False: the output has closed, or will close whatever is done now.
+        Returns False if the output has closed or is bound to close.
         """
         if self.closed or self._pipe is None or self._waiting_for == "time_uninterrupted":
             return False
@@ -100,14 +156,14 @@ class PipeRunner:
         return not self.closed
 
     def kill(self) -> None:
-        """The connection is gone: drops the pipe with the data that it holds."""
+        """Drop the pipe and its data: the connection is lost."""
         self.closed = True
         self._cancel_timer()
         if self._pipe is not None:
             self._pipe.close()
             self._pipe = None
 
-    # the stub
+    # the stub, called by the pipe
 
     def now(self) -> float:
         return time.monotonic()
@@ -148,7 +204,7 @@ class PipeRunner:
             raise Interrupted
 
     def _resume(self, error: Exception | None = None) -> None:
-        """Runs the pipe until it must wait again, or is at its end."""
+        """Run the pipe until it waits again or ends."""
         if self._pipe is None:
             return
         self._waiting_for = None

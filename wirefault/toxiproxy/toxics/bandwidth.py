@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wirefault.core.caller_errors import TIMEOUT
-from wirefault.toxiproxy.toxics.base import Attribute, Toxic
-from wirefault.toxiproxy.toxics.observed import NOISE_MS, ObservedTry
-from wirefault.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub
+from wirefault.toxiproxy.toxics.base import (
+    NOISE_MS,
+    Attribute,
+    Chunk,
+    Interrupted,
+    ObservedTry,
+    Toxic,
+    ToxicStub,
+)
 
 _PART_S = 0.1
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wirefault.core.caller_errors import CLOSED
-from wirefault.toxiproxy.toxics.base import Toxic
-from wirefault.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.base import ObservedConnection, ObservedTry, Toxic
 
 
 class DownToxic(Toxic):

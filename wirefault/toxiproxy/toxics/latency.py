@@ -6,9 +6,16 @@ import random
 from collections.abc import Mapping
 
 from wirefault.core.caller_errors import TIMEOUT
-from wirefault.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
-from wirefault.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
-from wirefault.toxiproxy.toxics.pipe import Interrupted, ToxicStub, seconds_from_ms
+from wirefault.toxiproxy.toxics.base import (
+    HOUR_MS,
+    Attribute,
+    Interrupted,
+    ObservedConnection,
+    ObservedTry,
+    Toxic,
+    ToxicStub,
+    seconds_from_ms,
+)
 
 
 class LatencyToxic(Toxic):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wirefault.core.caller_errors import CLOSED
-from wirefault.toxiproxy.toxics.base import Attribute, Toxic
-from wirefault.toxiproxy.toxics.observed import ObservedConnection, ObservedTry
-from wirefault.toxiproxy.toxics.pipe import ToxicStub
+from wirefault.toxiproxy.toxics.base import Attribute, ObservedConnection, ObservedTry, Toxic, ToxicStub
 
 _CUT_SHORT = ("connection_closed", "connection_reset", "bad_reply")
 

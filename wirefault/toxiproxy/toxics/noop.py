@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wirefault.toxiproxy.toxics.base import Toxic
-from wirefault.toxiproxy.toxics.observed import ObservedTry
+from wirefault.toxiproxy.toxics.base import ObservedTry, Toxic
 
 
 class NoopToxic(Toxic):

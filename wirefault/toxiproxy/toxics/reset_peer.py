@@ -7,9 +7,16 @@ import struct
 from collections.abc import Mapping
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT
-from wirefault.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
-from wirefault.toxiproxy.toxics.observed import ABOUT, ObservedConnection, ObservedTry
-from wirefault.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
+from wirefault.toxiproxy.toxics.base import (
+    ABOUT,
+    HOUR_MS,
+    Attribute,
+    ObservedConnection,
+    ObservedTry,
+    Toxic,
+    ToxicStub,
+    seconds_from_ms,
+)
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _ENDS = ("connection_reset", "connection_closed")

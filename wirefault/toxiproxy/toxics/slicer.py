@@ -6,9 +6,16 @@ import random
 from collections.abc import Iterator, Mapping
 
 from wirefault.core.caller_errors import TIMEOUT
-from wirefault.toxiproxy.toxics.base import Attribute, Toxic
-from wirefault.toxiproxy.toxics.observed import NOISE_MS, ObservedTry
-from wirefault.toxiproxy.toxics.pipe import Chunk, Interrupted, ToxicStub, seconds_from_us
+from wirefault.toxiproxy.toxics.base import (
+    NOISE_MS,
+    Attribute,
+    Chunk,
+    Interrupted,
+    ObservedTry,
+    Toxic,
+    ToxicStub,
+    seconds_from_us,
+)
 
 
 class SlicerToxic(Toxic):
@@ -24,7 +31,6 @@ class SlicerToxic(Toxic):
     color = "#99ddff"
     can_cause = TIMEOUT
     lets_requests_pass = True
-    go_integer = "int"
 
     def problem(self, values: Mapping[str, int]) -> str | None:
         if values["size_variation"] >= values["average_size"]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wirefault.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
-from wirefault.toxiproxy.toxics.observed import ObservedTry
-from wirefault.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
+from wirefault.toxiproxy.toxics.base import HOUR_MS, Attribute, ObservedTry, Toxic, ToxicStub, seconds_from_ms
 
 
 class SlowCloseToxic(Toxic):

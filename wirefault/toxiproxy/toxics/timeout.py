@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT
-from wirefault.toxiproxy.toxics.base import HOUR_MS, Attribute, Toxic
-from wirefault.toxiproxy.toxics.observed import ABOUT, NOISE_MS, ObservedConnection, ObservedTry
-from wirefault.toxiproxy.toxics.pipe import ToxicStub, seconds_from_ms
+from wirefault.toxiproxy.toxics.base import (
+    ABOUT,
+    HOUR_MS,
+    NOISE_MS,
+    Attribute,
+    ObservedConnection,
+    ObservedTry,
+    Toxic,
+    ToxicStub,
+    seconds_from_ms,
+)
 
 
 class TimeoutToxic(Toxic):

@@ -1,4 +1,4 @@
-"""One direction of one connection: straight through, or a chain of toxics from source to destination."""
+"""The toxics of one proxy, and the chain of them that carries one direction of one connection."""
 
 from __future__ import annotations
 
@@ -7,15 +7,141 @@ from asyncio import AbstractEventLoop, Transport
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from random import random
+from typing import Any
 
-from wirefault.toxiproxy.embedded.channel import Channel, Output, wake_nobody
-from wirefault.toxiproxy.embedded.pipe_runner import PipeRunner
-from wirefault.toxiproxy.embedded.toxic_collection import ProxyToxic
-from wirefault.toxiproxy.toxics.pipe import Chunk
+from wirefault.toxiproxy.embedded.go_json import (
+    ApiError,
+    FieldReader,
+    first_value,
+    read_fields,
+    read_float32,
+    read_int64,
+    read_object,
+    read_string,
+)
+from wirefault.toxiproxy.embedded.pipe_runner import Channel, Output, PipeRunner, no_waiter
+from wirefault.toxiproxy.toxics import SERVER_TOXICS
+from wirefault.toxiproxy.toxics.base import STREAMS, Chunk, Toxic
 
-# The real server reads chunks of this size. Before its first toxic it holds two: one in its reader, one in
-# a hidden toxic without effect. A channel counts the chunk that its sender holds itself.
+_FIELDS: dict[str, FieldReader] = {
+    "name": read_string,
+    "type": read_string,
+    "stream": read_string,
+    "toxicity": read_float32,
+    "attributes": read_object,
+}
+
+
+@dataclass(eq=False)
+class ProxyToxic:
+    """A toxic set on a proxy. Its pipes share ``attributes``, so that an update reaches them."""
+
+    name: str
+    definition: Toxic
+    stream: str  # in the letter case of the request
+    toxicity: float
+    attributes: dict[str, int]
+
+    @property
+    def direction(self) -> str:
+        return self.stream.lower()
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "attributes": dict(self.attributes),
+            "name": self.name,
+            "type": self.definition.kind,
+            "stream": self.stream,
+            "toxicity": self.toxicity,
+        }
+
+
+class ToxicCollection:
+    """The toxics of one proxy and the open links that they act on. Methods raise ``ApiError``."""
+
+    def __init__(self) -> None:
+        self._chains: dict[str, list[ProxyToxic]] = {stream: [] for stream in STREAMS}
+        self._links: dict[str, set[ToxicLink]] = {stream: set() for stream in STREAMS}
+
+    def __iter__(self) -> Iterator[ProxyToxic]:
+        """All toxics, upstream first, in the order of their chains."""
+        for stream in STREAMS:
+            yield from self._chains[stream]
+
+    def chain(self, direction: str) -> tuple[ProxyToxic, ...]:
+        return tuple(self._chains[direction])
+
+    def open(self, direction: str, link: ToxicLink) -> None:
+        self._links[direction].add(link)
+
+    def close(self, direction: str, link: ToxicLink) -> None:
+        self._links[direction].discard(link)
+
+    def get(self, name: str) -> ProxyToxic:
+        for toxic in self:
+            if toxic.name == name:
+                return toxic
+        raise ApiError("toxic not found", 404)
+
+    def create(self, body: bytes) -> ProxyToxic:
+        """Add the toxic that a request body describes, to open connections too."""
+        toxic = self._toxic_of(first_value(body))
+        self._chains[toxic.direction].append(toxic)
+        for link in tuple(self._links[toxic.direction]):
+            link.add(toxic)
+        return toxic
+
+    def update(self, name: str, body: bytes) -> ProxyToxic:
+        """Change attributes and toxicity; name, type and stream stay."""
+        toxic = self.get(name)
+        readers = {"attributes": _attributes_reader(toxic.attributes), "toxicity": read_float32}
+        changed = read_fields(first_value(body), readers)
+        toxic.toxicity = changed.get("toxicity", toxic.toxicity)
+        for link in tuple(self._links[toxic.direction]):
+            link.update(toxic)
+        return toxic
+
+    def remove(self, name: str) -> None:
+        toxic = self.get(name)
+        self._chains[toxic.direction].remove(toxic)
+        for link in tuple(self._links[toxic.direction]):
+            link.remove(toxic)
+
+    def reset(self) -> None:
+        for toxic in tuple(self):
+            self.remove(toxic.name)
+
+    def _toxic_of(self, value: Any) -> ProxyToxic:
+        """Read a toxic; checks in the real server's order, so that the first error is the same."""
+        fields = read_fields(value, _FIELDS)
+        stream = fields.get("stream", "downstream")
+        if stream.lower() not in STREAMS:
+            raise ApiError("stream was invalid, can be either upstream or downstream", 400)
+        kind = fields.get("type", "")
+        if kind not in SERVER_TOXICS:
+            raise ApiError("invalid toxic type", 400)
+        name = fields.get("name") or f"{kind}_{stream}"
+        if any(toxic.name == name for toxic in self):
+            raise ApiError("toxic already exists", 409)
+        definition = SERVER_TOXICS[kind]
+        attributes = {attribute.name: 0 for attribute in definition.attributes}
+        read_fields(value, {"attributes": _attributes_reader(attributes)})
+        return ProxyToxic(name, definition, stream, fields.get("toxicity", 1.0), attributes)
+
+
+def _attributes_reader(attributes: dict[str, int]) -> FieldReader:
+    """Change the attributes in place; as in the real server, a bad one does not undo the others."""
+
+    def read(value: Any) -> dict[str, int]:
+        return read_fields(value, dict.fromkeys(attributes, read_int64), attributes)
+
+    return read
+
+
+# The real server reads chunks of this size and holds two before its first toxic: one in its reader, one in
+# a hidden no-op toxic. A channel counts its sender's chunk itself.
 CHUNK_BYTES = 32 * 1024
 READ_AHEAD = 1
 
@@ -26,15 +152,14 @@ CountBytes = Callable[[str, int], None]
 class Destination:
     """The end of the chain.
 
-    Closing it ends the other direction's source too, so that this direction closes in its turn. The real
-    server does the same: it has no half-closed connections, and a client that shuts down its sending side
-    loses the reply.
+    Closing it ends the other direction's source too, which closes that direction. Like the real server, this
+    one has no half-closed connections: a client that shuts down its sending side loses the reply.
     """
 
     def __init__(self, transport: Transport, count: CountBytes) -> None:
         self._transport = transport
         self._count = count
-        self.on_room: Callable[[], None] = wake_nobody
+        self.on_room: Callable[[], None] = no_waiter
         self.full = False
         self.closed = False
         self._written = 0  # bytes
@@ -48,22 +173,22 @@ class Destination:
             self._written += len(data)
 
     def end(self) -> None:
-        """Closes the connection, once all is written."""
+        """Close the connection once everything is written."""
         if not self.closed:
             self.close()
             self._transport.close()
 
     def close(self) -> None:
-        """From here on nothing is written."""
+        """Discard everything from now on."""
         if not self.closed:
             self.closed = True
             self._count("sent", self._written)
 
 
 class ToxicLink:
-    """Carries data from ``source`` to ``destination``.
+    """Carries data from ``source`` to ``destination``, straight or through a chain of toxics.
 
-    Pipes run one after the other, never inside each other: whatever wakes a pipe queues its step.
+    Pipes run one after another, never nested: events that wake a pipe queue its step.
     """
 
     def __init__(
@@ -79,7 +204,7 @@ class ToxicLink:
         self._count = count
         self._destination = Destination(destination, count)
         self._chain: list[tuple[ProxyToxic, PipeRunner]] = []
-        self._unread = b""  # read by the transport, not yet by the chain: as if it had not come in
+        self._unread = b""  # read by the transport, not yet by the chain
         self._paused = False
         self._source_ended = False
         self._steps: deque[Callable[[], None]] = deque()
@@ -103,14 +228,14 @@ class ToxicLink:
             self._schedule(self._read_for_chain)
 
     def end(self) -> None:
-        """The source sent its end, or is gone."""
+        """The source sent EOF or is lost."""
         if not self._source_ended:
             self._source_ended = True
             self._count("received", self._received)
             self._schedule(self._read_for_chain)
 
     def _read_for_chain(self) -> None:
-        """Gives the chain as much as it has room for, then pauses the source."""
+        """Feed the chain while it has room, then pause the source."""
         if self._chain:
             first_input = self._chain[0][1].input
             while self._unread and not first_input.full:
@@ -139,7 +264,7 @@ class ToxicLink:
     # the destination's side
 
     def block(self) -> None:
-        """The destination takes no more for now."""
+        """The destination accepts no more for now."""
         self._destination.full = True
         if not self._chain:
             self._pause(True)
@@ -149,7 +274,7 @@ class ToxicLink:
         self._destination.on_room()
 
     def kill(self) -> None:
-        """The destination is gone: nothing more can be delivered."""
+        """The destination is lost: nothing more can be delivered."""
         self._destination.close()
         for _, runner in self._chain:
             runner.kill()
@@ -157,7 +282,7 @@ class ToxicLink:
     # the chain
 
     def add(self, toxic: ProxyToxic) -> None:
-        """Appends the toxic, unless the chain has closed. The data that the one before holds passes it by."""
+        """Append the toxic, unless the chain has closed. Data held by the toxic before it bypasses it."""
         last = self._chain[-1] if self._chain else None
         with self._running_steps():
             if not (last[1].interrupt() if last else not self._destination.closed):
@@ -173,9 +298,9 @@ class ToxicLink:
                     _start(toxic, runner)
 
     def remove(self, toxic: ProxyToxic) -> None:
-        """Passes on, in order, all data that waits before the toxic, and takes it out of the chain.
+        """Pass on, in order, all data queued before the toxic, and take it out of the chain.
 
-        It stays where its output has closed, or will close whatever is done now.
+        It stays if its output has closed or is bound to close.
         """
         with self._running_steps():
             index = next((i for i, (other, _) in enumerate(self._chain) if other is toxic), None)
@@ -210,7 +335,7 @@ class ToxicLink:
         return runner
 
     def _feed(self, output: Output) -> None:
-        """From here on the source's data goes to that output."""
+        """Send the source's data to that output from now on."""
         output.on_room = lambda: self._schedule(self._read_for_chain)
         if isinstance(output, Channel):
             output.capacity += READ_AHEAD
@@ -226,7 +351,7 @@ class ToxicLink:
 
     @contextmanager
     def _running_steps(self) -> Iterator[None]:
-        """Runs the steps that are queued within the block once the block is done."""
+        """Run the steps queued within the block when it ends."""
         self._stepping = True
         try:
             yield
@@ -237,5 +362,5 @@ class ToxicLink:
 
 
 def _start(toxic: ProxyToxic, runner: PipeRunner) -> None:
-    """Draws whether the toxicity affects this connection: anew at each change that concerns the toxic."""
+    """Start the pipe; each start draws anew whether the toxicity affects this connection."""
     runner.start(affected=random() < toxic.toxicity)
