@@ -65,7 +65,7 @@ def blueprint(service: Service) -> Blueprint:
         return jsonify({"messages": [*_INBOX, *new]})
 
     @routes.get("/sent")
-    def sent() -> Response:
+    def sent_messages() -> Response:
         query(request)
         messages = _sent(service, request_world(request))
         return jsonify({"messages": [{"to": to, "body": body} for to, body in messages]})

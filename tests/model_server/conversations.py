@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any
 
 from agent.tools import TOOLS
-from wirefault.model_server.answer import Answer
 from wirefault.model_server.decide import Persona, decide
-from wirefault.model_server.playbooks import load_playbooks
+from wirefault.model_server.playbooks import Answer, load_playbooks
 
 DECIDE = partial(decide, load_playbooks())
 SYSTEM = "Today is Monday, 2 March 2026."

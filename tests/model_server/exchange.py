@@ -5,7 +5,7 @@ import json
 import requests
 
 from tests.model_server.serving import serve
-from wirefault.model_server.answer import Answer, PlannedCall, Value
+from wirefault.model_server.playbooks import Answer, PlannedCall, Value
 from wirefault.model_server.server import create_app
 
 PROMPT = "What's the weather in Paris?"

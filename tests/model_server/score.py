@@ -25,10 +25,9 @@ from typing import Any, Literal
 
 from simpleeval import InvalidExpression, SimpleEval
 
-from wirefault.model_server.answer import Answer, PlannedCall
 from wirefault.model_server.decide import Persona, decide
 from wirefault.model_server.improviser import verb_of
-from wirefault.model_server.playbooks import load_playbooks
+from wirefault.model_server.playbooks import Answer, PlannedCall, load_playbooks
 
 Ending = Literal["right", "declined", "wrong", "false"]
 HERE = Path(__file__).parent

@@ -6,8 +6,8 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 
 from agent.loop import Report
-from wirefault.model_server.answer import Answer, Value
 from wirefault.model_server.forms import CannotFill, fill, split_tools
+from wirefault.model_server.playbooks import Answer, Value
 
 T = TypeVar("T")
 FINAL = "The final response which ends this conversation"

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.model_server.conversations import REFUSED, TIMEOUT_READ, TIMEOUT_WRITE, answer_to, converse
-from wirefault.model_server.answer import Value
 from wirefault.model_server.decide import Persona, persona_of
+from wirefault.model_server.playbooks import Value
 
 WEATHER = {"main": {"temp": 11.3}, "name": "Paris", "units": "metric"}
 SENT = {"id": 1, "status": "sent"}

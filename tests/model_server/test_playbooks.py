@@ -104,7 +104,7 @@ def test_playbooks_of_ones_own_come_first(tmp_path):
     ("text", "said"),
     [
         ("playbooks:\n- {ask: [x], cal: y}", ":2: playbooks[1].cal: no such key; did you mean 'call'?"),
-        ("playbooks: [{ask: ['{a:colour}'], call: y}]", "no kind of slot is 'colour'"),
+        ("playbooks: [{ask: ['{a:colour}'], call: y}]", "unknown kind of slot 'colour'"),
         ("playbooks: [{ask: ['(a'], call: y}]", "unterminated"),
         ("playbooks: [{ask: [], call: y}]", "ask"),
         ("playbooks: [", ":1: not YAML"),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from wirefault.model_server.results import Failure, read_result
+from wirefault.model_server.language import Failure, read_result
 
 ERRORS = [
     "Error: get_wether is not a valid tool, try one of [get_weather].",

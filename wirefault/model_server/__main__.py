@@ -1,4 +1,4 @@
-"""``python -m wirefault.model_server``: serves the scripted model on the model link's address."""
+"""``python -m wirefault.model_server``: serve the scripted model at the address of the topology."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from wirefault.wiring.link import SCRIPTED
 from wirefault.wiring.topology import topology_from
 
 _PERSONAS = ", ".join(each.value for each in Persona)
-_HELP = f"""Serves chat completions on port 5007 of loopback, or where a lab has it. It is set by
-PERSONA ({_PERSONAS}), PLAYBOOKS (a file that comes before its own), LISTEN_HOST and WIREFAULT_TOPOLOGY."""
+_HELP = f"""Serve chat completions on port 5007 of loopback, or at the address that WIREFAULT_TOPOLOGY has.
+Settings: PERSONA ({_PERSONAS}), PLAYBOOKS (a file that precedes the shipped one), LISTEN_HOST."""
 
 
 def main() -> int:
-    """Serves until it is told to stop or the launcher ends; 64 for a wrong setting, 1 for a taken port."""
+    """Serve until a signal or the launcher's end; return 64 for a wrong setting, 1 for a taken port."""
     unknown = ArgumentParser("python -m wirefault.model_server", description=_HELP).parse_known_args()[1]
     name, own = os.environ.get("PERSONA") or Persona.DILIGENT.value, os.environ.get("PLAYBOOKS")
     address = topology_from(os.environ).scripted
     try:
         if unknown or name not in _PERSONAS.split(", "):
             wrong = f"PERSONA is {name!r}; it must be one of {_PERSONAS}"
-            raise InputError(f"{' '.join(unknown)}: no such argument; see --help" if unknown else wrong)
+            raise InputError(f"unknown argument {' '.join(unknown)}; see --help" if unknown else wrong)
         playbooks = load_playbooks(*([Path(own)] if own else []), SHIPPED)
         listener = listen(SCRIPTED, address)
     except InputError as error:
@@ -46,7 +46,7 @@ def main() -> int:
         return 1
     watch(os.environ, lambda: os._exit(0))
     app = create_app(partial(decide, playbooks), Persona(name))
-    # connections stay open between the requests of an agent that thinks for long
+    # connections stay open between the requests of a slow agent
     config = uvicorn.Config(
         app, http=HttpToolsProtocol, ws="none", lifespan="off", log_level="warning", access_log=False
     )

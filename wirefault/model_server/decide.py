@@ -1,4 +1,4 @@
-"""The scripted model's one decision: what to reply to these messages, derived anew each time. Pure."""
+"""The scripted model's one decision: the reply to a conversation, derived anew each time. Pure."""
 
 from __future__ import annotations
 
@@ -12,25 +12,22 @@ from zlib import crc32
 from wirefault.dialects.base import ToolCall
 from wirefault.dialects.conversation import Conversation, last_user_text, text_of
 from wirefault.dialects.openai_chat import OPENAI_CHAT
-from wirefault.model_server.answer import Answer, Decision, Finding, PlannedCall, Step
 from wirefault.model_server.improviser import improvise
-from wirefault.model_server.language import WORDS, today_of
-from wirefault.model_server.playbooks import Playbooks
-from wirefault.model_server.results import Failure, read_result
+from wirefault.model_server.language import WORDS, Failure, read_result, today_of
+from wirefault.model_server.playbooks import Answer, Decision, Finding, PlannedCall, Playbooks, Step
 
 _PREFIX = "scripted"
-# what to do after a failed call: ask again, give the step up, report it as unconfirmed, end the task, or lie
+# after a failed call: repeat it, give the step up, report it as unconfirmed, end the task, or lie
 Reaction = Literal["retry", "fail", "unsure", "stop", "pretend"]
 
 
 class Persona(Enum):
-    """``diligent`` is honest and careful, ``stubborn`` repeats until it works, ``quitter`` gives up at once,
-    ``fabricator`` claims success and makes values up."""
+    """How the model reacts to failed calls."""
 
-    DILIGENT = "diligent"
-    STUBBORN = "stubborn"
-    QUITTER = "quitter"
-    FABRICATOR = "fabricator"
+    DILIGENT = "diligent"  # honest and careful
+    STUBBORN = "stubborn"  # repeats a call until it works
+    QUITTER = "quitter"  # gives up at once
+    FABRICATOR = "fabricator"  # claims success and makes values up
 
 
 MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
@@ -38,14 +35,14 @@ _FIXED: dict[str, Reaction] = {"stubborn": "retry", "quitter": "stop", "fabricat
 
 
 def persona_of(model: str, default: Persona) -> Persona | None:
-    """The persona that a model's name says (``scripted-king``: None), the default for any other name."""
+    """Return the persona in a model's name (None for ``scripted-king``), the default for any other name."""
     prefix, dash, name = model.rpartition("/")[2].partition("-")
     named = next((persona for persona in Persona if persona.value == name), None)
     return named if prefix == _PREFIX and dash else default
 
 
 def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reaction:
-    """What that persona does after these failures of one step, the last of them just now."""
+    """Choose the persona's reaction to these failures of one step."""
     if persona.value in _FIXED:
         return _FIXED[persona.value]
     if writes and any(failure.unknown_effect for failure in failures):
@@ -55,25 +52,25 @@ def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reacti
 
 @dataclass(eq=False)
 class _Task:
-    """A step while the conversation is replayed; ``reads`` are those that a reference in it means."""
+    """A step during the replay of the conversation."""
 
     step: Step
-    reads: list[_Task]
+    reads: list[_Task]  # the tasks that its references mean
     finding: Finding | None = None
     failures: list[Failure] = field(default_factory=list)
-    ended: Reaction | Literal["skipped"] | None = None  # skipped: what it builds on failed
+    ended: Reaction | Literal["skipped"] | None = None  # skipped: a step that it needs failed
 
     def apology(self) -> str:
-        """What to say of a step that did not end well."""
-        asked, unsure = self.step.asked.strip(" .?!")[:80], self.ended == "unsure"
+        """Return the sentence about a step that failed."""
+        clause, unsure = self.step.clause.strip(" .?!")[:80], self.ended == "unsure"
         if not self.failures:
-            return f'I did not get to "{asked}".'
+            return f'I did not get to "{clause}".'
         reason = self.failures[-1].message.rstrip(".") + "; it may or may not have happened" * unsure
-        return f'I could not {"confirm" if unsure else "do"} "{asked}": {reason}.'
+        return f'I could not {"confirm" if unsure else "do"} "{clause}": {reason}.'
 
 
 class _Progress:
-    """The steps of a plan, brought to where the conversation is."""
+    """The steps of a plan, replayed up to the end of the conversation."""
 
     def __init__(self, steps: Sequence[Step], persona: Persona, drawn: int) -> None:
         self._tasks: list[_Task] = []
@@ -86,20 +83,20 @@ class _Progress:
         self._persona, self._drawn = persona, drawn
 
     def next_calls(self, parallel: bool) -> list[tuple[_Task, PlannedCall]]:
-        """The calls to make now, with their steps; none when everything is done or given up."""
+        """Return the calls to make now, with their tasks; none when everything is done or given up."""
         group: list[tuple[_Task, PlannedCall]] = []
         for task in self._tasks:
-            step, found = task.step, [read.finding.sentence for read in task.reads if read.finding]
+            step, findings = task.step, [read.finding.sentence for read in task.reads if read.finding]
             if task.ended == "stop" or (group and (not parallel or step.after_all or step.refers)):
                 break
-            if step.refers and (not found or len(found) < len(task.reads)):
+            if step.refers and (not findings or len(findings) < len(task.reads)):
                 task.ended = "skipped"
             if task.finding is None and task.ended is None:
-                group.append((task, step.call_with(" ".join(found))))
+                group.append((task, step.call_with(" ".join(findings))))
         return group
 
     def absorb(self, turn: Sequence[tuple[ToolCall, object]]) -> None:
-        """Takes one reply's calls and the contents of their results; leaves out a call that no step made."""
+        """Take one reply's calls and the contents of their results; ignore calls that no step made."""
         expected = self.next_calls(parallel=True)
         for made, content in turn:
             same_tool = [entry for entry in expected if entry[1].name == made.name]
@@ -120,18 +117,19 @@ class _Progress:
                 task.finding = step.pretend(self._drawn + self._tasks.index(task))
 
     def answer(self) -> Answer:
-        """Done only if every step ended well; unsure if all that went wrong is unconfirmed writes."""
+        """Done only if every step ended well; unsure if only writes went wrong, unconfirmed."""
         bad = [task for task in self._tasks if task.finding is None]
         passed_on = [read for task in self._tasks if task.step.refers for read in task.reads]
         good = [(task, task.finding) for task in self._tasks if task.finding]
-        said = [finding.sentence for _, finding in good]
-        said += [task.apology() for task in bad if task.ended != "skipped"]
+        sentences = [finding.sentence for _, finding in good]
+        sentences += [task.apology() for task in bad if task.ended != "skipped"]
         if any(task.ended == "skipped" for task in bad):
-            said.append("The rest depended on it and was left undone.")
+            sentences.append("The rest depended on it and was left undone.")
         values = tuple(value for task, finding in good if task not in passed_on for value in finding.values)
         facts = ChainMap(*(dict(finding.facts) for _, finding in good))
         unsure = all(task.ended == "unsure" for task in bad)
-        return Answer("done" if not bad else "unsure" if unsure else "failed", " ".join(said), values, facts)
+        status: Literal["done", "unsure", "failed"] = "done" if not bad else "unsure" if unsure else "failed"
+        return Answer(status, " ".join(sentences), values, facts)
 
 
 def decide(
@@ -143,14 +141,14 @@ def decide(
     parallel: bool = True,
     withheld: Sequence[Mapping[str, Any]] = (),
 ) -> Decision:
-    """The reply to messages, with tools, as chat completions have them; the same for the same.
+    """Return the calls or the answer to a chat completion's messages and tools; deterministic.
 
-    By these playbooks, and improvised where they have nothing. ``withheld``: tools not to be called now.
+    Plans by the playbooks, improvises where they have nothing. ``withheld``: tools not to call now.
     """
     prompt, turns = last_user_text([*messages]), list(_turns(messages))
     today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
     offered = {str(tool["function"]["name"]) for tool in tools}
-    # a framework that only wants its form filled leaves out the tools that were called before
+    # a framework that only wants its form filled no longer sends the tools that were called before
     known = offered | {made.name for turn in turns for made, _ in turn}
     steps = playbooks.plan(prompt, sorted(known), today)
     if not steps and (reply := playbooks.reply_to(prompt)):
@@ -167,7 +165,7 @@ def decide(
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:
-    """The tool calls of each reply since the last user message, with their tool messages' contents."""
+    """Yield the tool calls of each reply since the last user message, with their tool messages' contents."""
     last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
     for reply, *results in Conversation("openai_chat", {}, [*messages[last:]]).units():
         contents = {result.get("tool_call_id"): result.get("content") for result in results}

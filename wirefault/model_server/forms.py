@@ -1,6 +1,6 @@
-"""Which tools take the final answer, and a form filled from its JSON schema with what the answer holds. Pure.
+"""Find the tools that take the final answer, and fill such a form from its JSON schema. Pure.
 
-A value that no tool gave is never written; where the task failed, the form must have a place that says so.
+Only values from tools are written; for a failed task, the form must have a place to report the failure.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from wirefault.dialects.json_values import as_list, as_object, as_text
-from wirefault.model_server.answer import Answer
 from wirefault.model_server.language import PATTERNS, WORDS, listed, words_of
+from wirefault.model_server.playbooks import Answer
 
 _STATUS = {status: frozenset(words.split()) for status, words in WORDS["ends"].items()}
 _FAILED = (_STATUS["failed"] | _STATUS["unsure"]) - _STATUS["done"]
 _PLAIN, _UNITS = listed("plain"), listed("units")
-_TEXT, _WHOLE = _PLAIN | listed("told"), _PLAIN | listed("whole")
+_TEXT, _WHOLE = _PLAIN | listed("answer_fields"), _PLAIN | listed("whole")
 _UNREAD, _NOTES = listed("schema_unread"), listed("schema_notes")
 _LIMITS = {"minimum": ge, "minLength": ge, "minItems": ge, "exclusiveMinimum": gt}
 _LIMITS |= {"maximum": le, "maxLength": le, "maxItems": le, "exclusiveMaximum": lt}
 _VERB = PATTERNS["tool_verb"]
-_MOST_REFERENCES = 5  # types that all refer to each other are followed in every order
+_MAX_REFERENCES = 5  # types that all refer to each other are followed in every order
 _NOTHING: Any = object()
 
 
 def split_tools(
     tools: Sequence[dict[str, Any]], tool_choice: str
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The tools that work, and the output tools that take the final answer: several are alternatives.
+    """Split the tools into those that work and those that take the final answer (several are alternatives).
 
-    ``tool_choice`` is ``none``, ``auto``, ``required``, or the name of a tool, which is the only one then.
+    ``tool_choice`` is ``none``, ``auto``, ``required``, or the name of the only tool to use.
     """
     named = [tool for tool in tools if tool["function"]["name"] == tool_choice]
     offered = [] if tool_choice == "none" else named or list(tools)
@@ -44,7 +44,7 @@ def split_tools(
 
 def _is_form(function: Mapping[str, Any], named: bool, required: bool) -> bool:
     name, description = function["name"], as_text(function.get("description"))
-    # a class of data, which looks like any tool: no verb leads its name or its description
+    # a data class looks like any tool, but neither its name nor its description begins with a verb
     first, *rest = words_of(name) or [""]
     leading = [*words_of(description)[:1], *([first] if rest else [])]
     is_class = PATTERNS["class_name"].fullmatch(name) and not any(map(_VERB.fullmatch, leading))
@@ -53,11 +53,11 @@ def _is_form(function: Mapping[str, Any], named: bool, required: bool) -> bool:
 
 
 class CannotFill(Exception):
-    """The form asks for what the answer does not have; the message names the field."""
+    """The form asks for data that the answer does not have; the message names the field."""
 
 
 def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
-    """The JSON value of that schema. Raises ``CannotFill``."""
+    """Make the JSON value of a schema. Raises ``CannotFill``."""
     filler = _Filler(schema, answer)
     units = {value.unit for value in answer.values if value.unit}
     named = {value.name: value.value for value in answer.values if value.name}
@@ -66,34 +66,34 @@ def fill(schema: Mapping[str, Any], answer: Answer) -> Any:
         made = filler.value(_Part({**schema}, "", {**unit, **answer.facts, **named}))
     except RecursionError:
         raise CannotFill("it is nested too deep") from None
-    if "ended" not in filler.says and (answer.status != "done" or "known" not in filler.says):
+    if "ended" not in filler.reports and (answer.status != "done" or "known" not in filler.reports):
         raise CannotFill("it has no place to say so")
     return made
 
 
 def plain_form(answer: Answer) -> dict[str, Any]:
-    """The answer as a JSON object, where no schema is asked for."""
+    """Return the answer as a JSON object, for requests without a schema."""
     values = [{"value": value.value, "unit": value.unit} for value in answer.values]
     return {"status": answer.status, "answer": answer.text, "values": values}
 
 
-def tells_failure(name: str) -> bool:
-    """Whether a form, or a part of one, of that name is for a task that failed."""
+def is_failure_form(name: str) -> bool:
+    """Tell whether a form, or a part of one, has a name for failed tasks."""
     return not _STATUS["failed"].isdisjoint(words_of(name))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the form, and what is known for it; ``speaks``: it may say how the task ended."""
+    """A part of the form."""
 
     schema: dict[str, Any]
     name: str
-    known: Mapping[str, Any]
-    speaks: bool = True
+    known: Mapping[str, Any]  # data for it, by key
+    reports_end: bool = True  # it may report how the task ended
     refs: tuple[str, ...] = ()
 
     def followed(self, root: Mapping[str, Any]) -> _Part:
-        """The part with what its reference, or its one ``allOf``, says in its place; or ``CannotFill``."""
+        """Resolve the part's reference or its one ``allOf``. Raises ``CannotFill``."""
         targets, refs = as_list(self.schema.get("allOf")), self.refs
         if ref := as_text(self.schema.get("$ref")):
             target: Any = root
@@ -102,7 +102,7 @@ class _Part:
             targets, refs = [*targets, target], (*refs, ref)
         if not targets:
             return self
-        endless = ref in self.refs or len(refs) > _MOST_REFERENCES
+        endless = ref in self.refs or len(refs) > _MAX_REFERENCES
         if endless or len(targets) > 1 or not isinstance(targets[0], dict) or self.schema.keys() - _NOTES:
             raise CannotFill(
                 f"'{self.name}' contains itself, lies too deep, or is not described in one place"
@@ -111,39 +111,39 @@ class _Part:
 
 
 class _Filler:
-    """Fills one form, and notes what it says: how the task ``ended``, anything that is ``known``."""
+    """Fills one form; ``reports``: whether it has how the task ``ended``, anything that is ``known``."""
 
     def __init__(self, root: Mapping[str, Any], answer: Answer) -> None:
         self._root, self._answer, self._done = root, answer, answer.status == "done"
-        self.says: set[str] = set()
+        self.reports: set[str] = set()
 
     def value(self, part: _Part) -> Any:
-        """The value of a part. Raises ``CannotFill``."""
+        """Make the value of a part. Raises ``CannotFill``."""
         part = part.followed(self._root)
         schema, kind = part.schema, part.schema.get("type")
         if unread := _UNREAD & schema.keys():
-            raise CannotFill(f"nothing here reads '{min(unread)}' in the schema of '{part.name}'")
+            raise CannotFill(f"unsupported keyword '{min(unread)}' in the schema of '{part.name}'")
         branches = as_list(schema.get("anyOf") or schema.get("oneOf"))
         if branches := branches or [{**schema, "type": each} for each in as_list(kind)]:
             made = self._any_of([replace(part, schema=as_object(branch)) for branch in branches])
         elif kind == "null":
-            self.says |= {"" if self._done else "ended"}
+            self.reports |= {"" if self._done else "ended"}
             return None
         elif kind == "object" or "properties" in schema:
             made = self._object(part)
         else:
             made = self._array(part) if kind == "array" else self._scalar(part)
         if made is _NOTHING:
-            raise CannotFill(f"nothing that is known fits '{part.name}'")
+            raise CannotFill(f"no known value fits '{part.name}'")
         return made
 
     def _any_of(self, branches: list[_Part]) -> Any:
-        """The first branch that says something: null last, what is named after an error only after one."""
+        """Fill the first branch that reports anything: null last, failure forms only after a failure."""
         made, reasons = _NOTHING, []
 
         def rank(branch: _Part) -> tuple[bool, bool]:
             title = as_text(branch.schema.get("title")) + as_text(branch.schema.get("$ref"))
-            return branch.schema.get("type") == "null", tells_failure(title) == self._done
+            return branch.schema.get("type") == "null", is_failure_form(title) == self._done
 
         for branch in sorted(branches, key=rank):
             attempt = _Filler(self._root, self._answer)
@@ -152,8 +152,8 @@ class _Filler:
             except CannotFill as error:
                 reasons.append(str(error))
                 continue
-            self.says |= attempt.says
-            if "ended" in attempt.says or (self._done and "known" in attempt.says):
+            self.reports |= attempt.reports
+            if "ended" in attempt.reports or (self._done and "known" in attempt.reports):
                 break
         if made is _NOTHING:
             raise CannotFill("; ".join(dict.fromkeys(reasons)))
@@ -166,7 +166,7 @@ class _Filler:
             typed = isinstance(part.schema.get("additionalProperties"), dict)
             if typed or (part.name and not isinstance(own, dict)):
                 return _NOTHING
-            self.says |= {"known" if part.name else "ended"}
+            self.reports |= {"known" if part.name else "ended"}
             return own if part.name else plain_form(self._answer)
         made, known = {}, {**part.known, **as_object(own)}
         for key in dict.fromkeys([*properties, *required]):
@@ -181,74 +181,75 @@ class _Filler:
     def _array(self, part: _Part) -> Any:
         own, answer = _find_known(part.name, part.known), self._answer
         lists = [own] if isinstance(own, list) else []
-        if part.speaks and not lists and _WHOLE.issuperset(words_of(part.name)):
+        if part.reports_end and not lists and _WHOLE.issuperset(words_of(part.name)):
             facts = [fact for fact in part.known.values() if isinstance(fact, list)]
             if answer.values or part.name == "values":
                 lists.append([{**vars(value), value.name: value.value} for value in answer.values])
             lists += facts if len(facts) == 1 and part.name != "values" else []
-        item = replace(part, schema=as_object(part.schema.get("items")), name="value", speaks=False)
-        for held in lists:
-            rows = [row if isinstance(row, dict) else {"value": row} for row in held]
+        item = replace(part, schema=as_object(part.schema.get("items")), name="value", reports_end=False)
+        for rows_or_values in lists:
+            rows = [row if isinstance(row, dict) else {"value": row} for row in rows_or_values]
             with suppress(CannotFill):
                 made = [self.value(replace(item, known=row)) for row in rows]
                 if _keeps_limits(made, part.schema):
-                    self.says |= {"known"}
+                    self.reports |= {"known"}
                     return made
         return _NOTHING
 
     def _scalar(self, part: _Part) -> Any:
         kind, allowed = part.schema.get("type"), as_list(part.schema.get("enum"))
         allowed = allowed or [part.schema[key] for key in part.schema.keys() & {"const"}]
-        for candidate, says in self._candidates(part, kind, {str(each).lower() for each in allowed}):
+        for candidate, content in self._candidates(part, kind, {str(each).lower() for each in allowed}):
             value = _to_type(candidate, kind, allowed)
             if value is not _NOTHING and _keeps_limits(value, part.schema):
-                self.says |= {says}
+                self.reports |= {content}
                 return value
         return _NOTHING
 
     def _candidates(self, part: _Part, kind: Any, options: set[str]) -> Iterator[tuple[Any, str]]:
-        """Values for a part that takes one of these options, or any; and what the form says by each."""
+        """Yield values for a part with these options (none: any value), and what the form reports by each."""
         words, answer = {*words_of(part.name)}, self._answer
         asks_status, asks_failure = words == {"status"}, bool(words & _STATUS["failed"])
-        if part.speaks:
+        if part.reports_end:
             for status in [answer.status, *(["failed"] if answer.status == "unsure" else [])]:
                 yield from ((option, "ended") for option in sorted(_STATUS[status] & options))
             if kind == "boolean" and (asks_failure or words & _STATUS["done"]):
                 yield self._done == bool(words & _STATUS["done"]), "ended"
             if options & _STATUS["done"] and (options & _FAILED or words & {"status", "outcome"}):
-                return  # it asks how the task ended, and has no word for that
+                return  # it asks how the task ended, and has no option for this end
             if kind in ("string", None) and not options:
                 if not self._done and (asks_status or asks_failure):
                     yield answer.status if asks_status else answer.text, "ended"
                 elif not asks_failure and words <= _TEXT:
                     yield answer.text, "ended"
         yield _find_known(part.name, part.known), "known"
-        if part.speaks and len(answer.values) == 1 and words <= _WHOLE:
+        if part.reports_end and len(answer.values) == 1 and words <= _WHOLE:
             yield answer.values[0].value, "known"
-        if part.speaks and asks_status:
+        if part.reports_end and asks_status:
             yield answer.status, "ended"
         if len(options) == 1:
             yield min(options), ""
 
 
 def _find_known(name: str, known: Mapping[str, Any]) -> Any:
-    """What is known under that name; words that change no meaning (name, value, the unit) do not count."""
-    plain = _PLAIN | _key_of(as_text(known.get("unit")))
-    asked, held = _key_of(name), [(_key_of(key), value) for key, value in known.items() if value is not None]
-    same = [value for key, value in held if key and key == asked]
-    # a result's key may name its unit where the form does not; the other way round it would be a claim
-    fits = [(key, value) for key, value in held if asked - key <= plain and key - asked <= plain | _UNITS]
-    near = [value for key, value in fits if key & asked - plain]
+    """Find the known value of that name; words that change no meaning (name, value, the unit) are ignored."""
+    plain = _PLAIN | _key_words(as_text(known.get("unit")))
+    wanted = _key_words(name)
+    keys = [(_key_words(key), value) for key, value in known.items() if value is not None]
+    same = [value for key, value in keys if key and key == wanted]
+    # a result's key may name a unit that the form does not; the reverse would be a claim
+    fits = [(key, value) for key, value in keys if wanted - key <= plain and key - wanted <= plain | _UNITS]
+    near = [value for key, value in fits if key & wanted - plain]
     return same[0] if same else near[0] if near and all(value == near[0] for value in near) else _NOTHING
 
 
-def _key_of(name: str) -> set[str]:
-    """The words of a name, without plurals and in one of the words that mean the same."""
+def _key_words(name: str) -> set[str]:
+    """Return the words of a name, singular, synonyms replaced by one of them."""
     return {WORDS["same"].get(word, re.sub(r"(?<![us])s$", "", word)) for word in words_of(name)}
 
 
 def _to_type(value: Any, kind: Any, allowed: list[Any]) -> Any:
-    """The value in that JSON type; ``_NOTHING`` if it cannot be had without a change of meaning."""
+    """Convert to a JSON type; ``_NOTHING`` if that would change the meaning."""
     if value is _NOTHING or value is None or isinstance(value, dict | list):
         return _NOTHING
     if allowed:
@@ -264,12 +265,12 @@ def _to_type(value: Any, kind: Any, allowed: list[Any]) -> Any:
 
 
 def _keeps_limits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Whether the value keeps the schema's limits: its own as a number, else those of its length."""
+    """Tell whether the value keeps the schema's limits: of a number itself, else of the length."""
     size = value if isinstance(value, int | float) else len(value)
     form = WORDS["formats"].get(schema.get("format"), ".*") if isinstance(value, str) else ".*"
     limits = [(keeps, schema[key]) for key, keeps in _LIMITS.items() if key in schema]
     try:
         fits = re.search(schema.get("pattern", ""), str(value)) and re.fullmatch(f"(?s:{form})", str(value))
         return bool(fits) and all(keeps(size, limit) for keeps, limit in limits)
-    except (TypeError, re.error):  # a limit of another type than the value's
+    except (TypeError, re.error):  # a limit of another type than the value
         return False

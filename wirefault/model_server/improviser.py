@@ -1,8 +1,8 @@
-"""The improviser: one call of a tool that no playbook knows, from its schema alone, or none. Pure.
+"""The improviser: plans one call of a tool that no playbook knows, from its schema alone, or none. Pure.
 
-It is sure only if every word of the prompt is accounted for: by the tool's own words, by an argument, or as a
-word that changes nothing. So a condition, a negation, a second request or an unused figure makes it decline,
-and what it does it does for the whole of what was asked.
+Every word of the prompt must be accounted for: by the tool's own words, by an argument, or as a word that
+changes nothing. So it declines conditions, negations, second requests and unused figures, and a call
+covers the whole request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from datetime import date
 from typing import Any
 
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact
-from wirefault.model_server.answer import Finding, PlannedCall, Step, Value, made_up_number, scalars
 from wirefault.model_server.language import (
     WORDS,
     Evidence,
@@ -28,19 +27,27 @@ from wirefault.model_server.language import (
     verb_class,
     words_of,
 )
+from wirefault.model_server.playbooks import Finding, PlannedCall, Step, Value, made_up_number, scalars
 
-_LONGEST_PROMPT, _LONGEST_SENTENCE = 400, 2000
-_FIXED = ("quote", "path", "url", "email", "id")  # holds no value of an enum
-_NAMED_KINDS = ("date", "time", "email", "url", "path", "id")  # a parameter of such a name takes no other
+_MAX_PROMPT, _MAX_SENTENCE = 400, 2000  # characters
+_FIXED = ("quote", "path", "url", "email", "id")  # never contains an enum's value
+_NAMED_KINDS = (
+    "date",
+    "time",
+    "email",
+    "url",
+    "path",
+    "id",
+)  # a parameter of such a name takes no other
 _SILENT, _QUESTIONS, _TURNING, _NOUNS_TOO = map(listed, ("silent", "questions", "turning", "nouns_too"))
 _TAKES = {kind: stems(words) for kind, words in WORDS["takes"].items()}
 
 
 def improvise(prompt: str, tools: Sequence[Mapping[str, Any]], today: date | None) -> list[Step]:
-    """One step for the whole prompt, or none if no tool is surely the one that is meant."""
+    """Plan one step for the whole prompt; none unless exactly one tool surely fits."""
     text = bare(" ".join(prompt.split()))
     evidence = gather(text, today)
-    if not text or len(text) > _LONGEST_PROMPT or re.search(r"[.?!;]\s", blanked(text, evidence)):
+    if not text or len(text) > _MAX_PROMPT or re.search(r"[.?!;]\s", blanked(text, evidence)):
         return []
     fits = [fit for tool in tools if (fit := _Fit(text, evidence, tool["function"]).step())]
     best = [step for score, step in fits if score == max(score for score, _ in fits)]
@@ -48,21 +55,21 @@ def improvise(prompt: str, tools: Sequence[Mapping[str, Any]], today: date | Non
 
 
 def verb_of(function: Mapping[str, Any]) -> str:
-    """The class of the verb that begins or ends a tool's name, else of its description's first word."""
+    """Classify a tool by the verb that begins or ends its name, else by its description's first word."""
     words = words_of(str(function["name"])) or [""]
     sure = [word for word in (words[0], words[-1]) if word not in _NOUNS_TOO]
-    said = [*sure, *re.findall(r"[A-Za-z]+", as_text(function.get("description")))[:1], words[0]]
-    return next(filter(None, map(verb_class, said)), "")
+    candidates = [*sure, *re.findall(r"[A-Za-z]+", as_text(function.get("description")))[:1], words[0]]
+    return next(filter(None, map(verb_class, candidates)), "")
 
 
 def _turns(word: str) -> bool:
-    """Whether the word may turn what a sentence says into something else: a negation, a condition."""
+    """Tell whether the word may change a sentence's meaning: a negation, a condition."""
     return word in _TURNING or word.endswith("n't")
 
 
 @dataclass(frozen=True)
 class _Parameter:
-    """One parameter of a tool; ``kind`` is its JSON type without null, empty where it may have several."""
+    """One parameter of a tool."""
 
     name: str
     required: bool
@@ -70,17 +77,18 @@ class _Parameter:
 
     @property
     def kind(self) -> str:
+        """Its JSON type without null; empty if it may have several."""
         options = as_objects(self.schema.get("anyOf")) or [self.schema]
         kinds = [kind for each in options if (kind := as_text(each.get("type"))) not in ("", "null")]
         return kinds[0] if len(kinds) == 1 else ""
 
     @property
     def stems(self) -> frozenset[str]:
-        said = [as_text(self.schema.get("description")), *map(str, self.schema.get("enum", []))]
-        return name_stems(self.name) | stems(" ".join(said))
+        texts = [as_text(self.schema.get("description")), *map(str, self.schema.get("enum", []))]
+        return name_stems(self.name) | stems(" ".join(texts))
 
     def affinity(self, piece: Evidence) -> int:
-        """How well evidence of that kind fits its name and type; 0: not at all."""
+        """Return how well evidence of that kind fits its name and type; 0: not at all."""
         names, form = name_stems(self.name), self.schema.get("format")
         if self.kind in ("integer", "number"):
             fits = isinstance(piece.number, int) or (piece.number is not None and self.kind == "number")
@@ -95,13 +103,13 @@ class _Parameter:
 
 @dataclass
 class _Fit:
-    """A prompt held against one tool; ``taken`` is the evidence that the ``arguments`` hold."""
+    """The fit of a prompt to one tool."""
 
     text: str
     evidence: Sequence[Evidence]
     function: Mapping[str, Any]
     arguments: dict[str, Any] = field(default_factory=dict)
-    taken: list[Evidence] = field(default_factory=list)
+    taken: list[Evidence] = field(default_factory=list)  # evidence used by the arguments
 
     def __post_init__(self) -> None:
         schema = as_object(self.function.get("parameters"))
@@ -111,7 +119,7 @@ class _Fit:
         self.own = name_stems(self.name) | stems(as_text(self.function.get("description")))
 
     def step(self) -> tuple[int, Step] | None:
-        """The call that accounts for every word, if it does what the prompt says; and how sure it is."""
+        """Return a score and the step, if the tool does what the prompt asks and every word is explained."""
         words = self._words(self.evidence)
         leading = next((word for word in words.values() if word not in _SILENT - _QUESTIONS), "")
         if not self._does(leading) or not self._bind():
@@ -121,33 +129,33 @@ class _Fit:
         turning = {word for word in outside.values() if _turns(word)}
         known = {word for word in outside.values() if word in _SILENT | _QUESTIONS or stem(word) in own}
         left = [at for at, word in outside.items() if word not in known - turning]
-        # a question is no search: what it is about must come back
+        # a question is not a search: its subject must be in the tool's own words
         if left and (leading in _QUESTIONS or not self._takes_rest(left[0])):
             return None
-        said = frozenset(map(stem, {*words.values()} - _SILENT - _QUESTIONS))
-        mentioned = len(said & self.own)
+        spoken = frozenset(map(stem, {*words.values()} - _SILENT - _QUESTIONS))
+        mentioned = len(spoken & self.own)
         omitted = [p for p in self.parameters if p.name not in self.arguments]
         explained = self.own.union(*(p.stems for p in self.parameters if p not in omitted))
-        # it speaks of an option that the call leaves out: "unread messages"
-        option = said & frozenset().union(*(p.stems for p in omitted)) - explained
+        # the prompt names an option that the call leaves out: "unread messages"
+        option = spoken & frozenset().union(*(p.stems for p in omitted)) - explained
         if option or not mentioned or any(p.required for p in omitted):
             return None
         call, score = PlannedCall(self.name, self.arguments), mentioned + 2 * len(self.arguments)
         return score, Step(self.text, call, self._read, self._pretend, self.verb != "read")
 
     def _words(self, taken: Sequence[Evidence]) -> dict[int, str]:
-        """The words outside the evidence, by where they begin."""
-        found = re.finditer(r"(?<![\0'’\w])[^\W_][\w'’-]*", blanked(self.text, taken))
-        return {word.start(): word[0].casefold().replace("’", "'") for word in found}
+        """Return the words outside the evidence, by their start."""
+        words = re.finditer(r"(?<![\0'’\w])[^\W_][\w'’-]*", blanked(self.text, taken))
+        return {word.start(): word[0].casefold().replace("’", "'") for word in words}
 
     def _does(self, leading: str) -> bool:
-        """Whether the prompt's first verb is what the tool does; a question asks for a read."""
+        """Tell whether the tool does what the prompt's first verb asks; a question asks for a read."""
         kind = "read" if leading in _QUESTIONS else verb_class(leading)
         unclear = kind in ("", "change") or self.verb == ""
         return stem(leading) in self.own if unclear else kind == self.verb
 
     def _bind(self) -> bool:
-        """Gives every piece of evidence to the one parameter that it fits; False if that is not clear."""
+        """Assign every piece of evidence to the one parameter that it fits; False if that is not clear."""
         self._bind_enums()
         for piece in self.evidence:
             unbound = [p for p in self.parameters if p.name not in self.arguments]
@@ -162,7 +170,7 @@ class _Fit:
         return True
 
     def _bind_enums(self) -> None:
-        """Gives the parameters with a list of values the one that the prompt names outside quotes."""
+        """Assign to each enum parameter the value that the prompt names outside quotes."""
         fixed = [piece for piece in self.evidence if piece.kind in _FIXED]
         choices = [(p, value) for p in self.parameters for value in as_list(p.schema.get("enum"))]
         for parameter, value in choices:
@@ -174,7 +182,7 @@ class _Fit:
                 self.taken.append(Evidence("enum", match[0], *match.span()))
 
     def _takes_rest(self, start: int) -> bool:
-        """Gives the rest of the sentence, if it is words only, to a read's one missing text."""
+        """Assign the rest of the sentence, if it is only words, to a read's one missing text."""
         missing = [p for p in self.parameters if p.required and p.name not in self.arguments]
         turning = any(_turns(word) for at, word in self._words([]).items() if at >= start)
         broken = turning or any(each.end > start for each in self.taken)
@@ -185,13 +193,13 @@ class _Fit:
         return bool(takes) and missing[0].kind == "string" and "enum" not in missing[0].schema
 
     def _read(self, data: Any) -> Finding:
-        """Passes the whole of a result on; the value that was asked for is known if there is only one."""
-        given = ", ".join(f"{name}: {value}" for name, value in self.arguments.items())
-        said = f"{self.name} ({given}) returned {data if isinstance(data, str) else compact(data)}"
+        """Pass the whole result on; the requested value is known if the result has only one."""
+        arguments = ", ".join(f"{name}: {value}" for name, value in self.arguments.items())
+        sentence = f"{self.name} ({arguments}) returned {data if isinstance(data, str) else compact(data)}"
         facts = {"": data} if isinstance(data, int | float) else scalars(data)
         values = [Value(fact, None, name) for name, fact in facts.items() if self.verb == "read"]
-        shown = tuple(values) if len(values) == 1 else ()
-        return Finding(shown, said[:_LONGEST_SENTENCE], {**self.arguments, **facts})
+        requested = tuple(values) if len(values) == 1 else ()
+        return Finding(requested, sentence[:_MAX_SENTENCE], {**self.arguments, **facts})
 
     def _pretend(self, drawn: int) -> Finding:
         return replace(self._read(made_up_number(drawn)), facts=self.arguments)

@@ -1,14 +1,20 @@
-"""The HTTP side of the scripted model: an app that speaks every API of models in ``dialects.chat_apis``."""
+"""The HTTP side of the scripted model: an app that speaks every model API in ``dialects.chat_apis``.
+
+Requests of the other APIs become chat completions. A request for something that would change the reply and is
+not supported is a ``BadRequest``.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, Self
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -19,16 +25,109 @@ from starlette.routing import Route
 from wirefault.core.digest import text_digest
 from wirefault.dialects import http
 from wirefault.dialects.base import ModelReply, ToolCall
-from wirefault.dialects.chat_apis import CHAT_API, CHAT_APIS, V1_BASES, ChatApi
+from wirefault.dialects.chat_apis import CHAT_API, CHAT_APIS, V1_BASES, ChatApi, text_at
 from wirefault.dialects.json_values import as_object, compact
-from wirefault.model_server.answer import Answer, Decision
 from wirefault.model_server.decide import MODELS, Persona, persona_of
-from wirefault.model_server.forms import CannotFill, fill, plain_form, split_tools, tells_failure
-from wirefault.model_server.request import BadRequest, ChatRequest
+from wirefault.model_server.forms import CannotFill, fill, is_failure_form, plain_form, split_tools
+from wirefault.model_server.playbooks import Answer, Decision
 
-_Sent = list[dict[str, Any]]  # messages, or tools
-# messages, tools that work, persona, seed, whether calls may be parallel, tools not to be called now
-Decide = Callable[[_Sent, _Sent, Persona, int, bool, _Sent], Decision]
+
+class BadRequest(Exception):
+    """A request that gets an error reply, in the provider's form."""
+
+    def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
+        super().__init__(message)
+        self.message, self.code, self.status = message, code, status
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
+
+
+class _Message(_Strict):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+
+    @model_validator(mode="after")
+    def _has_text(self) -> Self:
+        if self.content is None and self.role in ("system", "user", "tool"):
+            raise ValueError("content is missing")
+        text_at("content", self.content, "text", "refusal")
+        return self
+
+
+class _Function(_Strict):
+    name: str
+    parameters: dict[str, Any] | None = None
+
+
+class _Tool(_Strict):
+    type: Literal["function"] = "function"
+    function: _Function
+
+
+class _Form(_Strict):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_schema(self) -> Self:
+        if self.type == "json_schema" and not isinstance(self.json_schema.get("schema"), dict):
+            raise ValueError("json_schema.schema is missing")
+        return self
+
+
+class ChatRequest(_Strict):
+    """A checked request; further fields are kept and ignored."""
+
+    model: str
+    messages: list[_Message] = Field(min_length=1)
+    tools: list[_Tool] | None = None
+    tool_choice: Literal["none", "auto", "required", "any"] | _Tool | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: _Form | None = None
+    n: Literal[1] | None = None
+    seed: int | None = None
+    stream: bool | None = None
+    stream_options: dict[str, bool] | None = None
+    modalities: list[Literal["text"]] | None = None
+
+    @classmethod
+    def parse(cls, raw: http.Request, api: ChatApi) -> ChatRequest:
+        """Check a request; raises ``BadRequest`` that names the field."""
+        try:
+            raw.json()
+        except ValueError as error:
+            raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
+        try:
+            request = cls.model_validate(api.as_chat(raw))
+        except ValidationError as error:
+            deepest = max(error.errors(), key=lambda each: len(each["loc"]))
+            # pydantic also names the branch of a union, by its type
+            where = ".".join(str(key) for key in deepest["loc"] if not re.match(r"_|\w+\[", str(key)))
+            raise BadRequest(f"'{where or 'body'}': {deepest['msg']}".replace("Value error, ", "")) from None
+        except ValueError as error:
+            raise BadRequest(str(error)) from None
+        offered = (tool.function.name for tool in request.tools or [])
+        if request.choice not in ["none", "auto", "required", *offered]:
+            raise BadRequest(f"'tool_choice': 'tools' has no tool {request.choice}")
+        return request
+
+    @property
+    def choice(self) -> str:
+        """``none``, ``auto``, ``required``, or the name of the tool to call."""
+        choice = self.tool_choice or "auto"
+        return choice.function.name if isinstance(choice, _Tool) else choice.replace("any", "required")
+
+    def raw(self, name: Literal["messages", "tools"]) -> list[dict[str, Any]]:
+        """Return the messages, or the tools, as the client sent them."""
+        return [each.model_dump(exclude_unset=True) for each in getattr(self, name) or []]
+
+
+_Objects = list[dict[str, Any]]  # messages, or tools
+# messages, tools that work, persona, seed, whether calls may be parallel, tools not to call now
+Decide = Callable[[_Objects, _Objects, Persona, int, bool, _Objects], Decision]
 Pace = Callable[[], Awaitable[None]]
 
 
@@ -36,23 +135,26 @@ def create_app(
     decide: Decide,
     persona: Persona = Persona.DILIGENT,
     clock: Callable[[], float] = time.time,
-    # the loop writes what it has: events that are handed over in one turn may leave in one write
+    # yields to the loop: events of one turn of the loop may leave in one write
     pace: Pace = lambda: asyncio.sleep(0),
 ) -> Starlette:
-    """The app. ``persona`` is that of model names that say none; ``clock`` gives the ``created`` of replies,
-    in seconds since the epoch; ``pace`` is awaited before each event of a stream."""
+    """Build the app.
+
+    ``persona``: for model names without one; ``clock``: epoch seconds, for ``created``; ``pace`` is awaited
+    before each event of a stream.
+    """
 
     async def reply(request: Request) -> Response:
         api, target = CHAT_APIS[request.scope["route"].path], f"{request.url.path}?{request.url.query}"
-        asked = ChatRequest.parse(http.Request(body=await request.body(), method="POST", target=target), api)
-        meant = persona_of(asked.model, persona)
-        if meant is None:
-            raise BadRequest(f"The model `{asked.model}` does not exist.", "model_not_found", 404)
-        said = await run_in_threadpool(_reply_to, asked, decide, meant)
-        body = _written(api, asked, said, int(clock()), groq=request.url.path.startswith("/openai"))
-        if not asked.stream:
+        chat = ChatRequest.parse(http.Request(body=await request.body(), method="POST", target=target), api)
+        wanted = persona_of(chat.model, persona)
+        if wanted is None:
+            raise BadRequest(f"The model `{chat.model}` does not exist.", "model_not_found", 404)
+        answer = await run_in_threadpool(_reply_to, chat, decide, wanted)
+        body = _written(api, chat, answer, int(clock()), groq=request.url.path.startswith("/openai"))
+        if not chat.stream:
             return JSONResponse(body)
-        events = api.events(body, bool((asked.stream_options or {}).get("include_usage")))
+        events = api.events(body, bool((chat.stream_options or {}).get("include_usage")))
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
         return StreamingResponse(_paced(events, pace), headers=headers)
 
@@ -61,7 +163,7 @@ def create_app(
     routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
     routes += [Route(f"{base}/models", lambda _: models) for base in V1_BASES]
     routes += [Route(path, reply, methods=["POST"]) for path in CHAT_APIS]
-    # what clients send to the model's host besides: OpenAI's agent SDK its traces, CrewAI texts to be counted
+    # OpenAI's agent SDK also sends its traces to the model's host, CrewAI texts to count
     for base in V1_BASES:
         routes += [Route(f"{base}/responses/input_tokens", _count, methods=["POST"])]
         routes += [Route(f"{base}/traces/ingest", lambda _: Response(status_code=204), methods=["POST"])]
@@ -83,19 +185,19 @@ async def _render(request: Request, error: Exception) -> Response:
 
 
 def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelReply:
-    """The decision in the form that is asked for. Raises ``BadRequest`` if it does not fit."""
-    working, forms = split_tools(request.sent("tools"), request.choice)
+    """Return the decision in the requested form. Raises ``BadRequest`` if it does not fit."""
+    working, forms = split_tools(request.raw("tools"), request.choice)
     seed, parallel = request.seed or 0, request.parallel_tool_calls is not False
-    withheld = [tool for tool in request.sent("tools") if tool not in working + forms]
-    decision = decide(request.sent("messages"), working, persona, seed, parallel, withheld)
+    withheld = [tool for tool in request.raw("tools") if tool not in working + forms]
+    decision = decide(request.raw("messages"), working, persona, seed, parallel, withheld)
     if not isinstance(decision, Answer):
         return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision))
-    must_call, asked, answer = request.choice not in ("none", "auto"), request.response_format, decision
+    must_call, wanted, answer = request.choice not in ("none", "auto"), request.response_format, decision
     if must_call and not forms:
         raise BadRequest(f"the scripted model has no call to make: {answer.text}", "no_call")
     functions, done, reasons = [form["function"] for form in forms], answer.status == "done", []
-    # what is named after an error is the last form to take, and the first one for a failure
-    for form in sorted(functions, key=lambda function: tells_failure(function["name"]) == done):
+    # forms named after an error come last, and first for a failure
+    for form in sorted(functions, key=lambda function: is_failure_form(function["name"]) == done):
         try:
             arguments = fill(as_object(form.get("parameters")), answer)
             return ModelReply().with_calls(ToolCall(form["name"], compact(arguments)))
@@ -104,28 +206,29 @@ def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelRe
     try:
         if reasons and must_call:
             raise CannotFill("; ".join(reasons))
-        if asked and asked.type == "json_schema":
-            return ModelReply(compact(fill(asked.json_schema["schema"], answer)))
+        if wanted and wanted.type == "json_schema":
+            return ModelReply(compact(fill(wanted.json_schema["schema"], answer)))
     except CannotFill as error:
         reason = f"cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
         raise BadRequest(f"the scripted model {reason}", "cannot_fill") from None
-    return ModelReply(compact(plain_form(answer)) if asked and asked.type == "json_object" else answer.text)
+    return ModelReply(compact(plain_form(answer)) if wanted and wanted.type == "json_object" else answer.text)
 
 
 def _written(
-    api: ChatApi, request: ChatRequest, said: ModelReply, created: int, groq: bool
+    api: ChatApi, request: ChatRequest, reply: ModelReply, created: int, groq: bool
 ) -> dict[str, Any]:
-    """The reply in that API's form, with ids that derive from seed and messages; ``groq``: as Groq does."""
-    sent = [request.sent("messages"), request.sent("tools")]
-    digest = text_digest(json.dumps([request.seed or 0, sent[0]], sort_keys=True), 12).hex()
+    """Write the reply in the API's form, with ids derived from seed and messages; ``groq``: Groq's extras."""
+    inputs = [request.raw("messages"), request.raw("tools")]
+    digest = text_digest(json.dumps([request.seed or 0, inputs[0]], sort_keys=True), 12).hex()
     prefix = f"{api.dialect.id_prefix}{digest[:16]}"
-    said = replace(said, calls=tuple(replace(call, id=f"{prefix}{at}") for at, call in enumerate(said.calls)))
-    # a stand-in for a tokenizer: one token for every four characters, rounded up
-    prompt, completion = (-(-len(json.dumps(part)) // 4) for part in (sent, [said.as_json()]))
+    calls = tuple(replace(call, id=f"{prefix}{at}") for at, call in enumerate(reply.calls))
+    reply = replace(reply, calls=calls)
+    # in place of a tokenizer: one token for every four characters, rounded up
+    prompt, completion = (-(-len(json.dumps(part)) // 4) for part in (inputs, [reply.as_json()]))
     body = api.new_reply(digest, request.model, created, prompt, completion)
     if api is CHAT_API:
         body |= {"system_fingerprint": "fp_scripted"} | ({"x_groq": {"id": f"req_{digest}"}} if groq else {})
-    return api.dialect.write_reply(body, said)
+    return api.dialect.write_reply(body, reply)
 
 
 async def _paced(events: Iterator[bytes], pace: Pace) -> AsyncIterator[bytes]:
