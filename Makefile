@@ -8,7 +8,7 @@ WORKERS ?= 6
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs conformance frameworks ray findings dist release-check lock clean
+.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray findings dist release-check lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -51,6 +51,9 @@ bench: setup     ## figures, as ratios measured side by side
 
 docs: setup      ## renew the generated pages
 	@$(BIN)/python -m tools.reference
+
+site: setup      ## the docs as a site, in site/
+	@$(BIN)/zensical build --strict
 
 conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
