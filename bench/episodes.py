@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import in_folder
-from wirefault.experiments.arms import dump_prompts
+from wirefault.experiments.plan import dump_prompts
 from wirefault.judging.prompts import Prompt
-from wirefault.lab.demo import Airspace
 from wirefault.lab.launcher import Lab
+from wirefault.lab.own_lab import Airspace
 from wirefault.lab.process import ProcessLog, interruptible
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import new_run_id

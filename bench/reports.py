@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wirefault.experiments.arm_facts import put_together
-from wirefault.experiments.facts_file import read_facts
+from wirefault.experiments.arms import put_together
+from wirefault.experiments.facts import read_facts
 from wirefault.experiments.measures import measures_of
 
 

@@ -23,8 +23,9 @@ from wirefault.cli import fly as _fly
 from wirefault.cli import resume as _resume
 from wirefault.cli.main import main as run_command_line
 from wirefault.core.interrupts import end_at_interrupt, end_quickly
-from wirefault.experiments import local_engine
-from wirefault.lab import demo, fork_server, forking
+from wirefault.experiments import engine as local_engine
+from wirefault.lab import fork_server, forking
+from wirefault.lab import own_lab as demo
 from wirefault.lab.process import Process, ProcessLog, program_of
 
 COMMANDS = (_demo, _exec, _fly, _resume)  # imported to be there when they are called
@@ -44,7 +45,7 @@ def main() -> None:
 
 
 def _in_own_lab(*arguments: Any, **more: Any) -> int:
-    """As ``wirefault.lab.demo.in_own_lab``; a single run is forked too, as several are."""
+    """As ``wirefault.lab.own_lab.in_own_lab``; a single run is forked too, as several are."""
     return demo.in_own_lab(*arguments, **{**more, "many_runs": True})
 
 

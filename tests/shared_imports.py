@@ -16,7 +16,8 @@ from functools import cache
 from typing import IO
 from unittest.mock import patch
 
-from wirefault.lab import demo, launcher
+from wirefault.lab import launcher
+from wirefault.lab import own_lab as demo
 from wirefault.lab.forking import ForkServer, forking
 from wirefault.lab.process import Child, Fork, ProcessLog, program_of
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
 from wirefault.history.events import Note
 from wirefault.judging.prompts import Prompts
-from wirefault.runner.run import new_run_id
-from wirefault.runner.run_prompts import fly
+from wirefault.runner.run import fly, new_run_id
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
 

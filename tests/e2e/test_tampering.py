@@ -19,7 +19,7 @@ from wirefault.history.chain import unlinked
 from wirefault.history.reader import announced_seal, read_history
 from wirefault.history.writer import Writer
 from wirefault.judging.prompts import load_prompts
-from wirefault.runner.run_prompts import fly
+from wirefault.runner.run import fly
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
 

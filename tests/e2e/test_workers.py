@@ -14,8 +14,7 @@ from tests.commands import wirefault
 from tests.lab.demos import environ_in
 from tests.support import only_where_required
 from wirefault.experiments.effects import effects_in
-from wirefault.experiments.obstacles import obstacles_in
-from wirefault.experiments.run_experiment import ExperimentResult, judged_again
+from wirefault.experiments.run_experiment import ExperimentResult, judged_again, obstacles_in
 from wirefault.experiments.saved import load_saved
 
 # in small, tests/e2e/test_experiments.py

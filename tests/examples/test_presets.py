@@ -19,8 +19,7 @@ from wirefault.history.events import Exchange
 from wirefault.judging.prompts import load_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import new_run_id
-from wirefault.runner.run_prompts import Flight, fly
+from wirefault.runner.run import Flight, fly, new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.wiring import Wiring, load_wiring, with_links

@@ -11,11 +11,10 @@ import pytest
 
 from tests.experiments.recorded_runs import flown, invalid, write
 from tests.judging.oracle.histories import exchange, run_finished, run_started
-from wirefault.experiments import facts_file
-from wirefault.experiments.arm_facts import ArmFacts, put_together
-from wirefault.experiments.assertions.figure import Figure
-from wirefault.experiments.episode_facts import RunFacts
-from wirefault.experiments.facts_file import read_facts
+from wirefault.experiments import facts as facts_file
+from wirefault.experiments.arms import ArmFacts, put_together
+from wirefault.experiments.assertions.assertion import Figure
+from wirefault.experiments.facts import RunFacts, read_facts
 from wirefault.experiments.measures import measures_of
 from wirefault.history.reader import read_run
 

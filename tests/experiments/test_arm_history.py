@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.experiments.recorded_runs import flown, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
-from wirefault.experiments.arm_history import read_arm
+from wirefault.experiments.arms import read_arm
 from wirefault.history.events import EpisodeJudged, RunFinished
 from wirefault.judging.summary import summarise
 

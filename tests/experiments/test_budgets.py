@@ -13,13 +13,13 @@ from tests.judging.oracle.histories import episode
 from tests.judging.test_summary import GOOD, run
 from tests.support import ROOT
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arm_facts import facts_of_one
-from wirefault.experiments.arms import ExperimentPlan, plan_experiment
-from wirefault.experiments.bounds import Bounds, exactly
-from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import Measure, measures_of
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import BudgetSpent, BudgetUnknown
 from wirefault.settings.budgets import Budgets, EpisodeBudget, load_budgets

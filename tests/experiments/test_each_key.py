@@ -12,9 +12,9 @@ import pytest
 from pydantic import BaseModel
 
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arms import ExperimentPlan, plan_experiment
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import load_experiments
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import save
 from wirefault.faults.sets.canonical import read_canonical

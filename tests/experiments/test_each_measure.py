@@ -25,8 +25,7 @@ from tests.judging.oracle.histories import (
     world,
 )
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE
-from wirefault.experiments.bounds import exactly
-from wirefault.experiments.expression import parse_expression
+from wirefault.experiments.expression import exactly, parse_expression
 from wirefault.experiments.measures import Measure, known_names
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import BudgetSpent, BudgetUnknown, EpisodeStarted, WentPastLab

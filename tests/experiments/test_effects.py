@@ -10,7 +10,7 @@ import pytest
 
 from tests.judging.oracle.histories import armed, ended, episode, exchange, healed, met, run_started, timeout
 from wirefault.experiments.effects import FaultEffect, fault_effects
-from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.facts import facts_of
 from wirefault.history.events import Event, ShadowMet, ShadowToxic
 from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import summarise

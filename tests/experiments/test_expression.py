@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.experiments.bounds import Bounds, exactly
-from wirefault.experiments.expression import _OPERATIONS, _SIGNS, ExpressionError, parse_expression
+from wirefault.experiments.expression import (
+    _OPERATIONS,
+    _SIGNS,
+    Bounds,
+    ExpressionError,
+    exactly,
+    parse_expression,
+)
 
 MEASURED = {
     "rate": Bounds(0.85, 0.95),

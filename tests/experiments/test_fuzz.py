@@ -10,10 +10,9 @@ from click.testing import CliRunner, Result
 
 from wirefault.cli.main import main
 from wirefault.core.draws import draw
-from wirefault.experiments.arms import plan_experiment
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.fuzz import SPACES, drawn_experiment
-from wirefault.experiments.fuzz_parameters import drawn_parameters, options_of
+from wirefault.experiments.fuzz import SPACES, drawn_experiment, drawn_parameters, options_of
+from wirefault.experiments.plan import plan_experiment
 from wirefault.faults.registry import REGISTRY
 from wirefault.wiring.link import Link
 from wirefault.wiring.links import Links

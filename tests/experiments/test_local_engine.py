@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirefault.experiments.local_engine import deal
+from wirefault.experiments.engine import deal
 from wirefault.judging.prompts import Prompt
 
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arms import ExperimentPlan, plan_experiment
 from wirefault.experiments.experiment_file import load_experiment, load_experiments
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 
 ONE: dict[str, Any] = {"title": "T", "seed": 1, "only": ["1"], "hypothesis": ["no crash"]}
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, met, tried
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
-from wirefault.experiments.arm_facts import facts_of_one
-from wirefault.experiments.bounds import Bounds, exactly
-from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.arms import facts_of_one
+from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import Measure, against_control, known_names, measures_of
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}

@@ -9,9 +9,9 @@ import pytest
 
 from tests.judging.oracle.histories import armed, ended, episode, exchange, healed, timeout, tried
 from tests.judging.test_summary import run
-from wirefault.experiments.arm_facts import facts_of_one
-from wirefault.experiments.bounds import Bounds, exactly
-from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.arms import facts_of_one
+from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import Measure, measures_of
 from wirefault.experiments.outages import outages_of
 from wirefault.experiments.verdict import ArmResult, judge_experiment

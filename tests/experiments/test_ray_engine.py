@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from wirefault.core.user_errors import UserError
-from wirefault.experiments.ray_engine import RayEngine
-from wirefault.experiments.ray_shard import ShardResult, put_down
+from wirefault.experiments.ray_engine import RayEngine, ShardResult, put_down
 
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

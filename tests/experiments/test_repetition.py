@@ -10,9 +10,9 @@ import pytest
 
 from tests.report.synthetic import Flight
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arms import ExperimentPlan, plan_experiment
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.repetition import repeated_part, saved_plan
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.recorded import repeated_part, saved_plan
 from wirefault.experiments.saved import save
 
 EXPERIMENT = {

@@ -14,13 +14,12 @@ import pytest
 from tests.experiments.test_arm_history import flown, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arms import PlannedArm, plan_experiment
 from wirefault.experiments.engine import Cockpit, RunArm
 from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.plan import PlannedArm, plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again, run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
-from wirefault.lab.rollback import VERIFIED
-from wirefault.lab.toxiproxy import Choice
+from wirefault.lab.toxiproxy import VERIFIED, Choice
 
 
 @dataclass

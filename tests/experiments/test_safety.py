@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arms import ExperimentPlan, plan_experiment
 from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.settings.blast_radius import is_spared
 
 STRUCK = {"faults": [{"fault": "rate_limit", "links": ["weather"], "id": "busy"}]}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.test_run_experiment import PaperEngine, fly, planned
+from wirefault.experiments.index import last_run_of, saved_ids, shown_of
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.shelf import last_run_of, saved_ids, shown_of
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.experiments.arms import ExperimentPlan, plan_experiment
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.stress import holds_up_to, levels_of, stressed
+from wirefault.experiments.plan import ExperimentPlan, holds_up_to, levels_of, plan_experiment, stressed
 from wirefault.experiments.verdict import Check, ExperimentVerdict, Judged
 from wirefault.faults.sets.canonical import read_canonical
 

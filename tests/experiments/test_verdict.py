@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.measures import Measure
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 

@@ -12,17 +12,15 @@ import pytest
 from tests.experiments.recorded_runs import flown, write
 from tests.experiments.test_run_experiment import planned
 from tests.judging.oracle.histories import ended, run_started
-from wirefault.experiments.bounds import Bounds, exactly
-from wirefault.experiments.conclusion import conclude, unwatched_bounds
-from wirefault.experiments.limits import Spending
+from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.measures import Measure
-from wirefault.experiments.safety import ABORT_NAMES, Safety
+from wirefault.experiments.safety import ABORT_NAMES, Safety, Spending
 from wirefault.experiments.saved import ExperimentEnd
-from wirefault.experiments.verdict import ArmResult, Judged
+from wirefault.experiments.verdict import ArmResult, Judged, conclude, unwatched_bounds
 from wirefault.experiments.watch import ArmSoFar, Watch, abort_reason, limit_reason, watched
 from wirefault.history.events import RunSealed
-from wirefault.lab.halt import Halt
-from wirefault.lab.rollback import VERIFIED
+from wirefault.lab.own_lab import Halt
+from wirefault.lab.toxiproxy import VERIFIED
 
 
 def so_far(*outcomes: str, planned: int = 100) -> ArmSoFar:

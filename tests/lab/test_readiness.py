@@ -7,9 +7,9 @@ from flask import Flask
 from flask.typing import ResponseReturnValue
 
 from tests.examples.serving import served
-from wirefault.lab import readiness
-from wirefault.lab.lab_processes import LabError
-from wirefault.lab.readiness import answers, complaint_of, local_session, wait_until
+from wirefault.lab import launcher as readiness
+from wirefault.lab.launcher import answers, complaint_of, local_session, wait_until
+from wirefault.lab.process import LabError
 
 app = Flask(__name__)
 

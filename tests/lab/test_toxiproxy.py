@@ -13,8 +13,8 @@ from tests.conformance.servers import embedded_server, real_server_path
 from tests.support import until
 from tests.upstream import FREE
 from wirefault.core.sockets import address_of, bind
-from wirefault.lab.lab_processes import LabError
 from wirefault.lab.launcher import Lab
+from wirefault.lab.process import LabError
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy, has_mark
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError

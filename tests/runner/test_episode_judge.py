@@ -18,8 +18,7 @@ from wirefault.history.events import RunSealed
 from wirefault.history.reader import read_history
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_run
-from wirefault.runner.episode_judge import EpisodeJudge
-from wirefault.runner.record import Recorder
+from wirefault.runner.record import EpisodeJudge, Recorder
 
 
 @pytest.fixture

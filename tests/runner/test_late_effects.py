@@ -12,8 +12,7 @@ import pytest
 from flask_tools.store import Store
 from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, started
 from wirefault.core.worlds import world_of
-from wirefault.runner.episode_judge import EpisodeJudge
-from wirefault.runner.record import Recorder
+from wirefault.runner.record import EpisodeJudge, Recorder
 
 RUN = "run-1"
 

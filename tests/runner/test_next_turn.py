@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import PATIENCE_S, until
 from wirefault.judging.prompt_turns import NextTurn
-from wirefault.runner.next_turn import TurnMakers
+from wirefault.runner.attempts import TurnMakers
 from wirefault.subjects.subject import LabFailed, MakeTurn, Said
 
 ONE_TURN: list[Said] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]

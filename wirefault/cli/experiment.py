@@ -20,10 +20,9 @@ from wirefault.cli.lab_extra import require_lab
 from wirefault.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.user_errors import InputError, UserError
-from wirefault.experiments.arm_history import ArmHistory
-from wirefault.experiments.arms import ExperimentPlan, plan_experiment
+from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.effects import effects_in
-from wirefault.experiments.engine import Cockpit, Engine
+from wirefault.experiments.engine import Cockpit, Engine, LocalEngine
 from wirefault.experiments.experiment_file import (
     ExperimentFile,
     files_meant,
@@ -31,11 +30,10 @@ from wirefault.experiments.experiment_file import (
     load_experiments,
     load_from_module,
 )
-from wirefault.experiments.local_engine import LocalEngine
-from wirefault.experiments.obstacles import obstacles_in
-from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
+from wirefault.experiments.index import last_run_of
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in, run_experiment
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
-from wirefault.experiments.shelf import last_run_of
 from wirefault.judging.summary import summarise
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy

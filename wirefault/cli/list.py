@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from wirefault.cli.experiment import environ_of
-from wirefault.experiments.shelf import saved_ids, shown_of
+from wirefault.experiments.index import saved_ids, shown_of
 from wirefault.report.plain_table import table_lines, width_of
 
 

@@ -14,6 +14,9 @@ from wirefault.experiments.effects import effects_in
 from wirefault.experiments.obstacles import obstacles_in
 from wirefault.experiments.run_experiment import judged_again
 from wirefault.report.experiment import arm_line, junit
+from wirefault.experiments.run_experiment import judged_again, obstacles_in
+from wirefault.report.experiment import arm_line
+from wirefault.report.junit import junit
 from wirefault.report.terminal import plain_console
 
 

@@ -9,7 +9,7 @@ import click
 
 from wirefault.cli.experiment import environ_of, run_and_show, saved_anew
 from wirefault.cli.experiment_options import ExperimentOptions, rerun_options, retry_invalid_option
-from wirefault.experiments.repetition import repeated_part, saved_plan
+from wirefault.experiments.recorded import repeated_part, saved_plan
 
 
 @click.command("rerun")

@@ -27,8 +27,7 @@ from wirefault.report.console import ConsoleAudience, print_summary
 from wirefault.report.reproduce import as_user_named, command
 from wirefault.report.terminal import plain_console
 from wirefault.runner.interruption import EndedByLauncher, InterruptibleSubject, interrupt_once
-from wirefault.runner.run import new_run_id
-from wirefault.runner.run_prompts import Flight, fly
+from wirefault.runner.run import Flight, fly, new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import check_version

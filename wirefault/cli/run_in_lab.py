@@ -13,10 +13,9 @@ from wirefault.cli.experiment import saved_anew, show_run, workers_for
 from wirefault.cli.faults import print_set
 from wirefault.cli.lab_extra import require_lab
 from wirefault.cli.run_options import PromptsOptions
-from wirefault.experiments.arm_history import ArmHistory
-from wirefault.experiments.arms import plan_plain_run
-from wirefault.experiments.engine import Cockpit
-from wirefault.experiments.local_engine import LocalEngine
+from wirefault.experiments.arms import ArmHistory
+from wirefault.experiments.engine import Cockpit, LocalEngine
+from wirefault.experiments.plan import plan_plain_run
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.logs import log_error

@@ -19,7 +19,7 @@ from wirefault.cli.experiment_options import (
 )
 from wirefault.core.user_errors import InputError
 from wirefault.experiments.experiment_file import files_meant
-from wirefault.experiments.stress import levels_of, stressed
+from wirefault.experiments.plan import levels_of, stressed
 from wirefault.report.experiment import level_rows, print_levels
 from wirefault.report.terminal import plain_console
 

@@ -1,292 +1,204 @@
-"""The plan of an experiment: arms with their settings, prompts with their repetitions. Flies nothing."""
+"""The facts of an arm: those of its runs put together, each episode from the run that counts. Pure."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from wirefault.core.lab_files import sample_prompts
-from wirefault.experiments.assertions.names import NamesOfWiring, names_of
-from wirefault.experiments.assertions.registry import AssertionEntry, located
-from wirefault.experiments.experiment import AFTER, CONTROL, Arm, Experiment
-from wirefault.experiments.experiment_file import ExperimentFile
-from wirefault.experiments.named_episodes import problem_with_episodes
-from wirefault.experiments.safety import untouchable, within_radius
-from wirefault.judging.prompts import Prompt, check_next_turns, check_turns, load_prompts, prompts_of_entries
-from wirefault.settings.budgets import Budgets
-from wirefault.settings.configuration import Configuration, load_configuration
-from wirefault.settings.settings import Settings, SettingsError
-from wirefault.settings.shadow import shadow_text
-from wirefault.settings.toxic_plan import plan_attempt
-from wirefault.wiring.subject_spec import holds_conversations
-from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
-
-FLIGHT = "flight"  # the one arm of an experiment without a hypothesis
-_CHANCES = ("toxic_prob", "error_prob")
-# Nothing strikes that the experiment does not name, whatever else is set on this machine.
-_CALM = {"faults": "", "budgets": "", "toxic_prob": "0", "error_prob": "0", "chaos_level": "1", "shadow": ""}
-
-
-@dataclass(frozen=True)
-class PlannedArm:
-    """``hypothesis``: what must hold in it; of the control, its steady state. ``assertions``: what its
-    episodes must show, the files of functions with their folder.
-
-    ``capped``: what its dose would have strike with a chance above 1, and strikes always.
-    """
-
-    name: str
-    settings: Settings
-    hypothesis: tuple[str, ...]
-    assertions: tuple[AssertionEntry, ...] = ()
-    capped: tuple[str, ...] = ()
-
-    @property
-    def is_control(self) -> bool:
-        return self.name in (CONTROL, AFTER)
+from wirefault.experiments.facts import (
+    EpisodeFacts,
+    RunFacts,
+    RunVerdicts,
+    Superseded,
+    Usage,
+    counting_runs,
+    why_cut_short,
+)
+from wirefault.experiments.outages import EpisodeOutages
+from wirefault.history.events import (
+    EpisodeJudged,
+    Event,
+    Note,
+    RunFinished,
+    RunSealed,
+    RunStarted,
+)
+from wirefault.history.reader import HistoryError, read_history
+from wirefault.judging.rates import Rate, rate
 
 
 @dataclass(frozen=True)
-class ExperimentPlan:
-    """``configuration`` is that of the control arm, and of the lab. ``prompts`` has each repetition.
+class ArmFacts:
+    """Of so many ``planned`` episodes those that came to their end.
 
-    ``subject`` is the one that was named in the place of the wiring's. ``words``: how ``wirefault run`` is
-    told of all prompts of a flight; without them it is given a file of its own.
+    ``problems``: why others did not, a sentence each. ``invalid_because``: what the lab did not inject though
+    it had to. ``invalid``: in how many runs those were that are invalid; ``superseded``: what was invalid and
+    counts no more, since it was flown again. ``source``: the run that each episode counts from.
     """
 
-    experiment: Experiment
-    configuration: Configuration
-    prompts: tuple[Prompt, ...]
-    arms: tuple[PlannedArm, ...]
-    subject: str = ""
-    words: tuple[str, ...] | None = None
+    planned: int
+    episodes: Sequence[EpisodeFacts]
+    problems: tuple[str, ...] = ()
+    invalid_because: tuple[str, ...] = ()
+    invalid: Mapping[str, int] = field(default_factory=dict)
+    superseded: tuple[Superseded, ...] = ()
+    source: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def is_plain_run(self) -> bool:
-        """Whether it has no hypothesis, and so no verdict: it shows what happens."""
-        return self.arms[0].name == FLIGHT
+    def missing(self) -> int:
+        """How many of its episodes did not come to their end."""
+        return self.planned - len(self.episodes)
+
+    @cached_property
+    def valid(self) -> ArmFacts:
+        """The same of its valid episodes; of the others, which are missing, nothing is known."""
+        return replace(self, episodes=[e for e in self.episodes if e.outcome != "invalid"])
 
     @property
-    def seed(self) -> int:
-        return self.configuration.settings.seed
+    def failure(self) -> str:
+        """Why it shows nothing; empty if it shows something."""
+        if self.missing:
+            return f"{self.missing} episodes were not flown: {'; '.join(self.problems)}"
+        if self.episodes and all(episode.outcome == "invalid" for episode in self.episodes):
+            return f"the lab failed in every episode: {self.episodes[-1].why}"
+        return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""
+
+    @cached_property
+    def success(self) -> Rate:
+        """The success rate, with the bounds that episodes without an outcome leave."""
+        return rate([episode.outcome for episode in self.episodes], self.planned)
+
+    @cached_property
+    def usage(self) -> Usage:
+        """What the model's replies of all episodes took."""
+        of_episodes = [episode.usage for episode in self.episodes]
+        costs = [usage.cost for usage in of_episodes if usage.cost is not None]
+        return Usage(
+            sum(usage.replies for usage in of_episodes),
+            sum(usage.told for usage in of_episodes),
+            sum(usage.tokens for usage in of_episodes),
+            sum(costs) if costs else None,
+            any(usage.unpriced for usage in of_episodes),
+        )
+
+    @cached_property
+    def outages(self) -> Mapping[str, EpisodeOutages]:
+        """Those of each episode that is valid."""
+        return {episode.episode: episode.outages for episode in self.episodes if episode.outcome != "invalid"}
 
     @property
-    def episodes(self) -> int:
-        return len(self.prompts) * len(self.arms)
+    def shows_all_outages(self) -> bool:
+        """Whether each episode that was planned was flown, and shows all that failed in it."""
+        known = sum(of_episode.whole for of_episode in self.outages.values())
+        return known >= max(self.planned, len(self.episodes))
 
-    def toxics_drawn(self, arm: PlannedArm) -> dict[str, int]:
-        """In how many of the arm's first attempts each toxic will be armed, by its kind and link."""
-        from wirefault.faults.sets.canonical import read_canonical
-
-        links = self.configuration.wiring.links
-        entries = read_canonical(arm.settings.faults, arm.settings.chaos_level).on(links).toxics
-        drawn: dict[str, int] = {}
-        for prompt in self.prompts:
-            plan = plan_attempt(arm.settings, links.tool_names, prompt.key, 1, entries, 0)
-            for name in dict.fromkeys(f"{toxic.kind} on {toxic.link}" for toxic in plan):
-                drawn[name] = drawn.get(name, 0) + 1
-        return drawn
+    def keys(self, *outcomes: str) -> tuple[str, ...]:
+        """Of the episodes with one of these outcomes."""
+        return tuple(e.episode for e in self.episodes if e.outcome in outcomes)
 
 
-def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
-    """The arm with all its chances times that, 1 at most: its draws strike at every higher dose, too."""
-    from wirefault.faults.sets.canonical import read_canonical
-    from wirefault.faults.sets.chaos_level import capped, scaled
-
-    faults = read_canonical(arm.settings.faults, arm.settings.chaos_level)
-    chances = {name: getattr(arm.settings, name) * dose for name in _CHANCES}
-    over = [*capped(faults, dose), *(name for name, chance in chances.items() if chance > 1)]
-    dosed = scaled(faults, dose)
-    settings = arm.settings.model_copy(
-        update={
-            "faults": dosed.dump() if dosed.faults or dosed.toxics else "",
-            "chaos_level": 1.0,
-            **{name: min(1.0, chance) for name, chance in chances.items()},
-        }
+def put_together(runs: Sequence[RunFacts], planned: int) -> ArmFacts:
+    """The facts of an arm by those of its runs, in their order."""
+    choice = counting_runs({run.run_id: _verdicts(run) for run in runs if run.is_readable})
+    of_runs = {
+        run.run_id: [e for e in run.episodes if choice.source.get(e.episode) == run.run_id] for run in runs
+    }
+    done = len(choice.source) == planned
+    problems = tuple(run.problem for run in runs if run.problem) or (() if runs else ("it has no run",))
+    return ArmFacts(
+        planned,
+        [episode for episodes in of_runs.values() for episode in episodes],
+        () if done else problems,
+        tuple(dict.fromkeys(because for run in runs for because in run.invalid_because)),
+        choice.invalid,
+        choice.superseded,
+        choice.source,
     )
-    return replace(arm, settings=settings, capped=tuple(over))
 
 
-def plan_plain_run(
-    title: str, configuration: Configuration, prompts: Sequence[Prompt], subject: str, words: Sequence[str]
-) -> ExperimentPlan:
-    """An experiment without a hypothesis: its one arm has the faults that the settings have."""
-    arms = (PlannedArm(FLIGHT, configuration.settings, ()),)
-    experiment = Experiment.model_construct(title=title)
-    return ExperimentPlan(experiment, configuration, tuple(prompts), arms, subject, tuple(words))
+def facts_of_one(run: RunFacts) -> ArmFacts:
+    """The facts of a run by itself, whether its episodes came to their end or not."""
+    return ArmFacts(run.prompts, run.episodes, (run.problem,) if run.problem else (), run.invalid_because)
 
 
-def plan_experiment(given: ExperimentFile, environ: Mapping[str, str]) -> ExperimentPlan:
-    """Reads and validates all that the experiment names.
+def _verdicts(run: RunFacts) -> RunVerdicts:
+    ended = [episode for episode in run.episodes if episode.ended]
+    return RunVerdicts(
+        whole=not run.problem,
+        outcomes={episode.episode: episode.outcome for episode in ended},
+        reasons={episode.episode: episode.invalid for episode in ended},
+    )
 
-    Raises ``InputError`` or ``PromptsError``, which name file and key.
+
+_EventT = TypeVar("_EventT", bound=Event)
+# of these one stands for all runs, or none
+_OF_RUNS = (RunStarted, RunFinished, RunSealed, Note)
+
+
+@dataclass(frozen=True)
+class ArmHistory:
+    """``events``: as of one run, empty if there is none. ``problems``: why episodes did not come to their
+    end, a sentence each."""
+
+    events: list[Event]
+    problems: tuple[str, ...]
+
+
+def read_arm(logs: Path, run_ids: Sequence[str], planned: int) -> ArmHistory:
+    """All events of the runs put together, for what needs them: the figures come from ``arm_facts``.
+
+    ``planned``: the episodes of the arm. A run that was killed gives what it had judged; the episode in which
+    that happened counts as not flown, also where the run still saw that its lab was lost.
     """
-    experiment = given.experiment
-    wiring = _wiring(given)
-    if problem := untouchable(experiment.safety, wiring):
-        raise given.file.error(("safety", "targets"), problem)
-    base: dict[str, Any] = {**_CALM, **experiment.settings}
-    if experiment.seed is not None:
-        base["seed"] = experiment.seed
-    base["budgets"] = _budgets(experiment.budgets, given.folder)
-    control = _configured(given, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",))
-    prompts = tuple(_repeated(_prompts(given, control), experiment.repeats))
-    base["seed"] = control.settings.seed  # one that was drawn counts in all arms
-    steady = tuple(experiment.steady_state)
-    arms = [
-        _planned_arm(given, environ, wiring, base, prompts, name, arm)
-        for name, arm in experiment.arms.items()
+    runs, problems = _read_runs(logs, run_ids)
+    started = next((event for events in runs.values() for event in _of_kind(events, RunStarted)), None)
+    if started is None:
+        return ArmHistory([], (*problems, *(["it has no run"] if not run_ids else [])))
+    source = counting_runs({run_id: _arm_history_verdicts(events) for run_id, events in runs.items()}).source
+    of_episodes = [
+        event
+        for run_id, of_run in runs.items()
+        for event in of_run
+        if not isinstance(event, _OF_RUNS) and _belongs(event, source, run_id)
     ]
-    controls = PlannedArm(CONTROL, control.settings, steady), PlannedArm(AFTER, control.settings, steady)
-    if not wiring.is_lab:
-        _check_personas(given, control.settings.persona, arms)
-    return ExperimentPlan(experiment, control, prompts, between_controls(controls, arms), experiment.subject)
+    done = len(source) == planned
+    finished = next(reversed([*_of_kind(chain(*runs.values()), RunFinished)]), None)
+    end = finished or RunFinished(started.t, done, "", None)
+    whole = replace(end, completed=done, reason="" if done else "; ".join(problems))
+    begin = replace(started, prompts=planned)
+    return ArmHistory([begin, *of_episodes, whole], () if done else tuple(problems))
 
 
-def _planned_arm(
-    given: ExperimentFile,
-    environ: Mapping[str, str],
-    wiring: Wiring,
-    base: Mapping[str, Any],
-    prompts: Sequence[Prompt],
-    name: str,
-    arm: Arm,
-) -> PlannedArm:
-    """The method, or the variant of that name, with what the experiment gives to every arm."""
-    experiment = given.experiment
-    place = ("method",) if experiment.method else ("variants", name)
-    chosen = {**base, **arm.settings, "faults": _fault_set(arm.faults, given.folder)}
-    if arm.budgets:
-        chosen["budgets"] = _budgets(arm.budgets, given.folder)
-    settings = _configured(given, environ, wiring, chosen, place).settings
-    if problem := problem_with_episodes(settings.faults, [prompt.key for prompt in prompts]):
-        raise given.file.error((*place, "faults"), problem)
-    settings = _kept_in_radius(given, settings, prompts, wiring, place)
-    hypothesis = (*experiment.hypothesis, *arm.hypothesis)
-    names = names_of(wiring, experiment.subject)
-    asserted = (
-        *_located(given, (), experiment.assertions, names),
-        *_located(given, place, arm.assertions, names),
+def _arm_history_verdicts(events: Sequence[Event]) -> RunVerdicts:
+    return RunVerdicts(
+        whole=any(finished.completed for finished in _of_kind(events, RunFinished)),
+        outcomes={judged.episode: judged.outcome for judged in _of_kind(events, EpisodeJudged)},
     )
-    planned = PlannedArm(name, settings, hypothesis, asserted)
-    return at_dose(planned, arm.dose) if arm.dose != 1 else planned
 
 
-def between_controls(
-    controls: tuple[PlannedArm, PlannedArm], arms: Sequence[PlannedArm]
-) -> tuple[PlannedArm, ...]:
-    """The arms with the control before and after them, the first with what strikes in them as its shadows."""
-    first, last = controls
-    shadow = shadow_text({arm.name: arm.settings for arm in arms})
-    shadowed = replace(first, settings=first.settings.model_copy(update={"shadow": shadow}))
-    return shadowed, *arms, last
-
-
-def _wiring(given: ExperimentFile) -> Wiring:
-    name = given.experiment.wiring
-    return lab_wiring() if name == "lab" else load_wiring(given.folder / name)
-
-
-def _configured(
-    given: ExperimentFile,
-    environ: Mapping[str, str],
-    wiring: Wiring,
-    settings: Mapping[str, Any],
-    place: Sequence[str],
-) -> Configuration:
-    try:
-        return load_configuration(environ, settings, wiring)
-    except SettingsError as error:
-        raise given.file.error(place, str(error).removeprefix("command line: ")) from None
-
-
-def _kept_in_radius(
-    given: ExperimentFile,
-    settings: Settings,
-    prompts: Sequence[Prompt],
-    wiring: Wiring,
-    place: Sequence[str],
-) -> Settings:
-    radius = given.experiment.safety.blast_radius
-    try:
-        return within_radius(radius, settings, [prompt.key for prompt in prompts], wiring.links)
-    except ValueError as error:
-        raise given.file.error(place, str(error)) from None
-
-
-def _check_personas(given: ExperimentFile, of_control: str, arms: Sequence[PlannedArm]) -> None:
-    """An agent of one's own names no persona when it asks the lab's one scripted model."""
-    for arm in arms:
-        if arm.settings.persona != of_control:
-            place = ("method",) if given.experiment.method else ("variants", arm.name)
-            problem = "one scripted model answers in all arms: say this in the experiment's own `settings`"
-            raise given.file.error((*place, "settings", "persona"), problem)
-
-
-def _located(
-    given: ExperimentFile, place: tuple[str, ...], entries: Sequence[AssertionEntry], known: NamesOfWiring
-) -> Iterator[AssertionEntry]:
-    """The assertions, their functions found and the names in them checked."""
-    for number, entry in enumerate(entries):
+def _read_runs(logs: Path, run_ids: Sequence[str]) -> tuple[dict[str, list[Event]], list[str]]:
+    """The events of each run that can be read, and what is wrong with the others and with those cut short."""
+    runs: dict[str, list[Event]] = {}
+    problems: list[str] = []
+    for run_id in run_ids:
         try:
-            yield located(entry, given.folder, known)
-        except ValueError as error:
-            raise given.file.error((*place, "assertions", number), str(error)) from None
+            runs[run_id] = read_history(logs, run_id).events()
+        except (HistoryError, ValueError, OSError) as error:
+            problems.append(f"the history of {run_id} cannot be read: {error}")
+            continue
+        if problem := why_cut_short(run_id, next(_of_kind(runs[run_id], RunFinished), None)):
+            problems.append(problem)
+    return runs, problems
 
 
-def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
-    """As settings take it; a file is looked for beside the experiment first."""
-    if not isinstance(faults, str):
-        return json.dumps(faults)
-    beside = folder / faults
-    return str(beside) if faults and beside.is_file() else faults
+def _of_kind(events: Iterable[Event], kind: type[_EventT]) -> Iterator[_EventT]:
+    return (event for event in events if isinstance(event, kind))
 
 
-def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
-    """As settings take them; a file is looked for beside the experiment first."""
-    if isinstance(budgets, Budgets):
-        return budgets.dump()
-    return _fault_set(budgets or "", folder)
-
-
-def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Prompt]:
-    """Those of the experiment, each of which must be good: one that is left out would change the figures."""
-    named, only = given.experiment.prompts, given.experiment.only
-    links = configuration.wiring.links
-    if isinstance(named, str):
-        path = given.folder / named if named else configuration.wiring.prompts or sample_prompts()
-        if not path.is_file():
-            raise given.file.error(("prompts",), f"there is no file {path}")
-        loaded = load_prompts(path, only, links=links)
-    else:
-        loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, links, given.folder)
-    if loaded.problems:
-        raise given.file.error(("prompts",), loaded.problems[0])
-    if not given.experiment.subject:  # of one that is named nothing is known before it is opened
-        check_turns(loaded, holds_conversations(configuration.wiring.subject))
-    check_next_turns(loaded)
-    return loaded.entries
-
-
-def _repeated(prompts: Sequence[Prompt], repeats: int) -> Iterator[Prompt]:
-    """Each prompt so often, the first time under its own key."""
-    for number in range(1, repeats + 1):
-        for prompt in prompts:
-            yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")
-
-
-def dump_prompts(prompts: Sequence[Prompt]) -> str:
-    """A prompts file with these prompts under these keys."""
-    entries = []
-    for prompt in prompts:
-        entry: dict[str, Any] = {"id": prompt.key}
-        entry |= {"turns": list(prompt.turns)} if prompt.turns else {"prompt": prompt.text}
-        if prompt.next_turn:
-            entry |= {"next_turn": prompt.next_turn.function, "most_turns": prompt.next_turn.most_turns}
-        if prompt.expect is not None:
-            entry["expect"] = prompt.expect
-        entries.append(entry)
-    return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
+def _belongs(event: Event, source: Mapping[str, str], run_id: str) -> bool:
+    episode = getattr(event, "episode", None)
+    return episode is None or source.get(episode) == run_id

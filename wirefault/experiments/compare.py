@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wirefault.experiments.arm_facts import facts_of_one
-from wirefault.experiments.episode_facts import facts_of
+from wirefault.experiments.arms import facts_of_one
+from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted

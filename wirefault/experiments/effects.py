@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wirefault.experiments.episode_facts import EpisodeFacts
+from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.differences import Difference, paired_difference

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from wirefault.experiments.arms import PlannedArm
+from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult
 from wirefault.experiments.watch import ArmSoFar
-from wirefault.lab.halt import Halt
+from wirefault.judging.prompts import Prompt
+from wirefault.lab.own_lab import Airspace, Halt, in_own_lab
+from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.budgets import with_pool
 
 # Flies what is left of an arm; the gravest exit code of its runs.
 RunArm = Callable[[PlannedArm], int]
@@ -40,3 +44,84 @@ class Engine(Protocol):
     def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
         """Makes ready, calls ``run_arms`` once with what flies an arm, and clears away; the exit code."""
         ...
+
+
+# a run keeps its events in memory until its end: so an arm of any length needs no more than this takes
+_MOST_OF_A_RUN = 1000
+# Two signals at once may both be taken by a thread of the pool, and then nothing wakes the main thread, which
+# alone handles them: it looks up so often.
+_LOOK_UP_EVERY_S = 0.1
+
+
+class LocalEngine:
+    """Deals what is left of an arm out to the lanes of a lab of its own, a run each."""
+
+    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+        """As ``Engine`` says; the runs of one arm at a time."""
+        lanes = min(how.workers, len(saved.plan.prompts))
+
+        def in_lab(lab: Airspace) -> int:
+            code = run_arms(lambda arm: _fly_arm(lab, saved, arm, how, lanes))
+            saved.note_end(rollback=lab.verify_rollback())
+            return code
+
+        many = lanes * len(saved.plan.arms) > 1
+        configuration = saved.plan.configuration
+        return in_own_lab(configuration, how.toxiproxy, how.say, in_lab, lanes, many_runs=many, halt=how.halt)
+
+
+def deal(prompts: Sequence[Prompt], lanes: int) -> list[list[Sequence[Prompt]]]:
+    """For each lane that gets any, the prompts of each of its runs: in turn, so that all end at much the same
+    time."""
+    hands = [prompts[lane::lanes] for lane in range(lanes) if prompts[lane::lanes]]
+    return [[hand[at : at + _MOST_OF_A_RUN] for at in range(0, len(hand), _MOST_OF_A_RUN)] for hand in hands]
+
+
+def _fly_arm(lab: Airspace, saved: SavedExperiment, arm: PlannedArm, how: Cockpit, lanes: int) -> int:
+    """Deals what is left of the arm out to the lanes; the gravest exit code of their runs."""
+    left = saved.left_of(arm)
+    dealt = deal(left, lanes)
+    if not dealt:
+        return 0
+    how.say(f"{arm.name}: {len(left)} episodes" + (f", {len(dealt)} at a time" if len(dealt) > 1 else ""))
+    run_ids = iter(saved.next_run_ids(arm, sum(map(len, dealt))))
+    runs = [[(next(run_ids), portion) for portion in of_lane] for of_lane in dealt]
+
+    def run_lane(lane: int) -> int:
+        for run_id, prompts in runs[lane]:
+            code = _fly_run(lab, saved, arm, how, lane, run_id, prompts)
+            if not saved.plan.is_plain_run:
+                saved.facts_of_run(arm, run_id)  # which is kept, while others are still in the air
+            if code:
+                return code
+        return 0
+
+    with ThreadPoolExecutor(len(runs)) as pool:
+        flying = [pool.submit(run_lane, lane) for lane in range(len(runs))]
+        while wait(flying, _LOOK_UP_EVERY_S).not_done:
+            pass
+        return max(lane.result() for lane in flying)
+
+
+def _fly_run(
+    lab: Airspace,
+    saved: SavedExperiment,
+    arm: PlannedArm,
+    how: Cockpit,
+    lane: int,
+    run_id: str,
+    prompts: Sequence[Prompt],
+) -> int:
+    plan = saved.plan
+    # the runs of an arm, side by side and one after another, have one budget together
+    shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
+    settings = arm.settings.model_copy(update={"budgets": shared})
+    configuration = replace(plan.configuration, settings=settings)
+    words = [f"--run-id={run_id}", *([f"--subject={plan.subject}"] if plan.subject else [])]
+    if plan.words is not None and len(prompts) == len(plan.prompts):
+        return lab.run(configuration, [*words, *plan.words], None, lane)
+    configuration = replace(configuration, prompts=saved.write_prompts(prompts, run_id))
+    log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_id}.txt")
+    words += ["--part"] if plan.is_plain_run else []
+    words += [f"--whole={saved.prompts_file}"] if how.verbose else []
+    return lab.run(configuration, words, None if how.verbose else log, lane)

@@ -11,6 +11,8 @@ Experiment(
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
@@ -19,13 +21,100 @@ from wirefault.core.spelling import nearest
 from wirefault.core.user_functions import name_of_function
 from wirefault.experiments.assertions.registry import entry_of, entry_schema
 from wirefault.experiments.expression import ExpressionError, parse_expression
-from wirefault.experiments.limits import Spending
-from wirefault.experiments.matrix import Matrix
 from wirefault.experiments.measures import known_names
-from wirefault.experiments.safety import Safety
+from wirefault.experiments.safety import Safety, Spending
 from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
 from wirefault.wiring.spec import Spec
+
+MOST_ARMS = 200
+_Dose = Annotated[float, Field(gt=0, le=100)]
+
+
+class Matrix(Spec):
+    """Each list is one dimension; what has none stays as the experiment says."""
+
+    faults: list[str | dict[str, Any]] = Field(
+        default_factory=list, description="each an arm, in the place of `method` and `variants`"
+    )
+    doses: list[_Dose] = Field(default_factory=list, description="factors on all chances of each arm")
+    settings: dict[str, list[str | int | float]] = Field(
+        default_factory=dict, description="by name the values that each setting takes"
+    )
+    subjects: list[str] = Field(default_factory=list, description="each as `subject`")
+    prompts: list[str | list[dict[str, Any]]] = Field(default_factory=list, description="each as `prompts`")
+
+
+def expanded(data: Mapping[str, Any], matrix: Matrix) -> list[dict[str, Any]]:
+    """The data of the experiments that an experiment with that matrix stands for, without a matrix.
+
+    Raises ``ValueError`` if these have too many arms, or a dimension has nothing to vary.
+    """
+    for name, values in matrix.settings.items():
+        if not values:
+            raise ValueError(f"settings.{name} has no value")
+    named = [_name_of(faults, place) for place, faults in enumerate(matrix.faults, 1)]
+    if twice := next((name for name in named if named.count(name) > 1), ""):
+        raise ValueError(f"faults: two of them are called {twice}")
+    arms = dict(_arms(data, matrix))
+    if not arms:
+        raise ValueError("needs `faults`, or doses of a `method` or of `variants`")
+    cells = list(_cells(matrix))
+    if len(arms) * len(cells) > MOST_ARMS:
+        raise ValueError(f"has {len(arms)} x {len(cells)} arms with faults; at most {MOST_ARMS} are flown")
+    common = {key: value for key, value in data.items() if key not in ("matrix", "method")}
+    return [_experiment({**common, "variants": arms}, cell) for cell in cells]
+
+
+def _arms(data: Mapping[str, Any], matrix: Matrix) -> Iterator[tuple[str, Any]]:
+    named = {_name_of(faults, place): {"faults": faults} for place, faults in enumerate(matrix.faults, 1)}
+    method = data.get("method")
+    given = named or ({"method": method} if method else data.get("variants") or {})
+    for name, arm in given.items():
+        if not matrix.doses:
+            yield name, arm
+        for dose in matrix.doses:
+            yield f"{name}-x{dose:g}", {**_as_dict(arm), "dose": dose}
+
+
+def _as_dict(arm: Any) -> dict[str, Any]:
+    return dict(arm) if isinstance(arm, Mapping) else dict(arm.model_dump(exclude_unset=True))
+
+
+def _name_of(faults: str | dict[str, Any], place: int) -> str:
+    """A preset or a file by its own name, a set in place by where it stands."""
+    if isinstance(faults, dict):
+        return f"faults-{place}"
+    stem = faults.rpartition("/")[2].partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem)[:30] or f"faults-{place}"
+
+
+def _cells(matrix: Matrix) -> Iterator[list[tuple[str, Any]]]:
+    """What each experiment has of the dimensions that its control has, too: pairs of name and value."""
+    dimensions: list[Sequence[tuple[str, Any]]] = [
+        [(f"settings.{name}", value) for value in values] for name, values in matrix.settings.items()
+    ]
+    dimensions += [[("subject", subject) for subject in matrix.subjects]] if matrix.subjects else []
+    dimensions += [[("prompts", prompts) for prompts in matrix.prompts]] if matrix.prompts else []
+    yield from map(list, product(*dimensions))
+
+
+def _experiment(data: dict[str, Any], cell: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    settings = dict(data.get("settings") or {})
+    words = []
+    for name, value in cell:
+        key, _, setting = name.partition(".")
+        if setting:
+            settings[setting] = value
+        else:
+            data[key] = value
+        words.append(f"{setting or key}={value if isinstance(value, str | int | float) else 'in place'}")
+    if settings:
+        data["settings"] = settings
+    if words:
+        data["title"] = f"{data.get('title', '')} [{', '.join(words)}]"
+    return data
+
 
 CONTROL = "control"
 AFTER = "control-after"

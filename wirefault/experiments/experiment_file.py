@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.experiment import Arm, Baseline, Experiment
-from wirefault.experiments.limits import Spending
-from wirefault.experiments.matrix import Matrix, expanded
-from wirefault.experiments.safety import BlastRadius, Safety
+from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix, expanded
+from wirefault.experiments.safety import BlastRadius, Safety, Spending
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
 
 _ENDINGS = (".yaml", ".yml", ".json")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wirefault.core.percent import percent
-from wirefault.experiments.arm_facts import ArmFacts
-from wirefault.experiments.bounds import Bounds, exactly
+from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.stats.intervals import percentile, wilson

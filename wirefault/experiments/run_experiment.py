@@ -10,11 +10,17 @@ from typing import Any
 from wirefault.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arms import ExperimentPlan
-from wirefault.experiments.conclusion import conclude, unwatched_bounds
 from wirefault.experiments.engine import Cockpit, Engine, RunArm
+from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.verdict import ArmResult, ExperimentVerdict, Judged, judge_experiment
+from wirefault.experiments.verdict import (
+    ArmResult,
+    ExperimentVerdict,
+    Judged,
+    conclude,
+    judge_experiment,
+    unwatched_bounds,
+)
 from wirefault.experiments.watch import Watch
 
 _CODES: dict[ExperimentVerdict, int] = {
@@ -152,3 +158,18 @@ def _judge(flight: ExperimentResult) -> None:
     unwatched = unwatched_bounds(experiment.safety, experiment.limits, flight.arms)
     flight.judged = conclude(judge_experiment(flight.arms), end, flight.rollback, unwatched)
     flight.code = _CODES[flight.judged.verdict]
+
+
+def obstacles_in(flight: ExperimentResult) -> dict[str, list[str]]:
+    """By arm what depended on order, on the clock or on a model that is not the lab's; of arms without any
+    nothing. Of a run that cannot be read nothing is known, which the verdict says."""
+    saved = flight.saved
+    reasons = {
+        arm.name: [
+            reason for run_id in saved.run_ids(arm) for reason in saved.facts_of_run(arm, run_id).decided_by
+        ]
+        for arm in saved.plan.arms
+    }
+    if not flight.is_whole:
+        reasons["experiment"] = ["not all of it was flown"]
+    return {place: list(dict.fromkeys(of_place)) for place, of_place in reasons.items() if of_place}

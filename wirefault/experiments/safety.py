@@ -16,8 +16,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from wirefault.core.sockets import is_loopback
 from wirefault.core.spelling import nearest
-from wirefault.experiments.expression import ExpressionError, parse_expression
-from wirefault.experiments.quantities import ShareOfEpisodes
+from wirefault.experiments.expression import Duration, ExpressionError, ShareOfEpisodes, parse_expression
 from wirefault.faults.sets.canonical import read_canonical
 from wirefault.settings.blast_radius import radius_draw
 from wirefault.settings.settings import Settings
@@ -174,3 +173,14 @@ def _targets(wiring: Wiring) -> Iterator[tuple[str, str]]:
             yield f"the link {link.name}", link.upstream
     if isinstance(wiring.subject, HttpSpec):
         yield "the subject", wiring.subject.http
+
+
+class Spending(Spec):
+    """Of one flight of the experiment: one that is resumed has them anew."""
+
+    time: Duration | None = Field(
+        None, gt=0, description="seconds, or with a unit, such as 10min: later no episode begins"
+    )
+    cost: float | int | None = Field(
+        None, gt=0, description="USD, where `prices` has all models: once they are spent no episode begins"
+    )

@@ -14,40 +14,25 @@ from typing import Any
 
 from wirefault.core.user_errors import InputError
 from wirefault.core.whole_files import write_whole
-from wirefault.experiments.arm_facts import ArmFacts, put_together
-from wirefault.experiments.arm_history import ArmHistory, read_arm
-from wirefault.experiments.arms import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
+from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views
 from wirefault.experiments.assertions.registry import parse_assertion
-from wirefault.experiments.episode_facts import RunFacts, views_in
 from wirefault.experiments.experiment import CONTROL, Experiment
-from wirefault.experiments.facts_file import read_facts
+from wirefault.experiments.facts import RunFacts, read_facts, views_in
+from wirefault.experiments.index import PLAN, VERDICT, saved_ids
 from wirefault.experiments.measures import measures_of
-from wirefault.experiments.shelf import PLAN, VERDICT, saved_ids
-from wirefault.experiments.verdict import ArmResult, judge_experiment
+from wirefault.experiments.plan import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
+from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
 from wirefault.judging.judge import judge_run
 from wirefault.judging.prompts import Prompt, load_prompts
 from wirefault.lab.process import ProcessLog
-from wirefault.lab.rollback import VERIFIED
+from wirefault.lab.toxiproxy import VERIFIED
 from wirefault.settings.configuration import load_configuration
 from wirefault.wiring.wiring import lab_wiring, wiring_of
 
 _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
-
-
-@dataclass(frozen=True)
-class ExperimentEnd:
-    """How the last flight ended, as far as histories cannot tell; empty where there is nothing to say.
-
-    ``aborted``: which abort condition was true; ``limited``: which limit was reached; ``rollback``:
-    ``verified``, or why it cannot be said that nothing is broken any more.
-    """
-
-    aborted: str = ""
-    limited: str = ""
-    rollback: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,16 @@ from pathlib import Path
 from threading import Event as ThreadEvent
 from threading import Thread
 
-from wirefault.experiments.arms import PlannedArm
-from wirefault.experiments.bounds import Bounds, exactly
-from wirefault.experiments.expression import parse_expression
-from wirefault.experiments.limits import Spending
+from wirefault.experiments.expression import Bounds, exactly, parse_expression
+from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.safety import Spending
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event, RunSealed, RunStarted
 from wirefault.history.reader import HistoryError, Tail
 from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.usage import model_usage
-from wirefault.lab.halt import Halt
+from wirefault.lab.own_lab import Halt
 
 _POLL_S = 0.5
 # a share of fewer episodes than this says nothing yet, unless the arm has no more

@@ -21,10 +21,8 @@ from wirefault.core.exit_codes import LAB_FAILED
 from wirefault.core.interrupts import INTERRUPTED, SignalFlag
 from wirefault.core.process_identity import process_identity, signal_if_same
 from wirefault.core.shared_files import remove_shared
-from wirefault.lab.lab_processes import LabError
-from wirefault.lab.launcher import Lab
-from wirefault.lab.process import Process, ProcessLog, interruptible, print_to_stderr, python, start
-from wirefault.lab.readiness import READY_BOUND_S
+from wirefault.lab.launcher import READY_BOUND_S, Lab
+from wirefault.lab.process import LabError, Process, ProcessLog, interruptible, print_to_stderr, python, start
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
 from wirefault.settings.configuration import Configuration, load_configuration, running_lab
 from wirefault.settings.settings import SettingsError

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.core.percent import percent
-from wirefault.experiments.arms import ExperimentPlan, PlannedArm
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.effects import FaultEffect
+from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import spared_episodes
 from wirefault.experiments.shelf import RunCost

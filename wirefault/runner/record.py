@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
+from wirefault.core.worlds import read_effects, world_of
 from wirefault.history.events import (
     AttemptEnded,
     ConnectionEnded,
     Event,
+    FaultsSet,
     Level,
     Note,
     RunFinished,
     RunSealed,
+    WorldRead,
 )
 from wirefault.history.found_links import tells_of_found_link, with_found_links
-from wirefault.history.logs import Logs, agent_line
+from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import Tail, parse_line
 from wirefault.history.writer import Writer, dump_line, history_file
-from wirefault.judging.judge import EpisodeJudgement
+from wirefault.judging.judge import EpisodeJudgement, judge_episode
 
 # the other processes that write a history, each a file of its own
 _OTHERS = ("gateway", "manager", "front")
@@ -145,3 +149,60 @@ class Recorder:
     def close(self) -> None:
         self._writer.close()
         self.logs.close()
+
+
+class EpisodeJudge:
+    """Reads the worlds from the tools' database ``effects`` and judges. ``say`` takes messages for people."""
+
+    def __init__(self, recorder: Recorder, effects: Path, say: Callable[[str], None]) -> None:
+        self._recorder = recorder
+        self._record = recorder.record
+        self._effects = effects
+        self._say = say
+        self._late: set[str] = set()
+
+    def judge(self, episode: str) -> EpisodeJudgement:
+        """Judges the episode by all that is recorded of it until now, and records the judgement."""
+        self._take_from_others()
+        judgement = judge_episode(self._record.of_episode(episode))
+        self._record.judgements[episode] = judgement
+        self._recorder.emit(judgement.as_event(time.time()))
+        return judgement
+
+    def judge_late_effects(self) -> None:
+        """Side effects and requests that ended after an episode had been judged: it is judged again."""
+        self._take_from_others()
+        for episode, before in list(self._record.judgements.items()):
+            changed = self.read_world(episode)
+            if not changed and episode not in self._late:
+                continue
+            after = self.judge(episode)
+            if after.outcome != before.outcome:
+                self._recorder.correct_outcome(episode, after.outcome)
+            if changed or after.outcome != before.outcome:
+                what = "a side effect" if changed else "the end of a request"
+                self._say(f"prompt {episode}: {what} came late; {before.outcome} is now {after.outcome}")
+
+    def read_world(self, episode: str) -> bool:
+        """Records the world's side effects; False if they are what was last read."""
+        error, effects = None, []
+        try:
+            world = world_of(self._record.run_id, episode)
+            effects = [asdict(effect) for effect in read_effects(self._effects, world)]
+        except sqlite3.Error as failure:
+            error = str(failure)
+        read = [event for event in self._record.of_episode(episode) if isinstance(event, WorldRead)]
+        if read and read[-1].effects == effects and read[-1].error == error:
+            return False
+        self._recorder.emit(WorldRead(time.time(), episode, effects, error))
+        return True
+
+    def _take_from_others(self) -> None:
+        """Reads what gateway and manager wrote, and reports the fault sets that were set on the lab."""
+        for event in self._recorder.take_from_others():
+            episode = getattr(event, "episode", "")
+            if episode in self._record.judgements:
+                self._late.add(episode)
+            if isinstance(event, FaultsSet):
+                self._recorder.logs.tell(event)
+                self._say(faults_set_message(event))

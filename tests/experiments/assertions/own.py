@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.result import AssertionResult
+from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView
 
 
 def speaks_of_rome(episode: EpisodeView) -> bool:

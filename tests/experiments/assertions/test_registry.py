@@ -14,13 +14,12 @@ from tests.support import ROOT
 from wirefault.cli.main import main
 from wirefault.core.strict_yaml import read_yaml
 from wirefault.core.user_errors import InputError
-from wirefault.experiments.arms import plan_experiment
-from wirefault.experiments.assertions.completion import CompletesWithin
-from wirefault.experiments.assertions.names import names_of
-from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion, statement_of
-from wirefault.experiments.assertions.tool_calls import ToolWasCalled
+from wirefault.experiments.assertions.answers import CompletesWithin
+from wirefault.experiments.assertions.calls import ToolWasCalled
+from wirefault.experiments.assertions.registry import AssertionEntry, names_of, parse_assertion, statement_of
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.plan import plan_experiment
 from wirefault.wiring.links import Links
 from wirefault.wiring.wiring import Wiring, lab_wiring
 

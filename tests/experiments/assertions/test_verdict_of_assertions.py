@@ -12,10 +12,10 @@ from tests.experiments.assertions.views import asked
 from tests.experiments.test_arm_history import write
 from tests.experiments.test_verdict import AFTER, CONTROL, STRUCK, arm
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
-from wirefault.experiments.arms import plan_experiment
 from wirefault.experiments.assertions.registry import AssertionEntry
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.plan import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.verdict import judge_experiment

@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.judging.oracle.histories import ended, episode, exchange, run_started
-from wirefault.experiments.assertions.episode_view import EpisodeView, views_of
+from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, views_of
 from wirefault.experiments.assertions.on_arm import check_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
-from wirefault.experiments.assertions.result import AssertionResult
 from wirefault.history.event_ids import with_ids
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange
 from wirefault.judging.judge import judge_run

@@ -24,7 +24,7 @@ from tests.gateway.lab import ask, dial
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream, read_all, read_head
 from wirefault.core.sockets import Address
-from wirefault.lab.lab_processes import LabError
+from wirefault.lab.process import LabError
 from wirefault.toxiproxy.planned import PlannedToxic
 
 pytestmark = pytest.mark.slow

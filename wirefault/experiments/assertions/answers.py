@@ -8,8 +8,14 @@ from pydantic import AfterValidator, Field
 
 from wirefault.core.patterns import checked_pattern, occurs
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.result import AssertionResult, NotRecorded, shown_text
+from wirefault.experiments.assertions.episode_view import (
+    AssertionResult,
+    EpisodeView,
+    NotRecorded,
+    shown_text,
+)
+from wirefault.experiments.expression import Duration
+from wirefault.history.events import AttemptEnded
 
 
 class AnswerContains(Assertion):
@@ -77,3 +83,81 @@ def _contains(answer: str, text: str, ignore_case: bool) -> bool:
 def _told(view: EpisodeView, answer: str, passed: bool) -> AssertionResult:
     measured = shown_text(answer) or "no answer"
     return AssertionResult(passed=passed, measured=measured, evidence=(view.last_end.id,))
+
+
+def _how_it_ended(view: EpisodeView) -> str:
+    end = view.last_end.event
+    return f"{end.ended_by}: {shown_text(end.error)}" if end.error else f"ended by {end.ended_by}"
+
+
+class Completes(Assertion):
+    """The subject came to its end by itself and gave an answer or a report, whatever it says."""
+
+    name = "completes"
+    needs = "the end of the attempt"
+
+    @property
+    def expected(self) -> str:
+        return "an answer"
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        reported = view.turn is None and view.last_end.event.ended_by == "report"
+        answered = bool(view.answer) or reported
+        measured = "an answer" if answered else _how_it_ended(view)
+        return AssertionResult(passed=answered, measured=measured, evidence=(view.last_end.id,))
+
+
+class CompletesWithin(Assertion):
+    """It gave an answer, and its attempts took together at most that long."""
+
+    name = "completes_within"
+    main = "time"
+    needs = "the end of the attempt; with `turn` the times of the turns"
+
+    time: Duration = Field(description="seconds, or a text such as 200 ms or 2 min")
+
+    @property
+    def expected(self) -> str:
+        return f"an answer within {self.time:g} s"
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        answered = Completes().check(view)
+        if not answered.passed:
+            return answered
+        seconds = view.seconds
+        return AssertionResult(
+            passed=seconds <= self.time, measured=f"{seconds:.3g} s", evidence=answered.evidence
+        )
+
+
+class ErrorExpected(Assertion):
+    """It ended by an error, or by a report that it failed, whose text the pattern matches somewhere."""
+
+    name = "error_expected"
+    main = "pattern"
+    needs = "the text of the error"
+
+    pattern: Annotated[str, AfterValidator(checked_pattern)] = Field(description="a regular expression (RE2)")
+
+    @property
+    def expected(self) -> str:
+        return f"an error that matches {self.pattern}"
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        end, evidence = view.last_end.event, (view.last_end.id,)
+        error = _error_of(end)
+        if error is None or (view.turn is not None and view.answer is not None):
+            return AssertionResult(passed=False, measured="no error", evidence=evidence)
+        if not error:
+            raise NotRecorded(f"it ended by {end.ended_by}, and no error's text is in the history")
+        shown = shown_text(error)
+        return AssertionResult(passed=occurs(self.pattern, error), measured=shown, evidence=evidence)
+
+
+def _error_of(end: AttemptEnded) -> str | None:
+    """What went wrong, in words; empty if it is not known, None if nothing did."""
+    if end.report is not None and end.report.status == "failed":
+        return end.response or end.report.answer
+    if end.ended_by in ("report", "text"):
+        return None
+    return ": ".join(part for part in (end.error_type, end.error) if part)

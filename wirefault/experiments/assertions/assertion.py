@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.figure import Figure
-from wirefault.experiments.assertions.result import AssertionResult
-from wirefault.experiments.bounds import Truth
-from wirefault.experiments.quantities import ShareOfEpisodes
+from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView
+from wirefault.experiments.expression import COMPARISONS, Bounds, ShareOfEpisodes, Truth, exactly
 from wirefault.wiring.spec import Spec
+
+
+@dataclass(frozen=True)
+class Figure:
+    """``gap``: why it is not known exactly, empty if it is. ``evidence``: ids of what was counted."""
+
+    bounds: Bounds
+    evidence: tuple[str, ...] = ()
+    gap: str = ""
+
+    @property
+    def shown(self) -> str:
+        """In words."""
+        low, high = self.bounds.low, self.bounds.high
+        if low == high:
+            return f"{low:g}"
+        return f"{low:g} or more" if high == math.inf else f"{low:g} to {high:g}"
+
+    def at_most(self, limit: float) -> Truth:
+        """Whether it is for certain."""
+        return COMPARISONS["<="](self.bounds, exactly(limit))
+
+    def at_least(self, limit: float) -> Truth:
+        """Whether it is for certain."""
+        return COMPARISONS[">="](self.bounds, exactly(limit))
+
+
+def figure_of(low: float, evidence: Iterable[str] = (), gap: str = "") -> Figure:
+    """The figure, which is at least that much if there is a gap."""
+    return Figure(Bounds(low, math.inf if gap else low), tuple(dict.fromkeys(evidence)), gap)
+
+
+def total(figures: Iterable[Figure], others: str = "") -> Figure:
+    """All of them together. ``others``: why there are more, of which nothing is known; empty if not."""
+    summed, evidence, gap = exactly(0), list[str](), others
+    for figure in figures:
+        summed += figure.bounds
+        evidence += figure.evidence
+        gap = gap or figure.gap
+    bounds = Bounds(summed.low, math.inf) if others else summed
+    return Figure(bounds, tuple(dict.fromkeys(evidence)), gap)
+
 
 Over = Literal["episode", "arm"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from wirefault.experiments.assertions.assertion import Over, SummableLimit
+from wirefault.experiments.assertions.assertion import Figure, Over, SummableLimit
 from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.figure import Figure
-from wirefault.experiments.bounds import Bounds, Truth
+from wirefault.experiments.expression import Bounds, Truth
 
 
 class FaultsDelivered(SummableLimit):

@@ -11,13 +11,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wirefault.experiments.assertions.assertion import Assertion, SummableLimit
-from wirefault.experiments.assertions.callables import CallableAssertion
-from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.figure import Figure, figure_of, total
-from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion, statement_of
-from wirefault.experiments.assertions.result import AssertionResult, NothingToJudge, NotRecorded
-from wirefault.experiments.bounds import Truth, every
+from wirefault.experiments.assertions.assertion import Assertion, Figure, SummableLimit, figure_of, total
+from wirefault.experiments.assertions.episode_view import (
+    AssertionResult,
+    EpisodeView,
+    NothingToJudge,
+    NotRecorded,
+)
+from wirefault.experiments.assertions.registry import (
+    AssertionEntry,
+    CallableAssertion,
+    parse_assertion,
+    statement_of,
+)
+from wirefault.experiments.expression import Truth, every
 
 _MOST_EVIDENCE = 20
 _MOST_RESULTS = 20

@@ -8,11 +8,14 @@ from itertools import pairwise
 from pydantic import Field, model_validator
 
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.result import AssertionResult, NothingToJudge, NotRecorded
-from wirefault.experiments.failures import has_failed
-from wirefault.experiments.outages import outages_of
-from wirefault.experiments.quantities import Duration
+from wirefault.experiments.assertions.episode_view import (
+    AssertionResult,
+    EpisodeView,
+    NothingToJudge,
+    NotRecorded,
+)
+from wirefault.experiments.expression import Duration
+from wirefault.experiments.outages import has_failed, outages_of
 from wirefault.history.events import ToolTry
 from wirefault.judging.findings.retries import HASTY_RETRY
 from wirefault.judging.requests import Request

@@ -9,36 +9,156 @@ A lone value stands for the main parameter:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from wirefault.core.spelling import nearest
 from wirefault.core.strict_yaml import short_repr
-from wirefault.core.user_functions import load_function, located_function, name_of_function
-from wirefault.experiments.assertions.answers import AnswerContains, AnswerLacks, AnswerMatches
+from wirefault.core.user_functions import (
+    checked_function_name,
+    load_function,
+    located_function,
+    name_of_function,
+)
+from wirefault.experiments.assertions.answers import (
+    AnswerContains,
+    AnswerLacks,
+    AnswerMatches,
+    Completes,
+    CompletesWithin,
+    ErrorExpected,
+)
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.experiments.assertions.callables import CallableAssertion
-from wirefault.experiments.assertions.completion import Completes, CompletesWithin, ErrorExpected
+from wirefault.experiments.assertions.calls import (
+    MaxFailedCalls,
+    MaxModelCalls,
+    MaxTokens,
+    MaxTokensIn,
+    MaxTokensOut,
+    MinModelCalls,
+    NoLoop,
+    NoTokenBurst,
+    ToolsInOrder,
+    ToolWasCalled,
+)
 from wirefault.experiments.assertions.delivery import FaultsDelivered
-from wirefault.experiments.assertions.names import NamesOfWiring, check_names
+from wirefault.experiments.assertions.episode_view import (
+    AssertionResult,
+    EpisodeView,
+    NothingToJudge,
+    NotRecorded,
+)
 from wirefault.experiments.assertions.recovery import (
     FallbackUsed,
     RecoveredAfterFailure,
     RetryAfterRespected,
     RetrySpacing,
 )
-from wirefault.experiments.assertions.request_counts import (
-    MaxFailedCalls,
-    MaxModelCalls,
-    MinModelCalls,
-    NoLoop,
-)
-from wirefault.experiments.assertions.tokens import MaxTokens, MaxTokensIn, MaxTokensOut, NoTokenBurst
-from wirefault.experiments.assertions.tool_calls import ToolsInOrder, ToolWasCalled
+from wirefault.subjects.loading import LAB_SUBJECT
 from wirefault.wiring.spec_file import known_keys
+from wirefault.wiring.wiring import Wiring
+
+
+class CallableAssertion(Assertion):
+    """The function says so: it is given an `EpisodeView`, or with `over: arm` all of them.
+
+    It returns True, False, None for unknown, or an `AssertionResult`.
+    """
+
+    name = "callable"
+    main = "function"
+    needs = "a function that returns; one that raises leaves it unknown"
+
+    function: Annotated[str, AfterValidator(checked_function_name)] = Field(
+        description="module:function, or file.py:function of a file beside the experiment's"
+    )
+    over: Literal["episode", "arm"] = Field("episode", description="of each episode, or once of an arm")
+
+    @property
+    def expected(self) -> str:
+        return f"{self.function.rpartition(':')[2]} says so"
+
+    def check(self, view: EpisodeView) -> AssertionResult:
+        return self._asked(view)
+
+    def check_arm(self, views: Sequence[EpisodeView]) -> AssertionResult:
+        """What it says of all episodes of an arm. Raises ``NotRecorded``."""
+        return self._asked(views)
+
+    @cached_property
+    def _loaded(self) -> Callable[..., object]:
+        return load_function(self.function)
+
+    def _asked(self, given: object) -> AssertionResult:
+        try:
+            function = self._loaded
+        except ValueError as error:
+            raise NotRecorded(str(error)) from None
+        try:
+            with redirect_stdout(sys.stderr):
+                said = function(given)
+        except (NotRecorded, NothingToJudge):
+            raise
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - which tells nothing of the subject
+            raise NotRecorded(f"{self.function} raised {type(error).__name__}") from None
+        if isinstance(said, AssertionResult):
+            return said
+        if said is None or isinstance(said, bool):
+            return AssertionResult(passed=said, message="" if said is not None else "it does not tell")
+        raise NotRecorded(f"{self.function} returned {said!r:.40}, not True, False, None or AssertionResult")
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> CallableAssertion:
+        if self.over == "arm" and (self.turn is not None or self.episodes != 1):
+            raise ValueError("over: arm is asked once: it goes with no `turn` or `episodes`")
+        return self
+
+
+@dataclass(frozen=True)
+class NamesOfWiring:
+    """What there will be; None where that shows only while the subject runs."""
+
+    links: Collection[str] | None = None
+    tools: Collection[str] | None = None
+
+
+def names_of(wiring: Wiring, subject: str) -> NamesOfWiring:
+    """Those of a wiring that this ``subject`` flies in, or its own if it is empty. The tools of any but the
+    lab's agent are its own affair."""
+    by_lab = subject == LAB_SUBJECT or (not subject and wiring.is_lab)
+    links = None if wiring.links.grows else wiring.links.names
+    return NamesOfWiring(links, wiring.links.declared_tools if by_lab else None)
+
+
+def check_names(assertion: Assertion, known: NamesOfWiring) -> None:
+    """Raises ``ValueError`` for a link or tool that there cannot be."""
+    for what, keys, names in (
+        ("link", assertion.link_keys, known.links),
+        ("tool", assertion.tool_keys, known.tools),
+    ):
+        for key, name in _named(assertion, keys):
+            if names is not None and name not in names:
+                raise ValueError(
+                    f"{assertion.name}: {key}: there is no {what} {name}{nearest(name, sorted(names))}"
+                )
+
+
+def _named(assertion: Assertion, keys: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Each name with the key that an experiment has for it."""
+    for key in keys:
+        given: str | list[str] = getattr(assertion, key)
+        alias = type(assertion).model_fields[key].alias or key
+        for name in [given] if isinstance(given, str) else given:
+            if name:
+                yield alias, name
+
 
 ASSERTIONS: tuple[type[Assertion], ...] = (
     Completes,

@@ -6,19 +6,43 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from threading import Lock
 
 from wirefault.core.exit_codes import LAB_FAILED, UNKNOWN
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, SignalFlag
 from wirefault.core.lifeline import reason_file, stop_file
 from wirefault.lab.forking import forking
-from wirefault.lab.halt import Halt
-from wirefault.lab.lab_processes import LabError
 from wirefault.lab.launcher import Lab
-from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, interruptible, python, start
-from wirefault.lab.rollback import verify_rollback
-from wirefault.lab.toxiproxy import Choice
+from wirefault.lab.process import (
+    Fork,
+    LabError,
+    Process,
+    ProcessLog,
+    cannot_fork,
+    interruptible,
+    python,
+    start,
+)
+from wirefault.lab.toxiproxy import Choice, verify_rollback
 from wirefault.settings.configuration import SETTINGS_VARIABLE, Configuration, without_keys
+
+
+@dataclass
+class Halt:
+    """Each reason is empty until it is asked for. One thread asks, those that fly look.
+
+    ``begin_no_other``: why no further episode is to begin; ``end_now``: why those in the air are ended, too.
+    """
+
+    begin_no_other: str = ""
+    end_now: str = ""
+
+    @property
+    def asked(self) -> bool:
+        """Whether either was asked for."""
+        return bool(self.begin_no_other or self.end_now)
+
 
 _RUN_STOP_BOUND_S = 12.0
 # the faults too, which each run would import whose set names one

@@ -6,14 +6,20 @@ be in memory at a time.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from wirefault.core.shared_files import read_shared, replace_shared
 from wirefault.experiments.assertions.episode_view import EpisodeView, views_of
-from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode
+from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode, needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
-from wirefault.experiments.counting_run import why_cut_short
 from wirefault.experiments.outages import EpisodeOutages, outages_in
 from wirefault.history.event_ids import with_ids
 from wirefault.history.events import (
@@ -25,8 +31,11 @@ from wirefault.history.events import (
     EpisodeJudged,
     Event,
     Exchange,
+    RunFinished,
     WentPastLab,
 )
+from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.writer import LARGEST_HISTORY
 from wirefault.judging.account import account
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.rules import findings_in
@@ -36,6 +45,75 @@ from wirefault.judging.reproducible import what_decides
 from wirefault.judging.usage import usage_of
 from wirefault.settings.prices import Price, load_prices
 from wirefault.toxiproxy.planned import PlannedToxic
+
+
+@dataclass(frozen=True)
+class RunVerdicts:
+    """What a run says of the episodes that came to their end in it, by key, in their order.
+
+    ``whole``: it came to its own end. ``reasons``: why episodes were invalid, where that is known.
+    """
+
+    whole: bool
+    outcomes: Mapping[str, str]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """An episode that was invalid in that run, for the reason ``why``, and was flown again in another."""
+
+    episode: str
+    run_id: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.episode} in {self.run_id}: {self.why or 'see its history'}"
+
+
+@dataclass(frozen=True)
+class CountingRuns:
+    """``source``: from which run each episode is; ``invalid``: in how many runs those were that are."""
+
+    source: Mapping[str, str]
+    invalid: Mapping[str, int]
+    superseded: tuple[Superseded, ...]
+
+
+def why_cut_short(run_id: str, finished: RunFinished | None) -> str:
+    """Why a run did not come to its own end, in words; empty if it did."""
+    if finished is not None and finished.completed:
+        return ""
+    return f"the run {run_id} ended early: {finished.reason if finished else 'it was killed'}"
+
+
+def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
+    """By the ids of the runs, in the order in which they were flown.
+
+    What is invalid in a run that was broken off has not come to its end: what broke the run broke it, too.
+    """
+    source: dict[str, str] = {}
+    invalid: dict[str, int] = {}
+    left: dict[str, str] = {}
+    superseded: list[Superseded] = []
+    for run_id, run in runs.items():
+        for episode, outcome in run.outcomes.items():
+            if episode in source and episode not in invalid:
+                continue  # it was judged already
+            earlier = left.pop(episode, source.get(episode))
+            if earlier is not None:
+                superseded.append(Superseded(episode, earlier, runs[earlier].reasons.get(episode, "")))
+            if outcome != "invalid":
+                source[episode] = run_id
+                invalid.pop(episode, None)
+            elif run.whole:
+                source[episode] = run_id
+                invalid[episode] = invalid.get(episode, 0) + 1
+            else:
+                left[episode] = run_id
+                source.pop(episode, None)
+                invalid.pop(episode, None)
+    return CountingRuns(source, invalid, tuple(superseded))
 
 
 @dataclass(frozen=True)
@@ -223,3 +301,65 @@ def _toxic(toxic: PlannedToxic) -> str:
 def _fault(entry: str, drawn_by: str) -> str:
     """An entry goes by its id, what has none by the setting that drew it."""
     return entry or drawn_by
+
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """``of``: what the facts were worked out from; others are of no use."""
+
+    of: str
+    facts: RunFacts
+
+
+_KEPT = TypeAdapter(_Kept)
+
+
+def read_facts(logs: Path, run_id: str, entries: Sequence[AssertionEntry], folder: Path) -> RunFacts:
+    """The facts of a run, kept in ``folder`` unless they hang on code of a user's; that of a run which cannot
+    be read has no episodes, and says why."""
+    path = folder / f"{run_id}.json"
+    keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
+    worked_out_from = f"{_code()} {_state_of(logs / 'runs' / run_id)} {list(entries)}"
+    if keep and (kept := _read(logs, path)) is not None and kept.of == worked_out_from:
+        return kept.facts
+    try:
+        facts = facts_of(run_id, read_history(logs, run_id).events(), entries)
+    except (HistoryError, ValueError, OSError) as error:
+        return RunFacts(run_id, problem=f"the history of {run_id} cannot be read: {error}", is_readable=False)
+    if keep:
+        _write(logs, path, _Kept(worked_out_from, facts))
+    return facts
+
+
+def _read(logs: Path, path: Path) -> _Kept | None:
+    try:
+        return _KEPT.validate_json(read_shared(logs, path, LARGEST_HISTORY))
+    except (OSError, ValidationError):
+        return None
+
+
+def _write(logs: Path, path: Path, kept: _Kept) -> None:
+    try:
+        # not by `dump_json`, for which a bound without a limit is null
+        data = json.dumps(_KEPT.dump_python(kept, exclude_defaults=True), separators=(",", ":"))
+        replace_shared(logs, path, data.encode())
+    except OSError:
+        return  # a folder that cannot be written can be read all the same
+
+
+def _state_of(run: Path) -> str:
+    """Changes with every change of the run's files."""
+    found = sorted((path.name, path.stat()) for path in run.glob("*"))
+    return " ".join(f"{name}:{status.st_size}:{status.st_mtime_ns}" for name, status in found)
+
+
+@cache
+def _code() -> str:
+    """Changes with the code that judges."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,356 @@
+"""The plan of an experiment: arms with their settings, prompts with their repetitions. Flies nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.lab_files import sample_prompts
+from wirefault.core.spelling import nearest
+from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
+from wirefault.experiments.experiment import AFTER, CONTROL, Arm, Experiment
+from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.safety import untouchable, within_radius
+from wirefault.experiments.verdict import Judged
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.selectors import Only
+from wirefault.judging.prompts import Prompt, check_next_turns, check_turns, load_prompts, prompts_of_entries
+from wirefault.settings.budgets import Budgets
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.settings import Settings, SettingsError
+from wirefault.settings.shadow import shadow_text
+from wirefault.settings.toxic_plan import plan_attempt
+from wirefault.wiring.subject_spec import holds_conversations
+from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
+
+
+def problem_with_episodes(faults: str, prompts: Sequence[str]) -> str:
+    """The first entry of the canonical set that names an episode of no prompt, in words; empty if none does.
+
+    ``prompts``: their keys. What strikes no episode would fly, and be held, without a fault.
+    """
+    fault_set = read_canonical(faults)
+    selectors = [
+        *((fault.id, fault.only) for fault in fault_set.faults),
+        *((toxic.id, toxic.only) for toxic in fault_set.toxics),
+    ]
+    for entry, only in selectors:
+        for name in only.episodes:
+            if not any(Only(episodes=(name,)).in_episode(key) for key in prompts):
+                return f"{entry}: only: episodes: no prompt is called {name!r}{nearest(name, prompts)}"
+    return ""
+
+
+FLIGHT = "flight"  # the one arm of an experiment without a hypothesis
+_CHANCES = ("toxic_prob", "error_prob")
+# Nothing strikes that the experiment does not name, whatever else is set on this machine.
+_CALM = {"faults": "", "budgets": "", "toxic_prob": "0", "error_prob": "0", "chaos_level": "1", "shadow": ""}
+
+
+@dataclass(frozen=True)
+class PlannedArm:
+    """``hypothesis``: what must hold in it; of the control, its steady state. ``assertions``: what its
+    episodes must show, the files of functions with their folder.
+
+    ``capped``: what its dose would have strike with a chance above 1, and strikes always.
+    """
+
+    name: str
+    settings: Settings
+    hypothesis: tuple[str, ...]
+    assertions: tuple[AssertionEntry, ...] = ()
+    capped: tuple[str, ...] = ()
+
+    @property
+    def is_control(self) -> bool:
+        return self.name in (CONTROL, AFTER)
+
+
+@dataclass(frozen=True)
+class ExperimentPlan:
+    """``configuration`` is that of the control arm, and of the lab. ``prompts`` has each repetition.
+
+    ``subject`` is the one that was named in the place of the wiring's. ``words``: how ``wirefault run`` is
+    told of all prompts of a flight; without them it is given a file of its own.
+    """
+
+    experiment: Experiment
+    configuration: Configuration
+    prompts: tuple[Prompt, ...]
+    arms: tuple[PlannedArm, ...]
+    subject: str = ""
+    words: tuple[str, ...] | None = None
+
+    @property
+    def is_plain_run(self) -> bool:
+        """Whether it has no hypothesis, and so no verdict: it shows what happens."""
+        return self.arms[0].name == FLIGHT
+
+    @property
+    def seed(self) -> int:
+        return self.configuration.settings.seed
+
+    @property
+    def episodes(self) -> int:
+        return len(self.prompts) * len(self.arms)
+
+    def toxics_drawn(self, arm: PlannedArm) -> dict[str, int]:
+        """In how many of the arm's first attempts each toxic will be armed, by its kind and link."""
+        from wirefault.faults.sets.canonical import read_canonical
+
+        links = self.configuration.wiring.links
+        entries = read_canonical(arm.settings.faults, arm.settings.chaos_level).on(links).toxics
+        drawn: dict[str, int] = {}
+        for prompt in self.prompts:
+            plan = plan_attempt(arm.settings, links.tool_names, prompt.key, 1, entries, 0)
+            for name in dict.fromkeys(f"{toxic.kind} on {toxic.link}" for toxic in plan):
+                drawn[name] = drawn.get(name, 0) + 1
+        return drawn
+
+
+def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
+    """The arm with all its chances times that, 1 at most: its draws strike at every higher dose, too."""
+    from wirefault.faults.sets.canonical import read_canonical
+    from wirefault.faults.sets.chaos_level import capped, scaled
+
+    faults = read_canonical(arm.settings.faults, arm.settings.chaos_level)
+    chances = {name: getattr(arm.settings, name) * dose for name in _CHANCES}
+    over = [*capped(faults, dose), *(name for name, chance in chances.items() if chance > 1)]
+    dosed = scaled(faults, dose)
+    settings = arm.settings.model_copy(
+        update={
+            "faults": dosed.dump() if dosed.faults or dosed.toxics else "",
+            "chaos_level": 1.0,
+            **{name: min(1.0, chance) for name, chance in chances.items()},
+        }
+    )
+    return replace(arm, settings=settings, capped=tuple(over))
+
+
+def plan_plain_run(
+    title: str, configuration: Configuration, prompts: Sequence[Prompt], subject: str, words: Sequence[str]
+) -> ExperimentPlan:
+    """An experiment without a hypothesis: its one arm has the faults that the settings have."""
+    arms = (PlannedArm(FLIGHT, configuration.settings, ()),)
+    experiment = Experiment.model_construct(title=title)
+    return ExperimentPlan(experiment, configuration, tuple(prompts), arms, subject, tuple(words))
+
+
+def plan_experiment(given: ExperimentFile, environ: Mapping[str, str]) -> ExperimentPlan:
+    """Reads and validates all that the experiment names.
+
+    Raises ``InputError`` or ``PromptsError``, which name file and key.
+    """
+    experiment = given.experiment
+    wiring = _wiring(given)
+    if problem := untouchable(experiment.safety, wiring):
+        raise given.file.error(("safety", "targets"), problem)
+    base: dict[str, Any] = {**_CALM, **experiment.settings}
+    if experiment.seed is not None:
+        base["seed"] = experiment.seed
+    base["budgets"] = _budgets(experiment.budgets, given.folder)
+    control = _configured(given, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",))
+    prompts = tuple(_repeated(_prompts(given, control), experiment.repeats))
+    base["seed"] = control.settings.seed  # one that was drawn counts in all arms
+    steady = tuple(experiment.steady_state)
+    arms = [
+        _planned_arm(given, environ, wiring, base, prompts, name, arm)
+        for name, arm in experiment.arms.items()
+    ]
+    controls = PlannedArm(CONTROL, control.settings, steady), PlannedArm(AFTER, control.settings, steady)
+    if not wiring.is_lab:
+        _check_personas(given, control.settings.persona, arms)
+    return ExperimentPlan(experiment, control, prompts, between_controls(controls, arms), experiment.subject)
+
+
+def _planned_arm(
+    given: ExperimentFile,
+    environ: Mapping[str, str],
+    wiring: Wiring,
+    base: Mapping[str, Any],
+    prompts: Sequence[Prompt],
+    name: str,
+    arm: Arm,
+) -> PlannedArm:
+    """The method, or the variant of that name, with what the experiment gives to every arm."""
+    experiment = given.experiment
+    place = ("method",) if experiment.method else ("variants", name)
+    chosen = {**base, **arm.settings, "faults": _fault_set(arm.faults, given.folder)}
+    if arm.budgets:
+        chosen["budgets"] = _budgets(arm.budgets, given.folder)
+    settings = _configured(given, environ, wiring, chosen, place).settings
+    if problem := problem_with_episodes(settings.faults, [prompt.key for prompt in prompts]):
+        raise given.file.error((*place, "faults"), problem)
+    settings = _kept_in_radius(given, settings, prompts, wiring, place)
+    hypothesis = (*experiment.hypothesis, *arm.hypothesis)
+    names = names_of(wiring, experiment.subject)
+    asserted = (
+        *_located(given, (), experiment.assertions, names),
+        *_located(given, place, arm.assertions, names),
+    )
+    planned = PlannedArm(name, settings, hypothesis, asserted)
+    return at_dose(planned, arm.dose) if arm.dose != 1 else planned
+
+
+def between_controls(
+    controls: tuple[PlannedArm, PlannedArm], arms: Sequence[PlannedArm]
+) -> tuple[PlannedArm, ...]:
+    """The arms with the control before and after them, the first with what strikes in them as its shadows."""
+    first, last = controls
+    shadow = shadow_text({arm.name: arm.settings for arm in arms})
+    shadowed = replace(first, settings=first.settings.model_copy(update={"shadow": shadow}))
+    return shadowed, *arms, last
+
+
+def _wiring(given: ExperimentFile) -> Wiring:
+    name = given.experiment.wiring
+    return lab_wiring() if name == "lab" else load_wiring(given.folder / name)
+
+
+def _configured(
+    given: ExperimentFile,
+    environ: Mapping[str, str],
+    wiring: Wiring,
+    settings: Mapping[str, Any],
+    place: Sequence[str],
+) -> Configuration:
+    try:
+        return load_configuration(environ, settings, wiring)
+    except SettingsError as error:
+        raise given.file.error(place, str(error).removeprefix("command line: ")) from None
+
+
+def _kept_in_radius(
+    given: ExperimentFile,
+    settings: Settings,
+    prompts: Sequence[Prompt],
+    wiring: Wiring,
+    place: Sequence[str],
+) -> Settings:
+    radius = given.experiment.safety.blast_radius
+    try:
+        return within_radius(radius, settings, [prompt.key for prompt in prompts], wiring.links)
+    except ValueError as error:
+        raise given.file.error(place, str(error)) from None
+
+
+def _check_personas(given: ExperimentFile, of_control: str, arms: Sequence[PlannedArm]) -> None:
+    """An agent of one's own names no persona when it asks the lab's one scripted model."""
+    for arm in arms:
+        if arm.settings.persona != of_control:
+            place = ("method",) if given.experiment.method else ("variants", arm.name)
+            problem = "one scripted model answers in all arms: say this in the experiment's own `settings`"
+            raise given.file.error((*place, "settings", "persona"), problem)
+
+
+def _located(
+    given: ExperimentFile, place: tuple[str, ...], entries: Sequence[AssertionEntry], known: NamesOfWiring
+) -> Iterator[AssertionEntry]:
+    """The assertions, their functions found and the names in them checked."""
+    for number, entry in enumerate(entries):
+        try:
+            yield located(entry, given.folder, known)
+        except ValueError as error:
+            raise given.file.error((*place, "assertions", number), str(error)) from None
+
+
+def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
+    """As settings take it; a file is looked for beside the experiment first."""
+    if not isinstance(faults, str):
+        return json.dumps(faults)
+    beside = folder / faults
+    return str(beside) if faults and beside.is_file() else faults
+
+
+def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
+    """As settings take them; a file is looked for beside the experiment first."""
+    if isinstance(budgets, Budgets):
+        return budgets.dump()
+    return _fault_set(budgets or "", folder)
+
+
+def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Prompt]:
+    """Those of the experiment, each of which must be good: one that is left out would change the figures."""
+    named, only = given.experiment.prompts, given.experiment.only
+    links = configuration.wiring.links
+    if isinstance(named, str):
+        path = given.folder / named if named else configuration.wiring.prompts or sample_prompts()
+        if not path.is_file():
+            raise given.file.error(("prompts",), f"there is no file {path}")
+        loaded = load_prompts(path, only, links=links)
+    else:
+        loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, links, given.folder)
+    if loaded.problems:
+        raise given.file.error(("prompts",), loaded.problems[0])
+    if not given.experiment.subject:  # of one that is named nothing is known before it is opened
+        check_turns(loaded, holds_conversations(configuration.wiring.subject))
+    check_next_turns(loaded)
+    return loaded.entries
+
+
+def _repeated(prompts: Sequence[Prompt], repeats: int) -> Iterator[Prompt]:
+    """Each prompt so often, the first time under its own key."""
+    for number in range(1, repeats + 1):
+        for prompt in prompts:
+            yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")
+
+
+def dump_prompts(prompts: Sequence[Prompt]) -> str:
+    """A prompts file with these prompts under these keys."""
+    entries = []
+    for prompt in prompts:
+        entry: dict[str, Any] = {"id": prompt.key}
+        entry |= {"turns": list(prompt.turns)} if prompt.turns else {"prompt": prompt.text}
+        if prompt.next_turn:
+            entry |= {"next_turn": prompt.next_turn.function, "most_turns": prompt.next_turn.most_turns}
+        if prompt.expect is not None:
+            entry["expect"] = prompt.expect
+        entries.append(entry)
+    return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
+
+
+@dataclass(frozen=True)
+class StressLevel:
+    """A dose of one arm."""
+
+    arm: str
+    level: float
+    planned: PlannedArm
+
+
+def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[StressLevel]:
+    """Each arm with faults at each of these levels, 1 as written; in the order of the levels."""
+    arms = [arm for arm in plan.arms if not arm.is_control]
+    return [level for arm in arms for level in _of_arm(arm, levels)]
+
+
+def stressed(plan: ExperimentPlan, levels: Sequence[StressLevel]) -> ExperimentPlan:
+    """The plan with these arms between its controls."""
+    controls = plan.arms[0], plan.arms[-1]
+    return replace(plan, arms=between_controls(controls, [level.planned for level in levels]))
+
+
+def holds_up_to(levels: Sequence[StressLevel], judged: Judged) -> float | None:
+    """The highest of one arm's levels at which all statements held, below which none deviated; or None.
+
+    A low level may strike nothing, and so show nothing.
+    """
+    verdicts = {
+        level.level: {check.verdict for check in judged.checks if check.arm == level.planned.name}
+        for level in levels
+    }
+    highest = None
+    for level in sorted(verdicts):
+        if "deviated" in verdicts[level]:
+            break
+        highest = level if verdicts[level] == {"held"} else highest
+    return highest
+
+
+def _of_arm(arm: PlannedArm, levels: Sequence[float]) -> Iterator[StressLevel]:
+    for level in levels:
+        planned = replace(at_dose(arm, level), name=f"{arm.name}-x{level:g}")
+        yield StressLevel(arm.name, level, planned)
