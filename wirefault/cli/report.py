@@ -11,12 +11,8 @@ import click
 
 from wirefault.cli.experiment import saved_experiment, show_verdict
 from wirefault.experiments.effects import effects_in
-from wirefault.experiments.obstacles import obstacles_in
-from wirefault.experiments.run_experiment import judged_again
-from wirefault.report.experiment import arm_line, junit
 from wirefault.experiments.run_experiment import judged_again, obstacles_in
-from wirefault.report.experiment import arm_line
-from wirefault.report.junit import junit
+from wirefault.report.experiment import arm_line, junit
 from wirefault.report.terminal import plain_console
 
 

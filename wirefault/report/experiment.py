@@ -17,8 +17,6 @@ from wirefault.experiments.measures import BUDGET_STRIKES
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import spared_episodes
-from wirefault.experiments.shelf import RunCost
-from wirefault.experiments.stress import StressLevel, holds_up_to
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.canonical import read_canonical
 from wirefault.report.comparison import shown_difference
