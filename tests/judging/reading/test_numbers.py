@@ -1,7 +1,6 @@
 import pytest
 
-from wirefault.judging.reading.number_words import written_numbers
-from wirefault.judging.reading.numerals import numerals
+from wirefault.judging.reading.numbers import numerals, written_numbers
 
 
 @pytest.mark.parametrize(

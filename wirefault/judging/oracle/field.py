@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from wirefault.judging.oracle.slots import Matcher
-from wirefault.judging.reading.amounts import stated_number
-from wirefault.judging.reading.asked import asked_number
-from wirefault.judging.reading.numerals import number_of
-from wirefault.judging.reading.phrases import stated_phrase
+from wirefault.judging.reading.amounts import asked_number, stated_number
+from wirefault.judging.reading.numbers import number_of
+from wirefault.judging.reading.stated import stated_phrase
 from wirefault.judging.reading.text import close, folded, plain, tolerance_of
 
 

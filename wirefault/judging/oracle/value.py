@@ -19,8 +19,7 @@ from itertools import permutations
 from typing import Any, Literal
 
 from wirefault.judging.oracle.slots import Slot
-from wirefault.judging.reading.amounts import in_unit
-from wirefault.judging.reading.asked import asked_number, hit_of_value
+from wirefault.judging.reading.amounts import asked_number, hit_of_value, in_unit
 from wirefault.judging.reading.dates import days_in, times_in
 from wirefault.judging.reading.quantities import Quantity, lowered, quantities
 from wirefault.judging.reading.stated import Stated, stated_in

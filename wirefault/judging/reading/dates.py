@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date as CalendarDay
 from functools import lru_cache
 
-from wirefault.judging.reading.patterns import LazyPattern
-from wirefault.judging.reading.unit_words import LOCALES
+from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.units import LOCALES
 
 _ISO_DAY = LazyPattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CLOCK = LazyPattern(r"[0-9]{2}:[0-9]{2}")

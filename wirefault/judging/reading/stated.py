@@ -6,13 +6,28 @@ not as one of several alternatives. What cannot be read is ``unreadable``, never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from wirefault.judging.reading.verdict import Stated
+from wirefault.judging.reading import dates
+from wirefault.judging.reading.context import (
+    Affirmation,
+    Stated,
+    is_background,
+    offers_alternative,
+    sentence_around,
+    status_at,
+)
+from wirefault.judging.reading.dates import DayOrTime
+from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.numbers import in_digits
+from wirefault.judging.reading.quantities import lowered
+from wirefault.judging.reading.text import compared_words, folded
 
 if TYPE_CHECKING:
-    from wirefault.judging.reading.asked import AskedNumber
+    from wirefault.judging.reading.amounts import AskedNumber
 
 __all__ = ["AskedValue", "Stated", "stated", "stated_in"]
 
@@ -44,7 +59,6 @@ def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[A
     ``besides``: other slots, whose values the same text may give.
     """
     from wirefault.judging.reading.amounts import stated_number
-    from wirefault.judging.reading.phrases import stated_phrase
     from wirefault.judging.reading.text import is_garbled, plain
 
     seen = plain(text[:_LONGEST])
@@ -67,10 +81,164 @@ def best_of(verdicts: Iterable[Stated]) -> Stated:
 
 
 def _numbers(slot: AskedValue) -> list[AskedNumber]:
-    from wirefault.judging.reading.asked import asked_number
+    from wirefault.judging.reading.amounts import asked_number
 
     return [
         asked_number(option, slot.unit, slot.tolerance)
         for option in slot.options
         if not isinstance(option, str)
     ]
+
+
+_TOO_MANY = 200  # moments or places in one text: it is no answer to anything
+_NONE_OF_IT = LazyPattern(r"\b(?:no|kein\w*|aucun\w*|ning\w+|nessun\w*)\s+[\"']?$")
+_BESIDE = LazyPattern(r"\b(?:while|whereas|während|tandis que|mientras)\s[^,]*$")
+# a phrase that only tells what something else is, or who did something else
+_OF_SOMETHING_ELSE = LazyPattern(
+    r"(?:\([^()]*\b(?:of|to|for|from|under)|\bby [^,.;\n]{3,40} and \w+ed by"
+    r"|\b(?:followed by|ahead of))\s+[\"']?$"
+)
+_OWNER = LazyPattern(
+    r"^[\"']?(?:'s\s+(?!(?:the|a|an|not|been|in)\b)\w|[^,.;\n]{0,30}\b(?:only (?:in|later|came)|not until)\b)"
+)
+_RELATIVE = LazyPattern(
+    r"\b(?:today|tomorrow|yesterday|tonight|(?:next|this|last|coming) \w+|in \w+ (?:days?|weeks?)"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|heute|morgen|demain|mañana|domani"
+    r"|at (?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve))\b"
+)
+
+
+# of a number without a month or minutes: it may be a day, an hour, or seconds since 1970
+_PART_OF_A_DAY = LazyPattern(r"(?<!\d)(?:\d{1,2}|\d{5,})(?!\d|th\b)")
+_PART_OF_A_CLOCK = LazyPattern(r"(?<!\d)(?:\d{1,2}|[012]\d[0-5]\d)(?!\d|th\b)")
+# what is not when it begins
+_END_OR_LIMIT = LazyPattern(
+    r"(?:\b(?:ends?|ending|until|till|to|bis|à|hasta|fino|finish\w*|due|expir\w+|payable|deadline)"
+    r"(?: (?:is|at|on|by|um|am|the|alle))*|[-–—])[: ]*$"
+)
+
+
+def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
+    """What a plain text says of a phrase, a day (``2026-03-12``) or a time of day (``14:30``).
+
+    ``unit``: what stands beside the text, as ``PM`` may beside ``6:45``.
+    """
+    moment = _as_moment(option)
+    if not (dates.is_day(moment) or dates.is_clock(moment)):
+        return _stated_words(option, text)
+    low = in_digits(lowered(f"{text} {unit}" if unit else text))
+    if dates.is_day(moment):
+        unread = bool(_PART_OF_A_DAY.search(low))
+        return _stated_moment(
+            low, list(dates.days_in(low)), lambda reading: dates.same_day(moment, reading), unread
+        )
+    spans = [(day.start, day.end) for day in dates.days_in(low)]
+    unread = any(
+        not any(start <= part.start() < end for start, end in spans)
+        for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
+    )
+    return _stated_moment(
+        low, list(dates.times_in(low, hours=True)), lambda reading: reading == moment, unread
+    )
+
+
+def _as_moment(option: str) -> str:
+    """A phrase that is a day or a time of day, in ISO's form."""
+    for normalised in (dates.normalised_day, dates.normalised_clock) if re.search(r"\d", option) else ():
+        try:
+            return normalised(option)
+        except ValueError:
+            continue
+    return option
+
+
+def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], bool], unread: bool) -> Stated:
+    """``unread``: whether there are digits that may be a moment in a form that is not known."""
+    if len(moments) > _TOO_MANY:
+        return "unreadable"
+    if not moments:
+        return "unreadable" if unread or _RELATIVE.search(low) else "none"
+    right: list[tuple[DayOrTime, Affirmation]] = []
+    wrong: list[tuple[DayOrTime, Affirmation]] = []
+    for moment in sorted(moments, key=lambda each: each.start):
+        is_right = any(fits(reading) for reading in moment.readings)
+        (right if is_right else wrong).append((moment, status_at(low, moment.start, moment.end)))
+    if wrong:
+        right = [(each, _among_others(low, each, status)) for each, status in right]
+    affirmed = [each for each, status in right if status == "affirmed"]
+    if affirmed:
+        rivals = [
+            each
+            for each, status in wrong
+            if status == "affirmed"
+            and not (
+                each.start > affirmed[0].start
+                and _END_OR_LIMIT.search(low[max(0, each.start - 30) : each.start])
+            )
+        ]
+        return "unreadable" if rivals else "right"
+    if any(status == "doubtful" for _, status in right):
+        return "unreadable"
+    return "wrong" if moments else "none"
+
+
+def _among_others(low: str, moment: DayOrTime, status: Affirmation) -> Affirmation:
+    is_open = status == "affirmed" and offers_alternative(low, moment.start, moment.end)
+    return "offered" if is_open else status
+
+
+def _stated_words(option: str, text: str) -> Stated:
+    wanted = compared_words(option)
+    if not wanted:
+        return "right" if option.strip() and option.strip() in text else ("wrong" if text.strip() else "none")
+    low = lowered(text)
+    places = occurrences_of(wanted, text)[:_TOO_MANY]
+    statuses = [_status(low, start, end, option) for start, end in places]
+    if "affirmed" in statuses:
+        return "right"
+    if "doubtful" in statuses:
+        return "unreadable"
+    there = compared_words(text)
+    if "," in text and len(wanted) > 1 and there == [wanted[-1], *wanted[:-1]]:  # Lovelace, Ada
+        return "right"
+    return "wrong" if there else "none"
+
+
+def _status(low: str, start: int, end: int, option: str) -> Affirmation:
+    if _NONE_OF_IT.search(low[max(0, start - 15) : start]):
+        return "denied"
+    if _BESIDE.search(sentence_around(low, start, end)[0]):
+        return "doubtful"
+    status = status_at(low.replace("?", " ") if "?" in option else low, start, end)
+    whole = not low[:start].strip(" \"'.,!?¡¿(") and not low[end:].strip(" \"'.,!?)")
+    if whole:
+        return "affirmed"
+    if status != "affirmed":
+        return status
+    if offers_alternative(low, start, end):
+        return "doubtful" if "/" in low[max(0, start - 2) : start] + low[end : end + 2] else "offered"
+    others = _OF_SOMETHING_ELSE.search(low[max(0, start - 80) : start]) or _OWNER.match(low[end : end + 60])
+    return "doubtful" if others or is_background(low, start, end) else "affirmed"
+
+
+def occurrences_of(wanted: Sequence[str], text: str) -> list[tuple[int, int]]:
+    """Where the words stand in the text, one after the other, whatever punctuation parts them."""
+    there = [(match.start(), match.end(), folded(match[0])) for match in re.finditer(r"[^\W_]+", text)]
+    flat = [word for _, _, word in there]
+    size, first = len(wanted), wanted[0]
+    places = [
+        (there[at][0], there[at + size - 1][1])
+        for at, word in enumerate(flat)
+        if word == first and flat[at : at + size] == list(wanted)
+    ]
+    return places or ([] if text.isascii() else _among_other_letters(" ".join(wanted), text))
+
+
+def _among_other_letters(phrase: str, text: str) -> list[tuple[int, int]]:
+    """Where a phrase stands in a text that parts its words by nothing, as Japanese does."""
+    latin = "A-Za-z0-9À-ɏ"
+    pattern = rf"(?<![{latin}]){re.escape(phrase)}(?![{latin}])"
+    if not any("\u3040" <= character <= "\u9fff" for character in text):
+        return []
+    return [match.span() for match in re.finditer(pattern, lowered(text))]

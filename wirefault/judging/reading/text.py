@@ -11,8 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from wirefault.judging.reading.numerals import number_of, numerals
-from wirefault.judging.reading.patterns import LazyPattern
+from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.numbers import number_of, numerals
 from wirefault.judging.reading.units import convert, unit_after
 
 _EDGES = " \t\r\n.,;:!?'\"“”„‘’«»()[]{}…*_`"
