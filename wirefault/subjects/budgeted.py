@@ -19,7 +19,7 @@ from wirefault.core.identity import Identity
 from wirefault.history.events import BudgetSpent, BudgetUnknown, BudgetWarned
 from wirefault.history.reader import Tail
 from wirefault.settings.budgets import Budgets
-from wirefault.subjects.process_tree import children, descendants, resident_bytes
+from wirefault.subjects.process import children, descendants, resident_bytes
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult
 
 BUDGET_SPENT = "BudgetSpent"

@@ -1,21 +1,21 @@
 """A command with all that it starts, of which nothing outlives the runner."""
 
 from __future__ import annotations
-
-import os
-import re
-import select
-import subprocess
-import sys
-import threading
+from collections.abc import Iterable, Iterator
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
-
 from wirefault.history.logs import strip_control
+import os
+import re
+import select
+import subprocess
+import sys
+import threading
+
 
 KEPT_BYTES = 256 * 1024
 _READ_BYTES = 64 * 1024
@@ -210,3 +210,29 @@ def exit_words(code: int | None) -> str:
     if code > 128:
         return f"was killed by signal {code - 128}"
     return f"ended with exit code {code}"
+
+
+def children(pid: int) -> Iterator[int]:
+    """Those of all its threads."""
+    # pathlib would take most of the time of a look
+    with suppress(OSError):  # it has ended
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123
+                yield from map(int, file.read().split())
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Its children, and theirs."""
+    for child in list(children(pid)):
+        yield child
+        yield from descendants(child)
+
+
+def resident_bytes(pids: Iterable[int]) -> int:
+    """Their resident memory together; what they share counts for each of them."""
+    pages = 0
+    for pid in pids:
+        with suppress(OSError), open(f"/proc/{pid}/statm", encoding="ascii") as file:  # noqa: PTH123
+            pages += int(file.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+

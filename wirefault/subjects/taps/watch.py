@@ -20,7 +20,7 @@ from typing import Any, Literal
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.gateway.intercept.policy import names
 from wirefault.history.events import Note, WentPastLab
-from wirefault.subjects.process_tree import descendants
+from wirefault.subjects.process import descendants
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 from wirefault.wiring.intercept_spec import InterceptSpec
 from wirefault.wiring.topology import Topology
