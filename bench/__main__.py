@@ -11,8 +11,8 @@ from bench import (
     delay,
     episodes,
     faults,
-    front,
     gateway,
+    ingress,
     lab,
     reports,
     startup,
@@ -60,8 +60,8 @@ def main() -> None:
     )
     figures["gateway"] = ratios = gateway.measure_gateway()
     print(f"gateway: {ratios} (targets: p50 at most 2.5, per_second_32 at least 0.5, times_mitmproxy 8)")
-    figures["front"] = intercepted = front.measure_front()
-    print(f"the front: {intercepted} (target: new TLS connections at least half of new plain ones)")
+    figures["ingress"] = intercepted = ingress.measure_ingress()
+    print(f"the ingress: {intercepted} (target: new TLS connections at least half of new plain ones)")
     figures["tls"] = secure = tls.measure_tls()
     print(f"TLS at the gateway: {secure} (target: new_per_second, tls over plain at least 0.5)")
     figures["memory"] = memory = gateway.measure_memory()

@@ -110,7 +110,7 @@ def gateway(
         services=dict.fromkeys(base.services, behind),
         gateways={link.name: free_address() for link in links},
         control=free_address(),
-        front=FREE if intercepts else None,
+        ingress=FREE if intercepts else None,
     )
     topology.dump(folder / "topology.json")
     environ = {

@@ -70,7 +70,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     check_version(state_path)
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     proxies = LaneProxies(client, topology)
-    gateway = GatewayControl(topology.control, topology.front)
+    gateway = GatewayControl(topology.control, topology.ingress)
 
     def make_reconciler(state: State) -> Reconciler:
         lab_id, lane = topology.lab_id, topology.lane

@@ -24,14 +24,14 @@ class FaultsRefused(GatewayError):
 
 
 class GatewayControl:
-    """Speaks to one gateway over a kept-alive connection, and to the front before it, where there is one.
+    """Speaks to one gateway over a kept-alive connection, and to the ingress before it, where there is one.
 
     Raises ``GatewayError``.
     """
 
-    def __init__(self, address: Address, front: Address | None = None) -> None:
+    def __init__(self, address: Address, ingress: Address | None = None) -> None:
         self._url = address.url
-        self._front = front
+        self._ingress = ingress
         self._session = requests.Session()
         self._session.trust_env = False
 
@@ -77,10 +77,10 @@ class GatewayControl:
         """Waits until the attempt has no open connection, then ends it; False if some were left."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "bound_s": bound_s}
         answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + _TIMEOUT_S)
-        if self._front is not None:
-            # the gateway has closed what was open: now the front has its records of that on the disk
-            with suppress(requests.RequestException):  # a front that is lost ends the lab by itself
-                self._session.post(f"{self._front.url}/settle", timeout=_TIMEOUT_S)
+        if self._ingress is not None:
+            # the gateway has closed what was open: now the ingress has its records of that on the disk
+            with suppress(requests.RequestException):  # an ingress that is lost ends the lab by itself
+                self._session.post(f"{self._ingress.url}/settle", timeout=_TIMEOUT_S)
         return bool(answer["settled"])
 
     def _send(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> requests.Response:

@@ -1,4 +1,4 @@
-"""Opens the links that the front asks for: listener, proxy, and the toxics of the attempt in progress."""
+"""Opens the links that the ingress asks for: listener, proxy, and the toxics of the attempt in progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LinksOnDemand:
     def restore(self) -> None:
         """Opens the links again that were found before; gateway and proxies may be others than then.
 
-        What cannot be opened waits until the front wants it again. Raises ``ToxiproxyError``.
+        What cannot be opened waits until the ingress wants it again. Raises ``ToxiproxyError``.
         """
         for row in self._rows("open"):
             try:

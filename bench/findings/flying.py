@@ -44,7 +44,7 @@ class ExampleLab:
         """One flight with these settings, without any fault but theirs."""
         wiring, base = self.configuration.wiring, self.configuration
         quiet = {"toxic_prob": 0, "error_prob": 0, "seed": 1}
-        # by its topology the tap finds the lab's front
+        # by its topology the tap finds the lab's ingress
         environ = {**base.environ, TOPOLOGY_VARIABLE: str(self.lab.topology_path)}
         asked = load_configuration(base.environ, {**quiet, **settings}, wiring)
         asked = replace(asked, environ=environ, topology=self.lab.topology)

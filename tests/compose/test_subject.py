@@ -17,7 +17,7 @@ from tests.support import until
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_run
 from wirefault.wiring.lab import lab_links
-from wirefault.wiring.ports import EGRESS_PORT, FRONT_PORT
+from wirefault.wiring.ports import EGRESS_PORT, INGRESS_PORT
 from wirefault.wiring.topology import CONTROL_PORT, TOXIPROXY_PORT
 
 pytestmark = pytest.mark.compose
@@ -27,7 +27,7 @@ FOLDER = "examples/compose"
 # next up would make every container anew
 OWN_IMAGE = f"{IMAGE}-subject"
 AT_THE_SUBJECT = {"message": 6005, "calculator": 6004}  # the proxies of its links
-BY_THE_FRONT = """
+BY_THE_INGRESS = """
 import requests
 for url in {urls}:
     try:
@@ -62,7 +62,7 @@ def exchanges(lab: Lab) -> list[Exchange]:
     return [event for event in read_run(lab.logs, lab.runs()[-1]) if isinstance(event, Exchange)]
 
 
-def test_it_is_asked_and_its_calls_cross_the_lab_by_the_front_and_by_address(lab: Lab) -> None:
+def test_it_is_asked_and_its_calls_cross_the_lab_by_the_ingress_and_by_address(lab: Lab) -> None:
     assert lab.last_run().outcomes == {"success": 2}
     assert {exchange.link: exchange.tls for exchange in exchanges(lab)} == {
         "message": "fresh",
@@ -93,15 +93,15 @@ def test_a_command_that_runs_by_itself_is_struck_as_live_traffic(lab: Lab) -> No
     assert "on message: met 1, injected 1" in done.stdout, done.stdout + done.stderr
 
 
-def test_it_can_open_a_connection_to_the_proxies_and_to_the_front_alone(lab: Lab) -> None:
-    ports = [*PORTS, FRONT_PORT, EGRESS_PORT]
+def test_it_can_open_a_connection_to_the_proxies_and_to_the_ingress_alone(lab: Lab) -> None:
+    ports = [*PORTS, INGRESS_PORT, EGRESS_PORT]
     targets = [(name, port) for names in addresses(lab).values() for name in sorted(names) for port in ports]
     opened = {target for target, how in from_service(lab, "subject", *targets).items() if how == "open"}
-    assert {port for _, port in opened} == {*AT_THE_SUBJECT.values(), FRONT_PORT}
-    assert {name for name, _ in opened} <= addresses(lab)["toxiproxy"] | addresses(lab)["front"]
+    assert {port for _, port in opened} == {*AT_THE_SUBJECT.values(), INGRESS_PORT}
+    assert {name for name, _ in opened} <= addresses(lab)["toxiproxy"] | addresses(lab)["ingress"]
 
 
-def test_nor_does_the_front_lead_it_to_the_lab_s_own_parts(lab: Lab) -> None:
+def test_nor_does_the_ingress_lead_it_to_the_lab_s_own_parts(lab: Lab) -> None:
     """By whatever name or address, in plain or as a tunnel."""
     at = addresses(lab)
     parts = [(name, TOXIPROXY_PORT) for name in at["toxiproxy"]]
@@ -109,7 +109,7 @@ def test_nor_does_the_front_lead_it_to_the_lab_s_own_parts(lab: Lab) -> None:
     parts += [(name, EGRESS_PORT) for name in at["gateway"]]
     parts += [(link.service, link.port) for link in lab_links() if link.name not in AT_THE_SUBJECT]
     urls = [f"{scheme}://{name}:{port}/" for name, port in parts for scheme in ("http", "https")][:60]
-    said = lab.python("subject", BY_THE_FRONT.format(urls=urls)).split()
+    said = lab.python("subject", BY_THE_INGRESS.format(urls=urls)).split()
     assert len(said) == len(urls)
     assert not [(url, how) for url, how in zip(urls, said, strict=True) if how[0] in "23"]
 
@@ -123,7 +123,7 @@ def test_a_host_that_no_link_names_becomes_one(lab: Lab) -> None:
     with HTTPServer(("0.0.0.0", 0), Hello) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://host.docker.internal:{server.server_port}/"
-        assert lab.python("subject", BY_THE_FRONT.format(urls=[url])) == "204"
+        assert lab.python("subject", BY_THE_INGRESS.format(urls=[url])) == "204"
         server.shutdown()
     rows = lab.rows("SELECT link, status FROM found_links")
     assert url.rstrip("/") in {json.loads(link)["upstream"] for link, status in rows if status == "open"}
@@ -144,16 +144,16 @@ except OSError as error:
     assert refused == "Read-only file system"
 
 
-def test_a_wiring_that_intercepts_nothing_ends_the_front_with_one_line(lab: Lab) -> None:
+def test_a_wiring_that_intercepts_nothing_ends_the_ingress_with_one_line(lab: Lab) -> None:
     wiring: Path = lab.folder / FOLDER / "plain.yaml"
     wiring.write_text("links: {calculator: {upstream: lab, port: 5004}}\n")
-    done = lab.play(f"docker compose run --rm --no-deps -e WIRING={FOLDER}/plain.yaml front")
+    done = lab.play(f"docker compose run --rm --no-deps -e WIRING={FOLDER}/plain.yaml ingress")
     assert done.returncode == 1
     assert "plain.yaml intercepts nothing: write `intercept: {}`" in done.stdout + done.stderr
 
 
-def test_the_lab_goes_on_without_the_front_s_first_process(lab: Lab) -> None:
-    lab.compose("restart --timeout 3 front")
-    until(lambda: lab.health("front") == "healthy", "a healthy front", **SELDOM)
+def test_the_lab_goes_on_without_the_ingress_s_first_process(lab: Lab) -> None:
+    lab.compose("restart --timeout 3 ingress")
+    until(lambda: lab.health("ingress") == "healthy", "a healthy ingress", **SELDOM)
     lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 agent")
     assert lab.last_run().outcomes == {"success": 2}

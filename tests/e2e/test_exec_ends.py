@@ -27,11 +27,11 @@ CALLS = "curl -sf $1/orders > /dev/null"
 KILLED = {
     "namespace": [
         ("subject", 1, "was killed by signal 9"),
-        ("front", 70, "front was killed by signal 9"),
+        ("ingress", 70, "ingress was killed by signal 9"),
         ("exec", -9, ""),
     ],
     "proxy": [
-        ("front", 70, "front was killed by signal 9"),
+        ("ingress", 70, "ingress was killed by signal 9"),
         ("gateway", 70, "gateway was killed by signal 9"),
     ],
 }

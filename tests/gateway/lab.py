@@ -152,7 +152,7 @@ def gateway(
         manager=base.manager,
         control=address_of(sockets["control"]),
         toxiproxy=base.toxiproxy,
-        front=FREE if intercepts else None,
+        ingress=FREE if intercepts else None,
     )
     for listener in sockets.values():
         listener.setblocking(False)

@@ -12,7 +12,7 @@ FILES = {
     "agent": [run_started(), started(), armed()],
     "gateway": [exchange(call=1), exchange(call=2)],
     "manager": [ToxicsChanged(102.0, "001", 1, "armed", [])],
-    "front": [
+    "ingress": [
         ConnectionEnded(
             *(103.0, "search", "001", 1, 102.0, 900.0, None, 200, 0),
             *("proxy", "rst", True, "search.example", 443, "namespace"),

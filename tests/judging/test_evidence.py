@@ -58,19 +58,19 @@ def intercepted(**changes):
 @pytest.mark.parametrize(
     ("toxic", "changes", "fate"),
     [
-        (timeout("message"), {}, (True, "front", None)),
-        (timeout("message"), {"received": 900, "first_byte_ms": 5.0}, (False, "front", "not_seen")),
+        (timeout("message"), {}, (True, "ingress", None)),
+        (timeout("message"), {"received": 900, "first_byte_ms": 5.0}, (False, "ingress", "not_seen")),
         (PlannedToxic("message", "slow_close", "downstream", {}), {}, (None, "caller", "no_record")),
         (PlannedToxic("message", "later", "downstream", {}), {}, (None, "caller", "no_record")),
     ],
 )
-def test_what_the_front_saw_tells_of_a_subject_without_a_record(toxic, changes, fate):
+def test_what_the_ingress_saw_tells_of_a_subject_without_a_record(toxic, changes, fate):
     opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
     fault = only_fault(opaque, armed(toxic), intercepted(**changes))
     assert (fault.delivered, fault.delivered_by, fault.why_not) == fate
 
 
-def test_a_try_that_never_arrived_was_to_go_over_tls_if_the_front_saw_a_handshake():
+def test_a_try_that_never_arrived_was_to_go_over_tls_if_the_ingress_saw_a_handshake():
     lost = tried(error="connection_closed", ms=402.0)
     for connections, observed in (([], False), ([intercepted(opened=0.0, t=1e9)], True)):
         toxic = timeout("message", stream="downstream")

@@ -21,7 +21,7 @@ PARTS = {
     "flask_tools": "tools",
     "wirefault.model_server": "model",
     "wirefault.gateway": "gateway",
-    "wirefault.gateway.intercept": "front",
+    "wirefault.gateway.intercept": "ingress",
     "proxy_manager": "manager",
     "wirefault": "agent",
     "wirefault.lab.fork_server": "fork server",

@@ -103,8 +103,8 @@ def test_a_link_s_service_is_probed_where_it_listens_and_waited_for(link):
 
 def test_what_is_probed_has_a_tmp_where_the_probe_notes_that_it_answered():
     beside = yaml.safe_load((ROOT / "compose.subject.yaml").read_text(encoding="utf-8"))["services"]
-    probed = [service for service in [*SERVICES.values(), beside["front"]] if "healthcheck" in service]
-    assert len(probed) == len(lab_links()) + len(("gateway", "proxy_mgr", "front"))
+    probed = [service for service in [*SERVICES.values(), beside["ingress"]] if "healthcheck" in service]
+    assert len(probed) == len(lab_links()) + len(("gateway", "proxy_mgr", "ingress"))
     assert all("/tmp" in service["tmpfs"] for service in probed)
 
 

@@ -13,7 +13,7 @@ from wirefault.core.sockets import Address
 from wirefault.settings.sources import INSTALLATION_VARIABLES
 from wirefault.subjects.taps.opening import write_shared_files
 from wirefault.subjects.taps.tap import PRELOAD, Tap, proxy_tap, write_trust
-from wirefault.wiring.ports import FRONT_PORT
+from wirefault.wiring.ports import INGRESS_PORT
 from wirefault.wiring.topology import topology_from
 
 TEXT = (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ ALSO_ITS_OWN = {"NO_PROXY", "no_proxy", "WIREFAULT_TAP_DIRECT"}
 @pytest.fixture
 def tap(tmp_path: Path) -> Tap:
     trust = write_trust(tmp_path, "", {"JAVA_HOME": "unknown"})
-    return proxy_tap(Address("front-proxy", FRONT_PORT), trust)
+    return proxy_tap(Address("ingress-proxy", INGRESS_PORT), trust)
 
 
 def test_the_subject_has_the_variables_of_a_proxy_tap(tap: Tap, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_every_file_that_a_variable_names_is_written(tmp_path: Path) -> None:
     assert named == {file.name for file in tmp_path.iterdir()}
 
 
-def test_its_own_servers_and_the_proxies_are_called_past_the_front() -> None:
+def test_its_own_servers_and_the_proxies_are_called_past_the_ingress() -> None:
     assert {SUBJECT[name] for name in ALSO_ITS_OWN} == {"localhost,127.0.0.1,::1,proxies"}
 
 
@@ -54,17 +54,17 @@ def test_every_variable_is_one_that_the_env_file_may_have() -> None:
     assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) <= set(INSTALLATION_VARIABLES)
 
 
-def test_front_and_subject_run_without_rights() -> None:
-    for name in ("front", "subject"):
+def test_ingress_and_subject_run_without_rights() -> None:
+    for name in ("ingress", "subject"):
         assert SERVICES[name]["cap_drop"] == ["ALL"]
         assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]
         assert "ports" not in SERVICES[name]
-    assert SERVICES["front"]["read_only"]
+    assert SERVICES["ingress"]["read_only"]
 
 
-def test_nothing_but_proxies_and_front_serves_on_the_subject_s_network() -> None:
+def test_nothing_but_proxies_and_ingress_serves_on_the_subject_s_network() -> None:
     assert SERVICES["subject"]["networks"] == ["agent_side"]
-    assert set(SERVICES["front"]["networks"]) == {"agent_side", "control"}
+    assert set(SERVICES["ingress"]["networks"]) == {"agent_side", "control"}
     assert SERVICES["proxy_mgr"]["networks"] == {"agent_side": {}}  # it serves on the network status
     assert not any("networks" in SERVICES[name] for name in ("gateway", "agent"))
 

@@ -19,16 +19,16 @@ def ended(host: str, why: str, *, tunnelled: bool) -> ConnectionEnded:
 
 def test_what_was_not_intercepted_is_noted_once_with_its_reason(tmp_path: Path) -> None:
     recorder = Recorder("run-1", 0, tmp_path, str)
-    front = Writer(history_file(tmp_path, "run-1", "front", 0))
+    ingress = Writer(history_file(tmp_path, "run-1", "ingress", 0))
     for _ in range(2):
-        front.write(ended("a.example", "it is to pass (--pass)", tunnelled=True))
-        front.write(ended("b.example", "it is to be refused (--refuse)", tunnelled=False))
-        front.write(ended("c.example", "", tunnelled=False))
+        ingress.write(ended("a.example", "it is to pass (--pass)", tunnelled=True))
+        ingress.write(ended("b.example", "it is to be refused (--refuse)", tunnelled=False))
+        ingress.write(ended("c.example", "", tunnelled=False))
         assert len(recorder.take_from_others()) == 3
     notes = [event.message for event in recorder.record.events if isinstance(event, Note)]
     assert notes == [
         "a.example:443 went past the lab: it is to pass (--pass)",
         "b.example:443 was refused: it is to be refused (--refuse)",
     ]
-    front.close()
+    ingress.close()
     recorder.close()

@@ -41,9 +41,9 @@ def stop_file(topology: Path) -> Path:
     return topology.with_suffix(".stop")
 
 
-def front_file(topology: Path) -> Path:
-    """The Unix socket beside the lane's topology at which its front takes what namespace taps offer."""
-    return topology.with_suffix(".front")
+def ingress_file(topology: Path) -> Path:
+    """The Unix socket beside the lane's topology at which its ingress takes what namespace taps offer."""
+    return topology.with_suffix(".ingress")
 
 
 def reason_to_end(environ: Mapping[str, str]) -> str:

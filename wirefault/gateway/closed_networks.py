@@ -1,6 +1,6 @@
 """Where no connection of a subject is led, whatever host it names: the networks of the lab's own containers.
 
-A subject in Compose can open a connection to the proxies and to the front alone. The gateway, which dials for
+A subject in Compose can open a connection to the proxies and the ingress alone. The gateway, which dials for
 it, is on every network of the lab: it would be the way to the tools, and to the control of the lab itself.
 """
 

@@ -92,7 +92,7 @@ class Gateway:
         self._found: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
         self._told: set[tuple[str, str]] = set()
-        self._intercepted = self._new_authority() if topology.front is not None else None
+        self._intercepted = self._new_authority() if topology.ingress is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
         pem = self._intercepted.pem if self._intercepted is not None else ""
         self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
@@ -137,7 +137,7 @@ class Gateway:
                 attempt.held_calls.release(held.link, held.call)
 
     def _serve_egress(self, listener: socket.socket | None) -> asyncio.Task[None] | None:
-        """The way out of the front, where there is one."""
+        """The way out of the ingress, where there is one."""
         if listener is None:
             return None
         egress = Egress(dialled_from(self._topology), self._closed)

@@ -40,5 +40,5 @@ def _writer_of(event: Event) -> str:
     if isinstance(event, Exchange | FaultsSet):
         return "gateway"
     if isinstance(event, ConnectionEnded):
-        return "front"
+        return "ingress"
     return "manager" if isinstance(event, LinkOpened | ToxicsChanged) else "agent"

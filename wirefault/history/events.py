@@ -5,7 +5,7 @@ clock of the process that wrote them.
 
 The runner writes ``agent-<lane>.jsonl``: the run, its episodes and attempts, and for the subject its calls
 and its report. The gateway writes ``gateway-<lane>.jsonl``, the proxy manager ``manager-<lane>.jsonl``, the
-front, which takes intercepted connections, ``front-<lane>.jsonl``.
+ingress, which takes intercepted connections, ``ingress-<lane>.jsonl``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from wirefault.history.caller_events import (
     ToolCallRefused,
     ToolTry,
 )
-from wirefault.history.front_events import ConnectionEnded, HowEnded, TapKind
 from wirefault.history.gateway_events import LAB_MODEL, Exchange, FaultMet, FaultsSet, ShadowMet, StruckReply
+from wirefault.history.ingress_events import ConnectionEnded, HowEnded, TapKind
 from wirefault.history.manager_events import LinkOpened, ToxicsAction, ToxicsChanged
 from wirefault.history.run_events import (
     SELF_TEST,

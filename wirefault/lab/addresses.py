@@ -67,19 +67,19 @@ def bind_services(topology: Topology) -> tuple[Sockets, Topology]:
 
 
 def bind_lane(topology: Topology) -> tuple[Sockets, Topology]:
-    """Sockets for one lane's gateway listeners, control, front and manager, and the topology with them."""
+    """Sockets for one lane's gateway listeners, control, ingress and manager, and the topology with them."""
     lane = topology.lane
     wanted = {f"gateway_{name}": address for name, address in topology.gateways.items()}
     wanted |= {"control": topology.control, "manager": topology.manager}
-    if topology.front is not None:
-        wanted["front"] = topology.front
+    if topology.ingress is not None:
+        wanted["ingress"] = topology.ingress
     if topology.egress is not None:
         wanted["egress"] = topology.egress
     sockets = {(lane, name): bind_or_replace(address) for name, address in wanted.items()}
     at = {name: address_of(listener) for (_, name), listener in sockets.items()}
     gateways = {name: at[f"gateway_{name}"] for name in topology.gateways}
     at_lane = replace(topology, gateways=gateways, control=at["control"], manager=at["manager"])
-    return sockets, replace(at_lane, front=at.get("front"), egress=at.get("egress"))
+    return sockets, replace(at_lane, ingress=at.get("ingress"), egress=at.get("egress"))
 
 
 def bind_toxiproxy(address: Address = Address(LOOPBACK, 0)) -> tuple[Sockets, str]:  # noqa: B008 - immutable

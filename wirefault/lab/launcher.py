@@ -12,7 +12,7 @@ from pathlib import Path
 
 import requests
 
-from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, front_file, reason_file, stop_file
+from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, ingress_file, reason_file, stop_file
 from wirefault.core.private_files import make_private_folder, private_folder
 from wirefault.core.shared_files import remove_empty_logs
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of
@@ -197,8 +197,8 @@ class Lab:
         gateways = [f"gateway_{name}" for name in links.names]
         for lane in range(len(self.lanes)):
             self._spawn("gateway", python("wirefault.gateway"), [*gateways, "control", "egress"], lane)
-            if self.lanes[lane].front is not None:
-                self._spawn("front", python("wirefault.gateway.intercept"), ["front"], lane)
+            if self.lanes[lane].ingress is not None:
+                self._spawn("ingress", python("wirefault.gateway.intercept"), ["ingress"], lane)
         if self._toxiproxy.kind == "executable":
             self._start_own_toxiproxy()
         for lane in range(len(self.lanes)):
@@ -262,7 +262,7 @@ class Lab:
     def _spawn(self, name: str, command: list[str], sockets: list[str], lane: int = 0) -> None:
         handed = {key: self._sockets[lane, key].fileno() for key in sockets if self._open((lane, key))}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)}, lane)
-        if name == "front":  # what carries everybody's connections holds nobody's keys
+        if name == "ingress":  # what carries everybody's connections holds nobody's keys
             environ = without_keys(environ)
         if name == "model":  # who asks for a model that says no persona gets that of the settings
             environ["PERSONA"] = self._configuration.settings.persona
@@ -352,7 +352,10 @@ class Lab:
         self._lifeline = self.lifeline_end = -1
         for lane in range(len(self.lanes)):
             topology = self._path_of(lane)
-            for path in (topology, *(file_of(topology) for file_of in (reason_file, stop_file, front_file))):
+            for path in (
+                topology,
+                *(file_of(topology) for file_of in (reason_file, stop_file, ingress_file)),
+            ):
                 path.unlink(missing_ok=True)
         remove_empty_logs(self._configuration.logs, self.logs)
 

@@ -57,7 +57,7 @@ def _account(title: str, rows: Sequence[FaultAccount], stages: Sequence[FaultSta
 
 _SHOWN_BY: Mapping[DeliveredBy, str] = {
     "upstream": "observed at the upstream",
-    "front": "observed at the front",
+    "ingress": "observed at the ingress",
     "injection": "delivered as injected",
 }
 

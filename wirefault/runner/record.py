@@ -28,7 +28,7 @@ from wirefault.history.writer import Writer, dump_line, history_file
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
 
 # the other processes that write a history, each a file of its own
-_OTHERS = ("gateway", "manager", "front")
+_OTHERS = ("gateway", "manager", "ingress")
 _EventT = TypeVar("_EventT", bound=Event)
 
 

@@ -1,4 +1,4 @@
-"""Links that are found while a subject runs, in ``state.db``: the front wants one, the manager opens it."""
+"""Links that are found while a subject runs, in ``state.db``: the ingress wants one, the manager opens it."""
 
 from __future__ import annotations
 

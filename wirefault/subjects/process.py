@@ -1,21 +1,21 @@
 """A command with all that it starts, of which nothing outlives the runner."""
 
 from __future__ import annotations
-from collections.abc import Iterable, Iterator
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO
-from wirefault.history.logs import strip_control
+
 import os
 import re
 import select
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
+from wirefault.history.logs import strip_control
 
 KEPT_BYTES = 256 * 1024
 _READ_BYTES = 64 * 1024
@@ -235,4 +235,3 @@ def resident_bytes(pids: Iterable[int]) -> int:
         with suppress(OSError), open(f"/proc/{pid}/statm", encoding="ascii") as file:  # noqa: PTH123
             pages += int(file.read().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
-

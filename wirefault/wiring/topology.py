@@ -23,7 +23,7 @@ from wirefault.wiring.links import Links
 from wirefault.wiring.ports import (
     CONTROL_PORT,
     EGRESS_PORT,
-    FRONT_PORT,
+    INGRESS_PORT,
     MANAGER_PORT,
     MODEL_PORT,
     TOXIPROXY_PORT,
@@ -44,7 +44,7 @@ def usual_ports(links: Links) -> dict[str, int]:
     ports = {link.name: link.port for link in links}
     free = (port for port in count(_FIRST_PORT) if port not in ports.values())
     ports = {name: port or next(free) for name, port in ports.items()}
-    ports |= {"front": FRONT_PORT, "egress": EGRESS_PORT} if links.grows else {}
+    ports |= {"ingress": INGRESS_PORT, "egress": EGRESS_PORT} if links.grows else {}
     return {**ports, "manager": MANAGER_PORT, "control": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT}
 
 
@@ -55,8 +55,8 @@ class Topology:
     ``services`` has those links alone whose upstream is a server of the lab, and ``scripted`` where the
     scripted model answers for links that are found; ``wiring`` is all of its
     wiring, as ``Wiring.dump`` gives it.
-    ``front``: where the front takes intercepted connections, None where nothing is intercepted. ``egress``:
-    where the gateway dials outside for it what passes the links by.
+    ``ingress``: where the ingress takes intercepted connections, None where nothing is intercepted.
+    ``egress``: where the gateway dials outside for it what passes the links by.
     ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
     ``proxy_hosts``: where a proxy that is made later is dialled, and where it listens.
     """
@@ -72,7 +72,7 @@ class Topology:
     links: Links = field(default_factory=lab_links)
     proxy_prefix: str = ""
     wiring: Mapping[str, Any] = field(default_factory=dict)
-    front: Address | None = None
+    ingress: Address | None = None
     egress: Address | None = None
     proxy_listen: Mapping[str, Address] = field(default_factory=dict)
     proxy_hosts: tuple[str, str] = (LOOPBACK, LOOPBACK)
@@ -112,10 +112,10 @@ class Topology:
         data = json.loads(path.read_text(encoding="utf-8"))
         for key in ("services", "proxies", "gateways", "proxy_listen"):
             data[key] = {name: Address(**address) for name, address in data[key].items()}
-        for key in ("manager", "control", "front", "egress"):
+        for key in ("manager", "control", "ingress", "egress"):
             data[key] = Address(**data[key]) if data[key] else None
         data["proxy_hosts"] = tuple(data["proxy_hosts"])
-        grows = bool(data["front"])
+        grows = bool(data["ingress"])
         return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
 
 
@@ -147,8 +147,8 @@ def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
         yield f"the gateway of {name}", topology.gateways[name]
     yield "the manager", topology.manager
     yield "the gateway's control", topology.control
-    if topology.front is not None:
-        yield "the front", topology.front
+    if topology.ingress is not None:
+        yield "the ingress", topology.ingress
     if topology.egress is not None:
         yield "the gateway's egress", topology.egress
     yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
@@ -194,7 +194,7 @@ def _on_hosts(
         control=Address(host("CONTROL_HOST"), ports["control"] + lane),
         toxiproxy=environ.get("TOXIPROXY_URL") or f"http://{LOOPBACK}:{ports['toxiproxy']}",
         links=links,
-        front=Address(host("FRONT_HOST"), ports["front"] + lane) if links.grows else None,
+        ingress=Address(host("INGRESS_HOST"), ports["ingress"] + lane) if links.grows else None,
         egress=Address(host("CONTROL_HOST"), ports["egress"] + lane) if links.grows else None,
         proxy_listen={name: Address(listen, port) for name, port in proxy_ports.items()} if listen else {},
         proxy_hosts=(proxies, listen or proxies),

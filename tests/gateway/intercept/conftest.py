@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.gateway.intercept.front_lab import FrontLab, front_lab
+from tests.gateway.intercept.ingress_lab import IngressLab, ingress_lab
 from tests.gateway.intercept.servers import serve_anything
 from tests.upstream import Upstream
 from wirefault.core.sockets import Address
@@ -30,15 +30,15 @@ def past() -> Iterator[Address]:
 @pytest.fixture(scope="session")
 def lab_of_session(
     tmp_path_factory: pytest.TempPathFactory, anything: Address, past: Address
-) -> Iterator[FrontLab]:
+) -> Iterator[IngressLab]:
     links = {"shop": {"upstream": anything.url, "hosts": ["shop.test"]}}
     intercept = {"refuse": ["refused.test"], "pass": [f"localhost:{past.port}"]}
-    with front_lab(tmp_path_factory.mktemp("front"), intercept, links) as lab:
+    with ingress_lab(tmp_path_factory.mktemp("ingress"), intercept, links) as lab:
         yield lab
 
 
 @pytest.fixture
-def lab(lab_of_session: FrontLab) -> Iterator[FrontLab]:
+def lab(lab_of_session: IngressLab) -> Iterator[IngressLab]:
     """A run with an attempt in progress, in which no fault is armed."""
     lab_of_session.begin(f"run-{next(_RUNS)}")
     yield lab_of_session

@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from wirefault.gateway.intercept.arrival import Arrival
-from wirefault.gateway.intercept.ingress import Front
-from wirefault.gateway.intercept.lane_state import ArmedAttempt, FrontHistory, LaneState
+from wirefault.gateway.intercept.ingress import Ingress
+from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
 from wirefault.gateway.intercept.router import Guide, Refused, Road
 from wirefault.history.events import ConnectionEnded
 from wirefault.history.reader import read_file
@@ -55,13 +55,13 @@ async def carry(logs: Path, refused: bool) -> None:
     state = SlowState()
     client, taken = socket.socketpair()
     dialled, server = socket.socketpair()
-    with client, server, closing(FrontHistory(logs, 0, cast(LaneState, state), pytest.fail)) as history:
+    with client, server, closing(IngressHistory(logs, 0, cast(LaneState, state), pytest.fail)) as history:
         for end in (client, dialled, server):
             end.setblocking(False)
         guide = cast(Guide, OneRoad(None if refused else dialled))
-        front = Front(guide, cast(LaneState, state), history)
+        ingress = Ingress(guide, cast(LaneState, state), history)
         client.send(b"GET / HTTP/1.1\r\n\r\n")
-        carried = asyncio.ensure_future(front.take(taken, "shop.test", 80))
+        carried = asyncio.ensure_future(ingress.take(taken, "shop.test", 80))
         for _ in range(20):  # as many turns of the loop as it could need
             await asyncio.sleep(0)
         assert is_told_nothing(client) and is_told_nothing(server)
@@ -75,6 +75,6 @@ async def carry(logs: Path, refused: bool) -> None:
 @pytest.mark.parametrize("refused", [True, False], ids=["refused", "carried"])
 def test_nobody_is_told_anything_before_it_is_known(tmp_path: Path, refused: bool) -> None:
     asyncio.run(carry(tmp_path, refused))
-    (ended,) = read_file(history_file(tmp_path, "run-1", "front", 0))
+    (ended,) = read_file(history_file(tmp_path, "run-1", "ingress", 0))
     assert isinstance(ended, ConnectionEnded)
     assert (ended.link, ended.episode, ended.how == "refused") == ("shop", "e1", refused)

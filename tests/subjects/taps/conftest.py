@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront, answering_front
+from tests.subjects.taps.ingress import AnsweringIngress, answering_ingress
 from tests.subjects.taps.tapped import opened
 from tests.support import required
 from wirefault.settings.settings import SettingsError
 
 
 @pytest.fixture
-def front(tmp_path: Path) -> Iterator[AnsweringFront]:
-    with answering_front(tmp_path) as front:
-        yield front
+def ingress(tmp_path: Path) -> Iterator[AnsweringIngress]:
+    with answering_ingress(tmp_path) as ingress:
+        yield ingress
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def namespaces(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skips on a system that forbids them, unless they are required."""
     folder = tmp_path_factory.mktemp("trial")
     try:
-        with answering_front(folder) as front, opened(front, folder, "namespace"):
+        with answering_ingress(folder) as ingress, opened(ingress, folder, "namespace"):
             return
     except SettingsError as error:
         if not required("namespaces"):

@@ -1,4 +1,4 @@
-"""A command behind a tap, whose front answers by itself."""
+"""A command behind a tap, whose ingress answers by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.wired import Wired
 from wirefault.core.lifeline import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
@@ -22,19 +22,19 @@ from wirefault.wiring.wiring import NO_WIRING
 _BOUND_S = 60
 
 
-def behind(front: Address, topology: Path, folder: Path, environ: Mapping[str, str] = os.environ) -> Wired:
-    """Wirings of the lab with that front."""
+def behind(ingress: Address, topology: Path, folder: Path, environ: Mapping[str, str] = os.environ) -> Wired:
+    """Wirings of the lab with that ingress."""
     wired = Wired(folder, {**environ, TOPOLOGY_VARIABLE: str(topology)})
-    wired.addresses = {"front": front, "control": front}
+    wired.addresses = {"ingress": ingress, "control": ingress}
     return wired
 
 
 @contextmanager
 def opened(
-    front: AnsweringFront, folder: Path, kind: str, environ: Mapping[str, str] = os.environ
+    ingress: AnsweringIngress, folder: Path, kind: str, environ: Mapping[str, str] = os.environ
 ) -> Iterator[Tap]:
     """The tap of that kind, or ``auto``."""
-    wired = behind(front.address, front.topology, folder, environ)
+    wired = behind(ingress.address, ingress.topology, folder, environ)
     with open_tap(replace(NO_WIRING, intercept=InterceptSpec(tap=kind)), wired.configuration) as tap:
         yield tap
 
@@ -52,6 +52,6 @@ def run(tap: Tap, command: list[str], folder: Path, environ: Mapping[str, str] |
 
 
 def places(printed: str) -> list[str]:
-    """The URLs, without their paths, to which the front says that connections were to go."""
+    """The URLs, without their paths, to which the ingress says that connections were to go."""
     answers = [json.loads(line) for line in printed.splitlines()]
     return [f"{answer['way']}://{answer['host']}:{answer['port']}" for answer in answers]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import opened, places, run
 from tests.support import required
 
@@ -109,23 +109,23 @@ ESCAPE = {"urllib3": URLS, "aiohttp": URLS, "go": URLS[2:]}
 
 @pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("client", COMMANDS)
-def test_the_namespace_tap_catches_every_client(tmp_path: Path, front: AnsweringFront, client: str) -> None:
+def test_namespace_tap_catches_client(tmp_path: Path, ingress: AnsweringIngress, client: str) -> None:
     command = COMMANDS[client](tmp_path)
-    with opened(front, tmp_path, "namespace") as tap:
+    with opened(ingress, tmp_path, "namespace") as tap:
         assert places(run(tap, [*command, *URLS], tmp_path)) == PLACES
 
 
 @pytest.mark.parametrize("client", [client for client in COMMANDS if ESCAPE.get(client) != URLS])
 def test_the_proxy_tap_catches_what_knows_of_proxies(
-    tmp_path: Path, front: AnsweringFront, client: str
+    tmp_path: Path, ingress: AnsweringIngress, client: str
 ) -> None:
     command = COMMANDS[client](tmp_path)
     urls = [url for url in URLS if url not in ESCAPE.get(client, ())]
-    with opened(front, tmp_path, "proxy") as tap:
+    with opened(ingress, tmp_path, "proxy") as tap:
         assert places(run(tap, [*command, *urls], tmp_path)) == PLACES[: len(urls)]
 
 
-def test_what_node_starts_is_caught_as_well(tmp_path: Path, front: AnsweringFront) -> None:
+def test_what_node_starts_is_caught_as_well(tmp_path: Path, ingress: AnsweringIngress) -> None:
     start = "require('child_process').execFileSync('curl', ['-sS', ...URLS.slice(0, 1)], {stdio: 'inherit'})"
-    with opened(front, tmp_path, "proxy") as tap:
+    with opened(ingress, tmp_path, "proxy") as tap:
         assert places(run(tap, [*node(start), *URLS], tmp_path)) == PLACES[:1]

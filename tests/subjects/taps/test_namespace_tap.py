@@ -1,4 +1,4 @@
-"""What is inside the namespace tap, besides clients that the front answers."""
+"""What is inside the namespace tap, besides clients that the ingress answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import opened, places, run
 from wirefault.subjects.taps.namespace import with_bundle
 from wirefault.subjects.taps.tap import Tap
@@ -49,8 +49,8 @@ print([family for family, *_ in socket.getaddrinfo("shop.example", 443, type=soc
 
 
 @pytest.fixture
-def tap(tmp_path: Path, front: AnsweringFront) -> Iterator[Tap]:
-    with opened(front, tmp_path, "namespace") as tap:
+def tap(tmp_path: Path, ingress: AnsweringIngress) -> Iterator[Tap]:
+    with opened(ingress, tmp_path, "namespace") as tap:
         yield tap
 
 
@@ -58,22 +58,22 @@ def python(tap: Tap, folder: Path, text: str) -> str:
     return run(tap, [sys.executable, "-c", text], folder)
 
 
-def test_each_connection_tells_its_host_and_port(tmp_path: Path, tap: Tap, front: AnsweringFront) -> None:
+def test_each_connection_tells_its_host_and_port(tmp_path: Path, tap: Tap, ingress: AnsweringIngress) -> None:
     urls = ["https://api.example.com/", "http://203.0.113.7:81/", "http://[::1]:9009/", "http://0.0.0.0:82/"]
     printed = run(tap, ["curl", "-sS", "--globoff", "-w", "\\n", *urls], tmp_path)
     assert places(printed)[1:] == ["http://203.0.113.7:81", "http://::1:9009", "http://127.0.0.1:82"]
-    assert front.taken[0] == ("api.example.com", 443)
+    assert ingress.taken[0] == ("api.example.com", 443)
 
 
 @pytest.mark.parametrize(("family", "host"), [("2", "127.0.0.1"), ("10", "::1")])
 def test_a_subject_reaches_a_server_that_it_started_itself(
-    tmp_path: Path, tap: Tap, front: AnsweringFront, family: str, host: str
+    tmp_path: Path, tap: Tap, ingress: AnsweringIngress, family: str, host: str
 ) -> None:
     text = OWN_SERVER.replace("FAMILY", family).replace(
         "URL_HOST", f"'[{host}]'" if ":" in host else repr(host)
     )
     assert python(tap, tmp_path, text.replace("HOST", repr(host))) == "its own\n"
-    assert front.taken == []
+    assert ingress.taken == []
 
 
 def test_no_datagram_but_a_question_for_a_name_is_answered(tmp_path: Path, tap: Tap) -> None:
@@ -101,10 +101,10 @@ def test_a_python_child_without_variables_trusts_the_gateway(tmp_path: Path, tap
     assert places(python(tap, tmp_path, text)) == ["https://api.example.com:443"]
 
 
-def test_a_proxy_of_the_user_s_is_not_asked(tmp_path: Path, tap: Tap, front: AnsweringFront) -> None:
+def test_a_proxy_of_the_user_s_is_not_asked(tmp_path: Path, tap: Tap, ingress: AnsweringIngress) -> None:
     environ = {**os.environ, "HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "example.com"}
     run(tap, ["curl", "-sS", "https://api.example.com/"], tmp_path, environ)
-    assert front.taken == [("api.example.com", 443)]
+    assert ingress.taken == [("api.example.com", 443)]
 
 
 def test_the_command_has_no_child_and_no_descriptor_of_the_tap_s(tmp_path: Path, tap: Tap) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import behind, opened
 from wirefault.core.private_files import private_folder
 from wirefault.core.sockets import Address
@@ -26,9 +26,9 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_files_are_the_user_s_alone_hold_no_key_and_go_away(
-    tmp_path: Path, front: AnsweringFront
+    tmp_path: Path, ingress: AnsweringIngress
 ) -> None:
-    with opened(front, tmp_path, "proxy") as tap:
+    with opened(ingress, tmp_path, "proxy") as tap:
         folder = Path(tap.variables["SSL_CERT_FILE"]).parent
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert not any(b"PRIVATE KEY" in file.read_bytes() for file in folder.iterdir())
@@ -36,43 +36,43 @@ def test_the_files_are_the_user_s_alone_hold_no_key_and_go_away(
 
 
 def test_what_a_killed_run_left_is_removed_and_what_is_in_use_is_not(
-    tmp_path: Path, front: AnsweringFront
+    tmp_path: Path, ingress: AnsweringIngress
 ) -> None:
-    with opened(front, tmp_path, "proxy") as first:
+    with opened(ingress, tmp_path, "proxy") as first:
         left = private_folder() / "tap-left"
         left.mkdir()
-        with opened(front, tmp_path, "proxy"):
+        with opened(ingress, tmp_path, "proxy"):
             assert not left.exists()
             assert Path(first.variables["SSL_CERT_FILE"]).exists()
 
 
 def test_the_bundle_has_the_user_s_certificates_the_system_s_and_the_authority_s(
-    tmp_path: Path, front: AnsweringFront
+    tmp_path: Path, ingress: AnsweringIngress
 ) -> None:
     users = tmp_path / "users.pem"
     users.write_text("-----BEGIN CERTIFICATE-----\nusers\n-----END CERTIFICATE-----\n")
     given = {"REQUESTS_CA_BUNDLE": str(users), "NODE_EXTRA_CA_CERTS": str(users), "PATH": ""}
-    trust = write_trust(tmp_path, front.authority.pem, given)
+    trust = write_trust(tmp_path, ingress.authority.pem, given)
     bundle, added = trust.bundle.read_text(), Path(trust.variables["NODE_EXTRA_CA_CERTS"]).read_text()
     assert bundle.count("BEGIN CERTIFICATE") > 50
     assert added.count("BEGIN CERTIFICATE") == 2
     for text in (bundle, added):
         assert "\nusers\n" in text
-        assert front.authority.pem.strip() in text
+        assert ingress.authority.pem.strip() in text
 
 
-def test_options_of_the_user_s_are_kept(tmp_path: Path, front: AnsweringFront) -> None:
+def test_options_of_the_user_s_are_kept(tmp_path: Path, ingress: AnsweringIngress) -> None:
     environ = {**os.environ, "NODE_OPTIONS": "--no-warnings", "JAVA_TOOL_OPTIONS": "-Xmx1g", "NO_PROXY": "*"}
-    with opened(front, tmp_path, "proxy", environ) as tap:
+    with opened(ingress, tmp_path, "proxy", environ) as tap:
         behind_it = tap.environ(environ)
     assert behind_it["NODE_OPTIONS"].startswith("--no-warnings --require /")
-    assert behind_it["JAVA_TOOL_OPTIONS"].startswith(f"-Xmx1g -Dhttp.proxyHost={front.address.host} ")
+    assert behind_it["JAVA_TOOL_OPTIONS"].startswith(f"-Xmx1g -Dhttp.proxyHost={ingress.address.host} ")
     assert "NO_PROXY" not in behind_it
-    assert behind_it["https_proxy"] == behind_it["ALL_PROXY"] == front.address.url
+    assert behind_it["https_proxy"] == behind_it["ALL_PROXY"] == ingress.address.url
 
 
-def test_a_wiring_that_intercepts_nothing_has_no_tap(tmp_path: Path, front: AnsweringFront) -> None:
-    configuration = behind(front.address, front.topology, tmp_path).configuration
+def test_a_wiring_that_intercepts_nothing_has_no_tap(tmp_path: Path, ingress: AnsweringIngress) -> None:
+    configuration = behind(ingress.address, ingress.topology, tmp_path).configuration
     with open_tap(NO_WIRING, configuration) as tap:
         assert tap is NO_TAP
     assert NO_TAP.words(["a"]) == ["a"]
@@ -80,15 +80,15 @@ def test_a_wiring_that_intercepts_nothing_has_no_tap(tmp_path: Path, front: Answ
     assert NO_TAP.notes == []
 
 
-def test_a_front_elsewhere_takes_no_namespace(tmp_path: Path, front: AnsweringFront) -> None:
-    configuration = behind(front.address, tmp_path / "other.json", tmp_path).configuration
+def test_an_ingress_elsewhere_takes_no_namespace(tmp_path: Path, ingress: AnsweringIngress) -> None:
+    configuration = behind(ingress.address, tmp_path / "other.json", tmp_path).configuration
     wiring = replace(NO_WIRING, intercept=InterceptSpec())
     with open_tap(wiring, configuration) as tap:
-        assert (tap.kind, tap.reason) == ("proxy", "the lab's front does not run on this machine")
+        assert (tap.kind, tap.reason) == ("proxy", "the lab's ingress does not run on this machine")
 
 
-def test_a_gateway_without_an_authority_is_told_of(tmp_path: Path, front: AnsweringFront) -> None:
-    wired = behind(front.address, front.topology, tmp_path)
+def test_a_gateway_without_an_authority_is_told_of(tmp_path: Path, ingress: AnsweringIngress) -> None:
+    wired = behind(ingress.address, ingress.topology, tmp_path)
     wired.addresses["control"] = Address("127.0.0.1", 1)
     wiring = replace(NO_WIRING, intercept=InterceptSpec())
     with (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import opened, places, run
 from tests.support import ROOT, RUN_PATIENCE_S
 from wirefault.settings.settings import SettingsError
@@ -76,10 +76,10 @@ def programs(tmp_path: Path) -> Path:
 
 
 def test_where_namespaces_cannot_be_had_the_proxy_tap_is_taken_and_says_why(
-    tmp_path: Path, front: AnsweringFront, programs: Path
+    tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
     environ = {**os.environ, "PATH": str(programs)}
-    with opened(front, tmp_path, "auto", environ) as tap:
+    with opened(ingress, tmp_path, "auto", environ) as tap:
         assert tap.kind == "proxy"
         assert ("warning", f"tap: proxy, since there is no namespace tap: {tap.reason}") in tap.notes
         assert tap.reason == "this system has no program unshare"
@@ -87,7 +87,7 @@ def test_where_namespaces_cannot_be_had_the_proxy_tap_is_taken_and_says_why(
 
 
 def test_a_namespace_that_is_insisted_on_and_forbidden_is_an_error(
-    tmp_path: Path, front: AnsweringFront, programs: Path
+    tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
     unshare = programs / "unshare"  # as the system's says it where it is forbidden
     unshare.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
@@ -97,14 +97,14 @@ def test_a_namespace_that_is_insisted_on_and_forbidden_is_an_error(
     )
     with (
         pytest.raises(SettingsError, match=refused),
-        opened(front, tmp_path, "namespace", {**os.environ, "PATH": str(programs)}),
+        opened(ingress, tmp_path, "namespace", {**os.environ, "PATH": str(programs)}),
     ):
         pass
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a right to lose")
 def test_root_without_its_rights_as_in_a_container_has_the_proxy_tap(
-    tmp_path: Path, front: AnsweringFront, programs: Path
+    tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
     unshare = programs / "unshare"
     real, drop = shutil.which("unshare"), "setpriv --bounding-set=-sys_admin --inh-caps=-all"
@@ -112,5 +112,5 @@ def test_root_without_its_rights_as_in_a_container_has_the_proxy_tap(
         f'#!/bin/sh\nexec {shutil.which("setpriv")}{drop.removeprefix("setpriv")} {real} "$@"\n'
     )
     unshare.chmod(0o755)
-    with opened(front, tmp_path, "auto", {**os.environ, "PATH": str(programs)}) as tap:
+    with opened(ingress, tmp_path, "auto", {**os.environ, "PATH": str(programs)}) as tap:
         assert (tap.kind, tap.reason) == ("proxy", "unshare: unshare failed: Operation not permitted")

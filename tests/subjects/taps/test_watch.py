@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired
 from tests.upstream import FREE
@@ -50,8 +50,8 @@ KNOWS = "import urllib.request; print(urllib.request.urlopen('https://api.exampl
 
 
 @pytest.fixture
-def wired(tmp_path: Path, front: AnsweringFront) -> Wired:
-    return behind(front.address, front.topology, tmp_path)
+def wired(tmp_path: Path, ingress: AnsweringIngress) -> Wired:
+    return behind(ingress.address, ingress.topology, tmp_path)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_what_is_to_pass_is_not_told(wired: Wired, silent: Address) -> None:
 
 
 @pytest.mark.parametrize("program", [KNOWS, ITSELF])
-def test_who_goes_through_the_front_or_calls_itself_goes_past_nothing(wired: Wired, program: str) -> None:
+def test_who_goes_through_the_ingress_or_calls_itself_goes_past_nothing(wired: Wired, program: str) -> None:
     assert past(wired, sys.executable, "-c", program) == []
 
 

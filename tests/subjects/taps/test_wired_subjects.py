@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.subjects.taps.front import AnsweringFront
+from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import until
@@ -44,9 +44,9 @@ import sys
 from pathlib import Path
 from tests.subjects.taps.tapped import behind
 from wirefault.core.sockets import Address
-folder, front, topology, yaml = sys.argv[1:]
-with behind(Address.parse(front), Path(topology), Path(folder)).opened(yaml) as subject:
-    subject("", behind(Address.parse(front), Path(topology), Path(folder)).context())
+folder, ingress, topology, yaml = sys.argv[1:]
+with behind(Address.parse(ingress), Path(topology), Path(folder)).opened(yaml) as subject:
+    subject("", behind(Address.parse(ingress), Path(topology), Path(folder)).context())
 """
 
 
@@ -63,8 +63,8 @@ def tap(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def wired(tmp_path: Path, front: AnsweringFront) -> Wired:
-    return behind(front.address, front.topology, tmp_path)
+def wired(tmp_path: Path, ingress: AnsweringIngress) -> Wired:
+    return behind(ingress.address, ingress.topology, tmp_path)
 
 
 def yaml(subject: object, tap: str) -> str:
@@ -105,10 +105,10 @@ def test_a_service_is_reached_and_started_again(wired: Wired, tap: str) -> None:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, front: AnsweringFront, namespaces: None) -> Iterator[int]:
+def runner(tmp_path: Path, ingress: AnsweringIngress, namespaces: None) -> Iterator[int]:
     """A process that is asking a command in a namespace, which works."""
     text = yaml({"command": ["sh", "-c", WORK], "folder": "."}, "namespace")
-    words = [sys.executable, "-c", RUNNER, str(tmp_path), str(front.address), str(front.topology), text]
+    words = [sys.executable, "-c", RUNNER, str(tmp_path), str(ingress.address), str(ingress.topology), text]
     runner = os.spawnv(os.P_NOWAIT, sys.executable, words)
     pids = [runner]
     try:

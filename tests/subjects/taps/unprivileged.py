@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.subjects.taps.front import answering_front
+from tests.subjects.taps.ingress import answering_ingress
 from tests.subjects.taps.tapped import opened, run
 
 
 def main(folder: Path, command: list[str]) -> None:
-    with answering_front(folder) as front, opened(front, folder, "namespace") as tap:
+    with answering_ingress(folder) as ingress, opened(ingress, folder, "namespace") as tap:
         sys.stdout.write(run(tap, command, folder))
 
 

@@ -14,7 +14,7 @@ class FaultsDelivered(SummableLimit):
 
     name = "faults_delivered"
     main = "at_least"
-    needs = "for toxics, a subject that records its tries, or the front"
+    needs = "for toxics, a subject that records its tries, or the ingress"
     link_keys = ("link",)
 
     at_least: int = Field(1, ge=1)

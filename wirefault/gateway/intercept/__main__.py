@@ -1,4 +1,4 @@
-"""``python -m wirefault.gateway.intercept``: the front, until SIGTERM, SIGINT or its launcher's end."""
+"""``python -m wirefault.gateway.intercept``: the ingress, until SIGTERM, SIGINT or its launcher's end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import uvloop
 
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE, front_file, watch
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE, ingress_file, watch
 from wirefault.core.sockets import listen
-from wirefault.gateway.intercept.ingress import Front
-from wirefault.gateway.intercept.lane_state import FrontHistory, LaneState
+from wirefault.gateway.intercept.ingress import Ingress
+from wirefault.gateway.intercept.lane_state import IngressHistory, LaneState
 from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
 from wirefault.gateway.intercept.policy import Policy, intercept_of
 from wirefault.gateway.intercept.router import Guide, Routes
@@ -51,23 +51,23 @@ class TopologyFile:
 async def _serve() -> None:
     topology = TopologyFile(os.environ)
     lane = topology()
-    if lane.front is None:
+    if lane.ingress is None:
         raise ValueError("this lab's wiring intercepts nothing")
     spec = intercept_of(lane)
     state = LaneState(Path(os.environ.get("STATE_DB") or "state/state.db"), lane.lab_id, lane.lane)
-    history = FrontHistory(Path(os.environ.get("LOGS_DIR") or "logs"), lane.lane, state, _tell)
+    history = IngressHistory(Path(os.environ.get("LOGS_DIR") or "logs"), lane.lane, state, _tell)
     routes = Routes(topology, state, scripted=spec.models == "scripted")
     policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside)
-    front = Front(Guide(routes, policy, lambda: topology().egress), state, history)
+    ingress = Ingress(Guide(routes, policy, lambda: topology().egress), state, history)
     with ExitStack() as at_end:
         at_end.callback(state.close)
         at_end.callback(history.close)
-        serving = [asyncio.ensure_future(front.serve_proxy(listen("front", lane.front)))]
+        serving = [asyncio.ensure_future(ingress.serve_proxy(listen("ingress", lane.ingress)))]
         if os.environ.get(TOPOLOGY_VARIABLE):
             at = Path(os.environ[TOPOLOGY_VARIABLE])
             namespaces = listen_for_namespaces(at)
-            at_end.callback(front_file(at).unlink, missing_ok=True)
-            serving.append(asyncio.ensure_future(serve_namespaces(namespaces, front.take)))
+            at_end.callback(ingress_file(at).unlink, missing_ok=True)
+            serving.append(asyncio.ensure_future(serve_namespaces(namespaces, ingress.take)))
         told = asyncio.ensure_future(_until_told_to_end())
         ended, _ = await asyncio.wait([told, *serving], return_when=asyncio.FIRST_COMPLETED)
         for service in serving:
@@ -90,7 +90,7 @@ async def _until_told_to_end() -> None:
 
 
 def _tell(sentence: str) -> None:
-    sys.stderr.write(f"front: {sentence}\n")
+    sys.stderr.write(f"ingress: {sentence}\n")
 
 
 def main() -> int:

@@ -79,7 +79,7 @@ def _server_name(record: _Reader) -> str:
 
 
 class _Reader:
-    """Reads a TLS message from its front. Raises ``IndexError`` where it is too short."""
+    """Reads a TLS message from its start. Raises ``IndexError`` where it is too short."""
 
     def __init__(self, data: bytes) -> None:
         self.left = data
@@ -110,7 +110,7 @@ TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 class Asked(Enum):
     """``ONE_WAY`` is a tunnel whose client expects no reply to its ``CONNECT``: the bytes follow at once.
 
-    ``SETTLE`` is the one request that is for the front itself (``POST /settle``): the attempt is over.
+    ``SETTLE`` is the one request that is for the ingress itself (``POST /settle``): the attempt is over.
     """
 
     TUNNEL = auto()
@@ -243,7 +243,7 @@ class RequestRewriter:
 
 
 def proxy_refusal(status: int, reason: str) -> bytes:
-    """A reply of the front's own, after which it closes."""
+    """A reply of the ingress's own, after which it closes."""
     phrase = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}.get(status, "Refused")
     body = f"wirefault: {reason}\n".encode()
     return (
@@ -260,8 +260,8 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass
 class Arrival:
-    """``early``: what has been read of it already. ``asked`` of a proxy, None where it took the front for its
-    server. ``opened`` is in seconds since the epoch, other times are ``time.perf_counter``'s.
+    """``early``: what has been read of it already. ``asked`` of a proxy, None where it took the ingress for
+    its server. ``opened`` is in seconds since the epoch, other times are ``time.perf_counter``'s.
     ``said_all``: it has ended its side.
     """
 

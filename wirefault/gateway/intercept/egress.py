@@ -1,6 +1,6 @@
 """The way out for what passes the links by: a proxy for tunnels in the gateway's process, and who dials it.
 
-The front has no way out of its own, in Compose not even a network that leads there.
+The ingress has no way out of its own, in Compose not even a network that leads there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NoWayOut(Exception):
 
 
 class Egress:
-    """Opens tunnels for the front."""
+    """Opens tunnels for the ingress."""
 
     def __init__(self, may_dial: MayDial, closed: ClosedNetworks) -> None:
         self._may_dial = may_dial

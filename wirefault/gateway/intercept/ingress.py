@@ -1,4 +1,4 @@
-"""The front: takes a subject's connections, however they were caught, and carries each where it belongs."""
+"""The ingress: takes a subject's connections, however they were caught, and carries each where it belongs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wirefault.gateway.intercept.arrival import (
     proxy_refusal,
 )
 from wirefault.gateway.intercept.egress import read_first_request
-from wirefault.gateway.intercept.lane_state import ArmedAttempt, FrontHistory, LaneState
+from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
 from wirefault.gateway.intercept.router import Guide, Refused, Road
 from wirefault.gateway.intercept.splice import TLS_RECORD, Carried, Splice, accept_all
 from wirefault.history.events import ConnectionEnded
@@ -70,13 +70,13 @@ def nothing_of(arrival: Arrival) -> Carried:
     return Carried(sent=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
 
 
-class Front:
+class Ingress:
     """That of one lane. A connection belongs to the attempt that was in progress when it came.
 
     No reply and no refusal reaches its client before that is known: whoever got one may end the attempt.
     """
 
-    def __init__(self, guide: Guide, state: LaneState, history: FrontHistory) -> None:
+    def __init__(self, guide: Guide, state: LaneState, history: IngressHistory) -> None:
         self._guide = guide
         self._state = state
         self._history = history

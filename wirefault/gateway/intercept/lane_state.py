@@ -1,4 +1,4 @@
-"""What the front asks ``state.db``: whose connection it is, and which links were found.
+"""What the ingress asks ``state.db``: whose connection it is, and which links were found.
 
 In a thread of its own: a writer of that file can hold a reader up, and what is being carried goes on.
 """
@@ -96,7 +96,7 @@ def _is_going_on(state: State, run_id: str) -> bool:
     return run is not None and run.status in ("leased", "live")
 
 
-class FrontHistory:
+class IngressHistory:
     """Writes what became of connections; ``tell`` gets a sentence when that cannot be done any more."""
 
     def __init__(self, logs: Path, lane: int, state: LaneState, tell: Callable[[str], None]) -> None:
@@ -119,7 +119,7 @@ class FrontHistory:
     def _writer_of(self, run_id: str) -> Writer:
         if self._writer is None or self._writer[0] != run_id:
             self.close()
-            path = history_file(self._logs, run_id, "front", self._lane)
+            path = history_file(self._logs, run_id, "ingress", self._lane)
             self._writer = (run_id, Writer(path))
         return self._writer[1]
 

@@ -1,4 +1,4 @@
-"""The front's side of the namespace tap: whose connections they are, and where they were to go.
+"""The ingress's side of the namespace tap: whose connections they are, and where they were to go.
 
 The tap (``wirefault/subjects/taps/enter.py``) offers, at a Unix socket, the socket to which all TCP
 connections of a subject's namespace are redirected, and the one to which its questions for names come.
@@ -18,7 +18,7 @@ from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from pathlib import Path
 
-from wirefault.core.lifeline import front_file
+from wirefault.core.lifeline import ingress_file
 from wirefault.core.sockets import LOOPBACK
 from wirefault.gateway.intercept.splice import Splice, accept_all, readable
 
@@ -107,8 +107,8 @@ _ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, and its namesake for IPv6
 
 
 def listen_for_namespaces(topology: Path) -> socket.socket:
-    """The socket at which the front of the lane with that topology file takes offers. Raises ``OSError``."""
-    path = front_file(topology)
+    """Open the Unix socket at which the lane's ingress takes offers. Raises ``OSError``."""
+    path = ingress_file(topology)
     path.unlink(missing_ok=True)  # of one that was killed
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = os.open(path.parent, os.O_RDONLY)
@@ -194,7 +194,7 @@ class _Namespace:
         leading.add_done_callback(self._leading.discard)
 
     async def _lead(self, client: socket.socket) -> None:
-        """Leads the connection to where it belongs: a server inside, or whatever the front makes of it."""
+        """Leads the connection to where it belongs: a server inside, or whatever the ingress makes of it."""
         try:
             address, port = _destination(client)
             inside = await self._dial_inside(address, port) if address.is_loopback else None

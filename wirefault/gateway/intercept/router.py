@@ -73,11 +73,11 @@ class Routes:
         own = [lab.manager, lab.control, *lab.gateways.values(), server_of(lab.toxiproxy)]
         return any(is_address(host, port, address) for address in own)
 
-    def is_front(self, host: str, port: int) -> bool:
+    def is_ingress(self, host: str, port: int) -> bool:
         """Whether a connection to there would come back, and again."""
         lab = self._topology()
         return any(
-            is_address(host, port, address) for address in (lab.front, lab.egress) if address is not None
+            is_address(host, port, address) for address in (lab.ingress, lab.egress) if address is not None
         )
 
     def known(self, host: str, port: int) -> LinkRoute | None:
@@ -175,8 +175,8 @@ class Guide:
         Raises ``Refused``, and ``OSError`` if the client leaves meanwhile.
         """
         arrival.host = arrival.host.lower().rstrip(".")
-        if self._routes.is_front(arrival.host, arrival.port):
-            raise Refused(403, "the front leads nowhere by itself", why="it would have come back to the lab")
+        if self._routes.is_ingress(arrival.host, arrival.port):
+            raise Refused(403, "the ingress is no destination", why="it would have come back to the lab")
         if self._routes.is_of_lab(arrival.host, arrival.port):
             return await self._tunnel(arrival, "")
         if self._route(arrival) is None and _is_bare_address(arrival):

@@ -83,7 +83,7 @@ def _toxic_record(
         _not_started(attempt, planned),
         stage="observed" if observed else "met" if met else "armed",
         delivered=None if unknown else observed,
-        delivered_by="caller" if by_ingress is None else "front",
+        delivered_by="caller" if by_ingress is None else "ingress",
         why_not=why_not,
         tries=tuple(
             shown or _try_evidence(request, shows=False, explains=False)

@@ -23,7 +23,7 @@ WhyNotObserved = (
 )
 DeliveredBy = Literal[
     "caller",  # its record of the try shows the fault
-    "front",  # the caller keeps none; the front's record of its connection shows the toxic
+    "ingress",  # the caller keeps none; the ingress's record of its connection shows the toxic
     "upstream",  # it answered the request that the fault changed or repeated
     "injection",  # nobody else keeps a record: what the gateway injected counts as delivered
 ]

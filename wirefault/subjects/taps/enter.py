@@ -1,7 +1,7 @@
 """``python -IS enter.py SETUP DOORS ENTERED COMMAND ...``: turns its namespaces into a tap, runs the command.
 
 ``unshare`` starts it in new mount and network namespaces. In there every TCP connection is redirected to one
-listening socket, and every name is asked of one other; both go to the front, which works outside. A helper
+listening socket, and every name is asked of one other; both go to the ingress, which works outside. A helper
 (``helper.py``) stays inside for what only a process in there can do. ``SETUP`` is a JSON file: see
 ``namespace.py``, which writes it. ``DOORS`` are descriptors of bound sockets of the outer network, with
 commas between, by which others reach the server that the command is. ``ENTERED`` is empty, or a descriptor
@@ -22,7 +22,7 @@ import sys
 from typing import Any
 
 _FAILED = 126
-# not redirected: what the front dials in here, by its mark, and what is redirected already, by its port
+# not redirected: what the ingress dials in here, by its mark, and what is redirected already, by its port
 _MARK, _PORT = 7, 7
 _RULES = (
     "table inet wirefault { chain out { type nat hook output priority -100;"
@@ -42,8 +42,8 @@ def main() -> int:
         _bind_files(setup["mounts"])
         _bind_files([(setup["bundle"], store) for store in _stores_beside(command)])
         if command:
-            front = _hand_over(setup["front"])
-            _leave_helper(setup["helper"], front, doors)
+            ingress = _hand_over(setup["ingress"])
+            _leave_helper(setup["helper"], ingress, doors)
     except (OSError, subprocess.CalledProcessError) as error:
         return _failed(f"the namespace tap: {_reason(error)}")
     if not command:
@@ -93,21 +93,21 @@ def _stores_beside(command: list[str]) -> list[str]:
 
 
 def _hand_over(path: str) -> socket.socket:
-    """Gives the front the sockets to which all is redirected. Returns the connection to it."""
-    front = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    """Gives the ingress the sockets to which all is redirected. Returns the connection to it."""
+    ingress = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder, name = os.path.split(path)
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    front.connect(f"/proc/self/fd/{directory}/{name}")  # the path itself may be longer than a socket's may be
+    ingress.connect(f"/proc/self/fd/{directory}/{name}")  # the path may be longer than a socket's may be
     os.close(directory)
     with _listener() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
         names.bind(("0.0.0.0", 53))  # of a namespace that has no way out
-        socket.send_fds(front, [b'{"tap": "namespace"}\n'], [tcp.fileno(), names.fileno()])
-        front.settimeout(_ANSWER_BOUND_S)
-        answer = front.recv(_ANSWER_BYTES)
-        front.settimeout(None)
+        socket.send_fds(ingress, [b'{"tap": "namespace"}\n'], [tcp.fileno(), names.fileno()])
+        ingress.settimeout(_ANSWER_BOUND_S)
+        answer = ingress.recv(_ANSWER_BYTES)
+        ingress.settimeout(None)
     if answer != b'{"ok": true}\n':
-        raise OSError("the lab's front did not take it")
-    return front
+        raise OSError("the lab's ingress did not take it")
+    return ingress
 
 
 def _listener() -> socket.socket:
@@ -116,19 +116,19 @@ def _listener() -> socket.socket:
     return socket.create_server(("::", _PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024)
 
 
-def _leave_helper(helper: str, front: socket.socket, doors: str) -> None:
+def _leave_helper(helper: str, ingress: socket.socket, doors: str) -> None:
     """Starts the helper so that it is no child of the command, which may wait for all that it has."""
     reaper = os.getppid()
     child = os.fork()
     if child:
         os.waitpid(child, 0)
-        front.close()
+        ingress.close()
         for door in filter(None, doors.split(",")):
             os.close(int(door))
         return
     if os.fork() == 0:
-        front.set_inheritable(True)
-        words = [helper, str(reaper), str(_MARK), str(front.fileno()), *filter(None, doors.split(","))]
+        ingress.set_inheritable(True)
+        words = [helper, str(reaper), str(_MARK), str(ingress.fileno()), *filter(None, doors.split(","))]
         os.execv(sys.executable, [sys.executable, "-I", "-S", *words])
     os._exit(0)
 

@@ -1,11 +1,11 @@
-"""``python -IS helper.py REAPER MARK FRONT DOOR ...``: stays in a tap's namespaces beside the subject.
+"""``python -IS helper.py REAPER MARK INGRESS DOOR ...``: stays in a tap's namespaces beside the subject.
 
-The front may be without the rights to enter them. So it asks here, over the connection whose descriptor is
-``FRONT``, for sockets of this network: a byte ``4`` or ``6`` each, which is the version of IP. Their mark
-exempts them from the redirection, so with one of them the front reaches a server that the subject started.
+The ingress may be without the rights to enter them. So it asks here, over the connection whose descriptor is
+``INGRESS``, for sockets of this network: a byte ``4`` or ``6`` each, which is the version of IP. Their mark
+exempts them from the redirection, so with one of them the ingress reaches a server that the subject started.
 Each ``DOOR`` is the descriptor of a bound socket of the outer network: once the subject listens at the same
 address in here, whoever connects to the door is connected with it.
-Ends with the front's connection, and with the process ``REAPER``, whose child it is.
+Ends with the ingress's connection, and with the process ``REAPER``, whose child it is.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PIECE = 65536
 
 
 def main() -> None:
-    reaper, mark, front, *doors = map(int, sys.argv[1:])
+    reaper, mark, ingress, *doors = map(int, sys.argv[1:])
     _end_with(reaper)
-    _let_go_of_all_but(front, *doors)
+    _let_go_of_all_but(ingress, *doors)
     for door in doors:
         threading.Thread(target=_keep_door, args=(socket.socket(fileno=door), mark), daemon=True).start()
-    _serve(socket.socket(fileno=front), mark)
+    _serve(socket.socket(fileno=ingress), mark)
 
 
 def _end_with(reaper: int) -> None:
@@ -65,12 +65,12 @@ def _let_go_of_all_but(*kept: int) -> None:
                 os.close(int(name))
 
 
-def _serve(front: socket.socket, mark: int) -> None:
-    while versions := front.recv(64):
+def _serve(ingress: socket.socket, mark: int) -> None:
+    while versions := ingress.recv(64):
         for version in versions:
             family = socket.AF_INET6 if version == ord("6") else socket.AF_INET
             with _exempted(family, mark) as inside:
-                socket.send_fds(front, [b"."], [inside.fileno()])
+                socket.send_fds(ingress, [b"."], [inside.fileno()])
 
 
 def _exempted(family: socket.AddressFamily | int, mark: int) -> socket.socket:

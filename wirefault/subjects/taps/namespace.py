@@ -1,4 +1,4 @@
-"""The namespace tap: the subject works in a network of its own, whose every connection comes to the front."""
+"""The namespace tap: the subject runs in its own network namespace; all connections go to the ingress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HELPER = str(Path(__file__).with_name("helper.py"))
 _TRIAL_BOUND_S = 20.0
 # often not on the path of a user who may run what is there
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-# Answered by processes outside, which know other addresses than the front gives: without them a client asks
+# Answered by processes outside, which know other addresses than the ingress gives: without them a client asks
 # the server that resolv.conf names.
 _NAME_SERVICES = ("/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket", "/var/run/nscd/socket")
 _RESOLVER = "/etc/resolv.conf"
@@ -30,8 +30,8 @@ class NoNamespaceError(Exception):
     """Why this system lets nobody make the tap, in words."""
 
 
-def namespace_tap(folder: Path, front: Path, trust: Trust, environ: Mapping[str, str]) -> Tap:
-    """A tap whose files are in that folder, for the front that listens at that path.
+def namespace_tap(folder: Path, ingress: Path, trust: Trust, environ: Mapping[str, str]) -> Tap:
+    """A tap whose files are in that folder, for the ingress that listens at that path.
 
     Makes it once as a trial. Raises ``NoNamespaceError``.
     """
@@ -47,7 +47,7 @@ def namespace_tap(folder: Path, front: Path, trust: Trust, environ: Mapping[str,
     setup = {
         "ip": tools["ip"],
         "nft": tools["nft"],
-        "front": str(front),
+        "ingress": str(ingress),
         "helper": _HELPER,
         "mounts": _mounts(folder, trust),
         "bundle": str(trust.bundle),
@@ -62,7 +62,7 @@ def namespace_tap(folder: Path, front: Path, trust: Trust, environ: Mapping[str,
         wrap=partial(_wrapped, prefix),
         variables=trust.variables,
         appended={"JAVA_TOOL_OPTIONS": trust.java_options} if trust.java_options else {},
-        removed=PROXY_VARIABLES,  # another proxy would be all that the front gets to see
+        removed=PROXY_VARIABLES,  # another proxy would be all that the ingress gets to see
     )
 
 

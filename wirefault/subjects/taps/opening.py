@@ -13,7 +13,7 @@ from tempfile import mkdtemp
 
 import requests
 
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE, front_file
+from wirefault.core.lifeline import TOPOLOGY_VARIABLE, ingress_file
 from wirefault.core.private_files import make_private_folder
 from wirefault.core.sockets import Address
 from wirefault.settings.configuration import Configuration, running_lab
@@ -36,40 +36,45 @@ def open_tap(wiring: Wiring, configuration: Configuration) -> Iterator[Tap]:
     Its files, certificates and no key, are in a folder of the user's own, which is removed afterwards. Raises
     ``SettingsError`` if the wiring insists on a tap that cannot be had.
     """
-    front = configuration.topology.front
-    if wiring.intercept is None or front is None:
+    ingress = configuration.topology.ingress
+    if wiring.intercept is None or ingress is None:
         yield NO_TAP
         return
     authority = authority_of(configuration.topology.control)
     with _folder() as folder:
         trust = write_trust(folder, authority, configuration.environ)
-        yield _best(wiring.intercept, wiring.file, folder, front, trust, configuration)
+        yield _best(wiring.intercept, wiring.file, folder, ingress, trust, configuration)
 
 
 def _best(
-    spec: InterceptSpec, where: str, folder: Path, front: Address, trust: Trust, configuration: Configuration
+    spec: InterceptSpec,
+    where: str,
+    folder: Path,
+    ingress: Address,
+    trust: Trust,
+    configuration: Configuration,
 ) -> Tap:
     if spec.tap == "proxy":
-        return proxy_tap(front, trust, watched=can_be_told(), offline=spec.offline)
+        return proxy_tap(ingress, trust, watched=can_be_told(), offline=spec.offline)
     try:
-        return namespace_tap(folder, _front_socket(configuration), trust, configuration.environ)
+        return namespace_tap(folder, _ingress_socket(configuration), trust, configuration.environ)
     except NoNamespaceError as error:
         if spec.tap == "namespace":
             raise SettingsError(
                 f"{where or 'the command line'}: tap: namespace: {error}; tap: proxy needs no namespaces"
             ) from None
-        return proxy_tap(front, trust, str(error), watched=can_be_told(), offline=spec.offline)
+        return proxy_tap(ingress, trust, str(error), watched=can_be_told(), offline=spec.offline)
 
 
-def _front_socket(configuration: Configuration) -> Path:
-    """Where the front of the lab in force takes what namespace taps offer. Raises ``NoNamespaceError``."""
+def _ingress_socket(configuration: Configuration) -> Path:
+    """Where the ingress of the lab in force takes what namespace taps offer. Raises ``NoNamespaceError``."""
     topology = configuration.environ.get(TOPOLOGY_VARIABLE)
     if not topology:
         running = running_lab(configuration.state)
         topology = str(running["topology"]) if running else ""
-    path = front_file(Path(topology)) if topology else None
+    path = ingress_file(Path(topology)) if topology else None
     if path is None or not path.exists():
-        raise NoNamespaceError("the lab's front does not run on this machine")
+        raise NoNamespaceError("the lab's ingress does not run on this machine")
     return path
 
 
@@ -142,14 +147,14 @@ def main(folder: str) -> int:
     """0 once the files are there, else 1 after one line that says what is wrong."""
     try:
         topology = topology_from(os.environ)
-        if topology.front is None:
+        if topology.ingress is None:
             raise SettingsError(
                 f"{os.environ.get('WIRING')} intercepts nothing: write `intercept: {{}}`, or `intercept:"
                 " {offline: true}` for a subject that has all its links by address"
             )
         write_shared_files(Path(folder), authority_of(topology.control))
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"front: {error}\n")
+        sys.stderr.write(f"ingress: {error}\n")
         return 1
     return 0
 

@@ -1,15 +1,15 @@
-// Leads every TCP connection of a Node process to the lab's front, whatever client library makes it.
-// The front hears first where the connection was to go, and answers nothing to that: the library's own
+// Leads every TCP connection of a Node process to the lab's ingress, whatever client library makes it.
+// The ingress hears first where the connection was to go, and answers nothing to that: the library's own
 // bytes follow at once. NODE_OPTIONS has it loaded before the program, in workers and children, too.
 'use strict';
 const net = require('net');
 const tls = require('tls');
 
-const [, frontHost, frontPort] = /^(.*):(\d+)$/.exec(process.env.WIREFAULT_TAP || '') || [];
-// where the front is another machine, this one's own servers are reached past it
+const [, ingressHost, ingressPort] = /^(.*):(\d+)$/.exec(process.env.WIREFAULT_TAP || '') || [];
+// where the ingress is another machine, this one's own servers are reached past it
 const direct = (process.env.WIREFAULT_TAP_DIRECT || '').split(',');
 
-if (frontPort) {
+if (ingressPort) {
   const connectSocket = net.Socket.prototype.connect;
   const connectTls = tls.connect;
 
@@ -19,16 +19,16 @@ if (frontPort) {
     if (options.path || !options.port || this instanceof tls.TLSSocket) return connectSocket.apply(this, given);
     const host = options.host || 'localhost';
     // a library that reads the proxy variables, which stay for the programs that this one starts
-    if (host === frontHost && String(options.port) === frontPort) return connectSocket.apply(this, given);
+    if (host === ingressHost && String(options.port) === ingressPort) return connectSocket.apply(this, given);
     if (direct.includes(host)) return connectSocket.apply(this, given);
     const target = `${net.isIPv6(host) ? `[${host}]` : host}:${options.port}`;
-    normalized[0] = { ...options, host: frontHost, port: Number(frontPort), lookup: undefined };
+    normalized[0] = { ...options, host: ingressHost, port: Number(ingressPort), lookup: undefined };
     connectSocket.call(this, normalized);
     this.write(`CONNECT ${target} HTTP/1.1\r\nX-Tap: oneway\r\n\r\n`);
     return this;
   };
 
-  // TLS goes over such a socket, so that what the front hears first is not encrypted.
+  // TLS goes over such a socket, so that what the ingress hears first is not encrypted.
   tls.connect = function (...given) {
     const [options, callback] = net._normalizeArgs(given);
     if (options.socket || options.path) return connectTls.apply(this, given);

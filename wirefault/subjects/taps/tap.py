@@ -29,7 +29,7 @@ PROXY_VARIABLES = tuple(
 
 @dataclass(frozen=True)
 class Tap:
-    """How a subject's connections come to the front.
+    """How a subject's connections come to the ingress.
 
     ``kind`` is None where nothing is intercepted; ``reason`` says why it is not the kind that catches more.
     ``watched``: what goes past it is looked for. ``escapes`` says what does so where nobody looks, and
@@ -206,7 +206,7 @@ def _java_options(folder: Path, certificates: list[str]) -> str:
 
 
 PRELOAD = Path(__file__).with_name("preload.cjs")
-_FRONT_VARIABLE = "WIREFAULT_TAP"  # preload.cjs reads it
+_INGRESS_VARIABLE = "WIREFAULT_TAP"  # preload.cjs reads it
 _SET = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _ESCAPES = (
     "what ignores proxy variables goes past the lab: Python's raw urllib3 and aiohttp by default, Go to"
@@ -217,15 +217,15 @@ _NOT_OFFLINE = "--offline does not hold for what goes past the lab: only the nam
 
 
 def proxy_tap(
-    front: Address, trust: Trust, reason: str = "", *, watched: bool = False, offline: bool = False
+    ingress: Address, trust: Trust, reason: str = "", *, watched: bool = False, offline: bool = False
 ) -> Tap:
-    """A tap for the front at that address. ``reason``: why not the namespace tap; empty if asked for.
+    """A tap for the ingress at that address. ``reason``: why not the namespace tap; empty if asked for.
 
     ``watched``: somebody looks for what goes past it. ``offline``: the subject is to reach nothing outside.
     """
     java = (
-        f"-Dhttp.proxyHost={front.host} -Dhttp.proxyPort={front.port}"
-        f" -Dhttps.proxyHost={front.host} -Dhttps.proxyPort={front.port} -Dhttp.nonProxyHosts="
+        f"-Dhttp.proxyHost={ingress.host} -Dhttp.proxyPort={ingress.port}"
+        f" -Dhttps.proxyHost={ingress.host} -Dhttps.proxyPort={ingress.port} -Dhttp.nonProxyHosts="
     )
     return Tap(
         kind="proxy",
@@ -233,7 +233,7 @@ def proxy_tap(
         watched=watched,
         escapes="" if watched else _ESCAPES + _UNWATCHED,
         not_kept=_NOT_OFFLINE if offline else "",
-        variables={**dict.fromkeys(_SET, front.url), **trust.variables, _FRONT_VARIABLE: str(front)},
+        variables={**dict.fromkeys(_SET, ingress.url), **trust.variables, _INGRESS_VARIABLE: str(ingress)},
         appended={
             "NODE_OPTIONS": f"--require {quoted(PRELOAD)}",
             "JAVA_TOOL_OPTIONS": f"{java} {trust.java_options}".rstrip(),

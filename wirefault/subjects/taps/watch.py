@@ -266,7 +266,7 @@ def _watching(sightings: Sightings, failures: list[str]) -> Iterator[None]:
 
 def allowed(topology: Topology, spec: InterceptSpec) -> Callable[[Address], bool]:
     """Tells of an address whether a part of the lab listens there, or whether it is to pass."""
-    parts = [topology.front, topology.egress, topology.manager, topology.control]
+    parts = [topology.ingress, topology.egress, topology.manager, topology.control]
     parts += [*topology.proxies.values(), *topology.gateways.values()]
     of_lab = {end for part in parts if part is not None for end in _ends(part)}
 

@@ -97,7 +97,7 @@ class ObservedTry:
 
 @dataclass(frozen=True)
 class ObservedConnection:
-    """One connection through the link's proxy, as the front recorded it on the subject's side. Times in ms.
+    """One connection through the link's proxy, as the ingress recorded it on the subject's side. Times in ms.
 
     ``ms`` runs from the subject's first byte to the end, ``first_byte_ms`` from there to the first byte that
     it got, None if it got none. ``sent`` and ``received``: bytes from and to the subject. ``by_proxy``: the

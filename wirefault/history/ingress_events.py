@@ -1,4 +1,4 @@
-"""What the front records: how the connections ended that a tap has caught."""
+"""What the ingress records: how the connections ended that a tap has caught."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TapKind = Literal["namespace", "proxy"]
 
 @dataclass(frozen=True)
 class ConnectionEnded:
-    """One intercepted connection, as the front saw it on the subject's side of the link's Toxiproxy proxy.
+    """One intercepted connection, as the ingress saw it on the subject's side of the link's Toxiproxy proxy.
 
     ``opened`` and ``t``: its begin and its end. ``ms`` runs from the subject's first byte to the end (from
     the begin, if it sent none), ``first_byte_ms`` from there to the first byte that it got, None if it got

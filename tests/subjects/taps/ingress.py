@@ -1,4 +1,4 @@
-"""A front that answers by itself, for all hosts: it tells each client where its connection was to go."""
+"""An ingress that answers by itself, for all hosts: it tells each client where its connection was to go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_n
 _TLS_HANDSHAKE = 0x16
 
 
-class AnsweringFront:
+class AnsweringIngress:
     """``taken``: host and port of each connection that came, by either tap. ``topology`` names its file.
 
     The address of its proxy is the gateway's control, too, where a tap asks for the authority's certificate.
@@ -107,13 +107,13 @@ def _peek(client: socket.socket, mark: bytes) -> bytes:
 
 
 @contextmanager
-def answering_front(folder: Path) -> Iterator[AnsweringFront]:
+def answering_ingress(folder: Path) -> Iterator[AnsweringIngress]:
     """It is up within the block, and has its files in that folder."""
-    front = AnsweringFront(folder)
-    thread = threading.Thread(target=front.run)
+    ingress = AnsweringIngress(folder)
+    thread = threading.Thread(target=ingress.run)
     thread.start()
     try:
-        yield front
+        yield ingress
     finally:
-        front.close()
+        ingress.close()
         thread.join()

@@ -1,6 +1,6 @@
-"""The front's cost: one client, one server, by the link's own address and through the front, taken in turn.
+"""Cost of the ingress: one client and one server, by the link's address and through the ingress, in turn.
 
-``python -m bench.front [rounds]`` for these figures alone.
+``python -m bench.ingress [rounds]`` for these figures alone.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Way:
     tls: ssl.SSLContext | None = None
 
 
-def measure_front(rounds: int = 5) -> dict[str, Any]:
+def measure_ingress(rounds: int = 5) -> dict[str, Any]:
     """Microseconds of a request on a kept-alive connection (p50), and new connections a second, by way.
 
     ``link`` dials the link's Toxiproxy proxy, as a subject does that is wired by address; ``tunnel`` and
-    ``request`` come through the front; ``tunnel_tls`` has its TLS ended by the gateway. Each way has a second
-    a round, on one connection at a time; new ones are made by a process of its own, with blocking sockets,
-    that verifies nothing. A figure is the median over the rounds.
+    ``request`` come through the ingress; ``tunnel_tls`` has its TLS ended by the gateway. Each way has a
+    second a round, on one connection at a time; a separate process with blocking sockets makes new ones,
+    and verifies nothing. A figure is the median over the rounds.
     """
     with tempfile.TemporaryDirectory() as folder, ways.upstream() as upstream:
         links = {"bench": {"upstream": upstream.url, "hosts": [_HOST]}}
@@ -68,8 +68,8 @@ def measure_front(rounds: int = 5) -> dict[str, Any]:
 
 
 def _ways_of(lab: Lab, upstream: Address) -> Mapping[str, Way]:
-    front = lab.topology.front
-    assert front is not None
+    ingress = lab.topology.ingress
+    assert ingress is not None
     with urllib.request.urlopen(lab.topology.control.url + "/authority", timeout=5) as reply:
         trusting = ssl.create_default_context(cadata=json.load(reply)["pem"])
     opening = b"CONNECT %b:%d HTTP/1.1\r\nX-Tap: oneway\r\n\r\n"
@@ -77,9 +77,9 @@ def _ways_of(lab: Lab, upstream: Address) -> Mapping[str, Way]:
     return {
         "direct": Way(upstream),
         "link": Way(lab.topology.proxies["bench"]),
-        "tunnel": Way(front, opening % (host, 80)),
-        "request": Way(front, target=b"http://" + host + b"/x"),
-        "tunnel_tls": Way(front, opening % (host, 443), tls=trusting),
+        "tunnel": Way(ingress, opening % (host, 80)),
+        "request": Way(ingress, target=b"http://" + host + b"/x"),
+        "tunnel_tls": Way(ingress, opening % (host, 443), tls=trusting),
     }
 
 
@@ -129,4 +129,4 @@ async def _ask(way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWri
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure_front(*map(int, sys.argv[1:])), indent=1))
+    print(json.dumps(measure_ingress(*map(int, sys.argv[1:])), indent=1))

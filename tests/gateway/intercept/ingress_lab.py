@@ -1,4 +1,4 @@
-"""A lab that intercepts, as it ships: front, gateway, embedded Toxiproxy and manager, each a process."""
+"""A lab that intercepts, as it ships: ingress, gateway, embedded Toxiproxy and manager, each a process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.wiring import build_wiring
 
 
-class FrontLab:
+class IngressLab:
     """``run`` begins a run and its first attempt, in which a subject may call whatever it likes."""
 
     def __init__(self, lab: Lab, state: Path, logs: Path) -> None:
@@ -42,14 +42,14 @@ class FrontLab:
         self.run_id = ""
 
     @property
-    def front(self) -> Address:
-        assert self.lab.topology.front is not None
-        return self.lab.topology.front
+    def ingress(self) -> Address:
+        assert self.lab.topology.ingress is not None
+        return self.lab.topology.ingress
 
     @property
     def proxies(self) -> dict[str, str]:
         """As ``requests`` takes them."""
-        return {"http": self.front.url, "https": self.front.url}
+        return {"http": self.ingress.url, "https": self.ingress.url}
 
     def authority(self) -> str:
         """The certificate of the authority, in PEM."""
@@ -80,9 +80,9 @@ class FrontLab:
         self._client.close()
 
     def ended(self) -> list[ConnectionEnded]:
-        """Ends the attempt, and gives what the front has recorded of it."""
+        """Ends the attempt, and gives what the ingress has recorded of it."""
         self.end_attempt()
-        path = history_file(self.logs, self.run_id, "front", 0)
+        path = history_file(self.logs, self.run_id, "ingress", 0)
         events = read_file(path) if path.exists() else []
         return [event for event in events if isinstance(event, ConnectionEnded)]
 
@@ -92,12 +92,12 @@ class FrontLab:
 
 
 @contextmanager
-def front_lab(
+def ingress_lab(
     folder: Path,
     intercept: Mapping[str, Any] | None = None,
     links: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
-) -> Iterator[FrontLab]:
+) -> Iterator[IngressLab]:
     places = {
         "STATE_DB": str(folder / "state" / "state.db"),
         "EFFECTS_DB": str(folder / "state" / "effects.db"),
@@ -107,20 +107,20 @@ def front_lab(
     wiring = build_wiring(SpecFile("test", data), folder)
     configuration = load_configuration({**os.environ, **places, **(environ or {})}, wiring=wiring)
     with Lab(configuration, Choice("embedded")) as lab:
-        yield FrontLab(lab, folder / "state" / "state.db", folder / "logs")
+        yield IngressLab(lab, folder / "state" / "state.db", folder / "logs")
 
 
-def tunnel(lab: FrontLab, host: str, port: int) -> socket.socket:
+def tunnel(lab: IngressLab, host: str, port: int) -> socket.socket:
     """A connection to there, as a client of a proxy opens it."""
-    client = dial(lab.front)
+    client = dial(lab.ingress)
     client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
     head, rest = read_head(client)
     assert head.startswith(b"HTTP/1.1 200 ") and not rest
     return client
 
 
-def one_way(lab: FrontLab, host: str, port: int) -> socket.socket:
+def one_way(lab: IngressLab, host: str, port: int) -> socket.socket:
     """The same as the Node preload opens it: no reply comes."""
-    client = dial(lab.front)
+    client = dial(lab.ingress)
     client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nX-Tap: oneway\r\n\r\n".encode())
     return client
