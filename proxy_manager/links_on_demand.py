@@ -9,7 +9,7 @@ from proxy_manager.gateway_control import GatewayError
 from proxy_manager.lane_parts import LaneParts
 from proxy_manager.outages import calls_with_changes, standing_at_start
 from wirefault.core.sockets import Address
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import LinkOpened
 from wirefault.settings.settings import load_frozen
 from wirefault.settings.toxic_plan import plan_attempt

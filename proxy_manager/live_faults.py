@@ -15,8 +15,7 @@ from proxy_manager.access import ChangeRefused, check_access
 from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.chaos_level import scaled
-from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, scaled
 from wirefault.faults.sets.presets import preset
 from wirefault.history.reader import HistoryError
 from wirefault.state.configurations import ConfigurationRow

@@ -12,7 +12,7 @@ from typing import Any
 
 from proxy_manager.faults_at_gateway import FaultsAtGateway
 from proxy_manager.lane_parts import LaneParts
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
 from wirefault.history.reader import LIVE, read_file
 from wirefault.history.writer import history_file

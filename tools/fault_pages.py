@@ -11,10 +11,9 @@ from pathlib import Path
 from wirefault.core.caller_errors import ErrorKind, sorted_kinds
 from wirefault.faults.base import Fault
 from wirefault.faults.catalogue import FAULTS
+from wirefault.faults.sets.conditions import Only, When, Window
 from wirefault.faults.sets.dose import Dose, Outage
 from wirefault.faults.sets.presets import describe_preset, preset_names
-from wirefault.faults.sets.selectors import Only
-from wirefault.faults.sets.triggers import When, Window
 from wirefault.report.fault_catalogue import Row, parameter_rows, place_of
 
 _PAGE, _SEEN = Path("docs/mcp.md"), Path("docs/mcp_seen.json")

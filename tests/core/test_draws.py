@@ -16,7 +16,7 @@ from tests.faults.planned_errors import PlannedError, plan_error
 from wirefault.core.digest import digest, identifier
 from wirefault.core.draws import KeyedDraws, choose, draw
 from wirefault.core.fingerprint import _query, fingerprint
-from wirefault.faults.catalogue.http.http_error import ERROR_KINDS
+from wirefault.faults.catalogue.http.errors import ERROR_KINDS
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.toxiproxy.planned import plan_toxics
 from wirefault.toxiproxy.toxics.text_form import parse_list

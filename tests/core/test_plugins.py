@@ -88,8 +88,8 @@ def test_a_clash_of_names_is_told_whatever_is_asked_for(
     [
         ("theirs = string:digits", "is no subclass of wirefault.faults.base.Fault"),
         ("theirs = wirefault.faults.base:Fault", "has no name and no family"),
-        ("theirs = wirefault.faults.catalogue.http.flap:Flap", "is called 'flap' in its class"),
-        ("flap = wirefault.faults.catalogue.http.flap:Flap", "has the name of one of Wirefault's own"),
+        ("theirs = wirefault.faults.catalogue.http.delivery:Flap", "is called 'flap' in its class"),
+        ("flap = wirefault.faults.catalogue.http.delivery:Flap", "has the name of one of Wirefault's own"),
     ],
 )
 def test_what_is_no_fault_is_an_error_of_the_fault_set(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.flight import Hangar, sample
-from wirefault.faults.catalogue.model.editor import StreamFault
+from wirefault.faults.catalogue.model.streams import StreamFault
 from wirefault.faults.registry import REGISTRY
 
 TEMPERATURE = "temperature in Paris"

@@ -13,7 +13,7 @@ from wirefault.core.lab_files import sample_prompts
 from wirefault.core.user_errors import InputError
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experiment
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
 from wirefault.judging.prompts import PromptsError, load_prompts
 from wirefault.runner.attempts import shadow_toxics

@@ -17,7 +17,7 @@ from wirefault.experiments.experiment_file import load_experiments
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import save
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.runner.run import new_run_id
 from wirefault.settings.budgets import Budgets, load_budgets
 

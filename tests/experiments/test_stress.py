@@ -10,7 +10,7 @@ import pytest
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, holds_up_to, levels_of, plan_experiment, stressed
 from wirefault.experiments.verdict import Check, ExperimentVerdict, Judged
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 
 SET = {
     "faults": [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wirefault.core.draws import choose, draw
-from wirefault.faults.catalogue.http.http_error import ERROR_KINDS
+from wirefault.faults.catalogue.http.errors import ERROR_KINDS
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.tries import a_try, changed
 from wirefault.dialects.http import Reply, Request, json_reply, split_events, value_of, write_event
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
-from wirefault.faults.mcp_view import act_of
+from wirefault.faults.plan import act_of
 from wirefault.faults.registry import REGISTRY
 
 WEATHER = {"city": "Zürich", "celsius": 21.5}

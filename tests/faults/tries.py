@@ -12,7 +12,7 @@ from wirefault.dialects import Dialect
 from wirefault.dialects.base import ToolCall
 from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
-from wirefault.faults.sets.selectors import Only
+from wirefault.faults.sets.conditions import Only
 
 WEATHER = Request(method="GET", target="/weather?city=Zurich")
 

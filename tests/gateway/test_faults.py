@@ -17,7 +17,7 @@ from wirefault.core.draws import draw
 from wirefault.core.fingerprint import fingerprint
 from wirefault.dialects.http import Reply, Request
 from wirefault.faults.base import Try
-from wirefault.faults.catalogue.http.http_error import ERROR_KINDS, HttpError
+from wirefault.faults.catalogue.http.errors import ERROR_KINDS, HttpError
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import FaultsSet
 from wirefault.history.logs import faults_set_message
 from wirefault.runner.attempts import set_in_force

@@ -9,8 +9,7 @@ from tools.fault_pages import CLIENTS_DIALECTS, dialect_columns, dialect_rows, r
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.catalogue.context import CONTEXT_FAULTS
 from wirefault.faults.catalogue.model import MODEL_FAULTS
-from wirefault.faults.catalogue.model.editor import StreamFault
-from wirefault.faults.catalogue.model.streams import SlowFirstToken
+from wirefault.faults.catalogue.model.streams import SlowFirstToken, StreamFault
 
 
 def test_the_clients_are_those_of_the_tests_and_speak_every_dialect():

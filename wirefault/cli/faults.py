@@ -17,10 +17,15 @@ from wirefault.core.spelling import nearest
 from wirefault.core.strict_yaml import short_repr
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.canonical import read_canonical
-from wirefault.faults.sets.chaos_level import scaled
-from wirefault.faults.sets.fault_set import FaultSet, FaultSetError
-from wirefault.faults.sets.presets import describe_preset, find_set, is_text, names_set, preset_names
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, scaled
+from wirefault.faults.sets.presets import (
+    describe_preset,
+    find_set,
+    is_text,
+    names_set,
+    preset_names,
+    read_canonical,
+)
 from wirefault.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.toxiproxy.toxics import TOXICS

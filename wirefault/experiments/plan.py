@@ -15,8 +15,8 @@ from wirefault.experiments.experiment import AFTER, CONTROL, Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.experiments.verdict import Judged
-from wirefault.faults.sets.canonical import read_canonical
-from wirefault.faults.sets.selectors import Only
+from wirefault.faults.sets.conditions import Only
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.judging.prompts import Prompt, check_next_turns, check_turns, load_prompts, prompts_of_entries
 from wirefault.settings.budgets import Budgets
 from wirefault.settings.configuration import Configuration, load_configuration
@@ -99,7 +99,7 @@ class ExperimentPlan:
 
     def toxics_drawn(self, arm: PlannedArm) -> dict[str, int]:
         """In how many of the arm's first attempts each toxic will be armed, by its kind and link."""
-        from wirefault.faults.sets.canonical import read_canonical
+        from wirefault.faults.sets.presets import read_canonical
 
         links = self.configuration.wiring.links
         entries = read_canonical(arm.settings.faults, arm.settings.chaos_level).on(links).toxics
@@ -113,8 +113,8 @@ class ExperimentPlan:
 
 def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
     """The arm with all its chances times that, 1 at most: its draws strike at every higher dose, too."""
-    from wirefault.faults.sets.canonical import read_canonical
-    from wirefault.faults.sets.chaos_level import capped, scaled
+    from wirefault.faults.sets.fault_set import capped, scaled
+    from wirefault.faults.sets.presets import read_canonical
 
     faults = read_canonical(arm.settings.faults, arm.settings.chaos_level)
     chances = {name: getattr(arm.settings, name) * dose for name in _CHANCES}

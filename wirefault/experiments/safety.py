@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from wirefault.core.sockets import is_loopback
 from wirefault.core.spelling import nearest
 from wirefault.experiments.expression import Duration, ExpressionError, ShareOfEpisodes, parse_expression
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.settings.blast_radius import radius_draw
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Links

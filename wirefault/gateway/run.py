@@ -7,11 +7,11 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 
-from wirefault.faults.catalogue.http.http_error import HttpError
+from wirefault.faults.catalogue.http.errors import HttpError
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.plan import plan_try
-from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import Entry, FaultSet
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.gateway.budgets.enforcer import BudgetKeeper, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.history.events import Event, FaultsSet, ShadowMet

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from wirefault.dialects.mcp import MCP
-from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import Entry, FaultSetError
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
 from wirefault.judging.evidence.record import (
     DELIVERED_BY,

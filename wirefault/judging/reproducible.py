@@ -9,8 +9,8 @@ from typing import Any
 
 from wirefault.dialects.mcp import MCP
 from wirefault.faults.base import BUDGET_ID
-from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import FaultSetError
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,

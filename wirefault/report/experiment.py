@@ -18,7 +18,7 @@ from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, 
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import spared_episodes
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
-from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.report.comparison import shown_difference
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line

@@ -15,8 +15,7 @@ from wirefault.core.percent import percent
 from wirefault.faults.base import Fault
 from wirefault.faults.rates import Marginal, dose_shown, marginals
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.chaos_level import scaled
-from wirefault.faults.sets.fault_set import FaultSet, ToxicEntry
+from wirefault.faults.sets.fault_set import FaultSet, ToxicEntry, scaled
 from wirefault.wiring.lab import lab_links
 
 _SIGNS = {Ge: ("ge", "≥"), Gt: ("gt", ">"), Le: ("le", "≤"), Lt: ("lt", "<")}

@@ -14,8 +14,8 @@ from typing import NoReturn
 
 from wirefault.core.identity import Identity
 from wirefault.core.user_functions import load_function
-from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import FaultSet
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun
 from wirefault.judging.prompt_turns import NextTurn
 from wirefault.judging.prompts import Prompt

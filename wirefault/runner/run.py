@@ -14,8 +14,8 @@ import requests
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.core.lifeline import reason_to_stop
 from wirefault.core.versions import versions_in_use
-from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import FaultSet
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
     AttemptEnded,
     EpisodeStarted,

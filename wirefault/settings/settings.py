@@ -171,7 +171,7 @@ class Settings(BaseModel):
         if given == "":
             return given
         # only a run that has faults loads the catalogue
-        from wirefault.faults.sets.canonical import canonical_text
+        from wirefault.faults.sets.presets import canonical_text
 
         links = (info.context or {}).get("links")
         return canonical_text(given, lab_links() if links is None else links)

@@ -85,7 +85,7 @@ def _fault_set_in_full(given: str, where: str, links: Links | None) -> str:
     if not given.strip():
         return ""
     # only a run that has faults loads the catalogue
-    from wirefault.faults.sets.checks import FaultSetError
+    from wirefault.faults.sets.conditions import FaultSetError
     from wirefault.faults.sets.presets import find_set
 
     try:

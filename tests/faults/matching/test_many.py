@@ -17,11 +17,11 @@ from tests.support import examples
 from wirefault.core.digest import digest
 from wirefault.core.draws import draw as keyed_draw
 from wirefault.dialects.http import Request
-from wirefault.faults.matching.draws import chance_of
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
+from wirefault.faults.matching.trigger_index import chance_of
 from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.conditions import When
 from wirefault.faults.sets.fault_set import build_set
-from wirefault.faults.sets.triggers import When
 from wirefault.wiring.lab import lab_links
 
 VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.planned_errors import plan_error
 from wirefault.dialects.http import Reply, Request
-from wirefault.faults.catalogue.http.http_error import HttpError
+from wirefault.faults.catalogue.http.errors import HttpError
 from wirefault.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import Entry, build_set

@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from tests.support import ROOT
-from wirefault.faults.sets.canonical import canonical_text, read_canonical
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError
-from wirefault.faults.sets.presets import find_set, preset
+from wirefault.faults.sets.presets import canonical_text, find_set, preset, read_canonical
 from wirefault.settings.settings import Settings
 from wirefault.wiring.lab import lab_links
 

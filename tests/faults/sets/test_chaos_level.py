@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.chaos_level import scaled
-from wirefault.faults.sets.fault_set import FaultSet, build_set
+from wirefault.faults.sets.fault_set import FaultSet, build_set, scaled
 from wirefault.wiring.lab import lab_links
 
 WHOLE = {

@@ -14,8 +14,8 @@ from tests.support import ROOT
 from wirefault.core.spans import Span
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.conditions import Window
 from wirefault.faults.sets.fault_set import FaultSetError, build_set, load_set
-from wirefault.faults.sets.triggers import Window
 from wirefault.wiring.lab import lab_links
 
 ALL = tuple(link.name for link in lab_links())

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.canonical import read_canonical
 from wirefault.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
-from wirefault.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of
+from wirefault.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of, read_canonical
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.toxiproxy.toxics.text_form import parse_list

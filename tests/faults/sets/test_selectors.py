@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.tries import eligible
 from wirefault.dialects.http import Request
-from wirefault.faults.sets.selectors import Only
+from wirefault.faults.sets.conditions import Only
 
 BODY = {"to": "Bob", "options": {"priority": 2, "tags": ["a"]}, "n": None}
 REQUEST = Request((("X-Team", "blue"), ("X-Empty", "")), json.dumps(BODY).encode(), "POST", "/message?x=1")

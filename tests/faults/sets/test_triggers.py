@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from wirefault.faults.sets.triggers import Moment, When, Window
+from wirefault.faults.sets.conditions import Moment, When, Window
 
 
 def met(when: When, *, calls: int = 10) -> list[int]:

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from wirefault.core.spans import Span, SpanUnit
-from wirefault.faults.sets.checks import checked_model
+from wirefault.faults.sets.conditions import checked_model
 
 _AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|calls?)\s*")
 _MOST: dict[SpanUnit, float] = {"s": 3600, "calls": 10_000}

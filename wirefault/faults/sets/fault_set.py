@@ -4,7 +4,7 @@
       - fault: rate_limit
         links: tools                    # a link, a list of links, tools, writes, model or all
         with: {retry_after: 1}         # the fault's parameters
-        when: {probability: 0.3}       # see wirefault.faults.sets.triggers
+        when: {probability: 0.3}       # see wirefault.faults.sets.conditions
         only: {method: POST, path: /message, json: {to: Bob}}
     toxics:                            # at connection level; the manager arms them
       - toxic: latency
@@ -28,12 +28,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wirefault.core.plugins import PluginError
+from wirefault.core.spans import Span
 from wirefault.core.spelling import nearest
 from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml
 from wirefault.dialects.mcp import CALL
 from wirefault.faults.base import BUDGET_ID, Fault
-from wirefault.faults.sets.checks import (
+from wirefault.faults.sets.conditions import (
     FaultSetError,
+    Only,
+    When,
     checked_mapping,
     checked_model,
     list_or_empty,
@@ -41,11 +44,136 @@ from wirefault.faults.sets.checks import (
     text_or,
 )
 from wirefault.faults.sets.dose import Dose, dose_of
-from wirefault.faults.sets.named_links import named_links
-from wirefault.faults.sets.selectors import Only
-from wirefault.faults.sets.toxic_entry import ToxicEntry, toxic_entry
-from wirefault.faults.sets.triggers import When
-from wirefault.wiring.links import Links
+from wirefault.toxiproxy.toxics import TOXICS, toxic
+from wirefault.toxiproxy.toxics.text_form import ToxicSpec, streams_of
+from wirefault.wiring.links import FOUND_WRITES, Links
+
+
+def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
+    """The links meant, in the wiring's order, and whether a group of several is among the names."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list) or not names:
+        raise FaultSetError(f"{where}: must be a link, a list of links, tools, writes, model or all")
+    if links is None:
+        return tuple(map(str, names)), False
+    chosen: set[str] = set()
+    for name in names:
+        group = links.groups.get(name) if isinstance(name, str) else None
+        to_be_found = links.grows and name in links.found_by_group
+        if group is None and name not in links and not to_be_found:
+            raise FaultSetError(
+                f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
+            )
+        chosen.update((name,) if group is None else group)
+    return tuple(name for name in (*links.eligible_names, FOUND_WRITES) if name in chosen), bool(
+        {"tools", "writes", "all"} & set(names)
+    )
+
+
+@dataclass(frozen=True)
+class ToxicEntry:
+    """A toxic that an attempt may have on these links, with that chance.
+
+    ``turn``: in which turns of the user it stands; None: in all. ``only`` says in which episodes.
+    """
+
+    spec: ToxicSpec
+    links: tuple[str, ...]
+    probability: float = 1.0
+    id: str = ""
+    dose: Dose = field(default_factory=Dose)
+    turn: tuple[int, int | None] | None = None
+    only: Only = field(default_factory=Only)
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """When it stands in its attempt; none: throughout."""
+        return self.dose.spans
+
+    @property
+    def together(self) -> bool:
+        """Whether one draw is for all its links."""
+        return self.dose.together
+
+    def strikes(self, episode: str) -> bool:
+        """Whether an attempt of that episode may have it."""
+        return self.only.in_episode(episode)
+
+    def dump(self) -> dict[str, Any]:
+        spec = self.spec
+        one_way = toxic(spec.kind).has_stream and len(spec.streams) == 1
+        streams = {"stream": spec.streams[0]} if one_way else {}
+        turn = {} if self.turn is None else {"turn": list(self.turn)}
+        only = self.only.model_dump(mode="json", exclude_defaults=True)
+        return {
+            "id": self.id or spec.kind,
+            "toxic": spec.kind,
+            "links": list(self.links),
+            "with": dict(spec.attributes),
+            "when": {"probability": self.probability, **turn},
+            **({"only": only} if only else {}),
+            **self.dose.model_dump(mode="json", exclude_defaults=True),
+            **streams,
+        }
+
+
+def toxic_entry(value: Any, where: str, wired: Links | None) -> ToxicEntry:
+    """The toxic of an entry for these links. Raises ``FaultSetError``."""
+    given = checked_mapping(
+        value, where, ("toxic", "links", "stream", "with", "when", "only", "id", *Dose.model_fields)
+    )
+    kind = required_name(given, "toxic", (toxic.kind for toxic in TOXICS), where)
+    at = f"{where}: {kind}"
+    links = given.get("links")
+    on, _ = named_links("tools" if links is None else links, f"{at}: links", wired)
+    if not on:
+        raise FaultSetError(f"{at}: links: there is no such link in this wiring")
+    checked_mapping(given.get("when"), f"{at}: when", ("probability", "turn"))
+    when = checked_model(When, given.get("when"), f"{at}: when")
+    checked_mapping(given.get("only"), f"{at}: only", ("episodes",))
+    only = checked_model(Only, given.get("only"), f"{at}: only")
+    name = text_or(kind, given.get("id"), f"{at}: id")
+    dose = dose_of(given, at)
+    spec = _possible(_spec(kind, given, where), dose, at)
+    return ToxicEntry(spec, on, when.probability, name, dose, when.turn, only)
+
+
+def _possible(spec: ToxicSpec, dose: Dose, at: str) -> ToxicSpec:
+    """The spec as it can be carried out in that dose."""
+    known = toxic(spec.kind)
+    if dose.rises and known.at_share(spec.attributes, 1.0) is None:
+        raise FaultSetError(
+            f"{at}: during: {spec.kind} is there or not, so that it cannot rise: leave ramp out"
+        )
+    if not dose.by_calls:
+        return spec
+    if not known.lets_requests_pass or "downstream" not in spec.streams:
+        kept = f"{spec.kind}{'' if 'downstream' in spec.streams else ' upstream'}"
+        raise FaultSetError(
+            f"{at}: during: {kept} keeps requests from the gateway, which therefore cannot count the calls:"
+            " give seconds, or take a fault with the same during, such as unavailable or lose_reply"
+        )
+    if known.closes_when_removed and any(span.duration for span in dose.spans):
+        raise FaultSetError(
+            f"{at}: during: the end of {spec.kind} closes the connection of the next call too, which it is"
+            " not to strike: leave duration out, give seconds, or take a fault with the same during: hang"
+        )
+    return replace(spec, streams=("downstream",))  # the gateway has the request: only its reply is to come
+
+
+def _spec(kind: str, given: Mapping[str, Any], where: str) -> ToxicSpec:
+    try:
+        known = toxic(kind)
+    except ValueError as error:
+        raise FaultSetError(f"{where}: {error}") from None
+    at = f"{where}: {kind}"
+    attributes = checked_mapping(given.get("with"), f"{at}: with", None)
+    try:
+        complete = known.complete(attributes, f"{at}: with")
+        return ToxicSpec(kind, complete, streams_of(known, given.get("stream"), f"{at}: stream"))
+    except ValueError as error:
+        raise FaultSetError(str(error)) from None
+
 
 Registry = Mapping[str, type[Fault]]
 
@@ -229,3 +357,23 @@ def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
         if count > 1 and name in taken:
             raise FaultSetError(f"{where}: the id {name} is there twice")
         yield entry if count == 1 else type(entry)(**{**vars(entry), "id": name})
+
+
+def scaled(faults: FaultSet, level: float) -> FaultSet:
+    """Every probability times ``level``, 1 at most: 1 is as written, 0 is none. Those without a chance go."""
+    if level == 1:
+        return faults
+    entries = [
+        replace(e, when=e.when.model_copy(update={"probability": min(1.0, e.when.probability * level)}))
+        for e in faults.faults
+    ]
+    toxics = [replace(t, probability=min(1.0, t.probability * level)) for t in faults.toxics]
+    return FaultSet(
+        tuple(e for e in entries if e.when.probability), tuple(t for t in toxics if t.probability)
+    )
+
+
+def capped(faults: FaultSet, level: float) -> list[str]:
+    """The ids of those whose probability at this level would be more than 1, and is 1."""
+    entries = [entry.id for entry in faults.faults if entry.when.probability * level > 1]
+    return entries + [toxic.id for toxic in faults.toxics if toxic.probability * level > 1]

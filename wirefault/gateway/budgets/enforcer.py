@@ -13,8 +13,8 @@ from wirefault.dialects.registry import DIALECTS
 from wirefault.dialects.token_usage import TokenUsage
 from wirefault.faults.base import BUDGET_ID, Act, Fault, Try
 from wirefault.faults.catalogue.errors import request_id
-from wirefault.faults.catalogue.http.delay import Delay
-from wirefault.faults.catalogue.http.named import Quota, RateLimit
+from wirefault.faults.catalogue.http.delivery import Delay
+from wirefault.faults.catalogue.http.errors import Quota, RateLimit
 from wirefault.faults.sets.fault_set import Entry
 from wirefault.gateway.budgets.account import (
     Account,

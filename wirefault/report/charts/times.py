@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from wirefault.faults.catalogue.http.http_error import ERROR_KINDS
+from wirefault.faults.catalogue.http.errors import ERROR_KINDS
 from wirefault.report.charts.data import ChartedPrompt, ChartedTry, RunData, Selection
 from wirefault.report.charts.style import (
     ACCENT,

@@ -16,9 +16,7 @@ from wirefault.dialects.registry import DIALECTS
 from wirefault.faults.base import Act, Changed, Fault, Miss
 from wirefault.faults.catalogue.http import HTTP_FAULTS
 from wirefault.faults.catalogue.http.body import Empty
-from wirefault.faults.catalogue.http.partial import Partial
-from wirefault.faults.catalogue.http.schema_drift import SchemaDrift
-from wirefault.faults.catalogue.http.stale import Stale
+from wirefault.faults.catalogue.http.content import Partial, SchemaDrift, Stale
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -9,8 +9,7 @@ from tests.faults.tries import a_try, act_of, changed, done_to, why_not
 from wirefault.dialects.http import RawReply, Reply, Request
 from wirefault.faults.base import Changed
 from wirefault.faults.catalogue.http.body import Truncate
-from wirefault.faults.catalogue.http.broken_off import Hang, LoseReply, LoseRequest, Reset
-from wirefault.faults.catalogue.http.duplicate import DuplicateRequest
+from wirefault.faults.catalogue.http.delivery import DuplicateRequest, Hang, LoseReply, LoseRequest, Reset
 
 REPLY = Reply(body=b"0123456789")
 

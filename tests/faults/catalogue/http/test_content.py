@@ -9,11 +9,8 @@ import pytest
 from tests.faults.tries import a_try, always, changed, keyed, why_not
 from wirefault.dialects.http import JSON_TYPE, Reply, json_reply
 from wirefault.faults.base import MAX_EVIDENCE, Miss
-from wirefault.faults.catalogue.http.body import Empty
-from wirefault.faults.catalogue.http.malformed import KINDS, Malformed
-from wirefault.faults.catalogue.http.partial import Partial
-from wirefault.faults.catalogue.http.schema_drift import SchemaDrift
-from wirefault.faults.catalogue.http.stale import Stale
+from wirefault.faults.catalogue.http.body import KINDS, Empty, Malformed
+from wirefault.faults.catalogue.http.content import Partial, SchemaDrift, Stale
 
 WEATHER = {"city": "Zürich", "main": {"max_temp": 12.5}, "days": [{"max_temp": 1}, {"max_temp": 2}]}
 

@@ -7,14 +7,14 @@ from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, model_request
 from wirefault.dialects.http import Reply
-from wirefault.faults.catalogue.http.named import (
+from wirefault.faults.catalogue.http.errors import (
     NAMED_ERRORS,
     InternalServerError,
     NotFoundError,
     Quota,
     RateLimit,
+    Status,
 )
-from wirefault.faults.catalogue.http.status import Status
 
 OF_TOOL = {
     "rate_limit": 429, "quota": 429, "auth_error": 401, "forbidden": 403, "not_found": 404,

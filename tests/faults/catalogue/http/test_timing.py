@@ -11,8 +11,7 @@ from tests.faults.tries import a_try, act_of, always, done_to, keyed, why_not
 from wirefault.dialects.http import RawReply, Reply, Request
 from wirefault.faults.base import Changed, Miss
 from wirefault.faults.catalogue.http.body import SlowBody
-from wirefault.faults.catalogue.http.delay import PRESETS, Delay
-from wirefault.faults.catalogue.http.flap import Flap
+from wirefault.faults.catalogue.http.delivery import PRESETS, Delay, Flap
 
 
 def delays(fault: Delay, count: int = 2000) -> list[float]:

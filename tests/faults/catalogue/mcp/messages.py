@@ -19,7 +19,7 @@ from wirefault.dialects.http import (
     write_event,
 )
 from wirefault.faults.base import Act, Changed, Miss, Try
-from wirefault.faults.mcp_view import act_of
+from wirefault.faults.plan import act_of
 from wirefault.faults.registry import REGISTRY
 
 STATELESS = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}

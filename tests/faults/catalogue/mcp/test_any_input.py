@@ -14,7 +14,7 @@ from tests.support import examples
 from wirefault.dialects.http import RawReply, Reply, Request, json_reply
 from wirefault.faults.base import Act, Changed
 from wirefault.faults.catalogue import FAULTS
-from wirefault.faults.mcp_view import act_of
+from wirefault.faults.plan import act_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -14,8 +14,8 @@ from wirefault.dialects.base import ModelReply
 from wirefault.dialects.gemini import GEMINI
 from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply, value_of, write_event
 from wirefault.faults.base import Changed, Fault, Miss, Try
-from wirefault.faults.catalogue.context.words import InjectMessage
-from wirefault.faults.catalogue.http.named import NotFoundError
+from wirefault.faults.catalogue.context import InjectMessage
+from wirefault.faults.catalogue.http.errors import NotFoundError
 from wirefault.faults.catalogue.model.calls import MalformedToolCall
 from wirefault.faults.catalogue.model.provider import ContentFilter
 from wirefault.faults.catalogue.model.streams import EarlyEnd, SlowFirstToken, StreamCut

@@ -12,8 +12,9 @@ from wirefault.dialects.base import ModelReply
 from wirefault.dialects.http import RawReply, value_of, write_event
 from wirefault.dialects.json_values import is_json
 from wirefault.faults.base import Changed, Fault
-from wirefault.faults.catalogue.model.single import CorruptEvent, DuplicateEvent
 from wirefault.faults.catalogue.model.streams import (
+    CorruptEvent,
+    DuplicateEvent,
     EarlyEnd,
     SlowFirstToken,
     SlowTokens,

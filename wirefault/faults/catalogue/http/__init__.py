@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from wirefault.faults.base import Fault
-from wirefault.faults.catalogue.http.body import Empty, SlowBody, Truncate
-from wirefault.faults.catalogue.http.broken_off import Hang, LoseReply, LoseRequest, Reset
-from wirefault.faults.catalogue.http.delay import Delay
-from wirefault.faults.catalogue.http.duplicate import DuplicateRequest
-from wirefault.faults.catalogue.http.flap import Flap
-from wirefault.faults.catalogue.http.malformed import Malformed
-from wirefault.faults.catalogue.http.named import NAMED_ERRORS
-from wirefault.faults.catalogue.http.partial import Partial
-from wirefault.faults.catalogue.http.schema_drift import SchemaDrift
-from wirefault.faults.catalogue.http.stale import Stale
-from wirefault.faults.catalogue.http.status import Status
+from wirefault.faults.catalogue.http.body import Empty, Malformed, SlowBody, Truncate
+from wirefault.faults.catalogue.http.content import Partial, SchemaDrift, Stale
+from wirefault.faults.catalogue.http.delivery import (
+    Delay,
+    DuplicateRequest,
+    Flap,
+    Hang,
+    LoseReply,
+    LoseRequest,
+    Reset,
+)
+from wirefault.faults.catalogue.http.errors import NAMED_ERRORS, Status
 
 HTTP_FAULTS: tuple[type[Fault], ...] = (
     Status,

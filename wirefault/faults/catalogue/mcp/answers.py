@@ -18,7 +18,7 @@ from wirefault.dialects.mcp import (
     result_message,
 )
 from wirefault.faults.base import Act, Miss, Try
-from wirefault.faults.catalogue.http.status import AnsweringFault
+from wirefault.faults.catalogue.http.errors import AnsweringFault
 
 
 class _McpAnswer(AnsweringFault):

@@ -23,8 +23,9 @@ from wirefault.faults.catalogue.model.calls import (
     WrongArguments,
 )
 from wirefault.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
-from wirefault.faults.catalogue.model.single import CorruptEvent, DuplicateEvent
 from wirefault.faults.catalogue.model.streams import (
+    CorruptEvent,
+    DuplicateEvent,
     EarlyEnd,
     SlowFirstToken,
     SlowTokens,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from pydantic import Field
 
-from wirefault.dialects.base import ModelReply, ModelRequest, ToolCall
-from wirefault.dialects.json_values import compact
+from wirefault.dialects.base import ModelReply, ModelRequest, OfferedTool, ToolCall
+from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact
 from wirefault.faults.base import Try
-from wirefault.faults.catalogue.model import wording
 from wirefault.faults.catalogue.model.content import ContentFault, choose_if_any, with_new_id
 
 _ANSWER_TOOL = Field("Report", description="the tool with which the agent gives its final answer, if any")
@@ -27,13 +28,13 @@ class _AnswerFault(ContentFault):
     def _answering(self, text: str, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply:
         """That text as the final answer, in a call of the tool for it if the request offers the tool."""
         tool = request.tool(self.answer_tool)
-        values = wording.fitting(tool.schema, text) if tool else None
+        values = fitting(tool.schema, text) if tool else None
         if not isinstance(values, dict):
             return ModelReply(text)
         call = with_new_id(ToolCall(self.answer_tool, compact(values)), reply, request, tried)
         return ModelReply().with_calls(call)
 
-    def _reworded(self, reply: ModelReply, edit: wording.TextEdit) -> ModelReply | None:
+    def _reworded(self, reply: ModelReply, edit: TextEdit) -> ModelReply | None:
         """The reply with its answer's sentences and figures edited; None if it holds no answer."""
         at = self._final(reply)
         if at is None:
@@ -41,14 +42,14 @@ class _AnswerFault(ContentFault):
         values = reply.calls[at].values()
         if values is None:
             return None
-        arguments = compact(wording.with_edited_texts(values, edit))
+        arguments = compact(_with_edited_texts(values, edit))
         return reply.with_call(at, ToolCall(self.answer_tool, arguments, reply.calls[at].id))
 
     def _spoken(self, reply: ModelReply) -> str:
         """The answer's sentences; empty if the reply is no answer."""
         at = self._final(reply)
         if at is not None:
-            return "\n".join(wording.sentences(reply.calls[at].values()))
+            return "\n".join(sentences(reply.calls[at].values()))
         return "" if reply.calls else reply.text
 
 
@@ -82,10 +83,10 @@ class Hallucination(_AnswerFault):
         spoken = self._spoken(reply)
         if not spoken:
             calls = reply.calls if self.kind in ("any", "done") else ()
-            return self._answering(wording.done(calls), reply, request, tried) if calls else None
-        figure = choose_if_any(wording.figures_in(spoken), tried.chance("figure"))
+            return self._answering(done_text(calls), reply, request, tried) if calls else None
+        figure = choose_if_any(figures_in(spoken), tried.chance("figure"))
         if figure is not None and self.kind in ("any", "figure"):
-            return self._reworded(reply, wording.replacing(figure, wording.other_figure(figure, tried)))
+            return self._reworded(reply, replacing(figure, other_figure(figure, tried)))
         return self._confirmed(reply, request, tried) if self.kind in ("any", "confirmed") else None
 
     def _confirmed(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
@@ -93,7 +94,7 @@ class Hallucination(_AnswerFault):
         unused = [tool.name for tool in request.tools if tool.name not in used]
         tool = choose_if_any(unused, tried.chance("tool"))
         claim = "I have checked this twice." if tool is None else f"I have checked this with {tool}."
-        return self._reworded(reply, wording.appending(claim, self._spoken(reply)))
+        return self._reworded(reply, appending(claim, self._spoken(reply)))
 
 
 class IncorrectReasoning(_AnswerFault):
@@ -107,11 +108,11 @@ class IncorrectReasoning(_AnswerFault):
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
         spoken = self._spoken(reply)
-        turned = choose_if_any(wording.statements(spoken), tried.chance("statement"))
+        turned = choose_if_any(statements(spoken), tried.chance("statement"))
         if turned is not None:
-            return self._reworded(reply, wording.turning(spoken, turned))
-        figures = wording.figures_in(spoken)
-        return self._reworded(reply, wording.swapping(*figures[:2])) if len(figures) > 1 else None
+            return self._reworded(reply, turning(spoken, turned))
+        figures = figures_in(spoken)
+        return self._reworded(reply, swapping(*figures[:2])) if len(figures) > 1 else None
 
 
 class OffTopic(_AnswerFault):
@@ -127,8 +128,8 @@ class OffTopic(_AnswerFault):
         used = {call.name for call in (*request.calls, *reply.calls)} | {self.answer_tool}
         unused = [tool for tool in request.tools if tool.name not in used]
         tool = choose_if_any(unused, tried.chance("topic"))
-        about = wording.about(tool) if tool else "It has been unusually mild for the season, has it not?"
-        return self._answering(about, reply, request, tried)
+        words = about_text(tool) if tool else "It has been unusually mild for the season, has it not?"
+        return self._answering(words, reply, request, tried)
 
 
 class StuckPattern(ContentFault):
@@ -141,7 +142,7 @@ class StuckPattern(ContentFault):
     name = "stuck_pattern"
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
-        return ModelReply(wording.considering(reply.calls, request.user))
+        return ModelReply(considering_text(reply.calls, request.user))
 
 
 class RefusingProgress(ContentFault):
@@ -155,4 +156,163 @@ class RefusingProgress(ContentFault):
     kind: Literal["asks", "refuses"] = Field("asks", description="asks for permission, or refuses")
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
-        return ModelReply(wording.refusing(reply.calls, request.user, asks=self.kind == "asks"))
+        return ModelReply(refusing_text(reply.calls, request.user, asks=self.kind == "asks"))
+
+
+TextEdit = Callable[[str], str]
+_QUOTED = 200
+_FIGURE = re.compile(r"(?<![\w.,:/-])-?\d{1,12}(?:\.\d{1,6})?(?![\w:/-]|[.,]\d)")
+_PAIRS = """
+more/less higher/lower warmer/colder above/below before/after earlier/later larger/smaller longer/shorter
+first/last always/never yes/no is/is_not are/are_not was/was_not were/were_not has_been/has_not_been
+have_been/have_not_been can/cannot will/will_not
+"""
+_WORD_PAIRS = [pair.replace("_", " ").split("/") for pair in _PAIRS.split()]
+_TURNED = {word: opposite for pair in _WORD_PAIRS for word, opposite in (pair, pair[::-1])}
+_WORDS = "|".join(sorted(_TURNED.keys() - {"yes", "no"}, key=len, reverse=True))  # "is not" before "is"
+_STATEMENT = re.compile(rf"\b(?:{_WORDS})\b|\b(?:yes|no)(?=[,.;!])", re.IGNORECASE)
+
+
+def figures_in(words: str) -> list[str]:
+    """The figures in a text, each once; those of dates and times do not count."""
+    return list(dict.fromkeys(_FIGURE.findall(words)))
+
+
+def other_figure(figure: str, tried: Try) -> str:
+    """Another figure of the same precision, off by 5 to 50 percent and by at least 1 in its last digit."""
+    decimals = len(figure.partition(".")[2])
+    value, drawn = float(figure), tried.chance("figure-value")
+    share = 0.05 + 0.45 * drawn
+    step = max(abs(value) * share, 10.0**-decimals)
+    return f"{value + step if tried.chance('figure-sign') < 0.5 else value - step:.{decimals}f}"
+
+
+def replacing(figure: str, other: str) -> TextEdit:
+    """Replaces the figure wherever a text has it."""
+    return lambda words: _FIGURE.sub(lambda match: other if match[0] == figure else match[0], words)
+
+
+def swapping(first: str, second: str) -> TextEdit:
+    """Puts each of two figures where a text has the other."""
+    swapped = {first: second, second: first}
+    return lambda words: _FIGURE.sub(lambda match: swapped.get(match[0], match[0]), words)
+
+
+def statements(words: str) -> list[int]:
+    """The offsets of the words that can be turned round."""
+    return [match.start() for match in _STATEMENT.finditer(words)]
+
+
+def turning(spoken: str, at: int) -> TextEdit:
+    """Turns round the word at that offset of the answer ``spoken``, in the line that holds it."""
+    start = spoken.rfind("\n", 0, at) + 1
+    line = spoken[start:].partition("\n")[0]
+    turned = line[: at - start] + _STATEMENT.sub(_opposite, line[at - start :], count=1)
+    return lambda words: "\n".join(turned if own == line else own for own in words.split("\n"))
+
+
+def appending(claim: str, spoken: str) -> TextEdit:
+    """Adds a sentence to the last of the answer's."""
+    last = spoken.split("\n")[-1]
+    return lambda words: f"{words} {claim}" if words.split("\n")[-1] == last else words
+
+
+def _with_edited_texts(value: Any, edit: TextEdit) -> Any:
+    """The value with its sentences edited, and its figures where a text of them would be edited."""
+    if isinstance(value, dict):
+        return {key: _with_edited_texts(inner, edit) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_edited_texts(inner, edit) for inner in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return _number(edit(_plain(value)), value)
+    return edit(value) if isinstance(value, str) and _is_sentence(value) else value
+
+
+def sentences(value: Any) -> Iterator[str]:
+    """The texts of the JSON value that have more than one word."""
+    if isinstance(value, str) and _is_sentence(value):
+        yield value
+    children = value.values() if isinstance(value, dict) else as_list(value)
+    for child in children:
+        yield from sentences(child)
+
+
+def fitting(schema: Mapping[str, Any], words: str) -> Any:
+    """A value that fits the JSON schema, with those words where it takes text."""
+    return _fitting(schema, words, as_object(schema.get("$defs")), 0)
+
+
+def done_text(calls: Sequence[ToolCall]) -> str:
+    return f"All of it is done: {_named(calls)}."
+
+
+def about_text(tool: OfferedTool) -> str:
+    return f"Let me tell you about {tool.name}. {tool.description[:_QUOTED]}".strip()
+
+
+def considering_text(calls: Sequence[ToolCall], user: str) -> str:
+    if calls:
+        return (
+            f"The next step could be {_named(calls)}. Before that, let me think about whether it is right. "
+            "There are several ways to look at this, and each has its merits."
+        )
+    return f"{_quoted(user)}Let me think about what is really asked here before I say anything."
+
+
+def refusing_text(calls: Sequence[ToolCall], user: str, asks: bool) -> str:
+    step = f"The next step would be {_named(calls)}. " if calls else _quoted(user)
+    return step + ("Shall I go on?" if asks else "I am not able to go on with this.")
+
+
+def _opposite(match: re.Match[str]) -> str:
+    opposite = _TURNED[match[0].lower()]
+    return opposite.capitalize() if match[0][0].isupper() else opposite
+
+
+def _named(calls: Sequence[ToolCall]) -> str:
+    return ", ".join(f"{call.name} {call.arguments[:_QUOTED]}" for call in calls)
+
+
+def _quoted(user: str) -> str:
+    return f"You asked: “{user[:_QUOTED]}”. " if user.strip() else ""
+
+
+def _is_sentence(value: str) -> bool:
+    return " " in value.strip()
+
+
+def _plain(value: int | float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else str(value)
+
+
+def _number(written: str, old: int | float) -> int | float:
+    if written == _plain(old):
+        return old
+    try:
+        return int(written) if isinstance(old, int) else float(written)
+    except ValueError:  # an edit that is for sentences
+        return old
+
+
+def _fitting(schema: Mapping[str, Any], words: str, known: Mapping[str, Any], depth: int) -> Any:
+    if depth > 8:  # a schema that refers to itself
+        return None
+    if "$ref" in schema:
+        name = as_text(schema["$ref"]).rpartition("/")[2]
+        return _fitting(as_object(known.get(name)), words, known, depth + 1)
+    if "const" in schema or "default" in schema or as_list(schema.get("enum")):
+        return schema.get("const", schema.get("default", (as_list(schema.get("enum")) or [None])[0]))
+    choices = as_objects(schema.get("anyOf")) + as_objects(schema.get("oneOf"))
+    if choices:
+        return _fitting(choices[0], words, known, depth + 1)
+    return _of_type(schema, words, known, depth)
+
+
+def _of_type(schema: Mapping[str, Any], words: str, known: Mapping[str, Any], depth: int) -> Any:
+    kind = schema.get("type")
+    if kind == "object" or "properties" in schema:
+        properties = as_object(schema.get("properties"))
+        required = [name for name in as_list(schema.get("required")) if isinstance(name, str)]
+        return {name: _fitting(as_object(properties.get(name)), words, known, depth + 1) for name in required}
+    plain: dict[Any, Any] = {"array": [], "integer": 0, "number": 0, "boolean": True, "null": None}
+    return plain.get(kind, words) if isinstance(kind, str) else words

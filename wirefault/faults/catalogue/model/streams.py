@@ -4,15 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from functools import partial
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT
-from wirefault.dialects.base import TOKENS, EventKind, before_finish
-from wirefault.dialects.http import Ending, RawReply, Reply, Step, whole
-from wirefault.faults.base import Act, Changed, Miss, Try
-from wirefault.faults.catalogue.model.editor import Editor, StreamFault
+from wirefault.dialects.base import TOKENS, EventKind, ModelDialect, before_finish
+from wirefault.dialects.http import Ending, RawReply, Reply, Step, data_of, whole, with_data
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot, evidence_text
+
+F = TypeVar("F", bound="StreamFault")
+
+
+class Editor(Generic[F]):
+    """Changes one stream. ``seen`` counts its events so far, ``tokens`` those that carry tokens."""
+
+    def __init__(self, fault: F, dialect: ModelDialect, tried: Try) -> None:
+        self.fault = fault
+        self.dialect = dialect
+        self.tried = tried
+        self.ending: Ending = "keep"
+        self.why_not: WhyNot | None = "nothing_to_change"
+        self.evidence: dict[str, Any] = {}
+        self.seen = 0
+        self.tokens = 0
+
+    def event(self, data: bytes) -> Sequence[Step]:
+        kind = self.dialect.kind_of(data)
+        self.seen += 1
+        self.tokens += kind in TOKENS
+        return self.edit(data, kind)
+
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
+        """What is sent for the event, which is counted already."""
+        raise NotImplementedError
+
+    def end(self) -> Sequence[Step]:
+        return ()
+
+    def changed(self, **evidence: Any) -> None:
+        """Notes that the stream is no longer what it was."""
+        self.why_not = None
+        self.evidence |= evidence
+
+
+class StreamFault(Fault):
+    """Acts on event streams as they go by. A reply that is no event stream stays as it is."""
+
+    family = "model"
+    where = "model"
+    editor: ClassVar[type[Editor[Any]]]
+
+    def act(self, tried: Try) -> Act | Miss:
+        dialect = MODEL_DIALECTS.get(tried.dialect)
+        if dialect is None:
+            return Miss("unreadable")
+        return Act(events=partial(self.editor, self, dialect, tried))
+
 
 _Place = Literal["events", "arguments", "between_calls", "finish"]
 _PLACES = (
@@ -179,3 +229,66 @@ class SlowTokens(StreamFault):
 
     ms: int = Field(100, ge=1, le=_LONGEST, description="milliseconds before each event with a token")
     jitter_ms: int = Field(0, ge=0, le=_LONGEST, description="milliseconds added by chance, at most")
+
+
+class _Nth(StreamFault):
+    """Changes one of the events that carry a piece of the answer."""
+
+    nth: int = Field(1, ge=1, description="which of the events with text or with a tool call's arguments")
+
+    def instead(self, data: bytes) -> bytes:
+        """What is sent for the event."""
+        raise NotImplementedError
+
+
+class _NthEditor(Editor[_Nth]):
+    pieces = 0
+
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
+        has_piece = kind == "text" or bool(self.dialect.arguments_in(data))
+        self.pieces += has_piece
+        if not has_piece or self.pieces != self.fault.nth:
+            return (data,)
+        sent = self.fault.instead(data)
+        self.changed(event=self.seen, original=evidence_text(data), changed=evidence_text(sent))
+        return (sent,)
+
+
+class DuplicateEvent(_Nth):
+    """One event of the stream comes twice.
+
+    A client that joins the pieces, as most do, has a piece of the text or of a tool call's arguments twice;
+    arguments then are no JSON. Nothing reports it. The last event of OpenAI's Responses API has all of the
+    reply anew: a client that takes it from there sees nothing.
+    """
+
+    name = "duplicate_event"
+    editor = _NthEditor
+
+    def instead(self, data: bytes) -> bytes:
+        return data + data
+
+
+class CorruptEvent(_Nth):
+    """One event of the stream is damaged; those before and after it are whole.
+
+    Its JSON is cut in half, replaced by words, or has a byte in it that is no UTF-8; or its data is JSON
+    of a shape that no client expects.
+    """
+
+    name = "corrupt_event"
+    can_cause = frozenset({"bad_reply"})
+    editor = _NthEditor
+
+    kind: Literal["cut", "words", "bytes", "shape"] = Field("cut", description="the damage")
+
+    def instead(self, data: bytes) -> bytes:
+        payload = data_of(data)
+        half = len(payload) // 2
+        damaged = {
+            "cut": payload[:half],
+            "words": b"upstream connect error",
+            "bytes": payload[:half] + b"\xff" + payload[half:],
+            "shape": b"[]",
+        }
+        return with_data(data, damaged[self.kind])

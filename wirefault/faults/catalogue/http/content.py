@@ -1,17 +1,66 @@
-"""schema_drift: a field is renamed, gone, of another type, or one level deeper."""
+"""partial: a part of a list, or of the fields."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
+from wirefault.core.caller_errors import HTTP_ERRORS
 from wirefault.core.draws import choose
-from wirefault.faults.base import Act, Fault, Miss, Try, evidence_of
-from wirefault.faults.catalogue.http.edit import JsonEdit, edit_json, objects_in
+from wirefault.dialects.http import Reply
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
+from wirefault.faults.catalogue.http.body import JsonEdit, edit_json, objects_in, replace_reply
+
+
+class Partial(Fault):
+    """The reply is valid JSON, but a part of it is missing.
+
+    ``list``: only the first part of its longest list is there, like the first page of several. ``fields``:
+    only some of its outermost fields are there, drawn by chance. Without a kind: a list of two or more
+    items if there is one, else fields. The upstream has executed the request. A client sees a good answer.
+    """
+
+    name = "partial"
+    family = "http"
+    mcp_view = "result"
+
+    kind: Literal["list", "fields"] | None = Field(None, description="what becomes shorter")
+    fraction: float = Field(0.5, ge=0, lt=1, description="share that is left, rounded down")
+
+    def act(self, tried: Try) -> Act:
+        return Act(reply=lambda reply: edit_json(reply, lambda value: self._shortened(tried, value)))
+
+    def _shortened(self, tried: Try, value: Any) -> JsonEdit | Miss:
+        name, items = _longest_list(value)
+        if self.kind != "fields" and len(items) > 1:
+            evidence = {"kind": "list", "field": name, "original": evidence_of(list(items))}
+            del items[int(len(items) * self.fraction) :]
+            return JsonEdit(value, {**evidence, "changed": evidence_of(items)})
+        if self.kind != "list" and isinstance(value, dict) and value:
+            left = self._fields(tried, value)
+            evidence = {"kind": "fields", "original": evidence_of(value)}
+            return JsonEdit(left, {**evidence, "changed": evidence_of(left)})
+        return Miss("nothing_to_change")
+
+    def _fields(self, tried: Try, value: dict[str, Any]) -> dict[str, Any]:
+        drawn = sorted(value, key=lambda name: tried.chance(f"field {name}"))
+        left = set(drawn[: int(len(drawn) * self.fraction)])
+        return {name: inner for name, inner in value.items() if name in left}
+
+
+def _longest_list(value: Any) -> tuple[str, list[Any]]:
+    """The first of the longest lists, with the path of its field; empty for the document itself."""
+    lists: list[tuple[str, list[Any]]] = [("", value)] if isinstance(value, list) else []
+    for path, inner in objects_in(value):
+        lists += [
+            (".".join((*path, name)), items) for name, items in inner.items() if isinstance(items, list)
+        ]
+    return max(lists, key=lambda pair: len(pair[1]), default=("", []))
+
 
 _Kind = Literal["rename", "drop", "retype", "wrap"]
 _Path = tuple[str, ...]
@@ -100,3 +149,32 @@ def _retyped(value: Any) -> Any:
     if isinstance(value, (int, float)):
         return str(value)
     return "" if value is None else [value]
+
+
+class Stale(Fault):
+    """The client gets an earlier answer of the same link, as from a cache that mixes up its entries.
+
+    The upstream has executed the request. In place of its answer the client gets one that the upstream gave
+    earlier in the episode, perhaps to another request. To the client it is a good answer. Without an earlier
+    answer that differs, the fault is not injected.
+    """
+
+    name = "stale"
+    family = "http"
+    mcp_view = "result"
+    remembers = True
+    can_cause = HTTP_ERRORS | {"bad_reply"}
+
+    which: Literal["newest", "oldest"] = Field("newest", description="which of the answers that differ")
+
+    def act(self, tried: Try) -> Act | Miss:
+        if not tried.earlier:
+            return Miss("no_earlier_answer")
+        return Act(reply=lambda reply: self._earlier(tried.earlier, reply))
+
+    def _earlier(self, earlier: Sequence[Reply], reply: Reply) -> Changed | Miss:
+        others = [other for other in earlier if (other.status, other.body) != (reply.status, reply.body)]
+        if not others:
+            return Miss("no_earlier_answer")
+        chosen = others[-1] if self.which == "newest" else others[0]
+        return replace_reply(reply, chosen, upstream_status=reply.status, status=chosen.status)

@@ -1,0 +1,258 @@
+"""The answer does not come, or breaks off on its way: the request or the reply is lost, hang, reset."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from wirefault.core.caller_errors import CLOSED, HTTP_ERRORS, TIMEOUT, ErrorKind
+from wirefault.dialects.http import Ending, RawReply, Reply, head_bytes
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try
+from wirefault.faults.catalogue.errors import error_for
+from wirefault.faults.catalogue.http.body import has_body
+
+_Then = Literal["close", "hang"]
+_PARTS_SENT = {"after_headers": 0.0, "mid_body": 0.5}  # by the place at which a reply breaks off
+
+
+class LoseRequest(Fault):
+    """The request is lost: the upstream never sees it, and no answer comes.
+
+    To the client it looks exactly like ``lose_reply``. A retry is safe, but the client cannot know that.
+    """
+
+    name = "lose_request"
+    family = "http"
+    can_cause = CLOSED | TIMEOUT
+
+    then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return CLOSED if self.then == "close" else TIMEOUT
+
+    def act(self, tried: Try) -> Act:
+        return Act(answer=RawReply(ending=self.then), evidence={"then": self.then})
+
+
+class LoseReply(Fault):
+    """The reply is lost: the upstream has executed the request, and no answer comes.
+
+    To the client it looks exactly like ``lose_request``. A client that retries a write without an
+    idempotency key does it twice; a client that does not retry may report a failure although it succeeded.
+    """
+
+    name = "lose_reply"
+    family = "http"
+    can_cause = CLOSED | TIMEOUT
+
+    then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return CLOSED if self.then == "close" else TIMEOUT
+
+    def act(self, tried: Try) -> Act:
+        return Act(reply=self._lost)
+
+    def _lost(self, reply: Reply) -> Changed:
+        evidence = {"then": self.then, "upstream_status": reply.status, "lost_bytes": len(reply.body)}
+        return Changed(RawReply(ending=self.then), evidence)
+
+
+class Hang(Fault):
+    """Nothing more comes, and the connection stays open until the client gives up.
+
+    ``before_headers``: no byte of a reply. ``after_headers``: the headers, but no body. ``mid_body``: half
+    of the body. The upstream has executed the request, unless ``forwarded`` is false: then it never sees
+    the request. A client without a timeout waits for ever; a client with a timeout for each read
+    (``requests``) reports each place by another error.
+    """
+
+    name = "hang"
+    family = "http"
+    can_cause = TIMEOUT
+
+    at: Literal["before_headers", "after_headers", "mid_body"] = Field(
+        "before_headers", description="where it stops"
+    )
+    forwarded: bool = Field(True, description="whether the upstream gets the request")
+
+    @model_validator(mode="after")
+    def _has_a_reply(self) -> Hang:
+        if not self.forwarded and self.at != "before_headers":
+            raise ValueError("without `forwarded` there is no reply: it can hang only before_headers")
+        return self
+
+    def act(self, tried: Try) -> Act:
+        if not self.forwarded:
+            return Act(answer=RawReply(ending="hang"), evidence={"at": self.at, "sent": 0})
+        return Act(reply=partial(_broken_off, tried, self.at, "hang"))
+
+
+class Reset(Fault):
+    """The connection is reset: a real RST, not an orderly end.
+
+    ``connect``: as soon as the request is known; it is not forwarded. ``after_request``: the upstream has
+    executed it, and the answer is lost. ``mid_body``: half of the body has been sent. The client sees
+    "connection reset by peer"; through Toxiproxy, which stands before the gateway in the lab, an
+    RST becomes a plain close, which clients report in other words ("closed without response").
+    """
+
+    name = "reset"
+    family = "http"
+    can_cause = CLOSED
+
+    at: Literal["connect", "after_request", "mid_body"] = Field("after_request", description="when")
+
+    def act(self, tried: Try) -> Act:
+        if self.at == "connect":
+            return Act(answer=RawReply(ending="reset"), evidence={"at": self.at, "sent": 0})
+        return Act(reply=partial(_broken_off, tried, self.at, "reset"))
+
+
+def _broken_off(tried: Try, at: str, ending: Ending, reply: Reply) -> Changed | Miss:
+    """The reply as far as it comes: nothing, or its headers and a part of its body."""
+    evidence = {"at": at, "of": len(reply.body), "upstream_status": reply.status}
+    if at not in _PARTS_SENT:
+        return Changed(RawReply(ending=ending), {**evidence, "sent": 0})
+    if not has_body(tried, reply):
+        return Miss("nothing_to_change")
+    sent = int(len(reply.body) * _PARTS_SENT[at])
+    head = head_bytes(reply, max(len(reply.body), 1))  # it claims the whole length, even of an empty body
+    return Changed(RawReply((head + reply.body[:sent],), ending, reply.status), {**evidence, "sent": sent})
+
+
+class DuplicateRequest(Fault):
+    """The upstream gets the request several times, one after the other; the client gets the last answer.
+
+    Proxies that retry by themselves do this, and queues that deliver at least once. The client sees nothing
+    unusual. A service without idempotency keys does a write each time that it is delivered.
+    """
+
+    name = "duplicate_request"
+    family = "http"
+    can_cause = HTTP_ERRORS | CLOSED | TIMEOUT
+
+    n: int = Field(2, ge=2, le=10, description="how often it is delivered")
+
+    def act(self, tried: Try) -> Act:
+        return Act(copies=self.n, evidence={"copies": self.n})
+
+
+class Flap(Fault):
+    """The service goes down and comes back: ``fails`` calls fail, then ``passes`` calls pass, and so on.
+
+    It counts logical calls for each link and episode, so that all tries of one call fail or pass together
+    and a retry alone does not get past it. Requests of a call that fails are not forwarded. The client sees
+    a 503 that comes and goes, or a closed connection.
+    """
+
+    name = "flap"
+    family = "http"
+    chooses = True
+    can_cause = CLOSED | {"http_5xx"}
+
+    fails: int = Field(1, ge=1, le=10_000, description="calls that fail")
+    passes: int = Field(1, ge=1, le=10_000, description="calls that pass then")
+    kind: Literal["unavailable", "bad_gateway", "server_error", "close"] = Field(
+        "unavailable", description="how a call fails"
+    )
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return CLOSED if self.kind == "close" else self.can_cause - CLOSED
+
+    @property
+    def by_order(self) -> bool:
+        return True
+
+    def act(self, tried: Try) -> Act | None:
+        place = (tried.ordinal - 1) % (self.fails + self.passes)
+        if place >= self.fails:
+            return None
+        evidence = {"kind": self.kind, "ordinal": tried.ordinal}
+        if self.kind == "close":
+            return Act(answer=RawReply(ending="close"), evidence=evidence)
+        reply = error_for(tried, self.kind)
+        return Act(answer=reply, evidence={**evidence, "status": reply.status})
+
+
+_Kind = Literal["fixed", "uniform", "exponential", "jitter", "spike", "degrading"]
+_Preset = Literal["good", "moderate", "poor", "degrading", "spiky"]
+PRESETS: dict[_Preset, dict[str, Any]] = {
+    "good": {"kind": "jitter", "ms": 20, "spread_ms": 5},
+    "moderate": {"kind": "jitter", "ms": 150, "spread_ms": 50},
+    "poor": {"kind": "exponential", "ms": 800, "max_ms": 8000},
+    "degrading": {"kind": "degrading", "ms": 50, "step_ms": 200, "max_ms": 10_000},
+    "spiky": {"kind": "spike", "ms": 30, "spike_ms": 3000, "spike_chance": 0.1},
+}
+
+
+class Delay(Fault):
+    """The request reaches the upstream later; then all goes on as usual.
+
+    The upstream executes the request even if the client has given up: a write after a timeout. Kinds:
+    ``fixed`` (``ms``), ``uniform`` (``ms`` ± ``spread_ms``, each value as likely), ``jitter`` (a bell curve
+    around ``ms`` whose standard deviation is ``spread_ms``), ``exponential`` (mean ``ms``), ``spike``
+    (``ms``, but with chance ``spike_chance`` it is ``spike_ms``), ``degrading`` (``ms``, and ``step_ms``
+    more with every logical call in the episode). Presets: ``good`` (jitter 20 ± 5 ms), ``moderate``
+    (jitter 150 ± 50 ms), ``poor`` (exponential, mean 800 ms, at most 8 s), ``degrading`` (50 ms, 200 ms more
+    each call, at most 10 s), ``spiky`` (30 ms, every tenth 3 s on average). Delays of several faults add up.
+    """
+
+    name = "delay"
+    family = "http"
+    can_cause = TIMEOUT
+
+    preset: _Preset | None = Field(None, description="one of the presets; instead of all others")
+    kind: _Kind = Field("fixed", description="how long it is")
+    ms: float = Field(500, ge=0, le=600_000, description="milliseconds")
+    spread_ms: float = Field(100, ge=0, le=600_000, description="milliseconds around it (uniform, jitter)")
+    spike_ms: float = Field(3000, ge=0, le=600_000, description="milliseconds of a spike (spike)")
+    spike_chance: float = Field(0.1, ge=0, le=1, description="chance of a spike (spike)")
+    step_ms: float = Field(100, ge=0, le=600_000, description="milliseconds more for each call (degrading)")
+    max_ms: float = Field(60_000, ge=0, le=600_000, description="milliseconds at most")
+
+    @model_validator(mode="after")
+    def _preset_alone(self) -> Delay:
+        if self.preset and len(self.model_dump(exclude_defaults=True)) > 1:
+            raise ValueError("preset stands alone: it sets the other parameters")
+        return self
+
+    @property
+    def by_order(self) -> bool:
+        kind = PRESETS[self.preset]["kind"] if self.preset else self.kind
+        return kind == "degrading"
+
+    def act(self, tried: Try) -> Act | Miss:
+        shape = self.model_copy(update=PRESETS[self.preset]) if self.preset else self
+        ms = round(min(max(shape._drawn(tried), 0.0), shape.max_ms), 3)
+        if ms == 0:
+            return Miss("nothing_to_change")
+        return Act(delay=ms / 1000, evidence={"delay_ms": ms})
+
+    def _drawn(self, tried: Try) -> float:
+        """Milliseconds for that try, not yet bounded."""
+        match self.kind:
+            case "uniform":
+                return self.ms + (2 * tried.chance("delay") - 1) * self.spread_ms
+            case "jitter":
+                return self.ms + _normal(tried) * self.spread_ms
+            case "exponential":
+                return -math.log(1 - tried.chance("delay")) * self.ms
+            case "spike":
+                return self.spike_ms if tried.chance("spike") < self.spike_chance else self.ms
+            case "degrading":
+                return self.ms + (tried.ordinal - 1) * self.step_ms
+            case _:
+                return self.ms
+
+
+def _normal(tried: Try) -> float:
+    """A draw of the normal distribution (by the Box-Muller transform)."""
+    radius = math.sqrt(-2 * math.log(1 - tried.chance("delay")))
+    return radius * math.cos(2 * math.pi * tried.chance("delay-angle"))
