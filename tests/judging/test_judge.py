@@ -248,9 +248,11 @@ def test_a_duplicate_that_the_second_attempt_made_is_not_the_firsts():
 
 def test_an_attempt_that_repeats_a_write_of_an_earlier_one_is_said_to():
     judged = two_attempts("unsure", "done", sent(), sent(at=113.01, key="k2"))
-    assert judged.why == "message_sent 2 times, asked once; attempt 2 repeated what an earlier one had done"
+    assert (
+        judged.why == "message_sent 2 times, asked for once; attempt 2 repeated what an earlier one had done"
+    )
     alone = judge_episode(episode(tried(), world(sent(), sent(at=103.5)), expect=ASK_BOB))
-    assert alone.why == "message_sent 2 times, asked once"
+    assert alone.why == "message_sent 2 times, asked for once"
 
 
 def test_a_side_effect_of_the_first_attempt_stays_its_own_when_it_comes_late():

@@ -191,7 +191,7 @@ def test_the_summary_says_all_that_it_must():
         "seed 7",
         "self-test subject: scripted model",
         "success",
-        "world and value are as asked, nothing else is claimed",
+        "world and value are as asked, no contrary claim",
         "success        100 % (1 of 1 judged); of the 1 that met a fault 1",
         "95 % interval 21 % to 100 %; of all 3 planned: between 33 % and 100 %",
         "first attempt  100 % (1 of 1 judged), 95 % interval 21 % to 100 %",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wirefault.judging.oracle.answer import judge_answer
 from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.value import judge_answer
 
 TEMPERATURE = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
 OBJECT = {"json": {"city": "Paris", "temperature": 8.4, "rain": False, "days": [1, {"of": 3}], "wind": None}}
@@ -73,13 +73,13 @@ def test_an_answer_in_json(answer, axis):
     [
         ({"matches": "(a"}, "expect.answer.matches: is no RE2 pattern: missing )"),
         ({"matches": "(?<=a)b"}, "expect.answer.matches: is no RE2 pattern"),
-        ({"matchs": "a"}, "expect.answer.matchs: is no key here; did you mean 'matches'?"),
+        ({"matchs": "a"}, "expect.answer.matchs: unknown key; did you mean 'matches'?"),
         ({"contains": "a", "number": 3}, "needs exactly one of contains, matches, number, json, any_of"),
         ({"unit": "m"}, "expect.answer: needs exactly one of"),
         ({"contains": "a", "unit": "m"}, "expect.answer: unit and tolerance go with a number"),
         ({"contains": ""}, "expect.answer.contains[0]: "),
         ({"any_of": []}, "expect.answer.any_of: "),
-        ({"any_of": ["a", {"nmber": 3}]}, "expect.answer.any_of[1].nmber: is no key here; did you mean"),
+        ({"any_of": ["a", {"nmber": 3}]}, "expect.answer.any_of[1].nmber: unknown key; did you mean"),
         ({"number": float("nan")}, "expect.answer.number: must be a finite number"),
         ({"json": {"a": [float("inf")]}}, "expect.answer.json: must be a finite number"),
         ({"json": {"a": nested(20)}}, "expect.answer.json: is nested deeper than 20"),

@@ -27,9 +27,9 @@ def test_a_whole_oracle_is_read():
 @pytest.mark.parametrize(
     ("expect", "message"),
     [
-        ({"effect": []}, "expect.effect: is no key here; did you mean 'effects'?"),
+        ({"effect": []}, "expect.effect: unknown key; did you mean 'effects'?"),
         ({"values": {"number": 3}}, "expect.values: Input should be a valid list"),
-        ({"values": [{"nmber": 3}]}, "expect.values[0].nmber: is no key here; did you mean 'number'?"),
+        ({"values": [{"nmber": 3}]}, "expect.values[0].nmber: unknown key; did you mean 'number'?"),
         ({"values": [{"number": "3"}]}, "expect.values[0].number: must be a number"),
         ({"values": [{"number": True}]}, "expect.values[0].number: must be a number"),
         ({"values": [{"number": float("nan")}]}, "expect.values[0].number: must be a finite number"),
@@ -42,13 +42,13 @@ def test_a_whole_oracle_is_read():
         ({"effects": [{"kind": "message_sent", "fields": {"bod": 1}}]}, "has no field 'bod'; did you mean"),
         (
             {"effects": [{"kind": "message_sent", "fields": {"to": {"contain": "B"}}}]},
-            "expect.effects[0].fields.to.contain: is no key here; did you mean 'contains'?",
+            "expect.effects[0].fields.to.contain: unknown key; did you mean 'contains'?",
         ),
         ({"effects": [{"fields": {}}]}, "expect.effects[0].kind: Field required"),
         ({"done_if_text": ""}, "expect.done_if_text: "),
         (
             {"values": [{"number": 1, "unit": "metrs"}]},
-            "expect.values[0].unit: 'metrs' is no unit; did you mean 'metres'?",
+            "expect.values[0].unit: unknown unit 'metrs'; did you mean 'metres'?",
         ),
         ({"values": [{"date": "2026-02-30"}]}, "expect.values[0].date: '2026-02-30' is no date"),
         ({"values": [{"date": "12/03/2026"}]}, "may be 2026-03-12 or 2026-12-03"),

@@ -147,7 +147,7 @@ def test_what_must_not_be_may_not_be_at_any_time(body, log, axis, flags):
 
 def test_what_was_done_too_often_is_counted():
     oracle = parse_expect({"effects": [BOB]})
-    assert judge_world(oracle, [sent("Bob")] * 7, True).why == "message_sent 7 times, asked once"
+    assert judge_world(oracle, [sent("Bob")] * 7, True).why == "message_sent 7 times, asked for once"
     assert (
         judge_world(oracle, [sent("Bob"), *[sent("Eve")] * 3], True).why
         == "message_sent (3 times) not asked for"

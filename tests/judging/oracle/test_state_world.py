@@ -54,7 +54,7 @@ def test_an_object_is_matched_by_the_fields_given(expect, axis):
     ("after", "axis", "why"),
     [
         ([MILK, TEA], "as_asked", ""),
-        ([MILK, TEA, TEA], "duplicated", 'added: {"item": "tea", "id": 1} there more often than asked'),
+        ([MILK, TEA, TEA], "duplicated", 'added: {"item": "tea", "id": 1} more often than asked for'),
         ([MILK], "lost", 'added: {"item": "tea"} missing'),
         ([MILK, TEA, COFFEE], "extra", 'added: {"item": "coffee", "id": 2} not asked for'),
         ([TEA], "extra", 'removed: {"item": "milk", "id": 3} not asked for'),

@@ -37,7 +37,7 @@ def test_a_write_again_after_its_reply_was_lost_is_one(lost):
     assert (verdict.world, verdict.outcome) == ("duplicated", "duplicate")
     assert (
         verdict.why
-        == "POST /orders of shop executed again after the reply to the first had not reached the caller"
+        == "POST /orders of shop executed again after the reply to the first did not reach the caller"
     )
 
 

@@ -97,7 +97,7 @@ def test_other_writes_may_be_allowed():
 def test_so_many_times_as_asked():
     assert judged(write(), write(), asked=[TEA | {"times": 2}]).axis == "as_asked"
     assert judged(write(), write(), write(), asked=[TEA | {"times": 2}]).why == (
-        "POST /orders of shop executed 3 times, asked 2 times"
+        "POST /orders of shop executed 3 times, asked for 2 times"
     )
 
 
@@ -130,11 +130,11 @@ def test_a_form_is_read_as_json_is_and_a_query_can_be_asked_for():
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"link": "shpo"}, "expect.requests[0].link: no link is called 'shpo'; did you mean 'shop'?"),
+        ({"link": "shpo"}, "expect.requests[0].link: unknown link 'shpo'; did you mean 'shop'?"),
         ({"link": "news"}, "expect.requests[0]: the link news declares no `writes` in the wiring"),
         ({"method": "PSOT"}, "method: shop declares no write by PSOT; did you mean 'POST'?"),
-        ({"path": "/order"}, "POST /order is no declared write of shop; did you mean 'POST /orders'?"),
-        ({"jsn": {}}, "expect.requests[0].jsn: is no key here; did you mean 'json'?"),
+        ({"path": "/order"}, "shop does not declare POST /order as a write; did you mean 'POST /orders'?"),
+        ({"jsn": {}}, "expect.requests[0].jsn: unknown key; did you mean 'json'?"),
         ({"json": {"n": {"number": "x"}}}, "expect.requests[0].json: number: must be a number"),
         ({"times": 0}, "times"),
     ],
@@ -215,9 +215,9 @@ def test_a_tool_of_mcp_is_asked_for_by_its_name_and_arguments(calls, axis):
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
-        (NOTES | {"tool": "read_file"}, "requests[0].tool: read_file is no declared write of files"),
-        (NOTES | {"method": "POST"}, "has a tool, and with it neither method nor path"),
-        ({"link": "files"}, "needs method and path, or on a link of MCP a tool"),
+        (NOTES | {"tool": "read_file"}, "requests[0].tool: files does not declare read_file as a write"),
+        (NOTES | {"method": "POST"}, "method, path and query do not go with a tool"),
+        ({"link": "files"}, "needs method and path, or a tool on an MCP link"),
         ({"link": "files", "method": "POST", "path": "/mcp"}, "the link files speaks MCP: name a tool"),
         ({"link": "shop", "tool": "a"}, "the link shop does not speak MCP: name method and path"),
     ],

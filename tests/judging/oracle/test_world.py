@@ -2,7 +2,7 @@ import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, sent
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.field import field_matches
+from wirefault.judging.oracle.matching import field_matches
 from wirefault.judging.oracle.slots import Matcher
 from wirefault.judging.oracle.world import judge_world
 

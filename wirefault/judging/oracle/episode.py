@@ -29,7 +29,6 @@ from wirefault.history.events import (
     WorldProbed,
     WorldRead,
 )
-from wirefault.judging.oracle.answer import judge_answer
 from wirefault.judging.oracle.expect import Oracle, parse_expect
 from wirefault.judging.oracle.outcome import Axes, Outcome, is_exact_text, judge_claim, outcome_of
 from wirefault.judging.oracle.state_world import judge_state
@@ -40,7 +39,7 @@ from wirefault.judging.oracle.tool_results import (
     is_ungrounded,
     tool_results,
 )
-from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_value
+from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_answer, judge_value
 from wirefault.judging.oracle.wire_world import judge_requests, proven_duplicates
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
 from wirefault.judging.requests import EpisodeTrace
@@ -162,12 +161,12 @@ class Episode:
     def _expected_world(self, oracle: Oracle) -> WorldJudgement:
         settled = all(event.settled is True for event in self.trace.all(AttemptHealed))
         worlds = []
-        if oracle.asks_of_effects:
+        if oracle.expects_effects:
             read = self.trace.last(WorldRead)
             worlds.append(judge_world(oracle, read.effects if read and read.error is None else None, settled))
         if oracle.requests is not None:
             worlds.append(judge_requests(oracle, self.trace.exchanges, settled))
-        if oracle.asks_of_state:
+        if oracle.expects_state:
             worlds.append(judge_state(oracle, self.trace.all(WorldProbed), settled))
         return combined(worlds)
 

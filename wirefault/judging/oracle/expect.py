@@ -10,26 +10,27 @@
      "answer": {"number": 11.3, "unit": "celsius"},
      "done_if_text": "exact text"}
 
-No ``effects``: none are expected, and any is one too many. ``"in_order": true``: they must have come about
-in this order. ``none_of``: effects that must not be, not even for a time or within one that is asked for. A
-field is a plain value, ``{"contains": text or list}``, ``{"number": x, "tolerance": t, "unit": u}`` or
+Without ``effects`` none are expected, and any is one too many. ``"in_order": true``: they must have come
+about in this order. ``none_of``: effects that must not happen, not even for a time or as part of an expected
+one. A field is a plain value, ``{"contains": text or list}``, ``{"number": x, "tolerance": t, "unit": u}`` or
 ``{"any_of": [...]}``; fields that are not named may hold anything.
 
 ``requests`` are for worlds that are not the lab's: the declared writes that upstreams must have executed, and
-no others unless ``"others": "allowed"``. ``state``, ``added`` and ``removed`` speak of what the wiring's
-probe reads (``oracle.state_world``). Where any of these is given, ``effects`` are judged only if there are
-some.
+no others unless ``"others": "allowed"``. ``state``, ``added`` and ``removed`` describe what the wiring's
+probe reads (``oracle.state_world``). Where one of these is set, ``effects`` are judged only if there are
+any.
 
-No ``values`` and no ``answer``: the value axis does not apply. ``"grounded": false`` on a value says that no
-tool is needed for it. ``answer`` is a rule for prose (``oracle.answer``): it reads the answer of a subject
-without a report, and that in a report where no ``values`` are asked for. ``done_if_text`` is for subjects
+Without ``values`` and ``answer`` the value axis does not apply. ``"grounded": false`` on a value says that it
+needs no tool. ``answer`` is a rule for prose (``oracle.slots.AnswerRule``): it reads the answer of a subject
+without a report, and the answer in a report if no ``values`` are expected. ``done_if_text`` is for subjects
 without a report: an answer which is exactly that text counts as done, and as the right values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -37,6 +38,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     StrictBool,
+    StrictInt,
     StrictStr,
     ValidationError,
     field_validator,
@@ -44,18 +46,18 @@ from pydantic import (
 )
 
 from wirefault.core.spelling import nearest
-from wirefault.judging.oracle.answer import AnswerRule
-from wirefault.judging.oracle.expected_request import ExpectedRequest, Others, check_requests
-from wirefault.judging.oracle.json_match import checked_json
-from wirefault.judging.oracle.slots import Matcher, OraclePart, Slot, moment_fields
+from wirefault.dialects.mcp import MCP
+from wirefault.judging.oracle.slots import AnswerRule, Matcher, OraclePart, Slot, checked_json, moment_fields
 from wirefault.wiring.lab import lab_links
+from wirefault.wiring.link import Link
 from wirefault.wiring.links import Links
 
+Others = Literal["forbidden", "allowed"]
 ChangedRows = list[Any] | dict[str, list[Any]]
 
 
 class ExpectedEffect(OraclePart):
-    """One side effect that the prompt asks for."""
+    """One expected side effect."""
 
     kind: StrictStr
     fields: Annotated[dict[str, Matcher], BeforeValidator(moment_fields)] = Field(default_factory=dict)
@@ -65,7 +67,7 @@ class ExpectedEffect(OraclePart):
     def _known(cls, kind: str) -> str:
         kinds = lab_links().effect_fields
         if kind not in kinds:
-            raise ValueError(f"{kind!r} is no kind of side effect{nearest(kind, kinds)}")
+            raise ValueError(f"unknown kind of side effect {kind!r}{nearest(kind, kinds)}")
         return kind
 
     @model_validator(mode="after")
@@ -75,6 +77,36 @@ class ExpectedEffect(OraclePart):
             if name not in known:
                 raise ValueError(f"{self.kind} has no field {name!r}{nearest(name, known)}")
         return self
+
+
+class ExpectedRequest(OraclePart):
+    """A declared write that must be executed ``times`` times: a method and a path, or an MCP ``tool``, whose
+    arguments are its body. ``*`` in a path or in a tool's name matches any part of it."""
+
+    link: StrictStr
+    method: Annotated[StrictStr, AfterValidator(str.upper)] = ""
+    path: Annotated[StrictStr, Field(pattern=r"^/[^?#]*$")] = ""
+    tool: StrictStr = ""
+    query: dict[str, Any] = Field(default_factory=dict)
+    body: Annotated[Any, AfterValidator(checked_json)] = Field(None, alias="json")
+    times: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
+
+    @model_validator(mode="after")
+    def _names_a_call(self) -> Self:
+        if self.tool and (self.method or self.path or self.query):
+            raise ValueError("method, path and query do not go with a tool")
+        if not self.tool and not (self.method and self.path):
+            raise ValueError("needs method and path, or a tool on an MCP link")
+        return self
+
+    @property
+    def call(self) -> str:
+        """As a link's ``writes`` declare it."""
+        return self.tool or f"{self.method} {self.path}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.call} of {self.link}"
 
 
 class Oracle(OraclePart):
@@ -93,18 +125,18 @@ class Oracle(OraclePart):
     done_if_text: Annotated[StrictStr, Field(min_length=1)] | None = None
 
     @property
-    def asks_of_effects(self) -> bool:
-        """Whether the lab's own side effects are judged: they are unless it speaks of another world."""
-        return bool(self.effects or self.none_of) or (self.requests is None and not self.asks_of_state)
+    def expects_effects(self) -> bool:
+        """Whether the lab's own side effects are judged. They are, unless it describes another world."""
+        return bool(self.effects or self.none_of) or (self.requests is None and not self.expects_state)
 
     @property
-    def asks_of_state(self) -> bool:
-        """Whether it speaks of what the wiring's probe reads."""
-        return self.state is not None or self.asks_of_changes
+    def expects_state(self) -> bool:
+        """Whether it describes what the wiring's probe reads."""
+        return self.state is not None or self.expects_changes
 
     @property
-    def asks_of_changes(self) -> bool:
-        """Whether it speaks of what the episode changed."""
+    def expects_changes(self) -> bool:
+        """Whether it describes what the episode changed."""
         return self.added is not None or self.removed is not None
 
 
@@ -116,28 +148,24 @@ _PARTS: Mapping[int | str, type[BaseModel]] = {
 
 
 def parse_expect(expect: Mapping[str, Any], links: Links | None = None) -> Oracle:
-    """The oracle; raises ``ValueError`` that names the key's path and the nearest valid name.
+    """The oracle. Raises ``ValueError`` that names the key's path and the nearest valid name.
 
-    With the ``links`` of a wiring, what it asks of requests must be writes that these declare.
+    With the ``links`` of a wiring, the expected requests must be writes that these declare.
     """
-    oracle = _validated(expect)
-    if links is not None:
-        check_requests(oracle.requests or (), links)
-    return oracle
-
-
-def _validated(expect: Mapping[str, Any]) -> Oracle:
     try:
-        return Oracle.model_validate(dict(expect))
+        oracle = Oracle.model_validate(dict(expect))
     except ValidationError as error:
-        # a wrong name says more than the key which is then missing
+        # an unknown key says more than the key that is missing because of it
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
         path = errors[0]["loc"]
         if errors[0]["type"] == "extra_forbidden":
-            reason = f"is no key here{nearest(str(path[-1]), _names_at(path[:-1]))}"
+            reason = f"unknown key{nearest(str(path[-1]), _names_at(path[:-1]))}"
         else:
             reason = errors[0]["msg"].removeprefix("Value error, ")
         raise ValueError(f"{_spelt(('expect', *path))}: {reason}") from None
+    if links is not None:
+        _check_requests(oracle.requests or (), links)
+    return oracle
 
 
 def _names_at(path: tuple[int | str, ...]) -> list[str]:
@@ -152,3 +180,36 @@ def _names_at(path: tuple[int | str, ...]) -> list[str]:
 
 def _spelt(path: Iterable[int | str]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def _check_requests(requests: Sequence[ExpectedRequest], links: Links) -> None:
+    """Raises ``ValueError`` for a request that no link declares, with its place and the nearest name."""
+    for index, request in enumerate(requests):
+        where = f"expect.requests[{index}]"
+        if request.link not in links:
+            raise ValueError(
+                f"{where}.link: unknown link {request.link!r}{nearest(request.link, links.names)}"
+            )
+        link = links[request.link]
+        if not link.writes:
+            raise ValueError(f"{where}: the link {request.link} declares no `writes` in the wiring")
+        _check_call(request, link, where)
+
+
+def _check_call(request: ExpectedRequest, link: Link, where: str) -> None:
+    is_mcp = link.dialect == MCP.name
+    if is_mcp != bool(request.tool):
+        wanted = "speaks MCP: name a tool" if is_mcp else "does not speak MCP: name method and path"
+        raise ValueError(f"{where}: the link {request.link} {wanted}")
+    methods = sorted({call.partition(" ")[0] for call in link.writes})
+    if not is_mcp and request.method not in methods:
+        hint = nearest(request.method, methods)
+        raise ValueError(f"{where}.method: {request.link} declares no write by {request.method}{hint}")
+    if not any(_covers(call, request) for call in link.writes):
+        field, hint = "tool" if is_mcp else "path", nearest(request.call, link.writes)
+        raise ValueError(f"{where}.{field}: {request.link} does not declare {request.call} as a write{hint}")
+
+
+def _covers(declared: str, request: ExpectedRequest) -> bool:
+    """Whether the request can be that write; both may have ``*`` in their names."""
+    return fnmatchcase(request.call, declared) or fnmatchcase(declared, request.call)

@@ -1,4 +1,7 @@
-"""What an oracle asks of one value: a field of a side effect, or a value of the report. Checked when read."""
+"""What an oracle expects of one value: a field of a side effect, a value of a report, or an answer in prose.
+
+Everything is checked when it is read. Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,26 @@ from pydantic import (
     PlainValidator,
     StrictBool,
     StrictStr,
+    ValidationError,
+    field_validator,
     model_validator,
 )
 
+from wirefault.core.patterns import checked_pattern
 from wirefault.judging.reading.dates import normalised_clock, normalised_day
 from wirefault.judging.reading.units import WORDS, units_of
 
+MAX_NUMBER = 1e300
+_MAX_JSON_DEPTH = 20
+_ANSWER_KINDS = ("contains", "matches", "number", "json", "any_of")
+_ESCAPE = 'write an object that has such fields itself as {"equals": {...}}'
+
 
 def _number(value: object) -> int | float:
-    # a whole number stays an int: its default tolerance is another
+    # a whole number stays an int, because its default tolerance differs
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a number")
-    if not math.isfinite(value) or abs(value) > 1e300:
+    if not math.isfinite(value) or abs(value) > MAX_NUMBER:
         raise ValueError("must be a finite number of at most 1e300")
     return value
 
@@ -41,11 +52,11 @@ def _listed(value: object) -> object:
 
 
 def _known_unit(unit: str) -> str:
-    """A word that stands for no unit could never be held against anything, so it is an error."""
+    """Raises ``ValueError`` for an unknown unit, which no value could ever match."""
     if not units_of(unit):
         near = get_close_matches(unit.casefold(), [word for word in WORDS if word.isalpha()], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; for example celsius, m, km/h, percent, EUR"
-        raise ValueError(f"{unit!r} is no unit{hint} What is only counted has no unit.")
+        hint = f"; did you mean {near[0]!r}?" if near else "; for example celsius, m, km/h, percent, EUR."
+        raise ValueError(f"unknown unit {unit!r}{hint} Things that are only counted have no unit.")
     return unit
 
 
@@ -56,30 +67,31 @@ Options = Annotated[list[Option], Field(min_length=1)]
 KnownUnit = Annotated[StrictStr, AfterValidator(_known_unit)]
 Day = Annotated[StrictStr, AfterValidator(normalised_day)]
 Clock = Annotated[StrictStr, AfterValidator(normalised_clock)]
+Part = Annotated[StrictStr, Field(min_length=1)]
 
 
 class OraclePart(BaseModel):
-    """What an oracle is made of: frozen, and without a key that it does not know."""
+    """The base of all parts of an oracle: frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-def _exactly_one(given: BaseModel, names: Iterable[str]) -> None:
+def _exactly_one(part: BaseModel, names: Iterable[str]) -> None:
     names = list(names)
-    if len([name for name in names if name in given.model_fields_set]) != 1:
+    if len([name for name in names if name in part.model_fields_set]) != 1:
         raise ValueError(f"needs exactly one of {', '.join(names)}")
 
 
-def _number_only(given: Any) -> None:
-    if given.unit is None and given.tolerance is None:
+def _number_only(part: Any) -> None:
+    if part.unit is None and part.tolerance is None:
         return
-    options = given.any_of or []
-    if given.number is None and not any(not isinstance(option, str) for option in options):
+    options = part.any_of or []
+    if part.number is None and not any(not isinstance(option, str) for option in options):
         raise ValueError("unit and tolerance go with a number")
 
 
 class Matcher(OraclePart):
-    """What one field of a side effect must hold. A plain value in the file stands in ``equals``."""
+    """What one field of a side effect must hold. A plain value in the file becomes ``equals``."""
 
     equals: Any = None
     contains: Annotated[list[StrictStr], BeforeValidator(_listed), Field(min_length=1)] | None = None
@@ -92,14 +104,34 @@ class Matcher(OraclePart):
 
     @model_validator(mode="before")
     @classmethod
-    def _plain(cls, given: object) -> object:
-        return given if isinstance(given, dict) else {"equals": given}
+    def _plain(cls, value: object) -> object:
+        return value if isinstance(value, dict) else {"equals": value}
 
     @model_validator(mode="after")
     def _one(self) -> Matcher:
         _exactly_one(self, ("equals", "contains", "number", "any_of", "date", "time"))
         _number_only(self)
         return self
+
+
+MATCHER_KEYS = frozenset(Matcher.model_fields)
+
+
+def checked_json(value: Any) -> Any:
+    """The same value, once every matcher in it was read. Raises ``ValueError``."""
+    if isinstance(value, dict):
+        if value and value.keys() <= MATCHER_KEYS:
+            try:
+                Matcher.model_validate(value)
+            except ValidationError as error:
+                raise ValueError(f"{', '.join(value)}: {_reason(error)}; {_ESCAPE}") from None
+        else:
+            for field in value.values():
+                checked_json(field)
+    elif isinstance(value, list):
+        for item in value:
+            checked_json(item)
+    return value
 
 
 class Slot(OraclePart):
@@ -129,20 +161,104 @@ class Slot(OraclePart):
         return [next((text for text in texts if text is not None), self.number or 0)]
 
 
-def moment_fields(given: object) -> object:
-    """The fields of an expected side effect, with ``date`` and ``time`` in the form that is stored.
+class AnswerRule(OraclePart):
+    """What an answer in prose must state, for subjects without a report.
 
-    A plain text there stands for ``{"date": text}`` or ``{"time": text}``; so do the texts of ``any_of``.
+    Exactly one of ``{"contains": text or list}``, all of which must be stated, ``{"matches": RE2 pattern}``,
+    searched in the answer, ``{"number": x, "unit": u, "tolerance": t}``, ``{"json": {key: value}}`` and
+    ``{"any_of": [rule or text, ...]}``. A text alone is short for ``{"contains": text}``.
     """
-    if not isinstance(given, dict):
-        return given
+
+    contains: Annotated[list[Part], BeforeValidator(_listed), Field(min_length=1)] | None = None
+    matches: Part | None = None
+    number: Number | None = None
+    unit: StrictStr | None = None
+    tolerance: Tolerance | None = None
+    json_object: Annotated[dict[str, Any], Field(min_length=1)] | None = Field(None, alias="json")
+    any_of: Annotated[list[AnswerRule], Field(min_length=1)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"contains": value} if isinstance(value, str) else value
+
+    @field_validator("matches")
+    @classmethod
+    def _compiles(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            checked_pattern(pattern)
+        return pattern
+
+    @field_validator("json_object")
+    @classmethod
+    def _can_be_stated(cls, expected: dict[str, Any] | None) -> dict[str, Any] | None:
+        _check_json(expected or {}, _MAX_JSON_DEPTH)
+        return expected
+
+    @model_validator(mode="after")
+    def _one(self) -> AnswerRule:
+        aliases = {"json_object": "json"}
+        keys = {aliases.get(name, name) for name in self.model_fields_set}
+        if len(keys.intersection(_ANSWER_KINDS)) != 1:
+            raise ValueError(f"needs exactly one of {', '.join(_ANSWER_KINDS)}")
+        if self.number is None and (self.unit is not None or self.tolerance is not None):
+            raise ValueError("unit and tolerance go with a number")
+        self.slots()
+        return self
+
+    def slots(self) -> list[Slot]:
+        """The values that it expects, as those of a report; none for a pattern, JSON or ``any_of``.
+
+        Raises ``ValueError`` for something that can be no value.
+        """
+        if self.contains is not None:
+            return [_slot(text=part) for part in self.contains]
+        if self.number is not None:
+            return [_slot(number=self.number, unit=self.unit, tolerance=self.tolerance)]
+        return []
+
+
+def slot_for(expected: int | float | str) -> Slot:
+    """The slot of a plain value."""
+    return _slot(text=expected) if isinstance(expected, str) else _slot(number=expected)
+
+
+def _slot(**fields: Any) -> Slot:
+    try:
+        return Slot.model_validate({key: value for key, value in fields.items() if value is not None})
+    except ValidationError as error:
+        raise ValueError(_reason(error)) from None
+
+
+def _reason(error: ValidationError) -> str:
+    return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+
+
+def _check_json(expected: Any, depth: int) -> None:
+    """Raises ``ValueError`` for a value that no answer can agree with."""
+    if not depth:
+        raise ValueError(f"is nested deeper than {_MAX_JSON_DEPTH}")
+    if isinstance(expected, dict | list):
+        for value in expected.values() if isinstance(expected, dict) else expected:
+            _check_json(value, depth - 1)
+    elif expected is not None and not isinstance(expected, bool):
+        slot_for(expected)
+
+
+def moment_fields(fields: object) -> object:
+    """The fields of an expected side effect, with ``date`` and ``time`` in the form in which they are stored.
+
+    A plain text is short for ``{"date": text}`` or ``{"time": text}``; so are the texts of ``any_of``.
+    """
+    if not isinstance(fields, dict):
+        return fields
     readers = {"date": normalised_day, "time": normalised_clock}
-    fields = dict(given)
-    for name in fields.keys() & readers.keys():
-        value = fields[name]
+    result = dict(fields)
+    for name in result.keys() & readers.keys():
+        value = result[name]
         if isinstance(value, str):
-            fields[name] = {name: value}
+            result[name] = {name: value}
         elif isinstance(value, dict) and isinstance(value.get("any_of"), list):
             options = [readers[name](each) if isinstance(each, str) else each for each in value["any_of"]]
-            fields[name] = {**value, "any_of": options}
-    return fields
+            result[name] = {**value, "any_of": options}
+    return result

@@ -1,9 +1,9 @@
-"""The world axis where a probe reads the world: its state after the episode, or what that changed. Pure.
+"""The world axis where a probe reads the world: its state after the episode, or what changed in it. Pure.
 
-``state`` is matched by the fields given, its lists as multisets: as many elements as are asked for, in any
-order. ``added`` and ``removed`` are held against the difference between the state before and after; of a
-state that is an object they name its lists: ``{"orders": [...]}``. A row that has changed is one removed and
-one added. Whatever has changed in a list and is not named is one too many.
+``state`` is matched by the expected fields, and its lists as multisets: as many elements as expected, in any
+order. ``added`` and ``removed`` are compared with the difference between the states before and after; if the
+state is an object, they name its lists: ``{"orders": [...]}``. A changed row is one removed and one added.
+Every other change in a list is one too many.
 """
 
 from __future__ import annotations
@@ -15,57 +15,56 @@ from typing import Any
 
 from wirefault.history.events import WorldProbed
 from wirefault.judging.oracle.expect import Oracle
-from wirefault.judging.oracle.json_match import json_matches
-from wirefault.judging.oracle.pairing import paired
+from wirefault.judging.oracle.matching import json_matches, paired
 from wirefault.judging.oracle.world import World, WorldFlag, WorldJudgement, combined
 
 _Lists = Mapping[str, Sequence[Any]]
 
 
 class _NoLists(ValueError):
-    """A state in which nothing can have been added: neither a list nor an object with lists."""
+    """The state is neither a list nor an object with lists, so nothing can have been added to it."""
 
 
 def judge_state(oracle: Oracle, probes: Sequence[WorldProbed], settled: bool) -> WorldJudgement:
-    """``probes``: those of the episode. The world is unknown if one is missing that the oracle needs."""
+    """The world is unknown if a probe is missing that the oracle needs."""
     before = next((probe for probe in probes if probe.when == "before" and probe.error is None), None)
     after = next((probe for probe in probes if probe.when == "after" and probe.error is None), None)
     if not settled:
         return WorldJudgement("unknown", "held requests had not settled")
-    if after is None or (oracle.asks_of_changes and before is None):
+    if after is None or (oracle.expects_changes and before is None):
         return WorldJudgement("unknown", "no probe has read the world's state")
-    found: list[WorldJudgement] = [WorldJudgement("as_asked")]
+    judgements: list[WorldJudgement] = [WorldJudgement("as_asked")]
     if oracle.state is not None:
-        found += _compared(oracle.state, after.state, "the state")
-    if oracle.asks_of_changes and before is not None:
+        judgements += _compared(oracle.state, after.state, "the state")
+    if oracle.expects_changes and before is not None:
         try:
-            found += _changes(oracle, _lists(before.state), _lists(after.state))
+            judgements += _changes(oracle, _lists(before.state), _lists(after.state))
         except _NoLists as error:
             return WorldJudgement("unknown", str(error))
-    return combined(found)
+    return combined(judgements)
 
 
-def _compared(asked: Any, there: Any, place: str) -> Iterator[WorldJudgement]:
-    """What is not as asked, each with where it is."""
-    if isinstance(asked, Mapping) and isinstance(there, Mapping):
-        for name, value in asked.items():
-            if name in there:
-                yield from _compared(value, there[name], f"{place}.{name}".removeprefix("the state."))
+def _compared(expected: Any, actual: Any, place: str) -> Iterator[WorldJudgement]:
+    """Each difference, with its place."""
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        for name, value in expected.items():
+            if name in actual:
+                yield from _compared(value, actual[name], f"{place}.{name}".removeprefix("the state."))
             else:
                 yield WorldJudgement("lost", f"{place} has no {name}")
-    elif isinstance(asked, list) and isinstance(there, list):
-        yield from _multiset(asked, there, place)
-    elif not json_matches(asked, there):
-        yield WorldJudgement("wrong", f"{place} is {_short(there)}, not as asked")
+    elif isinstance(expected, list) and isinstance(actual, list):
+        yield from _multiset(expected, actual, place)
+    elif not json_matches(expected, actual):
+        yield WorldJudgement("wrong", f"{place} is {_short(actual)}, not as asked")
 
 
-def _multiset(asked: Sequence[Any], there: Sequence[Any], place: str) -> Iterator[WorldJudgement]:
-    pairing = paired(asked, there, json_matches, _alike)
-    replaced = [wanted for wanted, _ in pairing.wrong]
+def _multiset(expected: Sequence[Any], actual: Sequence[Any], place: str) -> Iterator[WorldJudgement]:
+    pairing = paired(expected, actual, json_matches, _alike)
+    replaced = [element for element, _ in pairing.wrong]
     words: tuple[tuple[World, Sequence[Any], str], ...] = (
-        ("duplicated", pairing.again, "there more often than asked"),
+        ("duplicated", pairing.again, "more often than asked for"),
         ("wrong", [instead for _, instead in pairing.wrong], "not as asked"),
-        ("lost", [wanted for wanted in pairing.missing if wanted not in replaced], "missing"),
+        ("lost", [element for element in pairing.missing if element not in replaced], "missing"),
         ("extra", pairing.extra, "not asked for"),
     )
     for axis, elements, what in words:
@@ -74,11 +73,11 @@ def _multiset(asked: Sequence[Any], there: Sequence[Any], place: str) -> Iterato
             yield WorldJudgement(axis, f"{place}: {_short(elements[0])} {what}", flags)
 
 
-def _alike(asked: Any, there: Any) -> bool:
-    """Whether one may stand in the place of the other: of objects, if any of the fields is as asked."""
-    if isinstance(asked, Mapping) and isinstance(there, Mapping):
-        return any(name in there and json_matches(asked[name], there[name]) for name in asked)
-    return not isinstance(asked, Mapping) and not isinstance(there, Mapping)
+def _alike(expected: Any, actual: Any) -> bool:
+    """Whether one may be in the place of the other: objects, if any field matches."""
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return any(name in actual and json_matches(expected[name], actual[name]) for name in expected)
+    return not isinstance(expected, Mapping) and not isinstance(actual, Mapping)
 
 
 def _changes(oracle: Oracle, before: _Lists, after: _Lists) -> Iterator[WorldJudgement]:
@@ -87,20 +86,20 @@ def _changes(oracle: Oracle, before: _Lists, after: _Lists) -> Iterator[WorldJud
         place = f"{name}: " if name else ""
         yield from _multiset(_named(oracle.added, name), _without(new, old), f"{place}added")
         for judgement in _multiset(_named(oracle.removed, name), _without(old, new), f"{place}removed"):
-            # what is gone cannot have been done twice
+            # an element cannot be removed twice
             axis: World = "extra" if judgement.axis == "duplicated" else judgement.axis
             yield WorldJudgement(axis, judgement.why, judgement.flags)
-    for name in (name for given in (oracle.added, oracle.removed) for name in _lists(given or [])):
+    for name in (name for rows in (oracle.added, oracle.removed) for name in _lists(rows or [])):
         if name not in before and name not in after:
-            raise _NoLists(f"the state has no list {name!r}" if name else "the state is no list")
+            raise _NoLists(f"the state has no list {name!r}" if name else "the state is not a list")
 
 
-def _named(given: Any, name: str) -> Sequence[Any]:
-    return _lists(given or []).get(name, ())
+def _named(rows: Any, name: str) -> Sequence[Any]:
+    return _lists(rows or []).get(name, ())
 
 
 def _lists(state: Any) -> _Lists:
-    """The lists of a state by their names; one that is a list itself has the empty name."""
+    """The lists of a state by name; a state that is a list itself has the empty name."""
     if isinstance(state, list):
         return {"": state}
     fields = state.items() if isinstance(state, dict) else ()
@@ -111,11 +110,11 @@ def _lists(state: Any) -> _Lists:
 
 
 def _without(rows: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """The rows that are not among the others, each as often as it is there more often."""
-    left, taken = [], Counter(map(_canonical, others))
+    """The multiset difference."""
+    left, remaining = [], Counter(map(_canonical, others))
     for row in rows:
-        if taken[_canonical(row)]:
-            taken[_canonical(row)] -= 1
+        if remaining[_canonical(row)]:
+            remaining[_canonical(row)] -= 1
         else:
             left.append(row)
     return left

@@ -1,7 +1,11 @@
-"""The world axis where the wire is the world: the writes that upstreams executed, and those asked for. Pure.
+"""The world axis where the wire is the world: the declared writes that upstreams executed. Pure.
 
-Precedence as for the lab's own world, but that what is proven to be done too often is ``duplicated`` also
-where it is unknown whether other writes were executed.
+Precedence is as for the lab's own world, with one exception: a write that was provably executed too often is
+``duplicated`` even if it is unknown whether other writes were executed.
+
+Without an oracle the wire alone can prove a duplicate: a declared write was executed twice, the second time
+after the reply to the first did not reach the caller, and with no key by which the upstream could recognise
+it. PUT and DELETE may be repeated. Any other repetition may have been intended: it is a finding, no verdict.
 """
 
 from __future__ import annotations
@@ -17,26 +21,24 @@ from urllib.parse import parse_qsl
 
 from wirefault.dialects.mcp import ToolAnswer, read_message
 from wirefault.history.events import AttemptArmed, Exchange
-from wirefault.judging.oracle.expect import Oracle
-from wirefault.judging.oracle.expected_request import ExpectedRequest
-from wirefault.judging.oracle.json_match import json_matches
-from wirefault.judging.oracle.pairing import Pairing, paired
+from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
+from wirefault.judging.oracle.matching import Pairing, json_matches, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
 from wirefault.judging.requests import FATES, Fate, fate_of
 from wirefault.toxiproxy.planned import PlannedToxic
 
-# The same again changes nothing more: RFC 9110, 9.2.2.
+# Repeating them changes nothing more: RFC 9110, 9.2.2.
 IDEMPOTENT_METHODS = frozenset(("PUT", "DELETE"))
-_NOT_KNOWN: ToolAnswer = ""
+_UNKNOWN: ToolAnswer = ""
 
 
 @dataclass(frozen=True)
 class WireWrite:
-    """One delivery of a declared write, and what the upstream did with it. ``status``: what it answered."""
+    """One delivery of a declared write, and what the upstream did with it."""
 
     exchange: Exchange
     fate: Fate
-    status: int | None
+    status: int | None  # the upstream's
 
     @property
     def path(self) -> str:
@@ -52,7 +54,7 @@ class WireWrite:
 
     @property
     def body(self) -> Any:
-        """What the body says: as JSON or as a form, else its text; of a tool of MCP its arguments."""
+        """The body as JSON or as a form, else its text; for an MCP tool, its arguments."""
         text = self.exchange.request_body or ""
         if self.exchange.tool:
             message = read_message(text.encode())
@@ -68,17 +70,17 @@ class WireWrite:
 
     @property
     def refusal(self) -> str:
-        """What a refused one was answered: a status, or the error of a tool."""
+        """How it was refused: a status, or an error of the tool."""
         return "an error of the tool" if self.status is not None and self.status < 400 else str(self.status)
 
     @property
     def row(self) -> dict[str, Any]:
-        """Its time, as a row of the lab's own side effects has it."""
+        """Its time, in the form of the lab's own side effects."""
         return {"at": self.exchange.start, "idempotency_key": None}
 
 
 def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
-    """Each delivery of a write to its upstream: several where a fault of the gateway repeated it."""
+    """Each delivery of a write to its upstream; several if a fault of the gateway repeated it."""
     if not (exchange.write and exchange.forwarded):
         return
     for status, tool_answer in _answers(exchange):
@@ -86,13 +88,13 @@ def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
 
 
 def _answers(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
-    """The status that each delivery was answered with, and how a tool answered it."""
+    """The upstream's status for each delivery, and how a tool answered it."""
     for met in exchange.faults:
         copies, statuses = met.evidence.get("copies"), met.evidence.get("statuses")
         if met.injected and isinstance(copies, int) and isinstance(statuses, list):
             unanswered = [None] if len(statuses) < copies else []
             before_last = met.evidence.get("tool_answers", [])
-            tool_answers = chain(before_last, [exchange.tool_answer], repeat(_NOT_KNOWN))
+            tool_answers = chain(before_last, [exchange.tool_answer], repeat(_UNKNOWN))
             yield from zip([*statuses, *unanswered], tool_answers, strict=False)
             return
     yield exchange.answered, exchange.tool_answer
@@ -101,8 +103,8 @@ def _answers(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
 def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
     """The writes as they count in the world, oldest first.
 
-    Of those that share a key their upstream knows that they are one, and a PUT or a DELETE that is the same
-    again changes nothing more: of these one counts, an executed one if there is any.
+    Writes with one key are one to their upstream, and a repeated PUT or DELETE changes nothing more. Of these
+    one counts, an executed one if there is any.
     """
     alone: list[WireWrite] = []
     shared: dict[tuple[str, ...], WireWrite] = {}
@@ -117,7 +119,7 @@ def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
 
 
 def _identity(exchange: Exchange) -> tuple[str, ...] | None:
-    """By which a repetition is no further write; None if each one is."""
+    """What makes a repetition the same write; None if each delivery is a write of its own."""
     call = (exchange.link, exchange.method, exchange.target.partition("?")[0], exchange.tool)
     if exchange.key:
         return (*call, exchange.key)
@@ -130,18 +132,18 @@ def judge_requests(oracle: Oracle, exchanges: Iterable[Exchange], settled: bool)
     """``settled``: no request was unanswered when the episode ended."""
     if not settled:
         return WorldJudgement("unknown", "held requests had not settled")
-    asked = [request for request in oracle.requests or () for _ in range(request.times)]
+    expected = [request for request in oracle.requests or () for _ in range(request.times)]
     writes = world_writes(exchanges)
-    unread = next((write for write in writes for request in asked if _cannot_be_read(request, write)), None)
+    unread = next((write for write in writes for request in expected if _is_unreadable(request, write)), None)
     if unread is not None:
         return WorldJudgement("unknown", f"{unread.name}: its body was not kept whole")
     executed = [write for write in writes if write.fate == "executed"]
-    pairing = paired(asked, executed, _fits, _is_call)
+    pairing = paired(expected, executed, _fits, _is_call)
     if oracle.others == "allowed":
         pairing = replace(pairing, extra=[])
-        writes = [write for write in writes if any(_fits(request, write) for request in asked)]
-    axis, why = _axis(asked, writes, executed, pairing)
-    repeated = tuple(w.row for w in executed if any(_fits(request, w) for request in asked))
+        writes = [write for write in writes if any(_fits(request, write) for request in expected)]
+    axis, why = _axis(expected, writes, executed, pairing)
+    repeated = tuple(w.row for w in executed if any(_fits(request, w) for request in expected))
     return WorldJudgement(
         axis,
         why,
@@ -151,16 +153,16 @@ def judge_requests(oracle: Oracle, exchanges: Iterable[Exchange], settled: bool)
 
 
 def _axis(
-    asked: Sequence[ExpectedRequest],
+    expected: Sequence[ExpectedRequest],
     writes: Sequence[WireWrite],
     executed: Sequence[WireWrite],
     pairing: Pairing[ExpectedRequest, WireWrite],
 ) -> tuple[World, str]:
     if pairing.again:
-        return "duplicated", _how_often(asked, executed, pairing.again)
+        return "duplicated", _how_often(expected, executed, pairing.again)
     maybe = [write for write in writes if write.fate == "maybe"]
     if maybe:
-        return "unknown", f"nobody knows whether it was executed: {_named(maybe)}"
+        return "unknown", f"unknown whether it was executed: {_named(maybe)}"
     if pairing.wrong:
         return "wrong", f"{_named(write for _, write in pairing.wrong)} not as asked"
     if pairing.missing:
@@ -169,46 +171,46 @@ def _axis(
         return "lost", f"{', '.join(request.name for request in pairing.missing)} missing{why}"
     if pairing.extra:
         return "extra", f"{_named(pairing.extra)} not asked for"
-    return ("as_asked" if asked else "not_applicable"), ""
+    return ("as_asked" if expected else "not_applicable"), ""
 
 
 def _how_often(
-    asked: Sequence[ExpectedRequest], executed: Sequence[WireWrite], again: Sequence[WireWrite]
+    expected: Sequence[ExpectedRequest], executed: Sequence[WireWrite], again: Sequence[WireWrite]
 ) -> str:
-    """``POST /orders of shop executed 2 times, asked once``."""
+    """``POST /orders of shop executed 2 times, asked for once``."""
     names = dict.fromkeys(write.name for write in again)
-    done = Counter(write.name for write in executed if any(_fits(request, write) for request in asked))
+    done = Counter(write.name for write in executed if any(_fits(request, write) for request in expected))
     wanted = {
-        write.name: sum(_is_call(request, write) for request in asked)
+        write.name: sum(_is_call(request, write) for request in expected)
         for write in executed
         if write.name in names
     }
     return "; ".join(
-        f"{name} executed {times_in_words(done[name])}, asked {times_in_words(wanted[name])}"
+        f"{name} executed {times_in_words(done[name])}, asked for {times_in_words(wanted[name])}"
         for name in names
     )
 
 
-def _is_call(asked: ExpectedRequest, write: WireWrite) -> bool:
-    """Whether it is that call, whatever it carries."""
+def _is_call(request: ExpectedRequest, write: WireWrite) -> bool:
+    """Whether the write is that call, with any query and body."""
     exchange = write.exchange
-    if asked.tool:
-        return exchange.link == asked.link and fnmatchcase(exchange.tool, asked.tool)
-    same = (exchange.link, exchange.method) == (asked.link, asked.method)
-    return same and fnmatchcase(write.path, asked.path)
+    if request.tool:
+        return exchange.link == request.link and fnmatchcase(exchange.tool, request.tool)
+    same = (exchange.link, exchange.method) == (request.link, request.method)
+    return same and fnmatchcase(write.path, request.path)
 
 
-def _fits(asked: ExpectedRequest, write: WireWrite) -> bool:
-    if not _is_call(asked, write) or not json_matches(asked.query, write.query):
+def _fits(request: ExpectedRequest, write: WireWrite) -> bool:
+    if not _is_call(request, write) or not json_matches(request.query, write.query):
         return False
-    return asked.body is None or json_matches(asked.body, write.body)
+    return request.body is None or json_matches(request.body, write.body)
 
 
-def _cannot_be_read(asked: ExpectedRequest, write: WireWrite) -> bool:
+def _is_unreadable(request: ExpectedRequest, write: WireWrite) -> bool:
     return (
         write.fate != "refused"
-        and asked.body is not None
-        and _is_call(asked, write)
+        and request.body is not None
+        and _is_call(request, write)
         and not write.body_is_known
     )
 
@@ -224,13 +226,13 @@ def proven_duplicates(exchanges: Iterable[Exchange], armed: Iterable[AttemptArme
     toxics = [(attempt.attempt, toxic) for attempt in armed for toxic in attempt.toxics]
     for earlier, later in _pairs(exchanges):
         if not _reached_caller(earlier, later, toxics) and not _share_key(earlier.exchange, later.exchange):
-            why = f"{later.name} executed again after the reply to the first had not reached the caller"
+            why = f"{later.name} executed again after the reply to the first did not reach the caller"
             return WorldJudgement("duplicated", why, repeated=(earlier.row, later.row))
     return WorldJudgement("not_applicable")
 
 
 def _pairs(exchanges: Iterable[Exchange]) -> Iterator[tuple[WireWrite, WireWrite]]:
-    """Executed writes of the same, each with those after it."""
+    """Executed writes of one fingerprint, each with the later ones."""
     same: dict[tuple[str, str, str], list[WireWrite]] = {}
     for exchange in sorted(exchanges, key=lambda exchange: exchange.start):
         for write in deliveries(exchange):
@@ -245,9 +247,9 @@ def _share_key(earlier: Exchange, later: Exchange) -> bool:
 
 
 def _reached_caller(earlier: WireWrite, later: WireWrite, toxics: Sequence[tuple[int, PlannedToxic]]) -> bool:
-    """Whether the caller may have got the upstream's reply, as far as can be known."""
+    """Whether the caller may have received the upstream's reply, as far as that can be known."""
     exchange = earlier.exchange
-    if exchange is later.exchange:  # a fault repeated it, and threw the first reply away
+    if exchange is later.exchange:  # a fault repeated it and discarded the first reply
         return False
     passed_on = exchange.reply_complete and not exchange.client_left and exchange.upstream_status is None
     swallowed = any(

@@ -1,10 +1,16 @@
-"""The world axis: what is there in the end, held against what was asked for; flags tell its history. Pure.
+"""The world axis: the final state against the expected one; flags describe its history. Pure.
 
 Precedence where several apply: ``unknown``, ``duplicated``, ``wrong``, ``lost``, ``extra``. Unknown comes
-first because nothing else can be said of a world that could not be read or may still change. A duplicate
-comes next because the outcome ``duplicate`` does: it is the harm that retries do, and must not hide behind
-another effect that is missing. Then what is missing, with (``wrong``) or without (``lost``) something in
-its place, before what is merely too much. What must not be (``none_of``) may not be at any time.
+first: a world that could not be read, or that may still change, allows no other verdict. Then a duplicate,
+because it is the harm that retries do, and a missing effect must not hide it. Then missing effects, with
+(``wrong``) or without (``lost``) something in their place, and last the effects that are one too many.
+Effects in ``none_of`` must not happen at any time.
+
+The final state is folded from the log of side effects. A sent message stays sent. Only the calendar can be
+put right: an event that was created and deleted again is not in the final state, nor is the deletion of an
+event of the user that was created again as it was. A deletion names the titles of all events that it took,
+and in newer histories their times. Events that the log had created before were the agent's, the others the
+user's.
 """
 
 from __future__ import annotations
@@ -15,23 +21,30 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from wirefault.judging.oracle.expect import ExpectedEffect, Oracle
-from wirefault.judging.oracle.field import field_matches
-from wirefault.judging.oracle.pairing import largest_assignment
+from wirefault.judging.oracle.matching import field_matches, largest_assignment
 
 EffectRow = Mapping[str, Any]
+World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
+WorldFlag = Literal[
+    "repaired",  # something was wrong for a time and was put right
+    "unasked",  # something was done that was not asked for
+]
+_WORST_FIRST: tuple[World, ...] = (
+    *("duplicated", "unknown", "wrong", "lost", "extra", "as_asked", "not_applicable"),
+)
+FINE_WORLDS: frozenset[World] = frozenset({"as_asked", "not_applicable"})
+_CREATED = "event_created"
+_DELETED = "events_deleted"
+_TitleAndTime = tuple[str, str | None]
 
 
 @dataclass(frozen=True, eq=False)
 class EffectInWorld:
-    """One side effect as it counts in the world.
+    """One side effect as it counts in the world."""
 
-    ``row`` is a ``core.worlds.RecordedEffect`` as a dict, ``place`` its index in the log. ``whole`` is False
-    for a deletion of which a part has been put back: it is not what anybody asked for.
-    """
-
-    row: EffectRow
-    place: int
-    whole: bool = True
+    row: EffectRow  # a ``core.worlds.RecordedEffect`` as a dict
+    place: int  # its index in the log
+    whole: bool = True  # False for a deletion that was partly put back, which was never asked for
 
     @property
     def kind(self) -> str:
@@ -43,23 +56,18 @@ class EffectInWorld:
         return fields if isinstance(fields, Mapping) else {}
 
 
-def in_log(rows: Sequence[EffectRow]) -> list[EffectInWorld]:
-    """The side effects as they were logged, each for itself."""
+def _in_log(rows: Sequence[EffectRow]) -> list[EffectInWorld]:
+    """The side effects as they were logged."""
     return [EffectInWorld(row, place) for place, row in enumerate(rows)]
 
 
-def assign(expected: Sequence[ExpectedEffect], effects: Sequence[EffectInWorld]) -> dict[int, int]:
-    """The largest assignment of expected effects to actual ones, by index."""
-    return largest_assignment(expected, effects, matches)
+def _matches(expected: ExpectedEffect, effect: EffectInWorld) -> bool:
+    """Whether the effect is whole, of the expected kind, and each named field matches."""
+    return effect.whole and effect.kind == expected.kind and not _wrong_fields(expected, effect)
 
 
-def matches(expected: ExpectedEffect, effect: EffectInWorld) -> bool:
-    """Whether the effect is whole, of the expected kind, and each named field holds what it must."""
-    return effect.whole and effect.kind == expected.kind and not wrong_fields(expected, effect)
-
-
-def wrong_fields(expected: ExpectedEffect, effect: EffectInWorld) -> list[str]:
-    """The named fields that do not hold what they must."""
+def _wrong_fields(expected: ExpectedEffect, effect: EffectInWorld) -> list[str]:
+    """The named fields that do not match."""
     fields = effect.fields
     return [
         name
@@ -68,29 +76,19 @@ def wrong_fields(expected: ExpectedEffect, effect: EffectInWorld) -> list[str]:
     ]
 
 
-_CREATED = "event_created"
-_DELETED = "events_deleted"
-_TitleAndTime = tuple[str, str | None]
-
-
 @dataclass(frozen=True)
-class FinalState:
-    """``effects``: what the log has changed in the world for good, in its order.
-
-    ``undone``: what was done and is no more, because it was deleted or put back.
-    """
-
-    effects: list[EffectInWorld]
-    undone: list[EffectInWorld]
+class _FinalState:
+    effects: list[EffectInWorld]  # that last, in the order of the log
+    undone: list[EffectInWorld]  # later deleted or put back
 
 
 @dataclass(frozen=True)
 class _UsersEvent:
-    """An event of the user's own that a deletion took; ``time`` is None where the log does not tell."""
+    """An event of the user that a deletion took."""
 
     date: str
     title: str
-    time: str | None
+    time: str | None  # None where the log does not have it
     deletion: EffectInWorld
 
     def is_put_back_by(self, created: EffectInWorld) -> bool:
@@ -101,7 +99,7 @@ class _UsersEvent:
 
 @dataclass
 class _Calendar:
-    """What the log has made of the calendar so far."""
+    """The calendar as the log has changed it so far."""
 
     created: list[EffectInWorld] = field(default_factory=list)
     gone: list[_UsersEvent] = field(default_factory=list)
@@ -109,7 +107,7 @@ class _Calendar:
     partly_put_back: set[str] = field(default_factory=set)
 
     def delete(self, deletion: EffectInWorld) -> None:
-        """Takes out all of that day: what the log has created there, and what is left is the user's."""
+        """Remove all events of that day: the log had created some, the others are the user's."""
         date = str(deletion.fields.get("date"))
         that_day = [event for event in self.created if event.fields.get("date") == date]
         self.created = [event for event in self.created if event.fields.get("date") != date]
@@ -118,15 +116,15 @@ class _Calendar:
         self.gone += [_UsersEvent(date, title, time, deletion) for title, time in users]
 
     def _put_back_before(self, created: EffectInWorld) -> EffectInWorld | None:
-        """The deletion that was undone for a time, where the event is one of the user's own."""
+        """The deletion that the event undoes, if it is an event of the user."""
         return next((event.deletion for event in self.gone if event.is_put_back_by(created)), None)
 
     def puts_back(self, created: EffectInWorld) -> bool:
-        """Whether it is an event of the user's own that was deleted."""
+        """Whether it is an event of the user that was deleted."""
         return self._put_back_before(created) is not None
 
     def put_back(self, created: EffectInWorld) -> None:
-        """Takes it for the user's own event, which is there again."""
+        """Take it for the user's event, which is back."""
         event = next(event for event in self.gone if event.is_put_back_by(created))
         self.gone.remove(event)
         self.created.remove(created)
@@ -135,7 +133,7 @@ class _Calendar:
             self.undone.append(event.deletion)
 
     def deletions(self) -> list[EffectInWorld]:
-        """One for each day on which events of the user's own are gone."""
+        """One for each day on which events of the user are gone."""
         days = dict.fromkeys(event.date for event in self.gone)
         return [self._deletion(day) for day in days]
 
@@ -149,33 +147,33 @@ class _Calendar:
         return replace(last, row=row, whole=day not in self.partly_put_back)
 
 
-def final_state(expected: Sequence[ExpectedEffect], rows: Sequence[EffectRow]) -> FinalState:
-    """``expected``: an event that is asked for counts as created, even if it is one that was deleted."""
+def _final_state(expected: Sequence[ExpectedEffect], rows: Sequence[EffectRow]) -> _FinalState:
+    """An expected event counts as created, even if it is one that was deleted."""
     calendar = _Calendar()
     lasting = []
-    for effect in in_log(rows):
+    for effect in _in_log(rows):
         if effect.kind == _CREATED:
             calendar.created.append(effect)
-        elif effect.kind == _DELETED and _tells_what_it_took(effect):
+        elif effect.kind == _DELETED and _has_titles(effect):
             calendar.delete(effect)
         else:
             lasting.append(effect)
     events = sorted(calendar.created, key=calendar.puts_back)
-    asked = set(assign(expected, events).values())
+    assigned = set(largest_assignment(expected, events, _matches).values())
     for index, event in enumerate(events):
-        if index not in asked and calendar.puts_back(event):
+        if index not in assigned and calendar.puts_back(event):
             calendar.put_back(event)
     effects = [*lasting, *calendar.created, *calendar.deletions()]
-    return FinalState(sorted(effects, key=lambda effect: effect.place), calendar.undone)
+    return _FinalState(sorted(effects, key=lambda effect: effect.place), calendar.undone)
 
 
-def _tells_what_it_took(deletion: EffectInWorld) -> bool:
+def _has_titles(deletion: EffectInWorld) -> bool:
     titles = deletion.fields.get("titles")
     return isinstance(deletion.fields.get("date"), str) and isinstance(titles, list)
 
 
 def _without(taken: Sequence[_TitleAndTime], created: Sequence[EffectInWorld]) -> list[_TitleAndTime]:
-    """What was taken besides these events. Of two of one title the one at the same time is meant."""
+    """The taken events without the created ones. Of two with one title, the one at the same time is meant."""
     same = Counter[_TitleAndTime](
         (str(event.fields.get("title")), str(event.fields.get("time"))) for event in created
     )
@@ -203,56 +201,43 @@ def _taken(deletion: EffectInWorld) -> list[_TitleAndTime]:
     return [(str(title), None) for title in titles]
 
 
-World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
-WorldFlag = Literal["repaired", "unasked"]
-_WORST_FIRST: tuple[World, ...] = (
-    *("duplicated", "unknown", "wrong", "lost", "extra", "as_asked", "not_applicable"),
-)
-FINE_WORLDS: frozenset[World] = frozenset({"as_asked", "not_applicable"})
-
-
 @dataclass(frozen=True)
 class WrongEffect:
-    """An effect in the place of one that was asked for, and those of its fields that are not as asked."""
+    """An effect in the place of an expected one."""
 
     expected: ExpectedEffect
     effect: EffectInWorld
-    fields: list[str]
+    fields: list[str]  # that do not match
 
 
 @dataclass(frozen=True)
 class WorldJudgement:
-    """The axis, and in words what led to it.
-
-    ``flags``: ``repaired``, something was wrong on the way and was put right; ``unasked``, something was done
-    that nobody had asked for. ``repeated``: of what was done too often, all. ``wrong_effects``: what stands
-    in the place of what was asked for, if nothing else is wrong; else empty.
-    """
-
     axis: World
     why: str = ""
     flags: frozenset[WorldFlag] = frozenset()
-    repeated: tuple[EffectRow, ...] = ()
-    wrong_effects: tuple[WrongEffect, ...] = ()
+    repeated: tuple[EffectRow, ...] = ()  # all executions of effects that happened too often
+    wrong_effects: tuple[WrongEffect, ...] = ()  # empty if anything else is wrong, too
 
 
 def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bool) -> WorldJudgement:
-    """``effects``: each a ``core.worlds.RecordedEffect`` as a dict; None if they could not be read."""
+    """``effects`` is None if they could not be read."""
     if effects is None:
         return WorldJudgement("unknown", "the world could not be read")
     if not settled:
         return WorldJudgement("unknown", "held requests had not settled")
     if not effects and not oracle.effects:
         return WorldJudgement("not_applicable")
-    if oracle.in_order and _is_in_order(oracle.effects, in_log(effects)):
-        state = FinalState(in_log(effects), [])  # done step by step as asked, creations undone as asked too
+    if oracle.in_order and _is_in_order(oracle.effects, _in_log(effects)):
+        state = _FinalState(
+            _in_log(effects), []
+        )  # every step as expected, creations that are undone later included
     else:
-        state = final_state(oracle.effects, effects)
-    return _Comparison(oracle, state, in_log(effects)).judgement()
+        state = _final_state(oracle.effects, effects)
+    return _Comparison(oracle, state, _in_log(effects)).judgement()
 
 
 def combined(judgements: Sequence[WorldJudgement]) -> WorldJudgement:
-    """One judgement of several worlds: the worst, which no other makes good. At least one."""
+    """The worst of several judgements, of which there must be at least one."""
     worst = min(judgements, key=lambda judgement: _WORST_FIRST.index(judgement.axis))
     flags = frozenset[WorldFlag]().union(*(judgement.flags for judgement in judgements))
     others_fine = all(each is worst or each.axis in FINE_WORLDS for each in judgements)
@@ -260,24 +245,24 @@ def combined(judgements: Sequence[WorldJudgement]) -> WorldJudgement:
 
 
 class _Comparison:
-    """The state that is there, held against the oracle. ``log``: all that was ever done."""
+    """The final state against the oracle. ``log`` has all side effects, undone ones included."""
 
-    def __init__(self, oracle: Oracle, state: FinalState, log: Sequence[EffectInWorld]) -> None:
+    def __init__(self, oracle: Oracle, state: _FinalState, log: Sequence[EffectInWorld]) -> None:
         self._oracle, self._state = oracle, state
         expected, effects = oracle.effects, state.effects
-        taken = assign(expected, effects)
-        self._missing = [slot for index, slot in enumerate(expected) if index not in taken]
-        assigned = set(taken.values())
+        assignment = largest_assignment(expected, effects, _matches)
+        self._missing = [slot for index, slot in enumerate(expected) if index not in assignment]
+        assigned = set(assignment.values())
         left = [effect for index, effect in enumerate(effects) if index not in assigned]
-        self._again = [effect for effect in left if self._is_asked_for(effect)]
-        others = [effect for effect in left if not self._is_asked_for(effect)]
+        self._again = [effect for effect in left if self._is_expected(effect)]
+        others = [effect for effect in left if not self._is_expected(effect)]
         self._wrong = _paired(self._missing, others)
         in_place = {wrong.effect for wrong in self._wrong}
         self._extra = [effect for effect in others if effect not in in_place]
-        self._forbidden = [effect for effect in log if any(matches(rule, effect) for rule in oracle.none_of)]
+        self._forbidden = [effect for effect in log if any(_matches(rule, effect) for rule in oracle.none_of)]
 
-    def _is_asked_for(self, effect: EffectInWorld) -> bool:
-        return any(matches(slot, effect) for slot in self._oracle.effects)
+    def _is_expected(self, effect: EffectInWorld) -> bool:
+        return any(_matches(slot, effect) for slot in self._oracle.effects)
 
     def judgement(self) -> WorldJudgement:
         axis, why = self._axis()
@@ -286,9 +271,7 @@ class _Comparison:
             axis,
             why,
             self._flags(axis),
-            repeated=tuple(e.row for e in self._state.effects if self._is_asked_for(e))
-            if self._again
-            else (),
+            repeated=tuple(e.row for e in self._state.effects if self._is_expected(e)) if self._again else (),
             wrong_effects=tuple(self._wrong) if axis == "wrong" and only_wrong else (),
         )
 
@@ -302,18 +285,19 @@ class _Comparison:
         if self._extra:
             return "extra", f"{_counted(self._extra)} not asked for"
         if self._forbidden:
-            return "wrong", f"{_counted(self._forbidden)} that must not be"
+            return "wrong", f"{_counted(self._forbidden)} that must not happen"
         if self._oracle.in_order and not _is_in_order(self._oracle.effects, self._state.effects):
-            return "wrong", "not in the order asked for"
+            return "wrong", "not in the expected order"
         return ("as_asked" if self._state.effects or self._oracle.effects else "not_applicable"), ""
 
     def _how_often(self) -> str:
-        """``message_sent 7 times, asked once``."""
-        asked = Counter(slot.kind for slot in self._oracle.effects)
-        done = Counter(effect.kind for effect in self._state.effects if self._is_asked_for(effect))
+        """``message_sent 7 times, asked for once``."""
+        expected = Counter(slot.kind for slot in self._oracle.effects)
+        done = Counter(effect.kind for effect in self._state.effects if self._is_expected(effect))
         kinds = dict.fromkeys(effect.kind for effect in self._again)
         return "; ".join(
-            f"{kind} {times_in_words(done[kind])}, asked {times_in_words(asked[kind])}" for kind in kinds
+            f"{kind} {times_in_words(done[kind])}, asked for {times_in_words(expected[kind])}"
+            for kind in kinds
         )
 
     def _flags(self, axis: World) -> frozenset[WorldFlag]:
@@ -327,19 +311,19 @@ class _Comparison:
 
 
 def _is_in_order(expected: Sequence[ExpectedEffect], effects: Sequence[EffectInWorld]) -> bool:
-    """Whether the effects are those expected, one by one."""
-    return len(expected) == len(effects) and all(map(matches, expected, effects))
+    """Whether the effects are the expected ones, one by one."""
+    return len(expected) == len(effects) and all(map(_matches, expected, effects))
 
 
 def _paired(missing: Iterable[ExpectedEffect], left: Sequence[EffectInWorld]) -> list[WrongEffect]:
-    """For each effect that is missing the one of its kind that is there instead and most like it, if any."""
+    """For each missing effect the most similar one of its kind that happened instead, if any."""
     free, pairs = list(left), []
     for slot in missing:
-        of_kind = [effect for effect in free if effect.kind == slot.kind]
-        if of_kind:
-            nearest = min(of_kind, key=lambda effect: len(wrong_fields(slot, effect)))
+        same_kind = [effect for effect in free if effect.kind == slot.kind]
+        if same_kind:
+            nearest = min(same_kind, key=lambda effect: len(_wrong_fields(slot, effect)))
             free.remove(nearest)
-            pairs.append(WrongEffect(slot, nearest, wrong_fields(slot, nearest)))
+            pairs.append(WrongEffect(slot, nearest, _wrong_fields(slot, nearest)))
     return pairs
 
 
