@@ -20,7 +20,7 @@ from agent.middleware import CallIdentity, DirectFallback, LimitReached, Limits,
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
 from wirefault.subjects.results import crash_of
-from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 
 TODAY = "2026-03-02"
 SYSTEM_PROMPT = f"""You are a personal assistant. Today is Monday, 2 March 2026 ({TODAY}).
@@ -66,7 +66,7 @@ def _tool(tool: AgentTool) -> BaseTool:
     )
 
 
-class Agent:
+class Agent(Subject):
     """The subject that the runner calls, one prompt at a time. ``redact`` removes secrets from errors."""
 
     keeps_record = True

@@ -9,7 +9,7 @@ from wirefault.history.events import Note
 from wirefault.judging.prompts import Prompts
 from wirefault.runner.run import fly, new_run_id
 from wirefault.settings.settings import Settings
-from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
 
 
 class Heard(Silence):
@@ -32,7 +32,7 @@ def test_an_old_name_is_told_of_in_one_line(hangar: Hangar) -> None:
         remarks=("intervals.proxy_timeout is now called tool_timeout",),
     )
     heard, prompts = Heard(), Prompts([sample("temperature in Paris")])
-    flight = fly(new_run_id(), configuration, idle, prompts, heard)  # type: ignore[arg-type]
+    flight = fly(new_run_id(), configuration, as_subject(idle), prompts, heard)
     assert f"warning: {configuration.remarks[0]}" in heard.said
     notes = [event.message for event in flight.record.events if isinstance(event, Note)]
     assert configuration.remarks[0] in notes

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 @contextmanager
 def swallowing(configuration):
 {swallow}
-    yield None
+    yield lambda prompt, context: None
 """
 
 

@@ -22,7 +22,7 @@ from wirefault.history.writer import Writer, history_file
 from wirefault.runner.attempts import worth_another
 from wirefault.settings.budgets import load_budgets
 from wirefault.subjects.budgeted import BUDGET_SPENT, budgeted
-from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult
+from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult, as_subject
 
 pytestmark = pytest.mark.slow
 
@@ -53,8 +53,8 @@ class Flight:
         self.budgets = budgets
         self.gateway = history_file(wired.folder / "logs", "run-1", "gateway", 0)
 
-    def limited(self, subject: Callable[[str, AttemptContext], SubjectResult]) -> Any:
-        return budgeted(subject, load_budgets(self.budgets), Tail(self.gateway))  # type: ignore[arg-type]
+    def limited(self, subject: Subject | Callable[[str, AttemptContext], SubjectResult]) -> Subject:
+        return budgeted(as_subject(subject), load_budgets(self.budgets), Tail(self.gateway))
 
     def ask(self, yaml: str) -> SubjectResult:
         with self.wired.subject(yaml) as subject:

@@ -98,12 +98,7 @@ def _run_in_lab_that_is_up(
         # a Ctrl-C while a module is imported ends this process at once
         open_subject = load_subject(subject) if subject else partial(open_wired_subject, configuration.wiring)
         raise_again = interrupt_once(os.environ)
-        opening = open_subject(configuration)
-        if not hasattr(opening, "__enter__"):
-            raise SettingsError(
-                f"--subject={subject!r}: must be a context manager: use contextlib.contextmanager"
-            )
-        with opening as opened:
+        with open_subject(configuration) as opened:
             raise_again()
             opened = InterruptibleSubject(opened, raise_again)
             console = plain_console(stderr=as_json)  # with --json the standard output is the object's alone

@@ -7,11 +7,10 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any
 
 from wirefault.core import lifeline
 from wirefault.core.interrupts import INTERRUPTED_LINE
-from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
 
 _LAUNCHER_ENDED = "the launcher ended"
 
@@ -59,18 +58,15 @@ def _end_by(number: int, environ: Mapping[str, str], *, orphaned: bool) -> Keybo
     return EndedByLauncher(reason) if reason else KeyboardInterrupt(INTERRUPTED_LINE)
 
 
-class InterruptibleSubject:
+class InterruptibleSubject(SubjectWrapper):
     """A subject around whose work an interruption that got lost in it is raised again."""
 
     def __init__(self, subject: Subject, raise_again: Callable[[], None]) -> None:
-        self._subject = subject
+        super().__init__(subject)
         self._raise_again = raise_again
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         self._raise_again()
-        result = self._subject(prompt, context)
+        result = self.inner(prompt, context)
         self._raise_again()
         return result
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._subject, name)

@@ -41,7 +41,6 @@ from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import State
 from wirefault.subjects.budgeted import budgeted
 from wirefault.subjects.subject import Subject
-from wirefault.subjects.taps.tap import NO_TAP
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.world_spec import WorldSpec
 
@@ -62,15 +61,14 @@ class Runner:
     def __init__(
         self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
     ) -> None:
-        self._recorded = bool(getattr(subject, "keeps_record", False))  # which a plain function has not
+        self._recorded = subject.keeps_record
         self.settings = with_bodies_decided(configuration.settings, recorded=self._recorded)
         self._faults = FaultSet()
         self._topology = topology = configuration.topology
         self._why_no_other = partial(reason_to_stop, configuration.environ)
         self._wiring = configuration.wiring
         self._subject = subject
-        # a plain function has no ``name``
-        self._subject_name = str(getattr(subject, "name", "") or getattr(subject, "__name__", type(subject)))
+        self._subject_name = subject.name or type(subject).__name__
         self._manager = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
         self._listener = listener
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
@@ -136,7 +134,7 @@ class Runner:
                 prompts.source,
                 links.dump(),
                 list(self._wiring.said),
-                subject_kind=str(getattr(self._subject, "kind", "")),
+                subject_kind=self._subject.kind,
                 versions=versions_in_use(),
             )
         )
@@ -255,13 +253,13 @@ def fly(
 
     What ends the run early, ``KeyboardInterrupt`` included, is not raised: ``Flight.failure`` says it.
     """
-    check_turns(prompts, holds_them=bool(getattr(subject, "holds_conversations", False)))
+    check_turns(prompts, holds_them=subject.holds_conversations)
     check_next_turns(prompts)
     settings, decision = decide_backend(configuration.settings, configuration.topology)
     notes: list[tuple[Level, str]] = [("warning", problem) for problem in prompts.problems]
     notes += [("warning", remark) for remark in configuration.remarks]
     notes += [("info", decision)] if decision else []
-    notes += getattr(subject, "tap", NO_TAP).notes
+    notes += subject.notes
     runner = Runner(run_id, replace(configuration, settings=settings), subject, listener)
     try:
         for level, message in notes:

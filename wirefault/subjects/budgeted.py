@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from wirefault.core.identity import Identity
 from wirefault.history.events import BudgetSpent, BudgetUnknown, BudgetWarned
 from wirefault.history.reader import Tail
 from wirefault.settings.budgets import Budgets
 from wirefault.subjects.process import children, descendants, resident_bytes
-from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult
+from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult, SubjectWrapper
 
 BUDGET_SPENT = "BudgetSpent"
 _LOOK_EVERY_S = 0.05
@@ -39,13 +38,13 @@ def budgeted(subject: Subject, budgets: Budgets | None, gateway: Tail) -> Subjec
     return BudgetedSubject(subject, budgets, gateway) if ends else subject
 
 
-class BudgetedSubject:
+class BudgetedSubject(SubjectWrapper):
     """``clock`` in seconds that never go back."""
 
     def __init__(
         self, subject: Subject, budgets: Budgets, gateway: Tail, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._subject = subject
+        super().__init__(subject)
         self._budgets = budgets
         self._gateway = gateway
         self._clock = clock
@@ -59,7 +58,7 @@ class BudgetedSubject:
         left = None if limit is None else max(limit - self._used_s, 0.0)
         if left is not None:
             settings = settings.model_copy(update={"attempt_time": min(left, settings.attempt_time)})
-        watch = _Watch(self._budgets, identity, self._gateway, str(getattr(self._subject, "kind", "")))
+        watch = _Watch(self._budgets, identity, self._gateway, self.kind)
         began = self._clock()
         try:
             with watch.running():
@@ -76,12 +75,12 @@ class BudgetedSubject:
         if not watch.spent:
             return result
         # one that stays up has lost its processes, at the latest now: the next attempt starts it again
-        getattr(self._subject, "stop", lambda: None)()
+        self.stop()
         return replace(result, ended_by="limit", error_type=BUDGET_SPENT, error=watch.reason())
 
     def _result(self, prompt: str, context: AttemptContext, watch: _Watch) -> SubjectResult:
         try:
-            return self._subject(prompt, context)
+            return self.inner(prompt, context)
         except LabFailed:
             raise
         except Exception:  # a subject that is ended may raise anything
@@ -95,9 +94,6 @@ class BudgetedSubject:
         return BudgetSpent(
             time.time(), identity.episode, identity.attempt, "episode.time", used, limit, ends=True
         )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._subject, name)
 
 
 @dataclass

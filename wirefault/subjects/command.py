@@ -7,7 +7,14 @@ from pathlib import Path
 
 from wirefault.subjects.process import KEPT_BYTES, Printed, ProcessGroup, exit_words
 from wirefault.subjects.results import error_class_in, last_object, result_of, value_at
-from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult, crashed, limit_reached
+from wirefault.subjects.subject import (
+    AttemptContext,
+    LabFailed,
+    Subject,
+    SubjectResult,
+    crashed,
+    limit_reached,
+)
 from wirefault.subjects.surroundings import (
     AttemptFiles,
     Surroundings,
@@ -19,18 +26,17 @@ from wirefault.subjects.taps.tap import TapEntry
 from wirefault.wiring.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable
 
 
-class CommandSubject:
+class CommandSubject(Subject):
     """Starts the command anew for each attempt. Raises ``SettingsError`` if there is no such program."""
 
     kind = "command"
-    holds_conversations = False
 
     def __init__(self, spec: CommandSpec, surroundings: Surroundings) -> None:
         self._spec = spec
         self._surroundings = surroundings
         self._words = resolved_words(spec.command, surroundings, "command")
         self._folder = existing_folder(spec.folder, surroundings) if spec.folder else None
-        self.tap = surroundings.tap
+        self.notes = surroundings.tap.notes
         self.name = f"command: {' '.join(spec.command)}"
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
@@ -39,7 +45,7 @@ class CommandSubject:
         answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
         if answer:
             answer.unlink(missing_ok=True)  # another attempt's, in a folder that they share
-        with TapEntry(self.tap) as entry:
+        with TapEntry(self._surroundings.tap) as entry:
             process = self._start(prompt, folder, context, entry.told)
             try:
                 in_time = process.wait(context.settings.attempt_time)
@@ -71,7 +77,7 @@ class CommandSubject:
         elif way != "none" and not any(PROMPT in word for word in self._words):
             given = prompt
         words = [word.replace(PROMPT, prompt) for word in self._words]
-        words = self.tap.words(words, entered=entered)
+        words = self._surroundings.tap.words(words, entered=entered)
         inherited = [] if entered is None else [entered]
         return ProcessGroup(words, environ, folder, given, inherited, self._spec.show)
 

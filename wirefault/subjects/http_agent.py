@@ -19,7 +19,7 @@ from wirefault.history.logs import strip_control
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.process import ProcessGroup, exit_words
 from wirefault.subjects.results import AttemptOver, conversation_id, converse, value_at
-from wirefault.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, crashed, limit_reached
 from wirefault.subjects.surroundings import AttemptFiles, Surroundings, existing_folder, resolved_words
 from wirefault.wiring.subject_spec import (
     CONVERSATION,
@@ -193,7 +193,7 @@ def running_agent(
     return HttpAgent(spec, spec.http, surroundings)
 
 
-class HttpAgent:
+class HttpAgent(Subject):
     """Sends each prompt by the request of its wiring. Raises ``SettingsError`` if that cannot be made."""
 
     kind = "http"
@@ -228,7 +228,7 @@ _SERVICE_LOOK_BOUND_S = 1.0
 _DYING_S = 1.0
 
 
-class ServiceSubject:
+class ServiceSubject(Subject):
     """Keeps the process up, and starts it again for the attempt after one that it failed."""
 
     kind = "service"
@@ -249,7 +249,7 @@ class ServiceSubject:
         self._agent = HttpAgent(spec, spec.url, surroundings)
         self._process: ProcessGroup | None = None
         self.holds_conversations = self._agent.holds_conversations
-        self.tap = surroundings.tap
+        self.notes = surroundings.tap.notes
         self.name = f"service: {' '.join(spec.service)}"
 
     def start(self) -> ProcessGroup:
@@ -273,13 +273,13 @@ class ServiceSubject:
     def _started(self) -> ProcessGroup:
         with ExitStack() as closing:
             doors = [closing.enter_context(door).fileno() for door in self._doors()]
-            words = self.tap.words(self._words, doors)
+            words = self._surroundings.tap.words(self._words, doors)
             return ProcessGroup(words, self._surroundings.environ, self._folder, inherited=doors)
 
     def _doors(self) -> Iterator[socket.socket]:
         """Bound to where it is asked from here, if it listens in a network of its own."""
         addresses = {server_at(url): None for url in (self._spec.url, self._spec.ready) if url}
-        for host, port in addresses if self.tap.has_doors else ():
+        for host, port in addresses if self._surroundings.tap.has_doors else ():
             door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

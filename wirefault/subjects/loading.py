@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial, update_wrapper
 from importlib import import_module
 from pathlib import Path
 
 from wirefault.core.lab_files import lab_root
 from wirefault.core.plugins import find_plugins
 from wirefault.core.spelling import nearest
+from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.subject import SubjectFactory
+from wirefault.subjects.subject import Subject, SubjectFactory, as_subject
 
 
 def find_subject(name: str) -> tuple[str, str]:
@@ -63,7 +67,22 @@ def load_subject(name: str) -> SubjectFactory:
         callables = [known for known, value in vars(module).items() if callable(value)]
         hint = nearest(factory_name, callables)
         raise SettingsError(f"{shown}: {module_name} has no function {factory_name}{hint}")
-    return factory  # type: ignore[no-any-return]  # what it returns is known once it is called
+    return update_wrapper(partial(_open, shown, factory), factory)
+
+
+@contextmanager
+def _open(
+    shown: str, factory: Callable[[Configuration], object], configuration: Configuration
+) -> Iterator[Subject]:
+    opening = factory(configuration)
+    if not isinstance(opening, AbstractContextManager):
+        raise SettingsError(f"{shown}: must be a context manager: use contextlib.contextmanager")
+    with opening as opened:
+        try:
+            subject = as_subject(opened)
+        except TypeError as error:
+            raise SettingsError(f"{shown}: {error}") from None
+        yield subject
 
 
 def _find_modules_for(name: str) -> None:

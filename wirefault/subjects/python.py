@@ -15,7 +15,7 @@ from wirefault.settings.settings import SettingsError
 from wirefault.subjects.process import ProcessGroup, exit_words
 from wirefault.subjects.python_worker import PythonContext
 from wirefault.subjects.results import AttemptOver, conversation_id, converse
-from wirefault.subjects.subject import AttemptContext, SubjectResult, crashed, limit_reached
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, crashed, limit_reached
 from wirefault.subjects.surroundings import AttemptFiles, Surroundings, existing_folder
 from wirefault.wiring.subject_spec import PythonSpec
 
@@ -61,7 +61,7 @@ class _Worker:
         self.process.close()
 
 
-class PythonSubject:
+class PythonSubject(Subject):
     """Calls it for each turn, and starts the process again after an attempt that it did not survive."""
 
     kind = "python"
@@ -72,7 +72,7 @@ class PythonSubject:
         self._surroundings = surroundings
         self._folder = existing_folder(spec.folder, surroundings)
         self._worker: _Worker | None = None
-        self.tap = surroundings.tap
+        self.notes = surroundings.tap.notes
         self.name = f"python: {spec.python}"
 
     def start(self) -> _Worker:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from types import FunctionType
+from typing import Protocol, runtime_checkable
 
 from wirefault.core.identity import Identity
-from wirefault.history.events import EndedBy, ErrorClass, Event, Report
+from wirefault.history.events import EndedBy, ErrorClass, Event, Level, Report
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
 from wirefault.wiring.topology import Topology
@@ -66,19 +67,69 @@ class SubjectResult:
     turn_ends: tuple[float, ...] | None = None
 
 
+@runtime_checkable
 class Subject(Protocol):
-    """A callable that works on one prompt. What it raises counts as its crash, except ``LabFailed``.
+    """An agent under test: called with a prompt, it makes one attempt at it.
 
-    One that records each of its calls and tries has an attribute ``keeps_record`` that is true. Of any other
-    the gateway keeps what it sends and gets, and what nobody recorded is unknown.
+    Exceptions count as its crash, except ``LabFailed``. A subclass inherits the defaults below and needs no
+    more than a name and ``__call__``.
     """
 
-    @property
-    def name(self) -> str:
-        """Its name in the summary, for example ``langchain agent, openai/gpt-oss-120b (groq)``."""
-        ...
+    # in the summary: ``langchain agent, openai/gpt-oss-120b (groq)``; empty: the class's name
+    name: str = ""
+    # command, service, http or python; empty for an object in the runner's own process
+    kind: str = ""
+    # whether it records every call and try; of any other, only the gateway's record is known
+    keeps_record: bool = False
+    # whether it takes further turns of a conversation
+    holds_conversations: bool = False
+    # for the user at the start of a run, for example how its connections are caught
+    notes: Sequence[tuple[Level, str]] = ()
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult: ...
+
+    def stop(self) -> None:
+        """End its processes, if it has any; the next attempt starts them again."""
+        return
+
+
+class SubjectWrapper(Subject):
+    """Another subject with something done around its calls; ``inner`` is that subject."""
+
+    def __init__(self, inner: Subject) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.kind = inner.kind
+        self.keeps_record = inner.keeps_record
+        self.holds_conversations = inner.holds_conversations
+        self.notes = inner.notes
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        return self.inner(prompt, context)
+
+    def stop(self) -> None:
+        self.inner.stop()
+
+
+class _FunctionSubject(Subject):
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+        self.name = function.__name__
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        result: SubjectResult = self._function(prompt, context)
+        return result
+
+
+def as_subject(opened: object) -> Subject:
+    """Return a subject unchanged, a plain function as a subject. Raises ``TypeError`` for anything else."""
+    if isinstance(opened, FunctionType):
+        return _FunctionSubject(opened)
+    if isinstance(opened, Subject):
+        return opened
+    raise TypeError(
+        f"{type(opened).__name__} is not a Subject (wirefault.subjects.subject): derive it from that"
+    )
 
 
 # Opens the subject for one run: what it needs (a client, a model) lives as long as the block.

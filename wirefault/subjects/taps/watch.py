@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from socket import getaddrinfo
-from typing import Any, Literal
+from typing import Literal
 
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.gateway.intercept.policy import names
 from wirefault.history.events import Note, WentPastLab
 from wirefault.subjects.process import descendants
-from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
 from wirefault.wiring.intercept_spec import InterceptSpec
 from wirefault.wiring.topology import Topology
 
@@ -196,26 +196,23 @@ _LOOK_EVERY_S = 0.02
 _LEAST_REST = 9
 
 
-class WatchedSubject:
+class WatchedSubject(SubjectWrapper):
     """A subject that records with each attempt which connections were seen to go past the lab.
 
     All that this process has started during an attempt is taken for the subject.
     """
 
     def __init__(self, subject: Subject, may_be: Callable[[Address], bool]) -> None:
-        self._subject = subject
+        super().__init__(subject)
         self._may_be = may_be
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         sightings, failures = Sightings(self._may_be), list[str]()
         try:
             with _watching(sightings, failures):
-                return self._subject(prompt, context)
+                return self.inner(prompt, context)
         finally:
             _record(sightings, failures, context)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._subject, name)
 
 
 def _record(sightings: Sightings, failures: list[str], context: AttemptContext) -> None:
