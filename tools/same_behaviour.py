@@ -173,7 +173,7 @@ def jobs(checkout: Path, seeds: int) -> Iterator[tuple[str, list[str], list[str]
             for seed in range(1, seeds + 1):
                 yield (
                     f"experiment-{file.stem}-{seed}",
-                    ["run", str(file), "--set", f"seed={seed}", *EMBEDDED],
+                    ["run", str(file), "--seed", str(seed), *EMBEDDED],
                     [],
                 )
 
