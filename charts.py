@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirefault.core.exit_codes import LAB_FAILED, USAGE
+from wirefault.core.errors import LAB_FAILED, USAGE
 from wirefault.core.interrupts import end_at_interrupt
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # a build has it nowhere else
 
-from wirefault.core.lab_files import CARRIED, LAB_FILES  # noqa: E402
+from wirefault.core.lab_folder import CARRIED, LAB_FILES  # noqa: E402
 
 
 def carried_files() -> list[str]:

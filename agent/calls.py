@@ -31,10 +31,9 @@ from agent.exchange import (
     exchange,
 )
 from agent.tools import BY_NAME, AgentTool, ToolRequest
-from wirefault.core.digest import body_digest, identifier
-from wirefault.core.identity import Identity
-from wirefault.core.worlds import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from wirefault.core.identity import Identity, body_digest, identifier
 from wirefault.history.events import ToolTry
+from wirefault.state.effects import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
 from wirefault.subjects.subject import AttemptContext
 
 Route = Literal["proxy", "direct"]

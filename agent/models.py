@@ -15,7 +15,7 @@ from langchain_groq import ChatGroq
 from pydantic import PrivateAttr, SecretStr
 
 from agent.calls import CURRENT_ATTEMPT, AttemptInProgress
-from wirefault.core.digest import body_digest, body_hash
+from wirefault.core.identity import body_digest, body_hash
 from wirefault.history.events import ModelCall
 from wirefault.settings.settings import Settings
 from wirefault.wiring.topology import Topology

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import requests
 from pydantic import BaseModel, ConfigDict, Field
 
-from wirefault.core.fingerprint import fingerprint
+from wirefault.core.identity import fingerprint
 from wirefault.wiring.lab import lab_links
 
 

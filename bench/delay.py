@@ -22,7 +22,7 @@ from wirefault.core.sockets import Address
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
-from wirefault.stats.intervals import percentile
+from wirefault.stats.rates import percentile
 
 DELAY_MS, PER_SECOND, CONNECTIONS = 50, 50, 16
 

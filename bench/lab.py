@@ -17,7 +17,7 @@ from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State
-from wirefault.stats.intervals import percentile
+from wirefault.stats.rates import percentile
 from wirefault.toxiproxy.planned import plan_toxics
 from wirefault.wiring.lab import lab_links
 

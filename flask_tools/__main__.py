@@ -13,7 +13,7 @@ from pathlib import Path
 from flask import Flask
 
 from flask_tools.app import Servers, create_service
-from wirefault.core import lifeline
+from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.wiring.lab import lab_links
 from wirefault.wiring.topology import Topology, topology_from
@@ -60,7 +60,7 @@ def _serve(listeners: Mapping[socket.socket, Flask], environ: Mapping[str, str])
     with Servers(listeners) as servers:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: servers.stop())
-        lifeline.watch(environ, servers.stop)
+        watch_lifeline(environ, servers.stop)
         servers.run()
     return 0
 

@@ -28,7 +28,7 @@ from flask_tools.inputs import (
     required_text,
 )
 from flask_tools.store import Service, Store
-from wirefault.core.worlds import read_effects
+from wirefault.state.effects import read_effects
 from wirefault.wiring.lab import lab_links
 
 _MAX_BODY_BYTES = 64 * 1024

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl
 from flask import Flask, Request, Response, jsonify
 from werkzeug.exceptions import HTTPException
 
-from wirefault.core.worlds import DEFAULT_WORLD, WORLD_HEADER
+from wirefault.state.effects import DEFAULT_WORLD, WORLD_HEADER
 
 MAX_PARAMETERS = 20
 MAX_WORLD_LENGTH = 200

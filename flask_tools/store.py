@@ -20,7 +20,7 @@ from flask import Request, Response, jsonify
 
 from flask_tools.inputs import ToolError, header_text, printable_ascii, request_world
 from wirefault.core.sqlite import connect
-from wirefault.core.worlds import EFFECTS_SCHEMA, IDEMPOTENCY_HEADER
+from wirefault.state.effects import EFFECTS_SCHEMA, IDEMPOTENCY_HEADER
 from wirefault.wiring.link import Link
 
 REQUEST_ID = "request_id"  # clients that send the key in the body call it this

@@ -31,7 +31,7 @@ from flask_tools.inputs import (
     required_text,
 )
 from flask_tools.store import Service
-from wirefault.core.worlds import TRANSLATOR_HEADER
+from wirefault.state.effects import TRANSLATOR_HEADER
 
 _MAX_TEXT_LENGTH = 2000
 _MAX_LANGUAGE_LENGTH = 40

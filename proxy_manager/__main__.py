@@ -21,8 +21,8 @@ from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from proxy_manager.server import create_manager_api
-from wirefault.core import lab_record, lifeline
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.lab_folder import read_lab_record, remove_lab_record
+from wirefault.core.processes import TOPOLOGY_VARIABLE, watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.state import api_token
 from wirefault.state.state import State, check_version
@@ -90,7 +90,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
         orphaned.set()
         loop.stop.set()
 
-    lifeline.watch(os.environ, on_launchers_end)
+    watch_lifeline(os.environ, on_launchers_end)
     listener = _listen(topology)
     server = waitress.create_server(
         create_manager_api(loop, topology, open_state, token, logs), sockets=[listener], threads=2
@@ -107,9 +107,9 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 
 def clear_up_for_launcher(topology_path: Path, state: Path, lab_id: str) -> None:
     """Removes the files by which the lab is found, since a launcher that was killed no longer can."""
-    record = lab_record.read(state)
+    record = read_lab_record(state)
     if record and record.get("lab_id") == lab_id:
-        lab_record.remove(state)
+        remove_lab_record(state)
     topology_path.unlink(missing_ok=True)
 
 

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from agent.calls import AttemptInProgress, Call, identify
 from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
-from wirefault.core.digest import identifier
+from wirefault.core.identity import identifier
 from wirefault.history.events import ToolCalled, ToolTry
 from wirefault.wiring.topology import default_topology
 

@@ -11,7 +11,7 @@ import pytest
 from agent.loop import Agent
 from agent.models import build_model, open_client
 from tests.agent.support import Answer, Flown, Wire, context_in, lab_of, settings, silence
-from wirefault.core.digest import body_digest
+from wirefault.core.identity import body_digest
 from wirefault.history.events import Event, ModelCall
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from agent.loop import _tool
 from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
-from wirefault.core.fingerprint import fingerprint
+from wirefault.core.identity import fingerprint
 from wirefault.history.events import ToolCalled, ToolTry
 from wirefault.wiring.lab import lab_links
 from wirefault.wiring.topology import Topology

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wirefault.cli.main import main
-from wirefault.core.lab_files import LAB_FILES, MARKER
+from wirefault.core.lab_folder import LAB_FILES, MARKER
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults.planned_errors import PlannedError, plan_error
-from wirefault.core.digest import digest, identifier
-from wirefault.core.draws import KeyedDraws, choose, draw
-from wirefault.core.fingerprint import _query, fingerprint
+from wirefault.core.identity import KeyedDraws, _query, choose, digest, draw, fingerprint, identifier
 from wirefault.faults.catalogue.http.errors import ERROR_KINDS
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.toxiproxy.planned import plan_toxics

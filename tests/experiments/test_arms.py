@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from wirefault.core.lab_files import sample_prompts
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
+from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experiment
 from wirefault.faults.sets.presets import read_canonical

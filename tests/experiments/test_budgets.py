@@ -12,7 +12,7 @@ import pytest
 from tests.judging.oracle.histories import episode
 from tests.judging.test_summary import GOOD, run
 from tests.support import ROOT
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from tests.support import ROOT
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
-from wirefault.core.strict_yaml import plain_data, read_yaml
-from wirefault.core.user_functions import load_function
+from wirefault.core.plain_data import plain_data, read_yaml
+from wirefault.core.plugins import load_function
 from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.expression import parse_expression

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import load_experiments
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment

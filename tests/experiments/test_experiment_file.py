@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import files_meant, load_experiment
 from wirefault.experiments.plan import plan_experiment

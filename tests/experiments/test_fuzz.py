@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wirefault.cli.main import main
-from wirefault.core.draws import draw
+from wirefault.core.identity import draw
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.fuzz import SPACES, drawn_experiment, drawn_parameters, options_of
 from wirefault.experiments.plan import plan_experiment

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.core.user_errors import UserError
+from wirefault.core.errors import UserError
 from wirefault.experiments.ray_engine import RayEngine, ShardResult, put_down
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.report.synthetic import Flight
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.experiments.recorded import repeated_part, saved_plan

@@ -13,7 +13,7 @@ import pytest
 
 from tests.experiments.test_arm_history import flown, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.engine import Cockpit, RunArm
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import PlannedArm, plan_experiment

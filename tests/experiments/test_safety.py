@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.settings.blast_radius import is_spared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirefault.core.draws import choose, draw
+from wirefault.core.identity import choose, draw
 from wirefault.faults.catalogue.http.errors import ERROR_KINDS
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.dialects.forms import Form
-from wirefault.core.draws import draw
+from wirefault.core.identity import draw
 from wirefault.dialects import Dialect
 from wirefault.dialects.base import ToolCall
 from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply

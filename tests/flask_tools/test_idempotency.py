@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from flask_tools.store import Store
-from wirefault.core.worlds import read_effects
+from wirefault.state.effects import read_effects
 
 HI = {"to": "Bob", "body": "hi"}
 WRITES = [

@@ -25,7 +25,7 @@ from tests.gateway.scripted import (
 )
 from tests.support import PATIENCE_S, until
 from tests.upstream import read_all
-from wirefault.core.digest import body_digest
+from wirefault.core.identity import body_digest
 from wirefault.faults.base import Act
 from wirefault.gateway.exchange.request import MAX_HELD_BODY
 

@@ -12,7 +12,7 @@ import requests
 from tests.gateway.lab import Lab, dial, gateway
 from tests.gateway.scripted import CLOSED, GET, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, only, sized
 from tests.upstream import Upstream, read_all, read_head
-from wirefault.core.digest import body_digest
+from wirefault.core.identity import body_digest
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")

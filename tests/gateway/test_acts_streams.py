@@ -24,7 +24,7 @@ from tests.gateway.scripted import (
 )
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_head
-from wirefault.core.digest import body_digest
+from wirefault.core.identity import body_digest
 from wirefault.dialects.http import chunk
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")

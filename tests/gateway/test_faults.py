@@ -13,8 +13,7 @@ from tests.faults.planned_errors import plan_error
 from tests.gateway.lab import Lab, dial, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
-from wirefault.core.draws import draw
-from wirefault.core.fingerprint import fingerprint
+from wirefault.core.identity import draw, fingerprint
 from wirefault.dialects.http import Reply, Request
 from wirefault.faults.base import Try
 from wirefault.faults.catalogue.http.errors import ERROR_KINDS, HttpError

@@ -15,7 +15,7 @@ import uvloop
 from tests.gateway.lab import Lab, gateway
 from tests.support import examples
 from tests.upstream import FREE
-from wirefault.core.fingerprint import fingerprint
+from wirefault.core.identity import fingerprint
 from wirefault.core.sockets import Address, address_of, bind
 from wirefault.dialects.http import Request
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry

@@ -21,7 +21,7 @@ from tests.gateway.lab import Lab, dial
 from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, Upstream, read_all, read_head
-from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
+from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from wirefault.lab.process import Child, python, start
 from wirefault.wiring.lab import lab_links

@@ -13,7 +13,7 @@ import requests
 from tests.gateway.lab import gateway
 from tests.gateway.scripted import ScriptedUpstream, armed, ask, sized
 from tests.support import PATIENCE_S
-from wirefault.core.digest import text_digest
+from wirefault.core.identity import text_digest
 from wirefault.gateway.exchange.bodies import without_secrets
 from wirefault.history.events import Exchange
 from wirefault.wiring.link import Link

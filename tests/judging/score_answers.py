@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.judging.oracle.histories import EPISODE, called, episode
 from wirefault.history.events import AttemptEnded, Report
 from wirefault.judging.judge import judge_episode
-from wirefault.stats.intervals import wilson
+from wirefault.stats.rates import wilson
 
 BEST_FIRST = (
     "success",

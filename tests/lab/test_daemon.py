@@ -15,8 +15,15 @@ import pytest
 from tests.commands import wirefault
 from tests.lab.demos import SELDOM, environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
-from wirefault.core import lab_record, lock
-from wirefault.core.private_files import private_file
+from wirefault.core.files import private_file
+from wirefault.core.lab_folder import (
+    LabIsUp,
+    hold_lab_lock,
+    is_lab_up,
+    read_lab_record,
+    remove_lab_record,
+    write_lab_record,
+)
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.wiring.topology import Topology, default_topology
 
@@ -63,7 +70,7 @@ class Folder:
         return Topology.load(Path(self.file()["topology"])).toxiproxy
 
     def file(self) -> dict:
-        return lab_record.read(self.state) or {}
+        return read_lab_record(self.state) or {}
 
     def kill(self, part: str) -> int:
         pid = processes(self.path)[part]
@@ -142,7 +149,7 @@ def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
 
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"], ids=["ours", "nobody", "nonsense"])
 def test_a_file_that_a_killed_launcher_left_names_no_lab(folder: Folder, pid: object) -> None:
-    lab_record.write(
+    write_lab_record(
         folder.state, {"pid": pid, "identity": "", "lab_id": "lab-1", "topology": "nowhere.json"}
     )
     assert folder.lab("down") == "no lab is up\n"  # and this process lives on
@@ -152,17 +159,17 @@ def test_a_process_that_is_not_the_launcher_is_not_signalled(folder: Folder) -> 
     topology = folder.path / "topology.json"
     default_topology("lab-1").dump(topology)
     record = {"pid": os.getpid(), "identity": "1 0 1 another", "lab_id": "lab-1", "topology": str(topology)}
-    with lock.holding(folder.state):
-        lab_record.write(folder.state, record)
+    with hold_lab_lock(folder.state):
+        write_lab_record(folder.state, record)
         said = folder.lab("down", code=70)  # and this process lives on
-    lab_record.remove(folder.state)
+    remove_lab_record(folder.state)
     assert "is not the launcher that lab lab-1 was started by" in said
 
 
 def test_the_lock_is_held_by_one(tmp_path: Path) -> None:
-    assert not lock.is_held(tmp_path)
-    with lock.holding(tmp_path):
-        assert lock.is_held(tmp_path)
-        with pytest.raises(lock.LabIsUp, match="a lab is up"), lock.holding(tmp_path):
+    assert not is_lab_up(tmp_path)
+    with hold_lab_lock(tmp_path):
+        assert is_lab_up(tmp_path)
+        with pytest.raises(LabIsUp, match="a lab is up"), hold_lab_lock(tmp_path):
             pass
-    assert not lock.is_held(tmp_path)
+    assert not is_lab_up(tmp_path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Event, Thread
 
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE, reason_to_stop, stop_file
-from wirefault.core.private_files import make_private_folder
+from wirefault.core.files import make_private_folder
+from wirefault.core.processes import TOPOLOGY_VARIABLE, reason_to_stop, stop_file
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.configuration import load_configuration

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.model_server.conversations import DECIDE, TIMEOUT_READ, answer_to, converse
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.model_server.decide import Persona
 from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 

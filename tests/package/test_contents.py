@@ -11,7 +11,7 @@ from packaging.metadata import Metadata
 
 from tests.package.installing import MARKS
 from tests.support import ROOT
-from wirefault.core.lab_files import CARRIED, LAB_FILES
+from wirefault.core.lab_folder import CARRIED, LAB_FILES
 
 pytestmark = MARKS
 

@@ -21,7 +21,7 @@ from tests.proxy_manager.test_loop import beating
 from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
-from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
+from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from wirefault.core.spans import Span
 from wirefault.lab.process import ProcessLog, python, start

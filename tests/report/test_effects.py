@@ -8,7 +8,7 @@ from rich.console import Console
 
 from wirefault.experiments.effects import FaultEffect
 from wirefault.report.experiment import print_effects
-from wirefault.stats.differences import paired_difference
+from wirefault.stats.rates import paired_difference
 
 
 def drawn(*effects: FaultEffect) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from wirefault.core.lab_files import sample_prompts
+from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.presets import find_set, preset, preset_names
 from wirefault.history.events import PromptsSource
 from wirefault.judging.prompts import load_prompts

@@ -11,8 +11,8 @@ import pytest
 
 from flask_tools.store import Store
 from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, started
-from wirefault.core.worlds import world_of
 from wirefault.runner.record import EpisodeJudge, Recorder
+from wirefault.state.effects import world_of
 
 RUN = "run-1"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.upstream import Upstream, requests_of
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.runner.world_probe import HookFailed, WorldProbe, run_hook
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.wiring import build_wiring

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from wirefault.core import lab_record, lock
-from wirefault.core.lab_files import MARKER
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE
-from wirefault.core.private_files import private_file
+from wirefault.core.files import private_file
+from wirefault.core.lab_folder import (
+    MARKER,
+    hold_lab_lock,
+    write_lab_record,
+)
+from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.settings.config_file import _INTERVALS, read_config_file
 from wirefault.settings.configuration import (
     load_configuration,
@@ -263,12 +266,12 @@ def lab_up(pid, state="state"):
     Path(state).mkdir(exist_ok=True)
     default_topology("lab-up").dump(Path(state) / "topology.json")
     lab = {"pid": pid, "lab_id": "lab-up", "topology": f"{state}/topology.json"}
-    lab_record.write(Path(state), lab)
+    write_lab_record(Path(state), lab)
 
 
 def test_a_lab_that_is_up_is_found():
     lab_up(os.getpid())
-    with lock.holding(Path("state")):
+    with hold_lab_lock(Path("state")):
         found = running_lab(Path("state"))
         assert found and found["lab_id"] == "lab-up"
         assert load_configuration({}).topology.lab_id == "lab-up"
@@ -277,14 +280,14 @@ def test_a_lab_that_is_up_is_found():
 def test_a_lab_is_found_beside_the_database_that_the_config_names():
     lab_up(os.getpid(), "elsewhere")
     config({"files": {"state": "elsewhere/state.db"}})
-    with lock.holding(Path("elsewhere")):
+    with hold_lab_lock(Path("elsewhere")):
         assert load_configuration({}).topology.lab_id == "lab-up"
 
 
 def test_who_names_a_proxy_or_a_topology_does_not_get_the_lab_that_is_up():
     lab_up(os.getpid())
     default_topology("mine").dump(Path("mine.json"))
-    with lock.holding(Path("state")):
+    with hold_lab_lock(Path("state")):
         named = load_configuration({"PROXY_HOST": "toxiproxy", "LAB_ID": "compose"})
         assert named.topology.lab_id == "compose"
         assert load_configuration({TOPOLOGY_VARIABLE: "mine.json"}).topology.lab_id == "mine"
@@ -297,9 +300,9 @@ def test_a_lab_whose_launcher_is_gone_is_not_found():
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '"x"', "\x00"])
 def test_a_broken_lab_file_is_no_lab(text):
-    lab_record.write(Path(), {})
+    write_lab_record(Path(), {})
     private_file(Path(), ".json").write_text(text, encoding="utf-8")
-    with lock.holding(Path()):
+    with hold_lab_lock(Path()):
         assert not running_lab(Path())
 
 

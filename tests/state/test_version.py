@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import PATIENCE_S
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import State, check_version
 from wirefault.wiring.topology import default_topology

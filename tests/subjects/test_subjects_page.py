@@ -16,7 +16,7 @@ from tests.ports import free_port
 from tests.subjects.wired import Wired
 from tests.support import ROOT
 from tests.upstream import Upstream, requests_of
-from wirefault.core.user_functions import load_function
+from wirefault.core.plugins import load_function
 from wirefault.subjects.subject import SubjectResult
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, InFile, InVariable, PythonSpec, ServiceSpec
 from wirefault.wiring.wiring import load_wiring
 

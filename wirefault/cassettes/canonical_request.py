@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from wirefault.core.digest import body_digest, text_digest
+from wirefault.core.identity import body_digest, text_digest
 from wirefault.dialects.http import Request
 from wirefault.dialects.json_values import parsed
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.cassettes.canonical_request import canonical_request, request_key
-from wirefault.core.strict_json import unique
-from wirefault.core.whole_files import write_whole
+from wirefault.core.files import write_whole
+from wirefault.core.plain_data import unique
 from wirefault.dialects.http import Reply, Request
 from wirefault.settings.settings import Settings, SettingsError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from wirefault.cli.experiment import environ_of
-from wirefault.core.exit_codes import DEVIATED, UNKNOWN
+from wirefault.core.errors import DEVIATED, UNKNOWN
 from wirefault.experiments.compare import compare
 from wirefault.experiments.recorded import open_recording
 from wirefault.report.comparison import comparison_json, print_comparison

@@ -15,8 +15,7 @@ import click
 
 from wirefault.cli.run_in_lab import Flown, RunOptions, run_in_own_lab
 from wirefault.cli.run_options import PromptsOptions, lab_options, setting_options
-from wirefault.core.exit_codes import DEVIATED, UNKNOWN
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
 from wirefault.history.reader import read_history
 from wirefault.judging.calls import calls_by_link

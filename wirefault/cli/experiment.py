@@ -17,9 +17,8 @@ from rich.console import Console
 
 from wirefault.cli.experiment_options import ExperimentOptions
 from wirefault.cli.lab_extra import require_lab
-from wirefault.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
+from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.core.user_errors import InputError, UserError
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.effects import effects_in
 from wirefault.experiments.engine import Cockpit, Engine, LocalEngine

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 
 _MOST_WORKERS = 64
 

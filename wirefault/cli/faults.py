@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import short_repr
+from wirefault.core.errors import nearest
+from wirefault.core.plain_data import short_repr
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, scaled

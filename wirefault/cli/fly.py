@@ -17,7 +17,7 @@ from wirefault.cli.run_options import (
     setting_options,
     subject_option,
 )
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.wiring.wiring import NO_WIRING, Wiring, load_wiring, with_links, with_subject
 
 _USUAL = Path("wirefault.yaml")

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import yaml
 
-from wirefault.core.lab_files import sample_prompts
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
+from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.fuzz import SPACES, drawn_experiment
 from wirefault.judging.prompts import load_prompts
 from wirefault.wiring.wiring import lab_wiring, load_wiring

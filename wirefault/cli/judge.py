@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from wirefault.core.exit_codes import UNKNOWN
+from wirefault.core.errors import UNKNOWN
 from wirefault.history.reader import LIVE, RunHistory, latest_run, read_history
 from wirefault.judging.summary import Summary, summarise
 from wirefault.report.console import episode_line, print_summary

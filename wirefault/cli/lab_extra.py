@@ -10,7 +10,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 import click
 
-from wirefault.core.exit_codes import LAB_FAILED
+from wirefault.core.errors import LAB_FAILED
 
 _DISTRIBUTION = "wirefault"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from wirefault.core.exit_codes import LAB_FAILED, USAGE
+from wirefault._version import __version__
+from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
-from wirefault.core.user_errors import InputError, UserError
 
 # what each does stands here too, so that --help imports none of them
 COMMANDS = {
@@ -85,6 +85,6 @@ def _shown(error: UserError) -> str:
 
 
 @click.group(cls=_Commands)
-@click.version_option(package_name="wirefault")
+@click.version_option(__version__, package_name="wirefault")
 def main() -> None:
     """Wirefault, a chaos lab for AI agents."""

@@ -17,10 +17,9 @@ from wirefault.cassettes.cassettes import check_cassettes
 from wirefault.cli.experiment_options import ExperimentOptions, experiment_options, prompts_picked
 from wirefault.cli.lab_extra import require_lab
 from wirefault.cli.run_options import PromptsOptions, prompts_options, subject_option
-from wirefault.core.exit_codes import LAB_FAILED, USAGE
+from wirefault.core.errors import LAB_FAILED, USAGE, InputError
+from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.core.shared_files import UnsafeFileError
-from wirefault.core.user_errors import InputError
 from wirefault.history.logs import log_error
 from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
 from wirefault.report.console import ConsoleAudience, print_summary

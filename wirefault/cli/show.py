@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from wirefault.cli.experiment import environ_of
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.recorded import RecordedArm, open_recording
 from wirefault.report.console import episode_line
 from wirefault.report.terminal import line_width, plain_console

@@ -17,7 +17,7 @@ from wirefault.cli.experiment_options import (
     prompts_picked,
     rerun_options,
 )
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import files_meant
 from wirefault.experiments.plan import levels_of, stressed
 from wirefault.report.experiment import level_rows, print_levels

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from wirefault.core.shared_files import UnsafeFileError, check_shared, read_end_of_shared
+from wirefault.core.files import UnsafeFileError, check_shared, read_end_of_shared
 
 BUSY_TIMEOUT_MS = 5000
 _LONGEST_VALUE = 16 * 1024 * 1024

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from wirefault.core.fingerprint import fingerprint
+from wirefault.core.identity import fingerprint
 from wirefault.dialects import Dialect
 from wirefault.dialects.base import ErrorForm
 from wirefault.dialects.http import (
@@ -188,7 +188,7 @@ def notification_message(method: str, params: Mapping[str, Any]) -> dict[str, An
 
 
 def mcp_fingerprint(method: str, target: str, body: bytes) -> str:
-    """As ``wirefault.core.fingerprint.fingerprint``, without a message's ``id`` and ``params._meta``.
+    """As ``wirefault.core.identity.fingerprint``, without a message's ``id`` and ``params._meta``.
 
     Both differ each time that a client asks for the same.
     """

@@ -13,7 +13,7 @@ from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.stats.differences import Difference, paired_difference, unpaired_difference
+from wirefault.stats.rates import Difference, paired_difference, unpaired_difference
 
 Change = Literal["worse", "not worse", "unknown"]
 _Successes = Mapping[str, bool | None]  # None: whether it is one is not known

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.stats.differences import Difference, paired_difference
+from wirefault.stats.rates import Difference, paired_difference
 
 _Episodes = Mapping[str, set[str]]
 _Pair = tuple[bool | None, bool | None]

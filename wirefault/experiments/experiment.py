@@ -17,8 +17,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from wirefault.core.spelling import nearest
-from wirefault.core.user_functions import name_of_function
+from wirefault.core.errors import nearest
+from wirefault.core.plugins import name_of_function
 from wirefault.experiments.assertions.registry import entry_of, entry_schema
 from wirefault.experiments.expression import ExpressionError, parse_expression
 from wirefault.experiments.measures import known_names

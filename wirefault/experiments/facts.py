@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from wirefault.core.shared_files import read_shared, replace_shared
+from wirefault.core.files import read_shared, replace_shared
 from wirefault.experiments.assertions.episode_view import EpisodeView, views_of
 from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode, needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion

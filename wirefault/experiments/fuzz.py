@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from wirefault.core.draws import choose, draw
+from wirefault.core.identity import choose, draw
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set

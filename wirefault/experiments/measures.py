@@ -13,12 +13,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wirefault.core.percent import percent
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
-from wirefault.stats.intervals import percentile, wilson
+from wirefault.stats.rates import percent, percentile, wilson
 
 _OPEN: frozenset[Outcome] = frozenset({"invalid", "unjudged"})
 # their claim is what `failure` does not know

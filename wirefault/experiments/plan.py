@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.lab_files import sample_prompts
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
+from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
 from wirefault.experiments.experiment import AFTER, CONTROL, Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile

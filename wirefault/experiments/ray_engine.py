@@ -12,9 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from wirefault.core.exit_codes import LAB_FAILED
+from wirefault.core.errors import LAB_FAILED, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED, SignalFlag
-from wirefault.core.user_errors import InputError, UserError
 from wirefault.experiments.engine import Cockpit, RunArm
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from wirefault.core.spelling import nearest
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError, nearest
 from wirefault.experiments.arms import read_arm
 from wirefault.experiments.index import saved_ids
 from wirefault.experiments.plan import ExperimentPlan, between_controls

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from wirefault.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
+from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.core.user_errors import InputError
 from wirefault.experiments.engine import Cockpit, Engine, RunArm
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.saved import SavedExperiment

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from wirefault.core.errors import nearest
 from wirefault.core.sockets import is_loopback
-from wirefault.core.spelling import nearest
 from wirefault.experiments.expression import Duration, ExpressionError, ShareOfEpisodes, parse_expression
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.settings.blast_radius import radius_draw

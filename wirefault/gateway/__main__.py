@@ -12,8 +12,8 @@ from pathlib import Path
 import uvloop
 
 import wirefault.faults.catalogue  # noqa: F401  # its import would hold up the first request with a fault
-from wirefault.core.lifeline import watch
 from wirefault.core.plugins import PluginError
+from wirefault.core.processes import watch_lifeline
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.gateway.server import Gateway
 from wirefault.wiring.topology import topology_from
@@ -30,7 +30,7 @@ async def _serve() -> None:
     def on_launchers_end() -> None:
         loop.call_soon_threadsafe(gateway.stop)
 
-    watch(os.environ, on_launchers_end)
+    watch_lifeline(os.environ, on_launchers_end)
     await gateway.serve()
 
 

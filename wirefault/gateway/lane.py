@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from wirefault.core.worlds import TRANSLATOR_HEADER, WORLD_HEADER, world_of
 from wirefault.dialects.mcp import MCP
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.run import Run
 from wirefault.settings.settings import SettingsError
+from wirefault.state.effects import TRANSLATOR_HEADER, WORLD_HEADER, world_of
 from wirefault.state.held_calls import HeldCall
 from wirefault.state.state import State
 from wirefault.wiring.link import Link

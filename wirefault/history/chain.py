@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from wirefault.core.digest import digest
+from wirefault.core.identity import digest
 
 _HASH_BYTES = 16
 _EMPTY_HASH = blake2b(digest_size=_HASH_BYTES)

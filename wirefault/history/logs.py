@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.shared_files import open_shared
+from wirefault.core.files import open_shared
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from wirefault.core.shared_files import open_shared, read_end_of_shared, read_shared
+from wirefault.core.files import open_shared, read_end_of_shared, read_shared
 from wirefault.history.chain import line_hash
 from wirefault.history.events import Event, SealedFile, WorldProbed, WorldRead
 from wirefault.history.found_links import with_found_links

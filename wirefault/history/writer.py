@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from wirefault.core.shared_files import open_shared, read_shared
+from wirefault.core.files import open_shared, read_shared
 from wirefault.history.chain import line_hash, linked, origin
 from wirefault.history.events import Event
 from wirefault.history.usual import dump_unusual

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.user_functions import checked_function_name, located_function
+from wirefault.core.plugins import checked_function_name, located_function
 
 _MOST_TURNS = 50
 _USUAL_MOST_TURNS = 10

@@ -17,10 +17,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_json import unique
-from wirefault.core.user_errors import InputError
-from wirefault.core.user_functions import load_function
+from wirefault.core.errors import InputError, nearest
+from wirefault.core.plain_data import unique
+from wirefault.core.plugins import load_function
 from wirefault.history.events import PromptsSource
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.prompt_keys import checked_id, numbered, turns_key

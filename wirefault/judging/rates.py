@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from wirefault.history.events import RunStarted
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
-from wirefault.stats.intervals import wilson
+from wirefault.stats.rates import wilson
 
 
 @dataclass(frozen=True)

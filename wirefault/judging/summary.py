@@ -30,7 +30,7 @@ from wirefault.judging.rates import Rate, Share, rate_of_first_attempts, rate_pe
 from wirefault.judging.reproducible import obstacles
 from wirefault.judging.usage import ModelUsage, model_usage
 from wirefault.settings.budgets import Budgets, load_budgets
-from wirefault.stats.intervals import percentile
+from wirefault.stats.rates import percentile
 
 
 def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:

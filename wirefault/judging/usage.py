@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wirefault.history.events import Event, Exchange
 from wirefault.settings.prices import Price, load_prices
-from wirefault.stats.intervals import percentile
+from wirefault.stats.rates import percentile
 
 _MILLION = 1_000_000
 

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import requests
 
-from wirefault.core import lab_record, lock
-from wirefault.core.exit_codes import LAB_FAILED
+from wirefault.core.errors import LAB_FAILED
+from wirefault.core.files import remove_shared
 from wirefault.core.interrupts import INTERRUPTED, SignalFlag
-from wirefault.core.process_identity import process_identity, signal_if_same
-from wirefault.core.shared_files import remove_shared
+from wirefault.core.lab_folder import LabIsUp, hold_lab_lock, is_lab_up, remove_lab_record, write_lab_record
+from wirefault.core.processes import process_identity, signal_if_same
 from wirefault.lab.launcher import READY_BOUND_S, Lab
 from wirefault.lab.process import LabError, Process, ProcessLog, interruptible, print_to_stderr, python, start
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
@@ -43,7 +43,7 @@ def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
 
 def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupted: SignalFlag) -> int:
     state = configuration.state.parent
-    if lock.is_held(state):
+    if is_lab_up(state):
         return _refuse_second_lab(state, say)
     log = ProcessLog(configuration.logs, configuration.logs / "lab" / "launcher.log")
     command = python("wirefault.lab.daemon", toxiproxy)
@@ -58,7 +58,7 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
         if interrupted.is_set():
             say("interrupted; no lab is up")
             return INTERRUPTED
-        if lock.is_held(state):
+        if is_lab_up(state):
             return _refuse_second_lab(state, say)
         say(f"error: the lab did not start; its log is {log.path}\n{launcher.last_words()}")
         return LAB_FAILED
@@ -96,7 +96,7 @@ def take_down(configuration: Configuration, say: _Say) -> int:
         say(f"error: process {lab['pid']} is not the launcher that lab {lab['lab_id']} was started by")
         return LAB_FAILED
     end = time.monotonic() + _STOP_BOUND_S
-    while lock.is_held(state):
+    while is_lab_up(state):
         if time.monotonic() > end:
             say(f"error: launcher (process {lab['pid']}) does not end; kill it: its processes end with it")
             return LAB_FAILED
@@ -134,9 +134,9 @@ def keep_lab(toxiproxy: str) -> int:
     try:
         configuration = load_configuration(os.environ)
         choice = choose_toxiproxy(toxiproxy, configuration.environ)
-        with lock.holding(configuration.state.parent):
+        with hold_lab_lock(configuration.state.parent):
             _keep(configuration, choice, stop)
-    except (LabError, SettingsError, lock.LabIsUp, OSError) as error:
+    except (LabError, SettingsError, LabIsUp, OSError) as error:
         print_to_stderr(f"error: {error}")
         return LAB_FAILED
     except KeyboardInterrupt:  # stopped before it was ready
@@ -146,7 +146,7 @@ def keep_lab(toxiproxy: str) -> int:
 
 def _keep(configuration: Configuration, choice: Choice, stop: SignalFlag) -> None:
     state = configuration.state.parent
-    lab_record.remove(state)  # of a launcher that was killed
+    remove_lab_record(state)  # of a launcher that was killed
     with Lab(configuration, choice, stop.is_set) as lab:
         try:
             _publish(lab, state)
@@ -160,7 +160,7 @@ def _keep(configuration: Configuration, choice: Choice, stop: SignalFlag) -> Non
                 elif dead:
                     lab.check()
         finally:
-            lab_record.remove(state)
+            remove_lab_record(state)
 
 
 def _publish(lab: Lab, state: Path) -> None:
@@ -171,7 +171,7 @@ def _publish(lab: Lab, state: Path) -> None:
         "topology": str(lab.topology_path),
         "processes": lab.pids(),
     }
-    lab_record.write(state, record)
+    write_lab_record(state, record)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 
-from wirefault.core.lifeline import LIFELINE_VARIABLE
+from wirefault.core.processes import LIFELINE_VARIABLE
 
 _PR_SET_PDEATHSIG = 1
 

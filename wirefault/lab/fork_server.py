@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.lab_files import LAB_FILES, lab_root
+from wirefault.core.lab_folder import LAB_FILES, lab_root
 from wirefault.lab.program import run_program
 
 LONGEST_NAME = 1024

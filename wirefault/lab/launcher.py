@@ -12,11 +12,15 @@ from pathlib import Path
 
 import requests
 
-from wirefault.core.lifeline import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE, ingress_file, reason_file, stop_file
-from wirefault.core.private_files import make_private_folder, private_folder
-from wirefault.core.shared_files import remove_empty_logs
+from wirefault.core.files import make_private_folder, private_folder, remove_empty_logs, write_whole
+from wirefault.core.processes import (
+    LIFELINE_VARIABLE,
+    TOPOLOGY_VARIABLE,
+    ingress_file,
+    reason_file,
+    stop_file,
+)
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of
-from wirefault.core.whole_files import write_whole
 from wirefault.lab import toxiproxy
 from wirefault.lab.addresses import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
 from wirefault.lab.forking import forking

@@ -8,8 +8,8 @@ from typing import Any
 
 import requests
 
+from wirefault.core.errors import UserError
 from wirefault.core.sockets import Address
-from wirefault.core.user_errors import UserError
 from wirefault.settings.configuration import running_lab
 from wirefault.state.api_token import TOKEN_FILE, read_token
 from wirefault.wiring.links import Links

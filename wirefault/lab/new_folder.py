@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from wirefault.core.lab_files import CARRIED, LAB_FILES, LIBRARY, MARKER, lab_root
+from wirefault.core.lab_folder import CARRIED, LAB_FILES, LIBRARY, MARKER, lab_root
 
 _MARK = """\
 This folder was made by `wirefault init`: here the command runs what lies here, the library in wirefault/

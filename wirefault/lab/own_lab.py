@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from threading import Lock
 
-from wirefault.core.exit_codes import LAB_FAILED, UNKNOWN
+from wirefault.core.errors import LAB_FAILED, UNKNOWN
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, SignalFlag
-from wirefault.core.lifeline import reason_file, stop_file
+from wirefault.core.processes import reason_file, stop_file
 from wirefault.lab.forking import forking
 from wirefault.lab.launcher import Lab
 from wirefault.lab.process import (

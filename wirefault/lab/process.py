@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from wirefault.core.files import open_shared, read_end_of_shared
 from wirefault.core.interrupts import SignalFlag
-from wirefault.core.shared_files import open_shared, read_end_of_shared
 from wirefault.history.logs import strip_control
 
 _STOP_BOUND_S = 5.0

@@ -25,7 +25,7 @@ def main() -> None:
 
 def run_program(program: list[str]) -> None:
     """Runs the module as ``__main__``; ``program`` is its name and its arguments."""
-    from wirefault.core.lab_files import lab_root
+    from wirefault.core.lab_folder import lab_root
 
     module = program[0]
     if module.partition(".")[0] != "wirefault":  # a run may be of a subject that is called like the lab's

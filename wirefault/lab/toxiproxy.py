@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import requests
 
+from wirefault.core.errors import InputError
 from wirefault.core.sockets import LOOPBACK, Address
-from wirefault.core.user_errors import InputError
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import State
 from wirefault.toxiproxy.answers import ToxiproxyError

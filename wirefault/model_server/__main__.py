@@ -12,9 +12,9 @@ from pathlib import Path
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from wirefault.core.lifeline import watch
+from wirefault.core.errors import InputError
+from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
-from wirefault.core.user_errors import InputError
 from wirefault.model_server.decide import Persona, decide
 from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 from wirefault.model_server.server import create_app
@@ -44,7 +44,7 @@ def main() -> int:
         reason = f"cannot listen on {address}: {error.strerror}; free the port or set another"
         sys.stderr.write(f"the scripted model {reason}\n")
         return 1
-    watch(os.environ, lambda: os._exit(0))
+    watch_lifeline(os.environ, lambda: os._exit(0))
     app = create_app(partial(decide, playbooks), Persona(name))
     # connections stay open between the requests of a slow agent
     config = uvicorn.Config(

@@ -13,7 +13,7 @@ from typing import Any
 
 from dateutil import parser
 
-from wirefault.core.strict_yaml import read_yaml
+from wirefault.core.plain_data import read_yaml
 from wirefault.dialects.conversation import content_text
 from wirefault.dialects.json_values import as_object, as_objects, parsed
 

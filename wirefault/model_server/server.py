@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from wirefault.core.digest import text_digest
+from wirefault.core.identity import text_digest
 from wirefault.dialects import http
 from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.chat_apis import CHAT_API, CHAT_APIS, V1_BASES, ChatApi, text_at

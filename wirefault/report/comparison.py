@@ -11,7 +11,7 @@ from rich.text import Text
 
 from wirefault.experiments.compare import ArmComparison, Change, Comparison
 from wirefault.report.tables import new_table, one_line
-from wirefault.stats.differences import Difference
+from wirefault.stats.rates import Difference
 
 _STYLES: Mapping[Change, str] = {"worse": "bold red", "not worse": "green", "unknown": "yellow"}
 _MOST_EPISODES = 20

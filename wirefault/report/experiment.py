@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.text import Text
 
-from wirefault.core.percent import percent
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.effects import FaultEffect
 from wirefault.experiments.index import RunCost
@@ -23,6 +22,7 @@ from wirefault.report.comparison import shown_difference
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
+from wirefault.stats.rates import percent
 
 _MOST_REASONS = 5
 

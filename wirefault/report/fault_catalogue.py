@@ -11,11 +11,11 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from wirefault.core.percent import percent
 from wirefault.faults.base import Fault
 from wirefault.faults.rates import Marginal, dose_shown, marginals
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, ToxicEntry, scaled
+from wirefault.stats.rates import percent
 from wirefault.wiring.lab import lab_links
 
 _SIGNS = {Ge: ("ge", "≥"), Gt: ("gt", ">"), Le: ("le", "≤"), Lt: ("lt", "<")}

@@ -9,10 +9,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wirefault.core.percent import percent
 from wirefault.experiments.watch import ArmSoFar
 from wirefault.report.tables import one_line
-from wirefault.stats.intervals import wilson
+from wirefault.stats.rates import percent, wilson
 
 
 def shows_progress(console: Console, environ: Mapping[str, str], *, verbose: bool) -> bool:

@@ -10,7 +10,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.lab_files import sample_prompts
+from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.presets import preset_of
 from wirefault.history.events import PromptsSource
 from wirefault.settings.budgets import without_pool

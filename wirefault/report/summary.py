@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from wirefault.core.percent import percent
 from wirefault.judging.findings.finding import Finding, Severity
 from wirefault.judging.rates import Rate
 from wirefault.judging.summary import Summary
 from wirefault.judging.usage import ModelUsage
 from wirefault.report.tables import new_table, one_line
+from wirefault.stats.rates import percent
 
 _BELOW_RATE = " " * 15
 

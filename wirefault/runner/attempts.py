@@ -13,7 +13,7 @@ from threading import Thread
 from typing import NoReturn
 
 from wirefault.core.identity import Identity
-from wirefault.core.user_functions import load_function
+from wirefault.core.plugins import load_function
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun

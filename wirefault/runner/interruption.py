@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-from wirefault.core import lifeline
 from wirefault.core.interrupts import INTERRUPTED_LINE
+from wirefault.core.processes import reason_to_end, watch_lifeline
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
 
 _LAUNCHER_ENDED = "the launcher ended"
@@ -47,14 +47,14 @@ def interrupt_once(environ: Mapping[str, str]) -> Callable[[], None]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, handle)
-    lifeline.watch(environ, end_as_orphan)
+    watch_lifeline(environ, end_as_orphan)
     return raise_again
 
 
 def _end_by(number: int, environ: Mapping[str, str], *, orphaned: bool) -> KeyboardInterrupt:
     if number == signal.SIGTERM and orphaned:
         return KeyboardInterrupt(_LAUNCHER_ENDED)
-    reason = lifeline.reason_to_end(environ) if number == signal.SIGTERM else ""
+    reason = reason_to_end(environ) if number == signal.SIGTERM else ""
     return EndedByLauncher(reason) if reason else KeyboardInterrupt(INTERRUPTED_LINE)
 
 

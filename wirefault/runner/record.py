@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from wirefault.core.worlds import read_effects, world_of
 from wirefault.history.events import (
     AttemptEnded,
     ConnectionEnded,
@@ -26,6 +25,7 @@ from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import Tail, parse_line
 from wirefault.history.writer import Writer, dump_line, history_file
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
+from wirefault.state.effects import read_effects, world_of
 
 # the other processes that write a history, each a file of its own
 _OTHERS = ("gateway", "manager", "ingress")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import secrets
 import sqlite3
 import time
@@ -11,9 +12,9 @@ from typing import Protocol
 
 import requests
 
+from wirefault._version import __version__
 from wirefault.core.interrupts import INTERRUPTED_LINE
-from wirefault.core.lifeline import reason_to_stop
-from wirefault.core.versions import versions_in_use
+from wirefault.core.processes import reason_to_stop
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
@@ -135,7 +136,7 @@ class Runner:
                 links.dump(),
                 list(self._wiring.said),
                 subject_kind=self._subject.kind,
-                versions=versions_in_use(),
+                versions={"wirefault": __version__, "python": platform.python_version()},
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirefault.core.draws import draw
+from wirefault.core.identity import draw
 from wirefault.settings.settings import Settings
 
 

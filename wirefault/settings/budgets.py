@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml
+from wirefault.core.errors import nearest
+from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml
 from wirefault.wiring.spec import Spec
 
 BudgetMode = Literal["hard", "degrading", "end"]

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_json import unique
+from wirefault.core.errors import nearest
+from wirefault.core.plain_data import unique
 from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import Source
 from wirefault.wiring.lab import lab_links

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wirefault.core import lab_record, lock
-from wirefault.core.lab_files import lab_root, sample_prompts
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.errors import nearest
+from wirefault.core.lab_folder import (
+    is_lab_up,
+    lab_root,
+    read_lab_record,
+    sample_prompts,
+)
+from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
-from wirefault.core.spelling import nearest
 from wirefault.settings.budgets import load_budgets
 from wirefault.settings.config_file import ConfigFile, read_config_file
 from wirefault.settings.prices import load_prices
@@ -161,7 +165,7 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
 
 def running_lab(state: Path) -> dict[str, Any] | None:
     """What ``wirefault lab up`` recorded of that folder's lab, if it is alive: pid, topology, lab_id."""
-    return lab_record.read(state) if lock.is_held(state) else None
+    return read_lab_record(state) if is_lab_up(state) else None
 
 
 _KEY_ENDING = "_API_KEY"

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import plain_data, read_yaml, short_repr
+from wirefault.core.errors import nearest
+from wirefault.core.plain_data import plain_data, read_yaml, short_repr
 
 _FIELDS = ("input", "output")
 # what a process can be handed in its environment is bounded by the system

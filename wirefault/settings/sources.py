@@ -18,7 +18,7 @@ from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 from pydantic import ValidationError
 
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
 from wirefault.settings.budgets import budgets_in_full, load_budgets
 from wirefault.settings.prices import prices_in_full
 from wirefault.settings.settings import NAMES, Settings, SettingsError

@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from wirefault.core.shared_files import open_shared, read_shared
+from wirefault.core.files import open_shared, read_shared
 
 TOKEN_FILE = "token"
 OWN, SHARED = 0o600, 0o666

@@ -12,7 +12,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from wirefault.core.shared_files import open_shared, remove_shared
+from wirefault.core.files import open_shared, remove_shared
 
 
 class RunLock:

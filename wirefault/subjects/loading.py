@@ -9,9 +9,9 @@ from functools import partial, update_wrapper
 from importlib import import_module
 from pathlib import Path
 
-from wirefault.core.lab_files import lab_root
+from wirefault.core.errors import nearest
+from wirefault.core.lab_folder import lab_root
 from wirefault.core.plugins import find_plugins
-from wirefault.core.spelling import nearest
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.subject import Subject, SubjectFactory, as_subject

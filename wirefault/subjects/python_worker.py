@@ -42,7 +42,7 @@ def main() -> None:
         output.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what it says belongs to its attempt
     library = str(Path(__file__).resolve().parents[2])
     sys.path.insert(0, library)  # for the imports below alone
-    from wirefault.core.spelling import nearest
+    from wirefault.core.errors import nearest
     from wirefault.subjects.results import crash_of
 
     sys.path.remove(library)

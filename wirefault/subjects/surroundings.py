@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
+from wirefault.core.files import private_folder, replace_shared
 from wirefault.core.identity import BAGGAGE_HEADER, TRACEPARENT_HEADER, Identity
-from wirefault.core.lab_files import LIBRARY
-from wirefault.core.private_files import private_folder
-from wirefault.core.shared_files import replace_shared
+from wirefault.core.lab_folder import LIBRARY
 from wirefault.history.writer import history_file
 from wirefault.settings.configuration import Configuration, redactor
 from wirefault.settings.settings import SettingsError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from wirefault.core.draws import choose, draw
+from wirefault.core.identity import choose, draw
 from wirefault.core.spans import Span
 from wirefault.toxiproxy.toxics import toxic
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec

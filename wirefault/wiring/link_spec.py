@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from wirefault.core.errors import nearest
 from wirefault.core.sockets import is_loopback
-from wirefault.core.spelling import nearest
 from wirefault.dialects.mcp import MCP
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.wiring.found import is_model_host

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
 from wirefault.dialects.mcp import MCP
 from wirefault.wiring.link import Link
 

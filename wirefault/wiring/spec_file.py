@@ -9,9 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml, short_repr
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError, nearest
+from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml, short_repr
 
 Place = tuple[str | int, ...]
 

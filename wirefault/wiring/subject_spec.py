@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
+from wirefault.core.errors import InputError, nearest
+from wirefault.core.plain_data import short_repr
 from wirefault.core.sockets import is_loopback
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import short_repr
-from wirefault.core.user_errors import InputError
 from wirefault.wiring.spec import Spec
 from wirefault.wiring.spec_file import Place, SpecFile
 

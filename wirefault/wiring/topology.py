@@ -14,9 +14,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.files import write_whole
+from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import LOOPBACK, Address
-from wirefault.core.whole_files import write_whole
 from wirefault.wiring.lab import lab_links
 from wirefault.wiring.link import SCRIPTED, Link
 from wirefault.wiring.links import Links

@@ -19,8 +19,7 @@ from typing import Any
 
 from pydantic import Field
 
-from wirefault.core.spelling import nearest
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError, nearest
 from wirefault.wiring.intercept_spec import InterceptSpec, check_intercept
 from wirefault.wiring.lab import LAB_WIRING, lab_links
 from wirefault.wiring.link import LAB

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from tests.experiments.assertions.own import speaks_of_rome
 from tests.support import ROOT
 from wirefault.cli.main import main
-from wirefault.core.strict_yaml import read_yaml
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
+from wirefault.core.plain_data import read_yaml
 from wirefault.experiments.assertions.answers import CompletesWithin
 from wirefault.experiments.assertions.calls import ToolWasCalled
 from wirefault.experiments.assertions.registry import AssertionEntry, names_of, parse_assertion, statement_of

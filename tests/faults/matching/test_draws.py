@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.core.digest import digest
+from wirefault.core.identity import digest
 from wirefault.faults.matching.trigger_index import Draws, bound_of, chance_of
 
 TRIES = 10_000

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.faults.matching.test_draws import draw
 from tests.faults.tries import eligible
 from tests.support import examples
-from wirefault.core.digest import digest
-from wirefault.core.draws import draw as keyed_draw
+from wirefault.core.identity import digest
+from wirefault.core.identity import draw as keyed_draw
 from wirefault.dialects.http import Request
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.matching.trigger_index import chance_of

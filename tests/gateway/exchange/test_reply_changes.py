@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.core.digest import body_digest
+from wirefault.core.identity import body_digest
 from wirefault.dialects.http import Reply, Request, Step, chunk
 from wirefault.faults.base import Act, Changed, Miss
 from wirefault.faults.catalogue.http.body import Truncate

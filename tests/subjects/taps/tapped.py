@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.wired import Wired
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE
+from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
 from wirefault.subjects.process import ProcessGroup
 from wirefault.subjects.taps.opening import open_tap

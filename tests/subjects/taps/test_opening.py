@@ -11,7 +11,7 @@ import pytest
 
 from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import behind, opened
-from wirefault.core.private_files import private_folder
+from wirefault.core.files import private_folder
 from wirefault.core.sockets import Address
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.opening import open_tap

@@ -16,7 +16,7 @@ from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
-from wirefault.core.private_files import private_folder
+from wirefault.core.files import private_folder
 from wirefault.core.sockets import address_of, bind
 from wirefault.subjects.subject import LabFailed
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from wirefault.core.patterns import checked_pattern, occurs
+from wirefault.core.plain_data import checked_pattern, occurs
 from wirefault.experiments.assertions.assertion import Assertion
 from wirefault.experiments.assertions.episode_view import (
     AssertionResult,

@@ -19,9 +19,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import short_repr
-from wirefault.core.user_functions import (
+from wirefault.core.errors import nearest
+from wirefault.core.plain_data import short_repr
+from wirefault.core.plugins import (
     checked_function_name,
     load_function,
     located_function,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from wirefault.core.draws import KeyedDraws, draw
+from wirefault.core.identity import KeyedDraws, draw
 from wirefault.dialects import Dialect
 from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.mcp import MCP

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from wirefault.core.digest import digest
+from wirefault.core.identity import digest
 from wirefault.faults.sets.conditions import Moment, When
 from wirefault.faults.sets.fault_set import Entry
 

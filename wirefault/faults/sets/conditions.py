@@ -21,9 +21,8 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import short_repr
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError, nearest
+from wirefault.core.plain_data import short_repr
 
 _RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{0,9}))?\s*")
 

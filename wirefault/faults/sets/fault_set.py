@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wirefault.core.errors import nearest
+from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml
 from wirefault.core.plugins import PluginError
 from wirefault.core.spans import Span
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml
 from wirefault.dialects.mcp import CALL
 from wirefault.faults.base import BUDGET_ID, Fault
 from wirefault.faults.sets.conditions import (

@@ -7,9 +7,9 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from wirefault.core.lab_files import lab_root
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import read_yaml, short_repr
+from wirefault.core.errors import nearest
+from wirefault.core.lab_folder import lab_root
+from wirefault.core.plain_data import read_yaml, short_repr
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set, scaled
 from wirefault.wiring.lab import lab_links

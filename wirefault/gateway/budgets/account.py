@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from wirefault.core.shared_files import open_shared
+from wirefault.core.files import open_shared
 from wirefault.settings.budgets import Budget, BudgetMode
 
 Refusal = Literal["busy", "throttled", "unpaid", "spent"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any, Literal, Protocol
 
-from wirefault.core.digest import body_hash
+from wirefault.core.identity import body_hash
 from wirefault.dialects.http import Ending, Step
 from wirefault.gateway.http1.framing import ReplyReader, Sink
 

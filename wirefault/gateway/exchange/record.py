@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 from pydantic_core import from_json
 
 from wirefault.core.caller_errors import sorted_kinds
-from wirefault.core.digest import text_digest
+from wirefault.core.identity import text_digest
 from wirefault.dialects.json_values import as_object
 from wirefault.dialects.mcp import MCP, McpMessage
 from wirefault.faults.plan import MetFault, Plan

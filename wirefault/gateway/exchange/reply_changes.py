@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Protocol
 
-from wirefault.core.digest import body_hash
+from wirefault.core.identity import body_hash
 from wirefault.dialects.http import Ending, RawReply, Reply, Step, chunk, head_bytes
 from wirefault.faults.base import Act, Changed, EventEditor, Miss, WhyNot
 from wirefault.faults.plan import MetFault, Plan

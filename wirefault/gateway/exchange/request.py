@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-from wirefault.core.fingerprint import fingerprint
+from wirefault.core.identity import fingerprint
 from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.mcp import CALL, is_mcp_message, mcp_fingerprint, read_message
 from wirefault.faults.base import Try, WhyNot

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvloop
 
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE, ingress_file, watch
+from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file, watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.gateway.intercept.ingress import Ingress
 from wirefault.gateway.intercept.lane_state import IngressHistory, LaneState
@@ -85,7 +85,7 @@ async def _until_told_to_end() -> None:
     def on_launchers_end() -> None:
         loop.call_soon_threadsafe(told.set)
 
-    watch(os.environ, on_launchers_end)
+    watch_lifeline(os.environ, on_launchers_end)
     await told.wait()
 
 

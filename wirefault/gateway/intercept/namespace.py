@@ -18,7 +18,7 @@ from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from pathlib import Path
 
-from wirefault.core.lifeline import ingress_file
+from wirefault.core.processes import ingress_file
 from wirefault.core.sockets import LOOPBACK
 from wirefault.gateway.intercept.splice import Splice, accept_all, readable
 

@@ -45,7 +45,7 @@ from pydantic import (
     model_validator,
 )
 
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
 from wirefault.dialects.mcp import MCP
 from wirefault.judging.oracle.slots import AnswerRule, Matcher, OraclePart, Slot, checked_json, moment_fields
 from wirefault.wiring.lab import lab_links

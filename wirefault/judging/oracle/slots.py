@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from wirefault.core.patterns import checked_pattern
+from wirefault.core.plain_data import checked_pattern
 from wirefault.judging.reading.dates import normalised_clock, normalised_day
 from wirefault.judging.reading.units import WORDS, units_of
 

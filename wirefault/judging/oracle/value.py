@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from wirefault.core.patterns import occurs
+from wirefault.core.plain_data import occurs
 from wirefault.judging.oracle.slots import AnswerRule, Slot, slot_for
 from wirefault.judging.reading.amounts import asked_number, hit_of_value, in_unit
 from wirefault.judging.reading.dates import days_in, times_in

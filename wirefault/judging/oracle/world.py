@@ -42,7 +42,7 @@ _TitleAndTime = tuple[str, str | None]
 class EffectInWorld:
     """One side effect as it counts in the world."""
 
-    row: EffectRow  # a ``core.worlds.RecordedEffect`` as a dict
+    row: EffectRow  # a ``state.effects.RecordedEffect`` as a dict
     place: int  # its index in the log
     whole: bool = True  # False for a deletion that was partly put back, which was never asked for
 

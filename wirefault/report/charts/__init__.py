@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-from wirefault.core.shared_files import replace_shared
+from wirefault.core.files import replace_shared
 from wirefault.report.charts import (
     errors,
     outcomes,

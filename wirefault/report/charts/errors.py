@@ -7,7 +7,6 @@ from collections import Counter
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from wirefault.core.percent import percent
 from wirefault.report.charts.data import REFUSED, ChartedTry, Selection
 from wirefault.report.charts.style import (
     CLEAN,
@@ -27,6 +26,7 @@ from wirefault.report.charts.style import (
     words,
 )
 from wirefault.report.charts.times import fault_name
+from wirefault.stats.rates import percent
 
 _MOST_ROWS = 10
 _ROOMY = 6  # so many rows have room for two lines of the usual size

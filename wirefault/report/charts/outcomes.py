@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from wirefault.core.percent import percent
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.charts.data import ChartedPrompt, RunData, Selection
 from wirefault.report.charts.style import (
@@ -34,7 +33,7 @@ from wirefault.report.charts.style import (
     success_title,
     words,
 )
-from wirefault.stats.intervals import wilson
+from wirefault.stats.rates import percent, wilson
 
 _ROW_HEIGHT = 0.4  # of a name with its meaning below
 

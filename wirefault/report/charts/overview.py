@@ -29,7 +29,7 @@ from wirefault.report.charts.style import (
     success_title,
 )
 from wirefault.report.charts.times import dots, fault_key, shade
-from wirefault.stats.intervals import percentile
+from wirefault.stats.rates import percentile
 
 _HEIGHT = 8.25
 _MOST_RUNS = 8

@@ -17,13 +17,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from wirefault.core.percent import percent
 from wirefault.faults.catalogue import FAULTS
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate, rate
 from wirefault.report.charts.data import Selection
-from wirefault.stats.intervals import percentile
+from wirefault.stats.rates import percent, percentile
 from wirefault.toxiproxy.toxics import TOXICS
 
 INK = "#1f2933"

@@ -32,7 +32,7 @@ from wirefault.report.charts.style import (
     spread,
     words,
 )
-from wirefault.stats.intervals import percentile
+from wirefault.stats.rates import percentile
 
 _STATUS = dict(ERROR_KINDS)
 

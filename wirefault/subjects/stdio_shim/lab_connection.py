@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.private_files import private_folder
+from wirefault.core.errors import UserError
+from wirefault.core.files import private_folder
 from wirefault.core.sockets import Address
-from wirefault.core.user_errors import UserError
 
 _STDIO = "stdio"
 _LOOK_BOUND_S = 1.0

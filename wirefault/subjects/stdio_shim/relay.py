@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO
 
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.subjects.stdio_shim.lab_connection import NoWayError, WayThrough, find_lane, open_way
 
 _REAPER = str(Path(__file__).parents[1] / "reaper.py")

@@ -13,8 +13,8 @@ from tempfile import mkdtemp
 
 import requests
 
-from wirefault.core.lifeline import TOPOLOGY_VARIABLE, ingress_file
-from wirefault.core.private_files import make_private_folder
+from wirefault.core.files import make_private_folder
+from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file
 from wirefault.core.sockets import Address
 from wirefault.settings.configuration import Configuration, running_lab
 from wirefault.settings.settings import SettingsError

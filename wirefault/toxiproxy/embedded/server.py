@@ -16,11 +16,10 @@ import uvicorn
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from wirefault.core.exit_codes import LAB_FAILED, USAGE
+from wirefault.core.errors import LAB_FAILED, USAGE, nearest
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
-from wirefault.core.lifeline import watch
+from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import Address, address_of, listen
-from wirefault.core.spelling import nearest
 from wirefault.toxiproxy.embedded.api import VERSION, create_api
 from wirefault.toxiproxy.embedded.go_json import ApiError
 from wirefault.toxiproxy.embedded.proxies import Metrics, ProxyCollection
@@ -160,7 +159,7 @@ def serve_proxies(address: Address, config: Path | None, *, proxy_metrics: bool)
         populate=partial(create_proxies, path=config, rows=rows) if config else None,
         ready=partial(_print_line, f"embedded Toxiproxy {VERSION} listens on {address_of(listener).url}"),
     )
-    watch(os.environ, server.stop)
+    watch_lifeline(os.environ, server.stop)
     try:
         ended_by = server.run()
     except ConfigFileError as error:

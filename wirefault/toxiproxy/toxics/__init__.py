@@ -6,7 +6,7 @@ package, so it imports little of the standard library, and of ours the spelling 
 
 from __future__ import annotations
 
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
 from wirefault.toxiproxy.toxics.bandwidth import BandwidthToxic
 from wirefault.toxiproxy.toxics.base import Toxic
 from wirefault.toxiproxy.toxics.down import DownToxic

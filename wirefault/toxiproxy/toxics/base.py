@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 from wirefault.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
 
 # A timer may fire early and a clock may be coarse: "about M" is at least this share of M.
 ABOUT = 0.9

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
 from wirefault.toxiproxy.toxics import toxic
 from wirefault.toxiproxy.toxics.base import STREAMS, Toxic
 

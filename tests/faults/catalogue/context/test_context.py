@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.core.draws import draw
+from wirefault.core.identity import draw
 from wirefault.dialects import Dialect
 from wirefault.dialects.conversation import text_of
 from wirefault.dialects.http import JSON_TYPE, Request

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flask_tools.app import create_service
-from wirefault.core.draws import draw
+from wirefault.core.identity import draw
 from wirefault.dialects.http import JSON_TYPE, Reply, Request
 from wirefault.faults.base import Changed, Fault, Miss, Try
 from wirefault.faults.catalogue.meaning import MEANING_FAULTS

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
-from wirefault.core.draws import choose
+from wirefault.core.identity import choose
 from wirefault.dialects.base import html_reply
 from wirefault.dialects.http import RawReply, Reply, Step, dump_json, whole
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_text

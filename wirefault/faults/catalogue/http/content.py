@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from wirefault.core.caller_errors import HTTP_ERRORS
-from wirefault.core.draws import choose
+from wirefault.core.identity import choose
 from wirefault.dialects.http import Reply
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
 from wirefault.faults.catalogue.http.body import JsonEdit, edit_json, objects_in, replace_reply

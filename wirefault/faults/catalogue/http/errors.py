@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from wirefault.core.caller_errors import HTTP_ERRORS, ErrorKind, status_kind
-from wirefault.core.draws import choose
+from wirefault.core.identity import choose
 from wirefault.dialects.base import error_reply, typed_error
 from wirefault.dialects.http import FRAMING, JSON_TYPE, Headers, Reply, dump_json
 from wirefault.dialects.registry import DIALECTS

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
-from wirefault.core.draws import choose
+from wirefault.core.identity import choose
 from wirefault.dialects.http import (
     Ending,
     RawReply,

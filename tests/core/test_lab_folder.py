@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from wirefault.core.lab_files import (
+from wirefault.core.lab_folder import (
     LAB_FILES,
     LIBRARY,
     MARKER,

@@ -1,9 +1,23 @@
-"""The end of every message about an unknown name."""
+"""Errors whose message is written for a person: the command line shows it and nothing else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """The message says what is wrong, where, and what to do."""
+
+
+class InputError(UserError, ValueError):
+    """Something that a person gave cannot be used: a usage error of the command."""
+
+
+DEVIATED = 1
+UNKNOWN = 2
+USAGE = 64
+LAB_FAILED = 70
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ import yaml
 
 from tests.support import ROOT
 from wirefault.core import yaml_text
-from wirefault.core.strict_yaml import PlainDataError, plain_data, read_yaml
+from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml
 
 INSIDE_ITSELF: list[object] = []
 INSIDE_ITSELF.append(INSIDE_ITSELF)

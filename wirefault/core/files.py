@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from wirefault.core.user_errors import UserError
+from wirefault.core.errors import UserError
+from wirefault.core.identity import identifier
 
 # set on a folder, they say that Compose's init shared it with the services' group
 _SHARED_WITH_GROUP = stat.S_ISGID | stat.S_IWGRP
@@ -172,3 +173,46 @@ def _check(status: os.stat_result, owners: frozenset[int], path: Path) -> None:
 
 def _unsafe(path: Path, what: str) -> UnsafeFileError:
     return UnsafeFileError(f"{path} is {what}: it is not used; look at it, and move it away")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes the file anew, in one step, beside others who do. Raises ``OSError``: the old file stays."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+_OPEN_TO_OTHERS = 0o077
+
+
+def private_folder() -> Path:
+    """``wirefault`` in ``XDG_STATE_HOME``, else in ``~/.local/state``. Raises ``OSError`` without a home."""
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if given.is_absolute():  # the specification has others ignored
+        return given / "wirefault"
+    try:
+        return Path.home() / ".local" / "state" / "wirefault"
+    except RuntimeError:
+        raise OSError("this user has no home folder: set XDG_STATE_HOME to a folder of its own") from None
+
+
+def make_private_folder() -> Path:
+    """The folder, made if it is not there. Raises ``OSError`` if others than this user can enter it."""
+    folder = private_folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError as error:
+        raise OSError(f"{folder}: {error.strerror}: set XDG_STATE_HOME to a folder of your own") from None
+    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & _OPEN_TO_OTHERS:
+        raise OSError(f"{folder} must be yours alone (chmod 700), or set XDG_STATE_HOME to such a folder")
+    return folder
+
+
+def private_file(state: Path, suffix: str) -> Path:
+    """The file in the private folder that belongs to the lab of that state folder, whatever leads there."""
+    return private_folder() / (identifier(state.resolve()) + suffix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.core.spelling import nearest
+from wirefault.core.errors import nearest
 
 
 @pytest.mark.parametrize(

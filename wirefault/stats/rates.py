@@ -1,11 +1,45 @@
-"""The difference of two success rates with its interval. No data gives None."""
+"""Intervals and percentiles. No data gives None, never 0 or 1."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 
-from wirefault.stats.intervals import wilson
+
+def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float] | None:
+    """The Wilson score interval for a share of ``k`` in ``n``; None for n = 0.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
+    American Statistical Association 22 (1927), 209-212. Raises ``ValueError`` unless 0 <= k <= n.
+    """
+    if not 0 <= k <= n:
+        raise ValueError(f"{k} of {n} is no share")
+    if n == 0:
+        return None
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = k / n
+    middle = share + z * z / (2 * n)
+    spread = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    # exact at the ends, where rounding would leave 1e-17
+    low = 0.0 if k == 0 else (middle - spread) / scale
+    high = 1.0 if k == n else (middle + spread) / scale
+    return low, high
+
+
+def percentile(values: Iterable[float], percent: float) -> float | None:
+    """The nearest-rank percentile: the least value that at least that many percent do not exceed.
+
+    Always a value that was measured; with fewer than 100 of them p99 is the largest. None for no data.
+    """
+    if not 0 <= percent <= 100:
+        raise ValueError(f"{percent} is no percentage")
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
 
 
 @dataclass(frozen=True)
@@ -60,3 +94,17 @@ def _of_shares(k_first: int, n_first: int, k_second: int, n_second: int, correla
 
 def _distance(one: float, other: float, correlation: float) -> float:
     return math.sqrt(max(one * one - 2 * correlation * one * other + other * other, 0.0))
+
+
+def percent(share: float, *, decimals: int | None = None) -> str:
+    """``share`` of 1 with three significant digits, or with so many ``decimals``.
+
+    It has more of them where a share would else read as 0 % or 100 % and is neither: 999 of 1000 with no
+    decimals are 99.9 %.
+    """
+    kind, digits = ("g", 3) if decimals is None else ("f", decimals)
+    text = f"{100 * share:.{digits}{kind}}"
+    while float(text) in (0, 100) and not math.isclose(100 * share, float(text), abs_tol=1e-9):
+        digits += 1
+        text = f"{100 * share:.{digits}{kind}}"
+    return f"{text} %"

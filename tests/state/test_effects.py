@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from wirefault.core.sqlite import BUSY_TIMEOUT_MS, connect
-from wirefault.core.worlds import EFFECTS_SCHEMA, RecordedEffect, read_effects, world_of
+from wirefault.state.effects import EFFECTS_SCHEMA, RecordedEffect, read_effects, world_of
 
 
 def insert(path, world, service="message", kind="message_sent", fields=None, key=None, at=1.0):

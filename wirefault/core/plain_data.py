@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
-from wirefault.core.strict_json import unique
+
+def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object's pairs; raises ``ValueError`` for a key that is given twice."""
+    unique_pairs: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in unique_pairs:
+            raise ValueError(f"{key} is given twice")
+        unique_pairs[key] = value
+    return unique_pairs
+
 
 _DEEPEST = 100
 
@@ -89,3 +99,30 @@ def _without_advice(error: Exception) -> str:
 def short_repr(value: object) -> str:
     """``repr``, cut to 60 characters, for an error message."""
     return repr(value)[:60]
+
+
+_MEMORY = 1 << 20  # bytes
+
+
+def checked_pattern(pattern: str) -> str:
+    """The pattern itself. Raises ``ValueError`` that says what is wrong with it."""
+    _compiled(pattern)
+    return pattern
+
+
+def occurs(pattern: str, text: str) -> bool:
+    """Whether it matches somewhere in the text. Raises ``ValueError`` for a bad pattern."""
+    return _compiled(pattern).search(text) is not None
+
+
+def _compiled(pattern: str) -> Any:
+    import re2  # here, since few files have a pattern, and it takes its time to load
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error
+        raise ValueError(f"is no RE2 pattern: {reason}") from None

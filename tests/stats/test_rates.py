@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from wirefault.stats.rates import (
+    Difference,
+    paired_difference,
+    percent,
+    percentile,
+    unpaired_difference,
+    wilson,
+)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (50, 100, 0.4038, 0.5962)],
+)
+def test_wilson_gives_the_published_intervals(k, n, low, high):
+    assert wilson(k, n) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_wilson_is_exact_at_the_ends_and_symmetric():
+    assert wilson(0, 7)[0] == 0.0
+    assert wilson(7, 7)[1] == 1.0
+    assert wilson(3, 10)[0] == pytest.approx(1 - wilson(7, 10)[1])
+
+
+def test_less_confidence_is_narrower():
+    assert wilson(8, 10, 0.5)[0] > wilson(8, 10)[0]
+
+
+def test_no_data_is_none():
+    assert wilson(0, 0) is None
+    assert percentile([], 50) is None
+
+
+@pytest.mark.parametrize(("k", "n"), [(-1, 3), (4, 3)])
+def test_what_is_no_share_is_refused(k, n):
+    with pytest.raises(ValueError, match="no share"):
+        wilson(k, n)
+
+
+@pytest.mark.parametrize(
+    ("percent", "expected"), [(0, 1), (1, 1), (50, 50), (50.5, 51), (95, 95), (99, 99), (100, 100)]
+)
+def test_the_nearest_rank(percent, expected):
+    assert percentile(range(100, 0, -1), percent) == expected
+
+
+def test_the_percentile_of_one_value_is_that_value():
+    assert {percentile([3.5], percent) for percent in (0, 50, 99, 100)} == {3.5}
+
+
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_what_is_no_percentage_is_refused(percent):
+    with pytest.raises(ValueError, match="no percentage"):
+        percentile([1], percent)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "value", "low", "high"),
+    [((36, 2, 12, 0), 0.2, 0.0569, 0.3404), ((1, 7, 1, 12), -0.2857, -0.5069, -0.0256)],
+)
+def test_a_paired_difference_has_the_published_interval(pairs, value, low, high):
+    found = paired_difference(*pairs)
+    assert (found.value, found.low, found.high) == pytest.approx((value, low, high), abs=5e-5)
+
+
+def test_an_unpaired_difference_has_the_published_interval():
+    found = unpaired_difference(48, 80, 56, 70)
+    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+
+
+def test_to_exchange_the_two_turns_the_interval_round():
+    one, other = paired_difference(9, 4, 1, 6), paired_difference(9, 1, 4, 6)
+    assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
+
+
+def test_pairs_that_agree_narrow_the_interval():
+    paired, unpaired = paired_difference(40, 5, 5, 50), unpaired_difference(45, 100, 45, 100)
+    assert paired.high - paired.low < unpaired.high - unpaired.low
+
+
+def test_what_all_or_none_succeeded_in_has_an_interval_within_the_shares():
+    assert paired_difference(0, 1, 0, 0).low == -1.0
+    assert paired_difference(5, 0, 0, 0).low < 0 < paired_difference(5, 0, 0, 0).high
+
+
+def test_difference_without_data_is_none():
+    assert paired_difference(0, 0, 0, 0) is None
+    assert unpaired_difference(0, 0, 1, 2) is None
+
+
+def test_n_is_what_there_is_least_of():
+    assert isinstance(found := unpaired_difference(1, 3, 1, 2), Difference) and found.n == 2
+
+
+@pytest.mark.parametrize(
+    ("share", "decimals", "text"),
+    [
+        (0.0, None, "0 %"),
+        (1.0, None, "100 %"),
+        (1 - 1e-16, None, "100 %"),
+        (0.81234, None, "81.2 %"),
+        (0.99989, None, "99.99 %"),
+        (0.0000123, None, "0.00123 %"),
+        (0.81234, 0, "81 %"),
+        (0.999, 0, "99.9 %"),
+        (0.0004, 0, "0.04 %"),
+        (0.0, 0, "0 %"),
+        (1.0, 0, "100 %"),
+    ],
+)
+def test_nearly_all_is_not_all_and_little_not_nothing(share: float, decimals: int | None, text: str) -> None:
+    assert percent(share, decimals=decimals) == text

@@ -1,0 +1,3 @@
+"""The version of Wirefault: packaging, the command line and recorded runs all read it from here."""
+
+__version__ = "0.2.0"
