@@ -14,10 +14,12 @@ from typing import Any
 
 from bench.lab import in_folder
 from wirefault.experiments.plan import dump_prompts
+from wirefault.history.events import PromptsSource
 from wirefault.judging.prompts import Prompt
 from wirefault.lab.launcher import Lab
-from wirefault.lab.own_lab import Airspace
+from wirefault.lab.own_lab import RunningLab
 from wirefault.lab.process import ProcessLog, interruptible
+from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import new_run_id
 from wirefault.settings.settings import Settings
@@ -37,13 +39,14 @@ def measure_episodes(folder: Path, lanes: int = 2, episodes: int = 400) -> dict[
     ]
     run = new_run_id()
     with interruptible() as interrupted, Lab(configuration, Choice("embedded"), lanes=lanes) as lab:
-        sky = Airspace(lab, interrupted, lambda _: None)
+        sky = RunningLab(lab, interrupted, lambda _: None)
 
         def fly(lane: int) -> int:
             file = folder / f"{lane}.json"
             file.write_text(dump_prompts(prompts[lane::lanes]), encoding="utf-8")
-            own = replace(configuration, prompts=file)
-            return sky.run(own, [f"--run-id={run}.{lane}"], ProcessLog(folder, folder / f"{lane}.txt"), lane)
+            source = PromptsSource(str(file))
+            document = run_document(f"{run}.{lane}", configuration.settings, source)
+            return sky.run(document, ProcessLog(folder, folder / f"{lane}.txt"), lane)
 
         before, agents, began = _spent(lab), _spent_by_children(), time.perf_counter()
         with ThreadPoolExecutor(lanes) as pool:

@@ -37,7 +37,7 @@ def main() -> None:
     try:
         with (
             patch.object(forking, "start", _start_by_fork),
-            patch.object(local_engine, "in_own_lab", _in_own_lab),
+            patch.object(local_engine, "with_own_lab", _in_own_lab),
         ):
             run_command_line(prog_name="wirefault")
     finally:
@@ -45,8 +45,8 @@ def main() -> None:
 
 
 def _in_own_lab(*arguments: Any, **more: Any) -> int:
-    """As ``wirefault.lab.own_lab.in_own_lab``; a single run is forked too, as several are."""
-    return demo.in_own_lab(*arguments, **{**more, "many_runs": True})
+    """As ``wirefault.lab.own_lab.with_own_lab``; a single run is forked too, as several are."""
+    return demo.with_own_lab(*arguments, **{**more, "many_runs": True})
 
 
 def _start_by_fork(

@@ -20,10 +20,11 @@ from wirefault.lab import launcher
 from wirefault.lab import own_lab as demo
 from wirefault.lab.forking import ForkServer, forking
 from wirefault.lab.process import Child, Fork, ProcessLog, program_of
+from wirefault.lab.run_document import RUN_PROCESS
 
 _PYTHONPATH = os.environ.get("PYTHONPATH")
 # what else is forked is smaller without LangChain: a copied page of memory costs some microseconds
-_FLYING = ("wirefault", "tests.launched")
+_RUNS = ("wirefault", RUN_PROCESS, "tests.launched")
 _IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS)
 
 
@@ -57,7 +58,7 @@ def fork(
     if sys.platform != "linux" or not _imports_alike(environ):
         return None
     sys.audit("subprocess.Popen", command[0])  # whoever counts the processes of a test counts this one
-    of_runs = program_of(command)[0] in _FLYING
+    of_runs = program_of(command)[0] in _RUNS
     return _server(_IMPORTS if of_runs else ()).fork(command, environ, descriptors, output)
 
 

@@ -74,7 +74,7 @@ def _fly_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
 def _observe(lab: ExampleLab, trial: Trial) -> Observed | str:
     """What one flight showed, or why the lab failed."""
     lab.model.persona, before = trial.persona, lab.shop.orders()
-    flight = lab.fly(trial.settings)
+    flight = lab.run(trial.settings)
     if flight.failure:
         return flight.failure
     [episode] = flight.summary.as_json()["episodes"]

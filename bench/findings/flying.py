@@ -15,7 +15,7 @@ from bench.findings.upstreams import Model, Shop, scripted_model, shop_at
 from wirefault.judging.prompts import load_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import Flight, fly, new_run_id
+from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.topology import TOPOLOGY_VARIABLE
@@ -40,7 +40,7 @@ class ExampleLab:
     shop: Shop
     model: Model
 
-    def fly(self, settings: Mapping[str, Any]) -> Flight:
+    def run(self, settings: Mapping[str, Any]) -> PromptsRun:
         """One flight with these settings, without any fault but theirs."""
         wiring, base = self.configuration.wiring, self.configuration
         quiet = {"toxic_prob": 0, "error_prob": 0, "seed": 1}
@@ -52,7 +52,7 @@ class ExampleLab:
         self.shop.requests.clear()
         self.model.requests.clear()
         with open_wired_subject(wiring, asked) as subject:
-            return fly(new_run_id(), asked, subject, load_prompts(self.prompts), _Silence())
+            return run_prompts(new_run_id(), asked, subject, load_prompts(self.prompts), _Silence())
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from tests.judging.oracle.histories import episode, run_started
 from wirefault.cli.main import main
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.history.events import PromptsSource
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.prompts import load_prompts
 from wirefault.settings.settings import Settings
@@ -42,17 +43,18 @@ def said(*arguments: str) -> str:
 
 
 def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    handed: list[str] = []
+    handed: list[PromptsSource] = []
 
     def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:
-        handed.extend(saved.plan.words or ())
+        assert saved.plan.source is not None
+        handed.append(saved.plan.source)
         return ExperimentResult(saved, code=0)
 
     monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", fly)
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")
-    assert {"--only=1", "--only=ho", "--match=Say h"} <= set(handed)
+    assert (handed[0].file, handed[0].only, handed[0].match) == ("few.json", ["1", "ho"], "Say h")
 
 
 @pytest.mark.parametrize("command", ["demo", "run"])

@@ -47,7 +47,7 @@ EXPERIMENT = {
 FLY = ["run", "exp.json", "--toxiproxy", "embedded", "--workers", "2"]
 RESUME = ["resume", "latest", "--toxiproxy", "embedded", "--workers", "2"]
 PARTS = {
-    "worker": b"wirefault\0run\0--run-id",
+    "worker": b"wirefault.cli.run_process\0",
     "gateway": b"wirefault.gateway\0",
     "manager": b"proxy_manager\0",
 }

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
 from wirefault.history.events import Note
 from wirefault.judging.prompts import Prompts
-from wirefault.runner.run import fly, new_run_id
+from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
 
@@ -32,7 +32,7 @@ def test_an_old_name_is_told_of_in_one_line(hangar: Hangar) -> None:
         remarks=("intervals.proxy_timeout is now called tool_timeout",),
     )
     heard, prompts = Heard(), Prompts([sample("temperature in Paris")])
-    flight = fly(new_run_id(), configuration, as_subject(idle), prompts, heard)
+    flight = run_prompts(new_run_id(), configuration, as_subject(idle), prompts, heard)
     assert f"warning: {configuration.remarks[0]}" in heard.said
     notes = [event.message for event in flight.record.events if isinstance(event, Note)]
     assert configuration.remarks[0] in notes

@@ -19,7 +19,7 @@ from wirefault.history.events import Exchange
 from wirefault.judging.prompts import load_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import Flight, fly, new_run_id
+from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.wiring import Wiring, load_wiring, with_links
@@ -59,7 +59,7 @@ class ExampleLab:
     configuration: Configuration
     upstreams: dict[str, Recorded]
 
-    def fly(self, name: str) -> Flight:
+    def run(self, name: str) -> PromptsRun:
         """The example's order under that preset."""
         wiring, folder = self.configuration.wiring, self.configuration.logs.parent
         words = {
@@ -73,7 +73,9 @@ class ExampleLab:
         asked = replace(asked, topology=self.lab.topology)
         assert wiring.prompts
         with open_wired_subject(wiring, asked) as subject:
-            return fly(new_run_id(), asked, subject, load_prompts(wiring.prompts, ["order"]), Silence())
+            return run_prompts(
+                new_run_id(), asked, subject, load_prompts(wiring.prompts, ["order"]), Silence()
+            )
 
 
 def wired(example: Installed, upstreams: dict[str, Recorded]) -> Wiring:
@@ -100,7 +102,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(lab: ExampleLab, name: str) -> None:
     for upstream in lab.upstreams.values():
         upstream.requests.clear()
-    flight = lab.fly(name)
+    flight = lab.run(name)
     assert not flight.failure
     faults = [fault for episode in flight.summary.as_json()["episodes"] for fault in episode["faults"]]
     assert any(fault["delivered"] and fault["entry"] for fault in faults), faults

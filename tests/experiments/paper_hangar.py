@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.experiments.test_run_experiment import PaperEngine
 from wirefault.cli.main import main
-from wirefault.experiments.engine import Cockpit, RunArm
+from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.saved import SavedExperiment
 
 EXPERIMENT = {
@@ -32,9 +32,9 @@ class RecordingEngine(PaperEngine):
     """Flies on paper, and keeps what it was told."""
 
     name: str = "local"
-    told: list[tuple[SavedExperiment, Cockpit]] = field(default_factory=list)
+    told: list[tuple[SavedExperiment, RunControl]] = field(default_factory=list)
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         self.told.append((saved, how))
         return super().fly(saved, how, run_arms)
 
@@ -70,7 +70,7 @@ class Hangar:
         return shown if isinstance(shown, dict) else {"of": shown}
 
     @property
-    def how(self) -> Cockpit:
+    def how(self) -> RunControl:
         return self.engine.told[0][1]
 
     @property

@@ -14,7 +14,7 @@ import pytest
 from tests.experiments.test_arm_history import flown, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from wirefault.core.errors import InputError
-from wirefault.experiments.engine import Cockpit, RunArm
+from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import PlannedArm, plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again, run_experiment
@@ -30,7 +30,7 @@ class PaperEngine:
     rollback: str = VERIFIED
     flown: list[str] = field(default_factory=list)
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         def run_arm(arm: PlannedArm) -> int:
             left = saved.left_of(arm)
             [run_id] = saved.next_run_ids(arm, 1)
@@ -65,7 +65,7 @@ def planned(folder: Path, **more: Any) -> SavedExperiment:
 
 
 def fly(saved: SavedExperiment, engine: PaperEngine) -> ExperimentResult:
-    return run_experiment(saved, Cockpit(Choice("embedded"), lambda _: None, lambda _: None), engine)
+    return run_experiment(saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), engine)
 
 
 def test_invalid_episodes_are_flown_again_as_often_as_asked(saved: SavedExperiment) -> None:

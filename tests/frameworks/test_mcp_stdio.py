@@ -18,7 +18,7 @@ from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.judging.prompts import load_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import Flight, fly, new_run_id
+from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.spec_file import SpecFile
@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def flight(folder: Path) -> Iterator[Flight]:
+def flight(folder: Path) -> Iterator[PromptsRun]:
     """One flight of both ways, a prompt each."""
     agent = installed("mcp_client")
     wiring = build_wiring(wired(folder), folder)
@@ -97,11 +97,11 @@ def flight(folder: Path) -> Iterator[Flight]:
         prompts.write_text(json.dumps([{"prompt": way} for way in ways]), encoding="utf-8")
         asked = replace(configuration, topology=lab.topology)
         with open_wired_subject(wiring, asked) as subject:
-            yield fly(new_run_id(), asked, subject, load_prompts(prompts), Silence())
+            yield run_prompts(new_run_id(), asked, subject, load_prompts(prompts), Silence())
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["wired", "configured"])
-def test_each_server_is_struck_and_its_client_sees_it(flight: Flight, place: int) -> None:
+def test_each_server_is_struck_and_its_client_sees_it(flight: PromptsRun, place: int) -> None:
     episode = flight.summary.episodes[place].episode
     events = [event for event in flight.record.events if getattr(event, "episode", None) == episode]
     [ended] = [event for event in events if isinstance(event, AttemptEnded)]
@@ -114,5 +114,5 @@ def test_each_server_is_struck_and_its_client_sees_it(flight: Flight, place: int
     assert [each.forwarded for each in made] == [False, True]
 
 
-def test_the_server_of_files_did_what_it_was_told(flight: Flight, folder: Path) -> None:
+def test_the_server_of_files_did_what_it_was_told(flight: PromptsRun, folder: Path) -> None:
     assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"wired", "mcp"}

@@ -23,7 +23,7 @@ PARTS = {
     "wirefault.gateway": "gateway",
     "wirefault.gateway.intercept": "ingress",
     "proxy_manager": "manager",
-    "wirefault": "agent",
+    "wirefault.cli.run_process": "agent",
     "wirefault.lab.fork_server": "fork server",
     "wirefault.lab.daemon": "launcher",
 }

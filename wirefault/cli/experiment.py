@@ -21,7 +21,7 @@ from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, Use
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.effects import effects_in
-from wirefault.experiments.engine import Cockpit, Engine, LocalEngine
+from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.experiment_file import (
     ExperimentFile,
     files_meant,
@@ -146,7 +146,7 @@ def run_and_show(saved: SavedExperiment, options: ExperimentOptions) -> Experime
     with _told_of_files(), _progress_on(console, verbose=options.verbose) as progress:
         flight = run_experiment(
             replace(saved, retry_invalid=options.retry_invalid),
-            Cockpit(
+            RunControl(
                 choice,
                 print_to_stderr,
                 lambda arm: console.print(arm_line(arm)),

@@ -14,7 +14,7 @@ from wirefault.cli.faults import print_set
 from wirefault.cli.lab_extra import require_lab
 from wirefault.cli.run_options import PromptsOptions
 from wirefault.experiments.arms import ArmHistory
-from wirefault.experiments.engine import Cockpit, LocalEngine
+from wirefault.experiments.engine import LocalEngine, RunControl
 from wirefault.experiments.plan import plan_plain_run
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.faults.sets.presets import find_set
@@ -81,10 +81,13 @@ def run_in_own_lab(
     if configuration.settings.faults and level != 1:
         print_to_stderr(f"the fault set at chaos level {level:g}:")
         print_set(find_set(configuration.settings.faults, wiring.links), level, err=True)
-    words = [*(["--json"] if options.as_json else []), *prompts.words()]
     title = _title(wiring, options.subject, len(loaded.entries))
-    saved = saved_anew(plan_plain_run(title, configuration, loaded.entries, options.subject or "", words))
-    cockpit = Cockpit(choice, print_to_stderr, lambda _: None, workers, verbose=not options.as_json)
+    saved = saved_anew(
+        plan_plain_run(title, configuration, loaded.entries, options.subject or "", loaded.source)
+    )
+    cockpit = RunControl(
+        choice, print_to_stderr, lambda _: None, workers, verbose=not options.as_json, as_json=options.as_json
+    )
     code = run_experiment(saved, cockpit, LocalEngine()).code
     history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
     if history and history.events:

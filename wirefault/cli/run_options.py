@@ -42,11 +42,6 @@ class PromptsOptions:
             raise PromptsError("--prompt is a prompt itself: leave out --prompts, --only and --match")
         return prompts_of_texts(self.texts)
 
-    def words(self) -> list[str]:
-        """The options again, without the file."""
-        picked = [f"--only={name}" for name in self.only] + ([f"--match={self.match}"] if self.match else [])
-        return [f"--prompt={text}" for text in self.texts] + picked
-
 
 def prompts_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What names and picks prompts; the command gets ``prompts``, a ``PromptsOptions``."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult
 from wirefault.experiments.watch import ArmSoFar
+from wirefault.history.events import PromptsSource
 from wirefault.judging.prompts import Prompt
-from wirefault.lab.own_lab import Airspace, Halt, in_own_lab
+from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
+from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.budgets import with_pool
 
@@ -22,26 +25,29 @@ RunArm = Callable[[PlannedArm], int]
 
 
 @dataclass(frozen=True)
-class Cockpit:
-    """How an experiment is flown. ``workers``: so many episodes side by side, each on a lane.
-
-    ``say`` takes sentences for people; ``verbose`` has the runs print on the console, not into files. An
-    engine looks at ``halt`` while it flies, and obeys. ``progress`` hears twice a second how the arm stands.
-    """
+class RunControl:
+    """How an experiment is run, and who is told of it."""
 
     toxiproxy: Choice
     say: Callable[[str], None]
+    """Takes sentences for people."""
     arm_done: Callable[[ArmResult], None]
     workers: int = 1
+    """Episodes side by side, each on a lane."""
     verbose: bool = False
+    """The runs print on the console, not into files."""
+    as_json: bool = False
+    """A single run ends with its summary as JSON."""
     halt: Halt = field(default_factory=Halt)
+    """Checked by the engine all the time."""
     progress: Callable[[ArmSoFar], None] | None = None
+    """Called twice a second with the state of the arm."""
 
 
 class Engine(Protocol):
     """Where episodes are flown. Its runs lie under ``logs/runs``, by the ids of the arm."""
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         """Makes ready, calls ``run_arms`` once with what flies an arm, and clears away; the exit code."""
         ...
 
@@ -56,18 +62,20 @@ _LOOK_UP_EVERY_S = 0.1
 class LocalEngine:
     """Deals what is left of an arm out to the lanes of a lab of its own, a run each."""
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         """As ``Engine`` says; the runs of one arm at a time."""
         lanes = min(how.workers, len(saved.plan.prompts))
 
-        def in_lab(lab: Airspace) -> int:
-            code = run_arms(lambda arm: _fly_arm(lab, saved, arm, how, lanes))
+        def in_lab(lab: RunningLab) -> int:
+            code = run_arms(lambda arm: _run_arm(lab, saved, arm, how, lanes))
             saved.note_end(rollback=lab.verify_rollback())
             return code
 
         many = lanes * len(saved.plan.arms) > 1
         configuration = saved.plan.configuration
-        return in_own_lab(configuration, how.toxiproxy, how.say, in_lab, lanes, many_runs=many, halt=how.halt)
+        return with_own_lab(
+            configuration, how.toxiproxy, how.say, in_lab, lanes, many_runs=many, halt=how.halt
+        )
 
 
 def deal(prompts: Sequence[Prompt], lanes: int) -> list[list[Sequence[Prompt]]]:
@@ -77,7 +85,7 @@ def deal(prompts: Sequence[Prompt], lanes: int) -> list[list[Sequence[Prompt]]]:
     return [[hand[at : at + _MOST_OF_A_RUN] for at in range(0, len(hand), _MOST_OF_A_RUN)] for hand in hands]
 
 
-def _fly_arm(lab: Airspace, saved: SavedExperiment, arm: PlannedArm, how: Cockpit, lanes: int) -> int:
+def _run_arm(lab: RunningLab, saved: SavedExperiment, arm: PlannedArm, how: RunControl, lanes: int) -> int:
     """Deals what is left of the arm out to the lanes; the gravest exit code of their runs."""
     left = saved.left_of(arm)
     dealt = deal(left, lanes)
@@ -89,7 +97,7 @@ def _fly_arm(lab: Airspace, saved: SavedExperiment, arm: PlannedArm, how: Cockpi
 
     def run_lane(lane: int) -> int:
         for run_id, prompts in runs[lane]:
-            code = _fly_run(lab, saved, arm, how, lane, run_id, prompts)
+            code = _carry_out(lab, saved, arm, how, lane, run_id, prompts)
             if not saved.plan.is_plain_run:
                 saved.facts_of_run(arm, run_id)  # which is kept, while others are still in the air
             if code:
@@ -103,11 +111,11 @@ def _fly_arm(lab: Airspace, saved: SavedExperiment, arm: PlannedArm, how: Cockpi
         return max(lane.result() for lane in flying)
 
 
-def _fly_run(
-    lab: Airspace,
+def _carry_out(
+    lab: RunningLab,
     saved: SavedExperiment,
     arm: PlannedArm,
-    how: Cockpit,
+    how: RunControl,
     lane: int,
     run_id: str,
     prompts: Sequence[Prompt],
@@ -116,12 +124,11 @@ def _fly_run(
     # the runs of an arm, side by side and one after another, have one budget together
     shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
     settings = arm.settings.model_copy(update={"budgets": shared})
-    configuration = replace(plan.configuration, settings=settings)
-    words = [f"--run-id={run_id}", *([f"--subject={plan.subject}"] if plan.subject else [])]
-    if plan.words is not None and len(prompts) == len(plan.prompts):
-        return lab.run(configuration, [*words, *plan.words], None, lane)
-    configuration = replace(configuration, prompts=saved.write_prompts(prompts, run_id))
+    document = partial(run_document, run_id, settings, subject=plan.subject)
+    if plan.source is not None and len(prompts) == len(plan.prompts):
+        return lab.run(document(plan.source, as_json=how.as_json), None, lane)
+    whole = str(saved.prompts_file) if how.verbose else ""
+    source = PromptsSource(str(saved.write_prompts(prompts, run_id)))
     log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_id}.txt")
-    words += ["--part"] if plan.is_plain_run else []
-    words += [f"--whole={saved.prompts_file}"] if how.verbose else []
-    return lab.run(configuration, words, None if how.verbose else log, lane)
+    part = document(source, is_part=plan.is_plain_run, all_prompts=whole)
+    return lab.run(part, None if how.verbose else log, lane)

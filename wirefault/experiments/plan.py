@@ -17,6 +17,7 @@ from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.experiments.verdict import Judged
 from wirefault.faults.sets.conditions import Only
 from wirefault.faults.sets.presets import read_canonical
+from wirefault.history.events import PromptsSource
 from wirefault.judging.prompts import Prompt, check_next_turns, check_turns, load_prompts, prompts_of_entries
 from wirefault.settings.budgets import Budgets
 from wirefault.settings.configuration import Configuration, load_configuration
@@ -73,8 +74,8 @@ class PlannedArm:
 class ExperimentPlan:
     """``configuration`` is that of the control arm, and of the lab. ``prompts`` has each repetition.
 
-    ``subject`` is the one that was named in the place of the wiring's. ``words``: how ``wirefault run`` is
-    told of all prompts of a flight; without them it is given a file of its own.
+    ``subject`` is the one that was named in the place of the wiring's. ``source``: the file or the
+    texts that have all of the prompts, if a run can read them from there; else each run gets a file.
     """
 
     experiment: Experiment
@@ -82,7 +83,7 @@ class ExperimentPlan:
     prompts: tuple[Prompt, ...]
     arms: tuple[PlannedArm, ...]
     subject: str = ""
-    words: tuple[str, ...] | None = None
+    source: PromptsSource | None = None
 
     @property
     def is_plain_run(self) -> bool:
@@ -131,12 +132,12 @@ def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
 
 
 def plan_plain_run(
-    title: str, configuration: Configuration, prompts: Sequence[Prompt], subject: str, words: Sequence[str]
+    title: str, configuration: Configuration, prompts: Sequence[Prompt], subject: str, source: PromptsSource
 ) -> ExperimentPlan:
     """An experiment without a hypothesis: its one arm has the faults that the settings have."""
     arms = (PlannedArm(FLIGHT, configuration.settings, ()),)
     experiment = Experiment.model_construct(title=title)
-    return ExperimentPlan(experiment, configuration, tuple(prompts), arms, subject, tuple(words))
+    return ExperimentPlan(experiment, configuration, tuple(prompts), arms, subject, source)
 
 
 def plan_experiment(given: ExperimentFile, environ: Mapping[str, str]) -> ExperimentPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -14,13 +15,15 @@ from typing import Any
 
 from wirefault.core.errors import LAB_FAILED, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED, SignalFlag
-from wirefault.experiments.engine import Cockpit, RunArm
+from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.lab.own_lab import in_own_lab
+from wirefault.history.events import PromptsSource
+from wirefault.lab.own_lab import with_own_lab
 from wirefault.lab.process import ProcessLog, interruptible
+from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.settings.configuration import SETTINGS_VARIABLE, load_configuration
+from wirefault.settings.configuration import load_configuration
 from wirefault.wiring.wiring import lab_wiring, wiring_of
 
 
@@ -53,7 +56,7 @@ def run_shard(shard: Shard) -> ShardResult:
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="wirefault-shard-") as folder:
         try:
-            code = _fly_in(Path(folder), shard, said)
+            code = _run_in(Path(folder), shard, said)
         except UserError as error:
             code = LAB_FAILED
             said.append(f"error: {error}")
@@ -64,7 +67,7 @@ def run_shard(shard: Shard) -> ShardResult:
         return ShardResult(code, files, printed.read_bytes() if printed.is_file() else b"", tuple(said))
 
 
-def _fly_in(folder: Path, shard: Shard, said: list[str]) -> int:
+def _run_in(folder: Path, shard: Shard, said: list[str]) -> int:
     home = shard.wiring.get("folder", "")
     if home and not Path(home).is_dir():
         raise UserError(f"{home}: the folder of the wiring must be on each machine, under the same path")
@@ -72,18 +75,16 @@ def _fly_in(folder: Path, shard: Shard, said: list[str]) -> int:
     prompts.write_text(shard.prompts, encoding="utf-8")
     environ = {
         **os.environ,
-        SETTINGS_VARIABLE: shard.settings,
-        "PROMPTS_FILE": str(prompts),
         "STATE_DB": str(folder / "state" / "state.db"),
         "EFFECTS_DB": str(folder / "state" / "effects.db"),
         "LOGS_DIR": str(folder / "logs"),
     }
     wiring = wiring_of(shard.wiring) if shard.wiring else lab_wiring()
-    configuration = load_configuration(environ, wiring=wiring)
+    configuration = load_configuration(environ, wiring=wiring, decided=json.loads(shard.settings))
     toxiproxy = choose_toxiproxy(shard.toxiproxy, environ)
     log = ProcessLog(folder, _printed_in(folder))
-    words = [f"--run-id={shard.run_id}"]
-    return in_own_lab(configuration, toxiproxy, said.append, lambda lab: lab.run(configuration, words, log))
+    document = run_document(shard.run_id, configuration.settings, PromptsSource(str(prompts)))
+    return with_own_lab(configuration, toxiproxy, said.append, lambda lab: lab.run(document, log))
 
 
 def _printed_in(folder: Path) -> Path:
@@ -105,7 +106,7 @@ def put_down(flown: ShardResult, runs: Path, run_id: str) -> None:
 
 
 # A shard whose machine is lost is flown again so often; what loses four machines is not their fault.
-_FLIGHTS = 4
+_MAX_TRIES = 4
 _LOOK_EVERY_S = 0.2
 _STOP_BOUND_S = 15.0
 
@@ -122,7 +123,7 @@ class RayEngine:
             raise UserError('--engine ray: pip install "wirefault[ray]"') from None
         self._ray: ModuleType = ray
 
-    def fly(self, saved: SavedExperiment, how: Cockpit, run_arms: Callable[[RunArm], int]) -> int:
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         """As ``Engine`` says. Raises ``UserError`` if this cannot be flown by a cluster."""
         if how.toxiproxy.kind == "url":
             raise InputError(f"--toxiproxy {how.toxiproxy.url}: with --engine ray each machine has its own")
@@ -131,7 +132,7 @@ class RayEngine:
             self._connect()
             try:
                 with interruptible() as interrupted:
-                    return run_arms(lambda arm: self._fly_arm(saved, arm, how, interrupted))
+                    return run_arms(lambda arm: self._run_arm(saved, arm, how, interrupted))
             finally:
                 self._ray.shutdown()
 
@@ -142,7 +143,9 @@ class RayEngine:
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise UserError(f"--engine ray: there is no cluster to be reached: {error}") from None
 
-    def _fly_arm(self, saved: SavedExperiment, arm: PlannedArm, how: Cockpit, interrupted: SignalFlag) -> int:
+    def _run_arm(
+        self, saved: SavedExperiment, arm: PlannedArm, how: RunControl, interrupted: SignalFlag
+    ) -> int:
         shards = _shards_of(saved, arm, how)
         if not shards:
             return 0
@@ -161,8 +164,8 @@ class RayEngine:
                 if flown is not None:
                     _keep(saved, shard, flown, how)
                     codes.append(flown.code)
-                elif flights[shard.run_id] == _FLIGHTS:
-                    how.say(f"{shard.run_id}: lost {_FLIGHTS} times with its machine")
+                elif flights[shard.run_id] == _MAX_TRIES:
+                    how.say(f"{shard.run_id}: lost {_MAX_TRIES} times with its machine")
                     codes.append(LAB_FAILED)
                 else:
                     flights[shard.run_id] += 1
@@ -193,7 +196,7 @@ class RayEngine:
         self._ray.wait(tasks, num_returns=len(tasks), timeout=_STOP_BOUND_S)
 
 
-def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: Cockpit) -> list[Shard]:
+def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: RunControl) -> list[Shard]:
     left = saved.left_of(arm)
     hands = [left[number :: how.workers] for number in range(min(how.workers, len(left)))]
     return [
@@ -208,7 +211,7 @@ def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: Cockpit) -> list[Sh
     ]
 
 
-def _keep(saved: SavedExperiment, shard: Shard, flown: ShardResult, how: Cockpit) -> None:
+def _keep(saved: SavedExperiment, shard: Shard, flown: ShardResult, how: RunControl) -> None:
     for sentence in flown.said:
         if how.verbose or flown.code:
             how.say(f"{shard.run_id}: {sentence}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.experiments.engine import Cockpit, Engine, RunArm
+from wirefault.experiments.engine import Engine, RunArm, RunControl
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import (
@@ -104,7 +104,7 @@ def judged_again(saved: SavedExperiment) -> ExperimentResult:
     return flight
 
 
-def run_experiment(saved: SavedExperiment, how: Cockpit, engine: Engine) -> ExperimentResult:
+def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> ExperimentResult:
     """Flies the episodes that have not come to their end yet, arm by arm, and judges all of them.
 
     The control that is not in its steady state is the last arm flown. Raises ``OSError`` if what it leaves
@@ -139,7 +139,7 @@ def run_experiment(saved: SavedExperiment, how: Cockpit, engine: Engine) -> Expe
                 break
         return 0
 
-    flight.code = engine.fly(saved, how, run_arms)
+    flight.code = engine.run(saved, how, run_arms)
     flight.flight = {**watch.taken, "workers": how.workers}
     if flight.code == 0 and not saved.plan.is_plain_run:
         _judge(flight)

@@ -150,6 +150,15 @@ class Lab:
         """The file from which the processes of the first lane know it."""
         return self._path_of(0)
 
+    @property
+    def shared_logs(self) -> Path:
+        """The folder of all logs, in which the runs' histories are."""
+        return self._configuration.logs
+
+    def run_document_path(self, run_id: str) -> Path:
+        """The file for a run's process to read what to do from."""
+        return self._folder / f"{self.topology.lab_id}-{run_id}.run.json"
+
     def _path_of(self, lane: int) -> Path:
         return topology_file(self._folder, self.topology.lab_id, lane)
 

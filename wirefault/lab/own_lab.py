@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from threading import Lock
@@ -24,8 +24,9 @@ from wirefault.lab.process import (
     python,
     start,
 )
+from wirefault.lab.run_document import RUN_PROCESS, RunDocument
 from wirefault.lab.toxiproxy import Choice, verify_rollback
-from wirefault.settings.configuration import SETTINGS_VARIABLE, Configuration, without_keys
+from wirefault.settings.configuration import Configuration, without_keys
 
 
 @dataclass
@@ -46,7 +47,7 @@ class Halt:
 
 _RUN_STOP_BOUND_S = 12.0
 # the faults too, which each run would import whose set names one
-_RUN_IMPORTS = ("wirefault.cli.run", "wirefault.faults.catalogue")
+_RUN_IMPORTS = (RUN_PROCESS, "wirefault.faults.catalogue")
 # of the lab's own agent, for which a run would spend two seconds of a processor
 _AGENT_IMPORTS = (
     *("langchain.agents", "langchain.agents.structured_output", "langchain_groq"),
@@ -54,7 +55,7 @@ _AGENT_IMPORTS = (
 )
 
 
-class Airspace:
+class RunningLab:
     """A lab that is up, in which runs are flown."""
 
     def __init__(
@@ -73,23 +74,17 @@ class Airspace:
         self._saying = Lock()  # kept by the first of the runs side by side that says that it was interrupted
         self._looking = Lock()  # of runs side by side one at a time mends what a part of the lab has lost
 
-    def run(
-        self,
-        configuration: Configuration,
-        arguments: Sequence[str],
-        log: ProcessLog | None = None,
-        lane: int = 0,
-    ) -> int:
-        """``wirefault run`` with these settings, prompts and arguments on that lane; its exit code.
+    def run(self, document: RunDocument, log: ProcessLog | None = None, lane: int = 0) -> int:
+        """Carries out that run on that lane, in a process of its own; its exit code.
 
-        Runs of several lanes may be flown at once, by threads. What it prints goes into the ``log``, else to
-        the console. Raises ``LabError``.
+        Threads may run several lanes at once. The process prints into the ``log``, or on the console without
+        one. Raises ``LabError``, or ``OSError`` if it cannot be started.
         """
         lab = self._lab
-        settings = configuration.settings.model_dump_json()
-        environ = lab.environ({SETTINGS_VARIABLE: settings, "PROMPTS_FILE": str(configuration.prompts)}, lane)
-        command = python("wirefault", "run", *arguments)
-        agent = start("agent", command, environ, [lab.lifeline_end], log, self._fork)
+        file = lab.run_document_path(document.run_id)
+        document.write(file)
+        command = python(RUN_PROCESS, str(file))
+        agent = start("agent", command, lab.environ(lane=lane), [lab.lifeline_end], log, self._fork)
         try:
             while (code := agent.poll()) is None:
                 if self._interrupted.is_set():
@@ -114,9 +109,10 @@ class Airspace:
                 time.sleep(0.02)
         finally:
             agent.stop()
+            file.unlink(missing_ok=True)
         if code < 0:
             raise LabError(
-                f"the agent was killed by signal {-code}; its run is kept under {configuration.logs}/runs"
+                f"the agent was killed by signal {-code}; its run is kept under {lab.shared_logs}/runs"
             )
         return code
 
@@ -125,11 +121,11 @@ class Airspace:
         return verify_rollback(self._lab.lanes, self._lab.state)
 
 
-def in_own_lab(
+def with_own_lab(
     configuration: Configuration,
     toxiproxy: Choice,
     say: Callable[[str], None],
-    fly: Callable[[Airspace], int],
+    work: Callable[[RunningLab], int],
     lanes: int = 1,
     *,
     many_runs: bool = False,
@@ -147,7 +143,7 @@ def in_own_lab(
             with _forking_runs(configuration, lab) if many_runs else nullcontext(cannot_fork) as fork, lab:
                 took = time.monotonic() - started
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
-                return fly(Airspace(lab, interrupted, say, fork, halt))
+                return work(RunningLab(lab, interrupted, say, fork, halt))
         except LabError as error:
             say(f"error: {error}")
             return LAB_FAILED

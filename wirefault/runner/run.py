@@ -229,7 +229,7 @@ _PROBE_TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True)
-class Flight:
+class PromptsRun:
     """A run that has ended: its settings as they were in force, its record, and its summary."""
 
     settings: Settings
@@ -244,15 +244,15 @@ class Flight:
         return self.summary.lab_failed_because
 
 
-def fly(
+def run_prompts(
     run_id: str, configuration: Configuration, subject: Subject, prompts: Prompts, listener: ProgressListener
-) -> Flight:
+) -> PromptsRun:
     """Sends the prompts to the subject in a lab that is up. Raises ``OSError`` if a log cannot be written.
 
     Raises ``PromptsError``, before anything is sent, for a conversation that the subject cannot hold, or
     whose turns nothing can make.
 
-    What ends the run early, ``KeyboardInterrupt`` included, is not raised: ``Flight.failure`` says it.
+    What ends the run early, ``KeyboardInterrupt`` included, is not raised: ``PromptsRun.failure`` says it.
     """
     check_turns(prompts, holds_them=subject.holds_conversations)
     check_next_turns(prompts)
@@ -271,7 +271,7 @@ def fly(
         runner.log_summary(summary.as_json())
     finally:
         runner.close()
-    return Flight(runner.settings, record, summary)
+    return PromptsRun(runner.settings, record, summary)
 
 
 def decide_backend(settings: Settings, topology: Topology) -> tuple[Settings, str | None]:

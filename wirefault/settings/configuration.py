@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,9 +23,6 @@ from wirefault.settings.settings import Settings, SettingsError
 from wirefault.settings.sources import Source, dotenv_remarks, from_dotenv, from_environment, merge_sources
 from wirefault.wiring.topology import Topology, default_topology, topology_from
 from wirefault.wiring.wiring import Wiring, lab_wiring, wiring_of
-
-# All settings of a run as JSON, by which a launcher hands them to the runner that it starts.
-SETTINGS_VARIABLE = "WIREFAULT_SETTINGS"
 
 
 @dataclass(frozen=True)
@@ -55,14 +51,15 @@ def load_configuration(
     wiring: Wiring | None = None,
     *,
     from_surroundings: bool = True,
+    decided: Mapping[str, Any] | None = None,
 ) -> Configuration:
     """Reads and validates everything.
 
     ``wiring`` is what a lab that is to be started shall have, else that of the lab in force. Without
-    ``from_surroundings`` no setting comes from the environment or from ``.env``. Raises ``SettingsError``
-    that names the source and the key, or ``InputError``.
+    ``from_surroundings`` no setting comes from the environment or from ``.env``. ``decided``: all settings of
+    a run, as its launcher has frozen them. Raises ``SettingsError`` that names the source and the key, or
+    ``InputError``.
     """
-    decided = json.loads(environ.get(SETTINGS_VARIABLE) or "{}")
     from_surroundings = from_surroundings and not decided
     dotenv, others = from_dotenv(Path(".env")) if from_surroundings else (Source(".env", {}), {})
     merged = {**others, **environ}
@@ -74,7 +71,7 @@ def load_configuration(
         merged["MOVIES_FILE"] = str(movies)
     sources = [
         Source("command line", command_line or {}),
-        Source("launcher", decided),
+        Source("launcher", decided or {}),
         from_environment(environ) if from_surroundings else Source("environment", {}),
         dotenv,
         *config.sources(config_path),

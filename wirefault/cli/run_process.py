@@ -1,0 +1,137 @@
+"""``python -m wirefault.cli.run_process DOCUMENT``: the process of one run, as its launcher wants it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from wirefault.cassettes.cassettes import check_cassettes
+from wirefault.cli.lab_extra import require_lab
+from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
+from wirefault.core.files import UnsafeFileError
+from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
+from wirefault.history.events import PromptsSource
+from wirefault.history.logs import log_error, strip_control
+from wirefault.judging.prompt_texts import prompts_of_texts
+from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
+from wirefault.lab.run_document import RunDocument, read_run_document
+from wirefault.report.console import ConsoleAudience, print_summary
+from wirefault.report.reproduce import as_user_named, command
+from wirefault.report.terminal import plain_console
+from wirefault.runner.interruption import EndedByLauncher, InterruptibleSubject, interrupt_once
+from wirefault.runner.run import PromptsRun, run_prompts
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.settings import SettingsError
+from wirefault.state.state import check_version
+from wirefault.subjects.loading import LAB_SUBJECT, load_subject
+from wirefault.subjects.opening import open_wired_subject
+from wirefault.wiring.links import Links
+
+
+def main(path: str) -> int:
+    """Carries out the document; the exit code, after one line for an error that is meant for people."""
+    document = read_run_document(Path(path))
+    try:
+        return carry_out(load_configuration(os.environ, decided=document.settings), document)
+    except SettingsError as error:
+        complain(Path(os.environ.get("LOGS_DIR") or "logs"), str(error))
+        return USAGE
+    except UserError as error:
+        sys.stderr.write(f"error: {strip_control(str(error))}\n")
+        return USAGE if isinstance(error, InputError) else LAB_FAILED
+    except KeyboardInterrupt as end:
+        sys.stderr.write(f"{str(end) or INTERRUPTED_LINE}\n")
+        return INTERRUPTED
+
+
+def load_source(source: PromptsSource, links: Links) -> Prompts:
+    """The prompts that the source names. Raises ``PromptsError``."""
+    if source.texts:
+        return prompts_of_texts(source.texts)
+    return load_prompts(Path(source.file), source.only, source.match, links)
+
+
+def carry_out(configuration: Configuration, document: RunDocument) -> int:
+    """Runs the prompts in the lab that is up and shows what happened; the exit code. Raises ``UserError``."""
+    logs, subject = configuration.logs, document.subject
+    try:
+        if subject == LAB_SUBJECT or (not subject and configuration.wiring.is_lab):
+            require_lab()
+        links = configuration.wiring.links
+        prompts = load_source(document.source, links)
+        prompts = replace(prompts, source=as_user_named(prompts.source, configuration.environ))
+        everything = (
+            load_prompts(Path(document.all_prompts), links=links).entries if document.all_prompts else ()
+        )
+        check_version(configuration.state)
+        check_cassettes(configuration.settings)
+        # a Ctrl-C while a module is imported ends this process at once
+        open_subject = load_subject(subject) if subject else partial(open_wired_subject, configuration.wiring)
+        raise_again = interrupt_once(os.environ)
+        with open_subject(configuration) as opened:
+            raise_again()
+            opened = InterruptibleSubject(opened, raise_again)
+            # with --json the standard output is the object's alone
+            console = plain_console(stderr=document.as_json)
+            keys = [prompt.key for prompt in everything]
+            audience = ConsoleAudience(console, alone=not document.is_part, whole=keys)
+            try:
+                run = run_prompts(document.run_id, configuration, opened, prompts, audience)
+                audience.close()
+                if not document.is_part:
+                    _show(console, configuration, document, run)
+            except UnsafeFileError:
+                raise  # its message is complete
+            except OSError as error:
+                what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+                complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
+                return LAB_FAILED
+    except EndedByLauncher:  # before the first prompt: the launcher says why
+        return LAB_FAILED
+    except (SettingsError, PromptsError) as error:
+        complain(logs, str(error))
+        return USAGE
+    if run.failure and not run.record.launcher_tells:
+        complain(logs, run.failure)
+    if run.record.interrupted:
+        return INTERRUPTED
+    return LAB_FAILED if run.failure else 0
+
+
+def _show(console: Console, configuration: Configuration, document: RunDocument, run: PromptsRun) -> None:
+    summary = run.summary
+    repeat = command(
+        run.settings,
+        summary.prompts_source,
+        summary.lab_id,
+        configuration.environ,
+        summary.flown_by,
+        configuration.wiring.links,
+        document.subject or None,
+    )
+    print_summary(console, summary, repeat, said=[run.failure])
+    console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)
+    if document.as_json:
+        sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
+
+
+def complain(logs: Path, message: str) -> None:
+    """Writes the error to the console and to info.log."""
+    sys.stderr.write(f"error: {message}\n")
+    unwritten = log_error(logs, message)
+    if unwritten:
+        sys.stderr.write(f"error: {unwritten}\n")
+
+
+if __name__ == "__main__":
+    end_at_interrupt(of_background_job=True)
+    try:
+        sys.exit(main(sys.argv[1]))
+    finally:
+        end_quickly()

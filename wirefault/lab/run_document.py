@@ -1,0 +1,53 @@
+"""The document by which a launcher tells a run's process what to do: JSON in a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from wirefault.core.files import write_whole
+from wirefault.history.events import PromptsSource
+from wirefault.settings.settings import Settings
+
+RUN_PROCESS = "wirefault.cli.run_process"
+"""The module that carries out a document; it shows the run on the console, and so is below this room."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunDocument:
+    """One run of prompts in a lab that is up."""
+
+    run_id: str
+    settings: dict[str, Any]
+    """All of them, so that no other source counts."""
+    source: PromptsSource
+    """Its prompts: a file, or texts, and which of them."""
+    subject: str = ""
+    """Replaces the wiring's subject."""
+    is_part: bool = False
+    """Other runs have the other prompts, and the launcher sums up."""
+    all_prompts: str = ""
+    """A file with all prompts of which these are some, for their numbers on the console."""
+    as_json: bool = False
+    """End with the summary as one JSON object on standard output."""
+
+    def write(self, path: Path) -> None:
+        """Raises ``OSError``."""
+        write_whole(path, json.dumps(asdict(self)).encode())
+
+
+_DOCUMENT = TypeAdapter(RunDocument)
+
+
+def run_document(run_id: str, settings: Settings, source: PromptsSource, **more: Any) -> RunDocument:
+    """The document with these settings; ``more`` are its other fields."""
+    return RunDocument(run_id=run_id, settings=settings.model_dump(mode="json"), source=source, **more)
+
+
+def read_run_document(path: Path) -> RunDocument:
+    """Raises ``OSError``, or ``ValueError`` for a file that is not a document."""
+    return _DOCUMENT.validate_json(path.read_bytes())
