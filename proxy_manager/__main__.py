@@ -16,11 +16,11 @@ from pathlib import Path
 
 import waitress
 
+from proxy_manager.api import create_manager_api
 from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
-from proxy_manager.server import create_manager_api
 from wirefault.core.lab_folder import read_lab_record, remove_lab_record
 from wirefault.core.processes import TOPOLOGY_VARIABLE, watch_lifeline
 from wirefault.core.sockets import listen

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError
-from proxy_manager.lane_parts import LaneParts
-from proxy_manager.outages import calls_with_changes, standing_at_start
+from proxy_manager.lane import LaneParts, calls_with_changes, standing_at_start
 from wirefault.core.sockets import Address
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import LinkOpened

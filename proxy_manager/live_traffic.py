@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from proxy_manager.faults_at_gateway import FaultsAtGateway
-from proxy_manager.lane_parts import LaneParts
+from proxy_manager.gateway_control import GatewayFaults
+from proxy_manager.lane import LaneParts
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
 from wirefault.history.reader import LIVE, read_file
@@ -45,7 +45,7 @@ class LiveTraffic:
         self._open = False
         self._toxics_of = 0
 
-    def keep(self, latest: ConfigurationRow | None, faults: FaultsAtGateway, links: Links) -> str | None:
+    def keep(self, latest: ConfigurationRow | None, faults: GatewayFaults, links: Links) -> str | None:
         """To be called in each step in which no run has the lane; the run's id once it has begun."""
         if latest is None or not (latest.faults or self._open):
             return None

@@ -6,24 +6,98 @@ finished and watches what is armed.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
 from proxy_manager import log
-from proxy_manager.faults_at_gateway import FaultsAtGateway
-from proxy_manager.gateway_control import GatewayControl, GatewayError
-from proxy_manager.lane_lease import LaneLease
-from proxy_manager.lane_parts import LaneParts
+from proxy_manager.gateway_control import GatewayControl, GatewayError, GatewayFaults
+from proxy_manager.lane import (
+    LaneParts,
+    ManagerHistory,
+    ManagerStatus,
+    Outages,
+    calls_with_changes,
+    standing_at_start,
+)
 from proxy_manager.links_on_demand import LinksOnDemand
 from proxy_manager.live_traffic import LiveTraffic
-from proxy_manager.manager_history import ManagerHistory
-from proxy_manager.manager_status import ManagerStatus
-from proxy_manager.outages import Outages, calls_with_changes, standing_at_start
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
 from wirefault.settings.settings import load_frozen
-from wirefault.state.state import AttemptRow, RunRow, State
+from wirefault.state.run_lock import RunLock
+from wirefault.state.state import HUNG_AFTER, STALE_AFTER, AttemptRow, RunRow, State
 from wirefault.toxiproxy.answers import ToxiproxyError
+
+# the manager steps at least every 0.25 s: what a step took beyond twice that, it was kept from working
+_LONGEST_STEP_S = 0.5
+_REMEMBERED = 256  # delays: far more than there can be while a lease grows old
+
+
+class LeaseAge:
+    """Takes the manager's own delays out of the age of a heartbeat.
+
+    A computer that slept, a locked database or other programs that took all processors held up the runs too:
+    who could not work could give no sign of life. ``clock`` gives seconds since the epoch.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._since = self._last_step = clock()
+        self._delays: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+
+    def note_step(self) -> None:
+        """To be called in each step of the manager."""
+        now = self._clock()
+        if abs(now - self._last_step) > _LONGEST_STEP_S:
+            self._delays.append((now, now - self._last_step - _LONGEST_STEP_S / 2))
+        self._last_step = now
+
+    def of(self, heartbeat: float) -> float:
+        """Seconds since the heartbeat, or since this manager began; its own delays do not count."""
+        since = max(heartbeat, self._since)
+        return self._clock() - since - sum(delay for ended, delay in self._delays if ended > since)
+
+
+class LaneLease:
+    """The lease of one lane of a lab. ``clock`` gives seconds since the epoch."""
+
+    def __init__(self, state: State, lab_id: str, lane: int, clock: Callable[[], float]) -> None:
+        self._state = state
+        self._lab_id = lab_id
+        self._lane = lane
+        self._age = LeaseAge(clock)
+
+    def renew(self) -> RunRow | None:
+        """The run that has the lane; frees it from a dead one and gives it to the next in line.
+
+        To be called in each step of the manager.
+        """
+        leased = self._state.runs(self._lab_id, self._lane, "leased")
+        self._age.note_step()
+        for run in leased:
+            if self._shows_life(run):
+                return run
+            silent_s = self._age.of(run.heartbeat)
+            log.warning("run %s has shown no sign of life for %.1f s: healing", run.run_id, silent_s)
+            self._expire(run)
+        for run in self._state.runs(self._lab_id, self._lane, "waiting"):
+            if not self._shows_life(run):
+                self._expire(run)
+            elif self._state.move_run(run.run_id, "waiting", "leased"):
+                return self._state.run(run.run_id)
+        return None
+
+    def _expire(self, run: RunRow) -> None:
+        self._state.move_run(run.run_id, run.status, "expired")
+        self._lock_of(run).remove()
+
+    def _shows_life(self, run: RunRow) -> bool:
+        silent_s = self._age.of(run.heartbeat)
+        return silent_s <= STALE_AFTER or (silent_s <= HUNG_AFTER and self._lock_of(run).is_held())
+
+    def _lock_of(self, run: RunRow) -> RunLock:
+        return RunLock(self._state.path.parent, run.run_id)
 
 
 class Reconciler:
@@ -53,7 +127,7 @@ class Reconciler:
         self._clock = clock
         self._heal_needed = True
         self._given_up: set[int] = set()
-        self._faults = FaultsAtGateway(state.configurations, gateway, lab_id, lane)
+        self._faults = GatewayFaults(state.configurations, gateway, lab_id, lane)
         self._lease = LaneLease(state, lab_id, lane, clock)
         parts = LaneParts(state, proxies, gateway, self._history, (lab_id, lane), clock, self._outages)
         self._on_demand = LinksOnDemand(parts)

@@ -79,7 +79,7 @@ def test_its_dialect_is_found_by_the_path_of_a_request(folder: Path) -> None:
 def test_what_is_not_asked_for_is_not_imported(folder: Path) -> None:
     code = (
         "import sys, wirefault.settings.configuration\n"
-        "from wirefault.faults.base import REGISTRY\n"
+        "from wirefault.faults.registry import REGISTRY\n"
         "from wirefault.dialects.registry import dialect_of\n"
         "from wirefault.subjects.loading import split_subject_name\n"
         "REGISTRY['delay'], 'rounded' in REGISTRY, dialect_of('/', of_model=False)\n"

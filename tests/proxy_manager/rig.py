@@ -12,11 +12,11 @@ from pathlib import Path
 
 from flask import Flask
 
+from proxy_manager.api import create_manager_api
 from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
-from proxy_manager.server import create_manager_api
 from tests.gateway.lab import gateway as running_gateway
 from tests.ports import free_port
 from tests.support import PATIENCE_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy_manager.gateway_control import GatewayControl, GatewayError
-from proxy_manager.lane_lease import LaneLease
+from proxy_manager.reconcile import LaneLease
 from tests.gateway.lab import dial
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane
 from tests.proxy_manager.test_proxies import FOREIGN, add

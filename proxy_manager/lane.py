@@ -1,10 +1,17 @@
-"""Which of an attempt's planned toxics stand now: by the clock, their links' calls and the user's turn."""
+"""What everything that works on one lane works with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from proxy_manager.gateway_control import GatewayControl
+from proxy_manager.proxies import LaneProxies
+from wirefault.history.events import Event, ToxicsAction, ToxicsChanged
+from wirefault.history.writer import Writer, history_file
+from wirefault.state.state import AttemptRow, State
 from wirefault.toxiproxy.planned import PlannedToxic
 
 
@@ -99,3 +106,92 @@ def calls_with_changes(plan: Iterable[PlannedToxic]) -> dict[str, list[int]]:
 def standing_at_start(plan: Sequence[PlannedToxic]) -> list[PlannedToxic]:
     """Those that an attempt is armed with."""
     return [toxic for planned in plan if (toxic := planned.as_at(0.0, 1, 1)) is not None]
+
+
+class ManagerHistory:
+    """Records what was done to a lane's toxics; ``clock`` gives seconds since the epoch.
+
+    Raises ``OSError``.
+    """
+
+    def __init__(self, logs: Path, lane: int, clock: Callable[[], float]) -> None:
+        self._logs = logs
+        self._lane = lane
+        self._clock = clock
+        self._writer: tuple[str, Writer] | None = None
+
+    def record(
+        self,
+        attempt: AttemptRow,
+        action: ToxicsAction,
+        toxics: list[dict[str, Any]],
+        detail: str = "",
+    ) -> None:
+        """``toxics``: those that were read back."""
+        event = ToxicsChanged(self._clock(), attempt.episode, attempt.attempt, action, toxics, detail)
+        self.write(attempt.run_id, event)
+
+    def record_change(
+        self, attempt: AttemptRow, toxics: list[dict[str, Any]], change: ToxicsStep, begun: float
+    ) -> None:
+        """A planned one. ``begun``: when the manager began to carry it out."""
+        event = ToxicsChanged(
+            self._clock(),
+            attempt.episode,
+            attempt.attempt,
+            "started" if change.started else "ended",
+            toxics,
+            ended=change.ended,
+            begun=begun,
+            started=change.started,
+        )
+        self.write(attempt.run_id, event)
+
+    def write(self, run_id: str, *events: Event) -> None:
+        """Events of that run, one by one."""
+        if self._writer is None or self._writer[0] != run_id:
+            self.close()
+            path = history_file(self._logs, run_id, "manager", self._lane)
+            self._writer = (run_id, Writer(path))
+        for event in events:
+            self._writer[1].write(event)
+
+    def close(self) -> None:
+        if self._writer:
+            self._writer[1].close()
+            self._writer = None
+
+
+@dataclass(frozen=True)
+class LaneParts:
+    """``lab``: the lab's id and the lane's number. ``clock`` gives seconds since the epoch.
+
+    ``outages``: which toxics of the attempt in progress stand.
+    """
+
+    state: State
+    proxies: LaneProxies
+    gateway: GatewayControl
+    history: ManagerHistory
+    lab: tuple[str, int]
+    clock: Callable[[], float]
+    outages: Outages
+
+
+@dataclass
+class ManagerStatus:
+    """What ``/status`` shows.
+
+    ``configuration`` is the number of the one that was set last, 0 where none was; ``in_force_from`` is where
+    in the run in progress it came into force, if it has. ``live`` is the run that traffic outside any run
+    belongs to, once it has begun.
+    """
+
+    run: str | None = None
+    episode: str | None = None
+    attempt: int | None = None
+    configuration: int = 0
+    in_force_from: str | None = None
+    live: str | None = None
+    desired: list[dict[str, Any]] = field(default_factory=list)
+    observed: list[dict[str, Any]] | None = None

@@ -1,17 +1,19 @@
-"""``/faults``: the fault set of a lab that is up, shown, set and cleared."""
+"""The manager's HTTP API: ``/health``, ``/ready``, ``/status``; ``/faults`` alone changes anything."""
 
 from __future__ import annotations
 
+import hmac
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from flask import Blueprint, request
+from flask import Blueprint, Flask, Request, request
 from flask.typing import ResponseReturnValue
 
-from proxy_manager.access import ChangeRefused, check_access
 from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
 from wirefault.faults.registry import REGISTRY
@@ -22,6 +24,45 @@ from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import State
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology
+
+_LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class ChangeRefused(Exception):
+    """A request that is not carried out; rendered in the form that all errors of the lab have."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+def check_access(request: Request, token: str, hosts: Collection[str]) -> None:
+    """Raises ``ChangeRefused`` unless the request has the token and a JSON type and is meant for this host.
+
+    A page of another origin must not send it: a browser tells the page's ``Origin``, and where a foreign name
+    was made to point here, that name as ``Host``.
+    """
+    if _name(request.host) not in _LOOPBACK_NAMES | set(hosts):
+        raise ChangeRefused(403, "foreign_host", f"not meant for this lab: Host {request.host!r}")
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        raise ChangeRefused(403, "foreign_origin", f"a page of {origin!r} may not change this lab")
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+        raise ChangeRefused(
+            401, "token", "send Authorization: Bearer with the token of the file token in state/"
+        )
+    if request.mimetype != "application/json":
+        raise ChangeRefused(415, "not_json", "send Content-Type: application/json")
+
+
+def _name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
 
 # The loop takes its step at once; it needs this long only when something is wrong.
 _BOUND_S = 5.0
@@ -137,3 +178,40 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
         )
     name = given if isinstance(given, str) else str(body.get("source") or "a set")
     return chosen, name[:200] if level == 1 else f"{name[:200]} at chaos level {level:g}"
+
+
+_LARGEST_BODY = 1 << 20
+
+
+def create_manager_api(
+    loop: Loop, topology: Topology, open_state: Callable[[], State], token: str, logs: Path
+) -> Flask:
+    """``token`` is what a request that changes something must carry; ``logs`` has the histories."""
+    app = Flask(__name__)
+    app.config["MAX_CONTENT_LENGTH"] = _LARGEST_BODY
+    live = FaultsEndpoint(loop, topology, open_state, logs)
+    app.register_blueprint(faults_blueprint(live, token, {topology.manager.host}))
+
+    @app.get("/health")
+    def health() -> ResponseReturnValue:
+        return {"status": "OK"}
+
+    @app.get("/ready")
+    def ready() -> ResponseReturnValue:
+        error = loop.error
+        return ({"ready": True}, 200) if error is None else ({"ready": False, "error": error}, 503)
+
+    @app.get("/status")
+    def status() -> ResponseReturnValue:
+        shown = asdict(loop.reconciler.status) if loop.reconciler else {}
+        return {
+            "lab_id": topology.lab_id,
+            "lane": topology.lane,
+            "ready": loop.error is None,
+            "error": loop.error,
+            "toxiproxy": topology.toxiproxy,
+            "proxies": {link: str(address) for link, address in loop.addresses.items()},
+            **shown,
+        }
+
+    return app
