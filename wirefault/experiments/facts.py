@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from wirefault.core.files import read_shared, replace_shared
-from wirefault.experiments.assertions.episode_view import EpisodeView, views_of
+from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode, needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.outages import EpisodeOutages, outages_in
@@ -36,10 +36,8 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.history.writer import LARGEST_HISTORY
-from wirefault.judging.account import account
 from wirefault.judging.evidence.record import FaultRecord
-from wirefault.judging.findings.rules import findings_in
-from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import Outcome
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.usage import usage_of
@@ -182,21 +180,19 @@ class RunFacts:
 def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEntry] = ()) -> RunFacts:
     """The facts of a run, the assertions of these ``entries`` looked at. Raises ``ValueError`` if its
     beginning is not among the events."""
-    judgement = judge_run(events)
+    judgement = _judged(run_id, events)
     assertions = [parse_assertion(entry) for entry in entries]
-    seen = views_in(run_id, events, judgement.episodes) if assertions else []
-    views = {view.episode: view for view in seen}
-    outages = outages_in(events)
-    findings = Counter(finding.episode for finding in findings_in(events))
+    views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
+    outages = outages_in(judgement.traces.values())
+    findings = Counter(finding.episode for finding in judgement.findings)
     prices = load_prices(str(judgement.started.settings.get("prices", "")))
-    of_episodes = _by_episode(events)
     finished = judgement.finished
     return RunFacts(
         run_id,
         tuple(
             _facts(
                 judged,
-                of_episodes[judged.episode],
+                judgement.traces[judged.episode].events,
                 outages[judged.episode],
                 findings[judged.episode],
                 prices,
@@ -206,33 +202,19 @@ def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEn
         ),
         judgement.started.prompts,
         why_cut_short(run_id, finished),
-        invalid_because=tuple(_lab_failures(judgement, events)),
+        invalid_because=tuple(judgement.valid_account.invalid_because),
         toxics_left=finished.toxics_left if finished else None,
-        decided_by=tuple(what_decides(judgement, events)),
+        decided_by=tuple(what_decides(judgement)),
     )
 
 
-def views_in(
-    run_id: str, events: Sequence[Event], judgements: Sequence[EpisodeJudgement]
-) -> list[EpisodeView]:
+def views_in(run_id: str, events: Sequence[Event]) -> list[EpisodeView]:
     """The views of a run's episodes; the ids of their events begin with the run's."""
-    return views_of([(f"{run_id}/{id}", event) for id, event in with_ids(events)], judgements)
+    return episode_views(_judged(run_id, events))
 
 
-def _by_episode(events: Iterable[Event]) -> Mapping[str, list[Event]]:
-    found: defaultdict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        if episode := getattr(event, "episode", None):
-            found[episode].append(event)
-    return found
-
-
-def _lab_failures(judgement: RunJudgement, events: Sequence[Event]) -> list[str]:
-    """What the lab did not inject though it had to, in episodes that are valid."""
-    valid = {judged.episode: judged for judged in judgement.episodes if judged.outcome != "invalid"}
-    theirs = [event for event in events if getattr(event, "episode", None) in {None, *valid}]
-    records = [record for judged in valid.values() for record in judged.faults]
-    return account(judgement.started, theirs, records).invalid_because
+def _judged(run_id: str, events: Sequence[Event]) -> RunJudgement:
+    return judge_identified([(f"{run_id}/{id}", event) for id, event in with_ids(events)])
 
 
 def _facts(

@@ -10,18 +10,15 @@ from typing import Literal
 
 from wirefault.dialects.mcp import read_message
 from wirefault.experiments.expression import Bounds, Truth
-from wirefault.history.event_ids import with_ids
 from wirefault.history.events import (
     AttemptArmed,
-    EpisodeStarted,
     Event,
     Exchange,
     ModelCall,
-    RunStarted,
     ToolTry,
     WentPastLab,
 )
-from wirefault.judging.requests import EpisodeTrace, Request, traces_of
+from wirefault.judging.requests import EpisodeTrace, Request
 
 
 def has_failed(sent: Request) -> Truth:
@@ -66,23 +63,15 @@ class EpisodeOutages:
     whole: bool
 
 
-def outages_in(events: Iterable[Event]) -> Mapping[str, EpisodeOutages]:
-    """The outages of a run, by episode; one without any is there, too."""
-    events = list(events)
-    started = {event.episode: event for event in events if isinstance(event, EpisodeStarted)}
-    doubtful = {_episode_of(event) for event in events if _is_sign_of_failure(event)}
-    found = {episode: EpisodeOutages((), whole=True) for episode in started}
-    # to put requests together takes time, and most episodes of a run may have gone well
-    looked_at = (
-        (id, event)
-        for id, event in with_ids(events)
-        if isinstance(event, RunStarted) or _episode_of(event) in doubtful
-    )
-    for trace in traces_of(looked_at):
-        of_episode = started.get(trace.episode)
-        whole = _is_whole(trace, of_episode is not None and of_episode.recorded)
-        found[trace.episode] = EpisodeOutages(outages_of(trace.requests, _end_of(trace)), whole)
-    return found
+def outages_in(traces: Iterable[EpisodeTrace]) -> Mapping[str, EpisodeOutages]:
+    """The outages of a run, by episode; episodes without any are included."""
+    return {trace.episode: _trace_outages(trace) for trace in traces}
+
+
+def _trace_outages(trace: EpisodeTrace) -> EpisodeOutages:
+    if not any(map(_is_sign_of_failure, trace.events)):  # joining the requests takes longer
+        return EpisodeOutages((), whole=True)
+    return EpisodeOutages(outages_of(trace.requests, _end_of(trace)), _is_whole(trace))
 
 
 def mean_time_to_recovery(outages: Sequence[Interruption]) -> Bounds:
@@ -154,13 +143,9 @@ def _end_of(trace: EpisodeTrace) -> float:
     return max([*(end.event.end for end in trace.ends), *(sent.end for sent in trace.requests)], default=0.0)
 
 
-def _is_whole(trace: EpisodeTrace, recorded: bool) -> bool:
-    seen = not trace.past_lab and (recorded or not trace.hidden_links)
+def _is_whole(trace: EpisodeTrace) -> bool:
+    seen = not trace.past_lab and (trace.keeps_record or not trace.hidden_links)
     return seen and all(has_failed(sent) is not None for sent in trace.requests)
-
-
-def _episode_of(event: Event) -> str | None:
-    return getattr(event, "episode", None)
 
 
 def _is_sign_of_failure(event: Event) -> bool:

@@ -25,7 +25,6 @@ from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
-from wirefault.judging.judge import judge_run
 from wirefault.judging.prompts import Prompt, load_prompts
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
@@ -180,7 +179,7 @@ class SavedExperiment:
     def _views_of(self, facts: ArmFacts) -> Iterator[EpisodeView]:
         for run_id in dict.fromkeys(facts.source.values()):
             events = read_run(self.plan.configuration.logs, run_id)
-            for view in views_in(run_id, events, judge_run(events).episodes):
+            for view in views_in(run_id, events):
                 if facts.source.get(view.episode) == run_id:
                     yield view
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from wirefault.history.event_ids import with_ids
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
+from wirefault.judging.account import RunAccount, account
 from wirefault.judging.evidence.gather import gather
 from wirefault.judging.evidence.record import FaultRecord, Unexplained
 from wirefault.judging.findings.finding import Finding
@@ -22,6 +23,7 @@ from wirefault.judging.oracle.outcome import Claim, Outcome
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
 from wirefault.judging.requests import EpisodeTrace, episode_trace, traces_of
+from wirefault.judging.usage import ModelUsage, model_usage
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,23 @@ class RunJudgement:
     def findings(self) -> list[Finding]:
         """The gravest first."""
         return trace_findings(self.traces.values())
+
+    @cached_property
+    def account(self) -> RunAccount:
+        """How many faults of each kind got how far."""
+        return account(self.started, self.events, [f for judged in self.episodes for f in judged.faults])
+
+    @cached_property
+    def valid_account(self) -> RunAccount:
+        """The same without invalid episodes."""
+        valid = [judged for judged in self.episodes if judged.outcome != "invalid"]
+        names = {None, *(judged.episode for judged in valid)}
+        events = [event for event in self.events if getattr(event, "episode", None) in names]
+        return account(self.started, events, [fault for judged in valid for fault in judged.faults])
+
+    @cached_property
+    def model_usage(self) -> ModelUsage:
+        return model_usage(self.events, str(self.started.settings.get("prices", "")))
 
 
 def judge_run(events: Iterable[Event]) -> RunJudgement:

@@ -84,14 +84,14 @@ _WHICH = "which one is a matter of order"
 _BY_CLOCK = ("time", "memory", "requests_a_minute", "concurrent")
 
 
-def obstacles(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
+def obstacles(judgement: RunJudgement) -> list[str]:
     """What in the run depended on order, on the clock or on a model that is not the lab's; none is best."""
-    return [*_ends(judgement), *what_decides(judgement, events)]
+    return [*_ends(judgement), *what_decides(judgement)]
 
 
-def what_decides(judgement: RunJudgement, events: Iterable[Event]) -> list[str]:
+def what_decides(judgement: RunJudgement) -> list[str]:
     """The same without what kept the run from its end, which another run may have made up for."""
-    events = list(events)
+    events = judgement.events
     at_once = CallsAtOnce(events)
     reasons = [
         *_subject(judgement),

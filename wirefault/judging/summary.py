@@ -21,14 +21,13 @@ from wirefault.history.events import (
     ToolTry,
     WentPastLab,
 )
-from wirefault.judging.account import FaultAccount, account
+from wirefault.judging.account import FaultAccount
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
 from wirefault.judging.reproducible import obstacles
-from wirefault.judging.usage import ModelUsage, model_usage
+from wirefault.judging.usage import ModelUsage
 from wirefault.settings.budgets import Budgets, load_budgets
 from wirefault.stats.rates import percentile
 
@@ -225,12 +224,14 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
     ``torn``: how many cut-off last lines the reader of the history met. Raises ``ValueError`` if the run's
     beginning is not among the events.
     """
-    events = list(events)
-    judgement = judge_run(events)
-    started, finished = judgement.started, judgement.finished
+    return summary_of(judge_run(events), torn=torn)
+
+
+def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
+    """The same of a run that is judged already."""
+    started, finished, events = judgement.started, judgement.finished, judgement.events
     counts = Counter(episode.outcome for episode in judgement.episodes)
-    records = [fault for episode in judgement.episodes for fault in episode.faults]
-    faults = account(started, events, records)
+    faults = judgement.account
     refused = dict(Counter[str](event.why for event in events if isinstance(event, ToolCallRefused)))
     return Summary(
         run_id=started.run_id,
@@ -254,11 +255,11 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
         refused_calls=refused,
         latency_ms=_latencies(events, started.wired.names),
-        model_usage=model_usage(events, str(started.settings.get("prices", ""))),
+        model_usage=judgement.model_usage,
         arming_ms=_arming([event.arming_ms for event in events if isinstance(event, AttemptArmed)]),
         duration_s=finished.t - started.t if finished else None,
         toxics_left=finished.toxics_left if finished else None,
-        not_reproducible_because=obstacles(judgement, events),
+        not_reproducible_because=obstacles(judgement),
         remarks=[
             *remarks(judgement, torn, refused),
             *faults.remarks(),
@@ -266,7 +267,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
         ],
         differences=judgement.differences,
         went_past=[event for event in events if isinstance(event, WentPastLab)],
-        findings=findings_in(events),
+        findings=judgement.findings,
     )
 
 

@@ -28,8 +28,8 @@ from wirefault.history.events import (
 )
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.rules import findings_in
-from wirefault.judging.judge import EpisodeJudgement, judge_episode
+from wirefault.judging.findings.rules import trace_findings
+from wirefault.judging.judge import EpisodeJudgement, judge_trace
 from wirefault.judging.requests import Request, traces
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -212,21 +212,22 @@ class Timeline:
 
 def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
     """That of one episode of a run, by all events of the run. Raises ``ValueError`` if it is not in there."""
-    own = [event for event in events if getattr(event, "episode", None) == episode]
-    started = next((event for event in own if isinstance(event, EpisodeStarted)), None)
+    trace = next((trace for trace in traces(events) if trace.episode == episode), None)
+    started = trace.last(EpisodeStarted) if trace else None
     run = next((event for event in events if isinstance(event, RunStarted)), None)
-    if started is None or run is None:
+    if trace is None or started is None or run is None:
         raise ValueError(f"episode {episode} is not in this history")
-    judgement = judge_episode(own)
-    sent = [each for trace in traces(events) if trace.episode == episode for each in trace.requests]
-    blocks = [*_requests(own, sent, judgement.faults), *_others(own, judgement.faults)]
+    judgement = judge_trace(trace)
+    blocks = [
+        *_requests(trace.events, trace.requests, judgement.faults),
+        *_others(trace.events, judgement.faults),
+    ]
     lines = [
         line.later_than(started.t)
         for _, block in sorted(blocks, key=lambda block: block[0])
         for line in block
     ]
-    findings = [finding for finding in findings_in(events) if finding.episode == episode]
-    return Timeline(run.run_id, judgement, lines, findings)
+    return Timeline(run.run_id, judgement, lines, trace_findings([trace]))
 
 
 def _requests(

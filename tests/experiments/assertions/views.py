@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.judging.oracle.histories import ended, episode, exchange, run_started
-from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, views_of
+from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import check_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.history.event_ids import with_ids
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange
-from wirefault.judging.judge import judge_run
+from wirefault.judging.judge import judge_identified
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
 
@@ -31,7 +31,7 @@ def view(
         for event in episode(*events, expect={} if expect is None else expect)
     ]
     identified = list(with_ids([run, *given]))
-    [found] = views_of(identified, judge_run(event for _, event in identified).episodes)
+    [found] = episode_views(judge_identified(identified))
     return found
 
 

@@ -6,7 +6,6 @@ What the history does not have is never taken for nothing: to ask for it raises 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,11 +16,11 @@ from wirefault.dialects.http import split_events
 from wirefault.dialects.json_values import as_text
 from wirefault.dialects.mcp import read_message
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.history.events import AttemptEnded, EpisodeStarted, Event, Exchange, ToolCalled, TurnBegun
+from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, ToolCalled, TurnBegun
 from wirefault.history.logs import strip_control
 from wirefault.judging.evidence.record import FaultRecord
-from wirefault.judging.judge import EpisodeJudgement
-from wirefault.judging.requests import EpisodeTrace, Identified, Request, traces_of
+from wirefault.judging.judge import EpisodeJudgement, RunJudgement
+from wirefault.judging.requests import EpisodeTrace, Identified, Request
 
 _LONGEST_SHOWN = 200
 
@@ -294,25 +293,15 @@ class EpisodeView:
         return end.answers
 
 
-def views_of(
-    identified: Sequence[tuple[str, Event]], judgements: Sequence[EpisodeJudgement]
-) -> list[EpisodeView]:
-    """The views of a run's episodes that were judged, by its events with their ids."""
-    traces = {trace.episode: trace for trace in traces_of(identified)}
-    begun: defaultdict[str, list[TurnBegun]] = defaultdict(list)
-    for _, event in identified:
-        if isinstance(event, TurnBegun):
-            begun[event.episode].append(event)
-    started = {
-        event.episode: _with_made_turns(event, begun[event.episode])
-        for _, event in identified
-        if isinstance(event, EpisodeStarted)
-    }
-    return [
-        EpisodeView(started[judgement.episode], judgement, traces[judgement.episode])
-        for judgement in judgements
-        if judgement.episode in traces and not traces[judgement.episode].is_empty
-    ]
+def episode_views(judgement: RunJudgement) -> list[EpisodeView]:
+    """The views of a judged run's episodes."""
+    views = []
+    for judged in judgement.episodes:
+        trace = judgement.traces[judged.episode]
+        started = trace.last(EpisodeStarted)
+        if started is not None and not trace.is_empty:
+            views.append(EpisodeView(_with_made_turns(started, trace.all(TurnBegun)), judged, trace))
+    return views
 
 
 def _with_made_turns(started: EpisodeStarted, begun: Sequence[TurnBegun]) -> EpisodeStarted:
