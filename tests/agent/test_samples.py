@@ -1,7 +1,7 @@
 """The sample prompts: what the agent ships with, and that nothing of an oracle reaches the model."""
 
 from tests.support import ROOT
-from wirefault.judging.prompts import load_prompts
+from wirefault.wiring.prompts import load_prompts
 
 SAMPLES = load_prompts(ROOT / "agent" / "prompts.json")
 # what shows that a prompt needs the tool; which it really calls is for the end-to-end tests

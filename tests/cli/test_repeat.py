@@ -14,8 +14,8 @@ from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import PromptsSource
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.prompts import load_prompts
 from wirefault.settings.settings import Settings
+from wirefault.wiring.prompts import load_prompts
 
 
 @pytest.fixture

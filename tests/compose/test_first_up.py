@@ -15,7 +15,7 @@ from tests.compose.engine import ROOT, docker
 from tests.compose.rig import LONG_LIVED, Lab
 from wirefault.history.events import EpisodeStarted
 from wirefault.history.reader import read_run
-from wirefault.judging.prompt_keys import text_key
+from wirefault.wiring.prompts import text_key
 
 pytestmark = pytest.mark.compose
 SAMPLES = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))

@@ -10,14 +10,13 @@ from typing import Any
 from agent.loop import Agent
 from agent.models import build_model, open_client
 from wirefault.history.events import Event
-from wirefault.judging.prompt_keys import numbered
-from wirefault.judging.prompts import Prompt, Prompts, load_prompts
 from wirefault.judging.summary import Summary, summarise
 from wirefault.lab.launcher import Lab
 from wirefault.runner.record import RunRecord
 from wirefault.runner.run import Runner, new_run_id
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
+from wirefault.wiring.prompts import Prompt, Prompts, load_prompts, numbered
 
 # No chaos unless a test asks for it, and times that a busy machine keeps: a call without a fault never takes
 # as long as the client waits, and the longest toxic takes longer.

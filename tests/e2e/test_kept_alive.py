@@ -11,9 +11,9 @@ import requests
 
 from tests.e2e.flight import SETTINGS, Hangar
 from wirefault.history.events import AttemptHealed, Exchange, Report, WorldRead
-from wirefault.judging.prompts import load_prompts
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.wiring.prompts import load_prompts
 
 NAMES = ["Ann", "Bob", "Cid", "Dot"]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from tests.e2e.flight import SAMPLES, Hangar, in_folder, sample
 from tests.shared_imports import shared_imports
 from wirefault.history.events import AttemptArmed, Exchange, ToolCalled, ToolTry, WorldRead
-from wirefault.judging.prompts import Prompt
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.prompts import Prompt
 
 TEMPERATURE = "temperature in Paris"
 MESSAGE = "Send Bob a message"

@@ -8,9 +8,9 @@ import pytest
 
 from tests.e2e.flight import Hangar
 from wirefault.history.events import Note, Report
-from wirefault.judging.prompts import Prompt
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.wiring.prompts import Prompt
 
 KEY = "gsk_0123456789abcdef"
 

@@ -9,9 +9,9 @@ import requests
 from tests.e2e.flight import Hangar, sample
 from tests.upstream import FREE
 from wirefault.core.sockets import address_of, bind
-from wirefault.judging.prompts import Prompt
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult
+from wirefault.wiring.prompts import Prompt
 
 TEMPERATURE = "temperature in Paris"
 LUNCH = {"title": "Lunch", "date": "2026-03-18", "time": "12:00"}

@@ -16,12 +16,12 @@ from tests.shared_imports import shared_imports
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import preset, preset_names
 from wirefault.history.events import Exchange
-from wirefault.judging.prompts import load_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.opening import open_wired_subject
+from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.wiring import Wiring, load_wiring, with_links
 
 pytestmark = pytest.mark.slow

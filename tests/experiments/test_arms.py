@@ -15,12 +15,12 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experiment
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
-from wirefault.judging.prompts import PromptsError, load_prompts
 from wirefault.runner.attempts import shadow_toxics
 from wirefault.settings.blast_radius import is_spared
 from wirefault.settings.shadow import shadows_of
 from wirefault.settings.toxic_plan import plan_attempt
 from wirefault.wiring.lab import lab_links
+from wirefault.wiring.prompts import PromptsError, load_prompts
 
 TWO = {
     "title": "x",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirefault.experiments.engine import deal
-from wirefault.judging.prompts import Prompt
+from wirefault.wiring.prompts import Prompt
 
 
 def prompts(count: int) -> list[Prompt]:

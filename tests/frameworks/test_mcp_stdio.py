@@ -15,12 +15,12 @@ from tests.e2e.flight import Silence, in_folder
 from tests.frameworks.flown import installed
 from tests.shared_imports import shared_imports
 from wirefault.history.events import AttemptEnded, Exchange
-from wirefault.judging.prompts import load_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.opening import open_wired_subject
+from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.wiring import build_wiring
 

@@ -20,9 +20,10 @@ from tests.judging.oracle.histories import (
     tried,
 )
 from wirefault.faults.sets.presets import find_set
-from wirefault.history.events import BudgetSpent, BudgetUnknown, PromptsSource
+from wirefault.history.events import BudgetSpent, BudgetUnknown
 from wirefault.judging.rates import Share, rate
 from wirefault.judging.summary import summarise
+from wirefault.wiring.prompts import PromptsSource
 
 
 def run(*episodes, prompts=None, end=None, **settings):

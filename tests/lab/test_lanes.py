@@ -16,13 +16,13 @@ from tests.e2e.flight import SETTINGS, Silence, in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
 from wirefault.history.events import Exchange
-from wirefault.judging.prompts import Prompt, Prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import Runner, new_run_id
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.wiring.prompts import Prompt, Prompts
 
 pytestmark = pytest.mark.slow  # it starts a lab
 

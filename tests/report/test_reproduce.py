@@ -12,13 +12,12 @@ import pytest
 
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.presets import find_set, preset, preset_names
-from wirefault.history.events import PromptsSource
-from wirefault.judging.prompts import load_prompts
 from wirefault.report.reproduce import as_user_named, command, prompts_changed
 from wirefault.runner.run import decide_backend
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import PromptsSource, load_prompts
 
 FAULTS = '{"description": "it\'s", "faults": [{"fault": "unavailable", "links": "tools"}]}'
 TWO_OF_A_KIND = {

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from tests.support import PATIENCE_S, until
-from wirefault.judging.prompt_turns import NextTurn
 from wirefault.runner.attempts import TurnMakers
 from wirefault.subjects.subject import LabFailed, MakeTurn, Said
+from wirefault.wiring.prompts import NextTurn
 
 ONE_TURN: list[Said] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
 

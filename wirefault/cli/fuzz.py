@@ -13,7 +13,8 @@ import yaml
 from wirefault.core.errors import InputError
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.fuzz import SPACES, drawn_experiment
-from wirefault.judging.prompts import load_prompts
+from wirefault.judging.oracle.expect import expect_check
+from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.wiring import lab_wiring, load_wiring
 
 
@@ -46,7 +47,7 @@ def fuzz_command(
     """
     wired = load_wiring(wiring) if wiring else lab_wiring()
     # so that what could not be flown is told now, and not once for each file
-    load_prompts(prompts or wired.prompts or sample_prompts(), only, links=wired.links)
+    load_prompts(prompts or wired.prompts or sample_prompts(), only, check_expect=expect_check(wired.links))
     more: dict[str, Any] = {}
     for key, path in (("wiring", wiring), ("prompts", prompts)):
         if path is not None:

@@ -20,7 +20,6 @@ from wirefault.experiments.run_experiment import run_experiment
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.logs import log_error
 from wirefault.history.reader import HistoryError
-from wirefault.judging.prompts import PromptsError
 from wirefault.judging.summary import counted
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -31,6 +30,7 @@ from wirefault.settings.sources import dotenv_remarks
 from wirefault.state.state import check_version
 from wirefault.subjects.loading import split_subject_name
 from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, original_of
+from wirefault.wiring.prompts import PromptsError
 from wirefault.wiring.wiring import Wiring
 
 

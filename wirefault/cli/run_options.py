@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from wirefault.judging.prompt_texts import prompts_of_texts
-from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
+from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import Prompts, PromptsError, load_prompts, prompts_of_texts
 
 subject_option = click.option(
     "--subject",
@@ -37,7 +37,7 @@ class PromptsOptions:
         Oracles may ask for requests on these ``links`` alone.
         """
         if not self.texts:
-            return load_prompts(self.file or usual, self.only, self.match, links)
+            return load_prompts(self.file or usual, self.only, self.match, expect_check(links))
         if self.file or self.only or self.match:
             raise PromptsError("--prompt is a prompt itself: leave out --prompts, --only and --match")
         return prompts_of_texts(self.texts)

@@ -14,8 +14,8 @@ from wirefault.experiments.plan import ExperimentPlan, between_controls
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event
 from wirefault.history.reader import HistoryError, latest_run, read_run
-from wirefault.judging.prompts import Prompt
 from wirefault.judging.summary import Summary, summarise
+from wirefault.wiring.prompts import Prompt
 
 # of a long list of ids those that a user may have meant
 _LAST = 8

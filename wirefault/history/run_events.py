@@ -12,6 +12,7 @@ from wirefault.history.usual import usually
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.lab import lab_links
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import PromptsSource
 
 SELF_TEST = "self-test subject: scripted model"
 
@@ -23,25 +24,6 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 
 
 ErrorClass = Literal["agent", "server", "network", "none"]
-
-
-@dataclass(frozen=True)
-class PromptsSource:
-    """Where a run's prompts are from: the file, as it was named, and the SHA-256 of its bytes.
-
-    ``only`` and ``match`` picked some of its entries, as they were given; without them all were taken.
-    ``texts`` were given one by one, in the place of a file.
-    """
-
-    file: str = ""
-    sha256: str = ""
-    only: list[str] = field(default_factory=list)
-    match: str = ""
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def picked(self) -> bool:
-        return bool(self.only or self.match)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from wirefault.history.events import (
     Event,
     Exchange,
     ModelCall,
-    PromptsSource,
     RunFinished,
     ToolCallRefused,
     ToolTry,
@@ -30,6 +29,7 @@ from wirefault.judging.reproducible import obstacles
 from wirefault.judging.usage import ModelUsage
 from wirefault.settings.budgets import Budgets, load_budgets
 from wirefault.stats.rates import percentile
+from wirefault.wiring.prompts import PromptsSource
 
 
 def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:

@@ -12,11 +12,11 @@ from typing import Any
 
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.presets import preset_of
-from wirefault.history.events import PromptsSource
 from wirefault.settings.budgets import without_pool
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.wiring.lab import lab_links
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import PromptsSource
 
 EXEC = "exec"  # the first word that gives a wiring whose links are found
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own

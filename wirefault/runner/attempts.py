@@ -17,8 +17,6 @@ from wirefault.core.plugins import load_function
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun
-from wirefault.judging.prompt_turns import NextTurn
-from wirefault.judging.prompts import Prompt
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.record import Recorder
 from wirefault.settings.settings import Settings
@@ -29,6 +27,7 @@ from wirefault.subjects.budgeted import BUDGET_SPENT
 from wirefault.subjects.results import crash_of
 from wirefault.subjects.subject import AttemptContext, LabFailed, MakeTurn, Said, Subject, crashed
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import NextTurn, Prompt
 from wirefault.wiring.topology import Topology
 
 _LONGEST_REASON = 300

@@ -28,7 +28,6 @@ from wirefault.history.events import (
 from wirefault.history.reader import Tail
 from wirefault.history.writer import history_file
 from wirefault.judging.judge import EpisodeJudgement
-from wirefault.judging.prompts import Prompt, Prompts, check_next_turns, check_turns
 from wirefault.judging.summary import Summary, ended_early, summarise
 from wirefault.runner.attempts import AttemptRunner, worth_another
 from wirefault.runner.interruption import EndedByLauncher
@@ -42,6 +41,7 @@ from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import State
 from wirefault.subjects.budgeted import budgeted
 from wirefault.subjects.subject import Subject
+from wirefault.wiring.prompts import Prompt, Prompts, check_next_turns, check_turns
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.world_spec import WorldSpec
 

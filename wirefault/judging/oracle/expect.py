@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -51,6 +52,7 @@ from wirefault.judging.oracle.slots import AnswerRule, Matcher, OraclePart, Slot
 from wirefault.wiring.lab import lab_links
 from wirefault.wiring.link import Link
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import ExpectCheck
 
 Others = Literal["forbidden", "allowed"]
 ChangedRows = list[Any] | dict[str, list[Any]]
@@ -138,6 +140,11 @@ class Oracle(OraclePart):
     def expects_changes(self) -> bool:
         """Whether it describes what the episode changed."""
         return self.added is not None or self.removed is not None
+
+
+def expect_check(links: Links | None = None) -> ExpectCheck:
+    """What ``load_prompts`` checks oracles with; ``links`` as for ``parse_expect``."""
+    return partial(parse_expect, links=links)
 
 
 _PARTS: Mapping[int | str, type[BaseModel]] = {

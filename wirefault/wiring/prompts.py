@@ -1,16 +1,18 @@
 """The prompts file: a JSON list of ``{"prompt": text, "id": name, "expect": oracle}``.
 
-``id`` and ``expect`` may be absent, and ``"turns": [text, ...]`` may stand for ``prompt``: what is said in a
-conversation, one after the other. ``"next_turn": "module:function"`` makes further turns from what was said,
-up to ``"most_turns"`` in all. The key of an entry, its ``id`` or a hash of its text, is what its faults are
-drawn by: they depend neither on its place nor on other entries.
+``id`` and ``expect`` are optional. A conversation has ``"turns": [text, ...]`` instead of ``prompt``, and
+``"next_turn": "module:function"`` makes further turns from the messages so far, up to ``"most_turns"``.
+
+The key of an entry is its ``id``, else a hash of its texts. It names the entry's episodes, worlds and draws,
+and stays the same when other entries are added, removed or moved.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -18,35 +20,66 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError, nearest
+from wirefault.core.identity import digest, text_digest
 from wirefault.core.plain_data import unique
-from wirefault.core.plugins import load_function
-from wirefault.history.events import PromptsSource
-from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.prompt_keys import checked_id, numbered, turns_key
-from wirefault.judging.prompt_turns import NextTurn, next_turn_of, turns_of
-from wirefault.wiring.links import Links
+from wirefault.core.plugins import checked_function_name, load_function, located_function
+
+# checks the ``expect`` of an entry and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
+ExpectCheck = Callable[[Mapping[str, Any]], object]
 
 _NAMES = ("prompt", "turns", "id", "expect", "next_turn", "most_turns")
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_KEY_BYTES = 4
+_MAX_TURNS = 50
+_DEFAULT_TURNS = 10
 
 
 class PromptsError(InputError):
-    """A prompts file of which nothing can be used; the message says what to do."""
+    """A prompts file without a usable entry; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class PromptsSource:
+    """Where the prompts of a run come from."""
+
+    file: str = ""
+    """As the user named it."""
+    sha256: str = ""
+    """Of the file's bytes."""
+    only: list[str] = field(default_factory=list)
+    """Keys, patterns or places that select entries; none selects all."""
+    match: str = ""
+    """Words that a selected entry's text contains."""
+    texts: list[str] = field(default_factory=list)
+    """Prompts given as texts instead of a file."""
+
+    @property
+    def picked(self) -> bool:
+        return bool(self.only or self.match)
+
+
+@dataclass(frozen=True)
+class NextTurn:
+    """``function`` makes each further turn from the messages so far, until there are ``most_turns``."""
+
+    function: str
+    most_turns: int
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """``key`` names its episode. ``place`` is where the entry stands in the file, from 1.
-
-    ``turns`` are those of a conversation, and ``text`` all of them; empty where the text is all there is.
-    ``next_turn``: who makes further ones.
-    """
+    """One usable entry."""
 
     key: str
+    """Names its episode."""
     text: str
+    """All turns, joined by line ends."""
     expect: Mapping[str, Any] | None = None
     place: int = 0
+    """Its position in the file, from 1."""
     turns: tuple[str, ...] = ()
+    """The turns of a conversation; empty for a single text."""
     next_turn: NextTurn | None = None
 
     @property
@@ -56,7 +89,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The usable entries in order, and for each bad one where it stands and what is wrong with it."""
+    """The usable entries in order, and a line for each bad one: where it is and what is wrong."""
 
     entries: list[Prompt]
     problems: list[str] = field(default_factory=list)
@@ -64,30 +97,43 @@ class Prompts:
 
 
 def load_prompts(
-    path: Path, only: Sequence[str] = (), match: str = "", links: Links | None = None
+    path: Path, only: Sequence[str] = (), match: str = "", check_expect: ExpectCheck | None = None
 ) -> Prompts:
-    """Reads the file; bad entries are left out and reported.
+    """Read the file; bad entries are left out and reported.
 
-    ``only`` (keys, patterns of them with ``*``, or places) and ``match`` (words of the text) pick some of the
-    entries, whose keys stay what they are in the whole file. Oracles may ask for requests on these ``links``
-    alone. Raises ``PromptsError`` if no entry is good or one to be picked is not there.
+    ``only`` (keys, patterns of keys with ``*``, or places) and ``match`` (words of the text) select entries,
+    which keep the keys that they have in the whole file. Without ``check_expect`` oracles are not checked.
+    Raises ``PromptsError`` if no entry is usable or a selected one does not exist.
     """
     data = _bytes(path)
     text, entries = _parsed(data, path)
     places = [f"{path}:{line}" for line in _lines_of_entries(text)]
     source = PromptsSource(str(path), sha256(data).hexdigest(), list(only), match)
-    return _loaded(entries, places, str(path), source, links, path.parent)
+    return _loaded(entries, places, str(path), source, check_expect, path.parent)
 
 
 def prompts_of_entries(
     entries: Sequence[object],
     where: str,
     only: Sequence[str] = (),
-    links: Links | None = None,
+    check_expect: ExpectCheck | None = None,
     folder: Path = Path(),
 ) -> Prompts:
-    """The same of entries that stand elsewhere, at ``where`` in that folder. Raises ``PromptsError``."""
-    return _loaded(entries, [where] * len(entries), where, PromptsSource(only=list(only)), links, folder)
+    """Do the same for the entries of another file, at ``where`` in ``folder``. Raises ``PromptsError``."""
+    source = PromptsSource(only=list(only))
+    return _loaded(entries, [where] * len(entries), where, source, check_expect, folder)
+
+
+def prompts_of_texts(texts: Sequence[str]) -> Prompts:
+    """Make prompts without oracles. Raises ``PromptsError`` for an empty text."""
+    if not all(text.strip() for text in texts):
+        raise PromptsError("--prompt: must be a text that is not empty")
+    keys = numbered(map(text_key, texts))
+    entries = [
+        Prompt(key, text.strip(), None, place)
+        for place, (key, text) in enumerate(zip(keys, texts, strict=True), start=1)
+    ]
+    return Prompts(entries, source=PromptsSource(texts=list(texts)))
 
 
 def _loaded(
@@ -95,14 +141,14 @@ def _loaded(
     places: Sequence[str],
     where: str,
     source: PromptsSource,
-    links: Links | None,
+    check_expect: ExpectCheck | None,
     folder: Path,
 ) -> Prompts:
     loaded = Prompts([], source=source)
     keys = _Keys(entries)
     for number, (entry, place) in enumerate(zip(entries, places, strict=True), start=1):
         try:
-            loaded.entries.append(_prompt(entry, number, keys, links, folder))
+            loaded.entries.append(_prompt(entry, number, keys, check_expect, folder))
         except ValueError as error:
             loaded.problems.append(f"{place}: entry {number} is left out: {error}")
     try:
@@ -188,7 +234,7 @@ class _Keys:
         """The entry's own key. Raises ``ValueError`` if its ``id`` can be none, or is another entry's key."""
         if "id" not in entry:
             return self._made[place]
-        key = checked_id(entry["id"])
+        key = _checked_id(entry["id"])
         if self._places.setdefault(key, place) != place:
             raise ValueError(f'"id" {key!r} is the key of entry {self._places[key]}')
         return key
@@ -205,21 +251,82 @@ def _unnamed(entry: object) -> list[str]:
     return texts if texts == turns else []
 
 
-def _prompt(entry: object, place: int, keys: _Keys, links: Links | None, folder: Path) -> Prompt:
+def _prompt(entry: object, place: int, keys: _Keys, check_expect: ExpectCheck | None, folder: Path) -> Prompt:
     if not isinstance(entry, dict):
         raise ValueError(f'not an object with a "prompt" but {json.dumps(entry)[:60]}')
     for name in entry:
         if name not in _NAMES:
             raise ValueError(f"{name!r} is no key of a prompt{nearest(name, _NAMES)}")
-    turns, next_turn = turns_of(entry), next_turn_of(entry, folder)
+    turns, next_turn = _turns(entry), _next_turn(entry, folder)
     key = keys.take(entry, place)
     expect = entry.get("expect")
     if expect is not None:
         if not isinstance(expect, dict):
             raise ValueError('"expect" must be an object')
-        parse_expect(expect, links)
+        if check_expect is not None:
+            check_expect(expect)
     conversation = tuple(turns) if len(turns) > 1 else ()
     return Prompt(key, "\n".join(turns), expect, place, conversation, next_turn)
+
+
+def _turns(entry: Mapping[str, Any]) -> list[str]:
+    """What is said in the entry. Raises ``ValueError``."""
+    if "turns" in entry and "prompt" in entry:
+        raise ValueError('has "turns" and a "prompt": one of them is enough')
+    name = "turns" if "turns" in entry else "prompt"
+    turns = entry["turns"] if name == "turns" else [entry.get("prompt")]
+    if not isinstance(turns, list) or not 1 <= len(turns) <= _MAX_TURNS:
+        raise ValueError(f'"turns" must be a list of 1 to {_MAX_TURNS} texts')
+    if not all(isinstance(turn, str) and turn.strip() for turn in turns):
+        shown = '"prompt" must be a text that is' if name == "prompt" else '"turns" must be texts that are'
+        raise ValueError(f"{shown} not empty")
+    if any("\ud800" <= character <= "\udfff" for character in "".join(turns)):
+        raise ValueError(f'"{name}" has half a character in it (a lone surrogate)')
+    return [turn.strip() for turn in turns]
+
+
+def _next_turn(entry: Mapping[str, Any], folder: Path) -> NextTurn | None:
+    """Who makes its further turns, a file of theirs looked for in that folder. Raises ``ValueError``."""
+    function, most = entry.get("next_turn"), entry.get("most_turns", _DEFAULT_TURNS)
+    if function is None:
+        if "most_turns" in entry:
+            raise ValueError('has "most_turns", and no "next_turn" that would make any')
+        return None
+    if "id" not in entry:
+        raise ValueError('"next_turn" needs an "id": what it will say is not known, and can name no episode')
+    if not isinstance(most, int) or isinstance(most, bool) or not 2 <= most <= _MAX_TURNS:
+        raise ValueError(f'"most_turns" must be 2 to {_MAX_TURNS}, not {most!r:.40}')
+    try:
+        return NextTurn(located_function(checked_function_name(str(function)), folder), most)
+    except ValueError as error:
+        raise ValueError(f'"next_turn" {error}') from None
+
+
+def text_key(text: str) -> str:
+    """8 hexadecimal digits of BLAKE2b over the text without blanks around it."""
+    return text_digest(text.strip(), _KEY_BYTES).hex()
+
+
+def turns_key(turns: Sequence[str]) -> str:
+    """The same over several texts; of one it is ``text_key``."""
+    if len(turns) == 1:
+        return text_key(turns[0])
+    return digest(*map(str.strip, turns), size=_KEY_BYTES).hex()
+
+
+def numbered(keys: Iterable[str]) -> Iterator[str]:
+    """The keys; equal ones go on as ``key-2``, ``key-3``."""
+    counts = Counter[str]()
+    for key in keys:
+        counts[key] += 1
+        yield key if counts[key] == 1 else f"{key}-{counts[key]}"
+
+
+def _checked_id(given: object) -> str:
+    """The ``id`` of an entry; raises ``ValueError`` if it can be none."""
+    if not isinstance(given, str) or not _ID.fullmatch(given):
+        raise ValueError(f'"id" must be 1 to 64 of letters, digits and ._- in quotes, not {given!r:.80}')
+    return given
 
 
 def _picked(prompts: Prompts) -> list[Prompt]:

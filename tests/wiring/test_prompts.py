@@ -11,11 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import ROOT
-from wirefault.history.events import PromptsSource
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.prompt_keys import text_key
-from wirefault.judging.prompt_turns import NextTurn
-from wirefault.judging.prompts import Prompt, PromptsError, check_next_turns, check_turns, load_prompts
+from wirefault.wiring.prompts import (
+    NextTurn,
+    Prompt,
+    PromptsError,
+    PromptsSource,
+    check_next_turns,
+    check_turns,
+    load_prompts,
+    text_key,
+)
 
 SHIPPED = ROOT / "agent" / "prompts.json"
 
@@ -27,7 +33,7 @@ def path(tmp_path):
 
 def load(path, data):
     path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
-    return load_prompts(path)
+    return load_prompts(path, check_expect=parse_expect)
 
 
 def test_prompts_come_in_order_with_their_oracles(path):
@@ -82,7 +88,7 @@ def test_the_number_of_an_equal_stays_when_a_bad_entry_is_mended(path):
 )
 def test_what_is_picked_keeps_its_key(path, given, picked):
     whole = keys(path, ENTRIES)
-    loaded = load_prompts(path, **given)
+    loaded = load_prompts(path, check_expect=parse_expect, **given)
     assert {prompt.place: prompt.key for prompt in loaded.entries} == {
         place: whole[place] for place in picked
     }
@@ -106,7 +112,7 @@ def test_an_id_that_is_a_number_goes_before_the_place(path):
 def test_what_is_to_be_picked_and_is_not_there_is_an_error(path, given, said):
     load(path, ENTRIES)
     with pytest.raises(PromptsError, match=said):
-        load_prompts(path, **given)
+        load_prompts(path, check_expect=parse_expect, **given)
 
 
 def test_the_source_is_the_file_as_it_was_named_and_the_hash_of_its_bytes(path):
@@ -238,7 +244,7 @@ def test_any_list_is_loaded_or_refused_without_a_traceback(tmp_path_factory, ent
 
 
 def test_the_shipped_prompts_are_all_good_and_all_have_an_oracle():
-    loaded = load_prompts(SHIPPED)
+    loaded = load_prompts(SHIPPED, check_expect=parse_expect)
     assert loaded.problems == [] and len(loaded.entries) >= 24
     assert all(prompt.expect is not None and parse_expect(prompt.expect) for prompt in loaded.entries)
     assert len({prompt.text for prompt in loaded.entries}) == len(loaded.entries)
