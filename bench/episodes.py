@@ -14,8 +14,6 @@ from typing import Any
 
 from bench.lab import in_folder
 from wirefault.experiments.plan import dump_prompts
-from wirefault.history.events import PromptsSource
-from wirefault.judging.prompts import Prompt
 from wirefault.lab.launcher import Lab
 from wirefault.lab.own_lab import RunningLab
 from wirefault.lab.process import ProcessLog, interruptible
@@ -23,6 +21,7 @@ from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import new_run_id
 from wirefault.settings.settings import Settings
+from wirefault.wiring.prompts import Prompt, PromptsSource
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CITIES = ("Paris", "London", "Rome", "Tokyo", "Cairo")

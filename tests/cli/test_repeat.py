@@ -12,10 +12,9 @@ from tests.judging.oracle.histories import episode, run_started
 from wirefault.cli.main import main
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.history.events import PromptsSource
 from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import Settings
-from wirefault.wiring.prompts import load_prompts
+from wirefault.wiring.prompts import PromptsSource, load_prompts
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
 from wirefault.history.events import Note
-from wirefault.judging.prompts import Prompts
 from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
+from wirefault.wiring.prompts import Prompts
 
 
 class Heard(Silence):

@@ -18,10 +18,10 @@ from wirefault.cli.main import main
 from wirefault.history.chain import unlinked
 from wirefault.history.reader import announced_seal, read_history
 from wirefault.history.writer import Writer
-from wirefault.judging.prompts import load_prompts
 from wirefault.runner.run import run_prompts
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.wiring.prompts import load_prompts
 
 CASES = (ROOT / "tests" / "history" / "cases" / "tampering.txt").read_text(encoding="utf-8").splitlines()
 FLIGHT: dict[str, Any] = {

@@ -13,11 +13,11 @@ from wirefault.cli.experiment_options import ExperimentOptions, experiment_optio
 from wirefault.cli.run_options import PromptsOptions, prompts_options, subject_option
 from wirefault.cli.run_process import carry_out, complain
 from wirefault.core.errors import USAGE, InputError
-from wirefault.judging.prompts import PromptsError
 from wirefault.lab.run_document import run_document
 from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import SettingsError
+from wirefault.wiring.prompts import PromptsError
 
 
 @click.command("run")

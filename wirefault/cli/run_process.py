@@ -16,10 +16,8 @@ from wirefault.cli.lab_extra import require_lab
 from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
 from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
-from wirefault.history.events import PromptsSource
 from wirefault.history.logs import log_error, strip_control
-from wirefault.judging.prompt_texts import prompts_of_texts
-from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
+from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.run_document import RunDocument, read_run_document
 from wirefault.report.console import ConsoleAudience, print_summary
 from wirefault.report.reproduce import as_user_named, command
@@ -32,6 +30,7 @@ from wirefault.state.state import check_version
 from wirefault.subjects.loading import LAB_SUBJECT, load_subject
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import Prompts, PromptsError, PromptsSource, load_prompts, prompts_of_texts
 
 
 def main(path: str) -> int:
@@ -54,7 +53,7 @@ def load_source(source: PromptsSource, links: Links) -> Prompts:
     """The prompts that the source names. Raises ``PromptsError``."""
     if source.texts:
         return prompts_of_texts(source.texts)
-    return load_prompts(Path(source.file), source.only, source.match, links)
+    return load_prompts(Path(source.file), source.only, source.match, expect_check(links))
 
 
 def carry_out(configuration: Configuration, document: RunDocument) -> int:
@@ -67,7 +66,9 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
         prompts = load_source(document.source, links)
         prompts = replace(prompts, source=as_user_named(prompts.source, configuration.environ))
         everything = (
-            load_prompts(Path(document.all_prompts), links=links).entries if document.all_prompts else ()
+            load_prompts(Path(document.all_prompts), check_expect=expect_check(links)).entries
+            if document.all_prompts
+            else ()
         )
         check_version(configuration.state)
         check_cassettes(configuration.settings)

@@ -12,13 +12,12 @@ from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult
 from wirefault.experiments.watch import ArmSoFar
-from wirefault.history.events import PromptsSource
-from wirefault.judging.prompts import Prompt
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.budgets import with_pool
+from wirefault.wiring.prompts import Prompt, PromptsSource
 
 # Flies what is left of an arm; the gravest exit code of its runs.
 RunArm = Callable[[PlannedArm], int]

@@ -17,13 +17,20 @@ from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.experiments.verdict import Judged
 from wirefault.faults.sets.conditions import Only
 from wirefault.faults.sets.presets import read_canonical
-from wirefault.history.events import PromptsSource
-from wirefault.judging.prompts import Prompt, check_next_turns, check_turns, load_prompts, prompts_of_entries
+from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.budgets import Budgets
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.settings.shadow import shadow_text
 from wirefault.settings.toxic_plan import plan_attempt
+from wirefault.wiring.prompts import (
+    Prompt,
+    PromptsSource,
+    check_next_turns,
+    check_turns,
+    load_prompts,
+    prompts_of_entries,
+)
 from wirefault.wiring.subject_spec import holds_conversations
 from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
 
@@ -276,14 +283,14 @@ def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
 def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Prompt]:
     """Those of the experiment, each of which must be good: one that is left out would change the figures."""
     named, only = given.experiment.prompts, given.experiment.only
-    links = configuration.wiring.links
+    check = expect_check(configuration.wiring.links)
     if isinstance(named, str):
         path = given.folder / named if named else configuration.wiring.prompts or sample_prompts()
         if not path.is_file():
             raise given.file.error(("prompts",), f"there is no file {path}")
-        loaded = load_prompts(path, only, links=links)
+        loaded = load_prompts(path, only, check_expect=check)
     else:
-        loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, links, given.folder)
+        loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, check, given.folder)
     if loaded.problems:
         raise given.file.error(("prompts",), loaded.problems[0])
     if not given.experiment.subject:  # of one that is named nothing is known before it is opened

@@ -18,12 +18,12 @@ from wirefault.core.interrupts import INTERRUPTED, SignalFlag
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.history.events import PromptsSource
 from wirefault.lab.own_lab import with_own_lab
 from wirefault.lab.process import ProcessLog, interruptible
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.prompts import PromptsSource
 from wirefault.wiring.wiring import lab_wiring, wiring_of
 
 

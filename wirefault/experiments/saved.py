@@ -25,10 +25,11 @@ from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
-from wirefault.judging.prompts import Prompt, load_prompts
+from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
 from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.wiring import lab_wiring, wiring_of
 
 _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
@@ -243,7 +244,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder / PLAN}: cannot be read: {error}") from None
-    prompts = load_prompts(folder / _PROMPTS, links=wiring.links)
+    prompts = load_prompts(folder / _PROMPTS, check_expect=expect_check(wiring.links))
     subject = str(data.get("subject", ""))
     plan = ExperimentPlan(experiment, configured[0], tuple(prompts.entries), tuple(arms), subject)
     return SavedExperiment(folder, plan)

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from wirefault.core.files import write_whole
-from wirefault.history.events import PromptsSource
 from wirefault.settings.settings import Settings
+from wirefault.wiring.prompts import PromptsSource
 
 RUN_PROCESS = "wirefault.cli.run_process"
 """The module that carries out a document; it shows the run on the console, and so is below this room."""
