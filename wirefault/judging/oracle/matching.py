@@ -10,36 +10,47 @@ from pydantic import ValidationError
 
 from wirefault.judging.oracle.slots import MATCHER_KEYS, Matcher
 from wirefault.judging.reading.amounts import asked_number, stated_number
+from wirefault.judging.reading.context import Stated
 from wirefault.judging.reading.numbers import number_of
+from wirefault.judging.reading.quantities import is_unknown_language
 from wirefault.judging.reading.stated import stated_phrase
 from wirefault.judging.reading.text import close, folded, plain, tolerance_of
 
 
-def field_matches(matcher: Matcher, value: object) -> bool:
-    """Whether a field's value matches. A number must be affirmed, in its unit."""
+def field_matches(matcher: Matcher, value: object, lenient: bool = False) -> bool:
+    """Tell whether a field's value matches. A number must be affirmed, in its unit.
+
+    ``lenient``: a text in a language that the reader does not know matches too.
+    """
     if matcher.contains is not None:
         text = folded(_text(value))
         return all(folded(part) in text for part in matcher.contains)
     if matcher.number is not None:
-        return _holds_number(matcher, matcher.number, value)
+        return _holds_number(matcher, matcher.number, value, lenient)
     moment = matcher.date or matcher.time
     if moment is not None:
-        return stated_phrase(moment, plain(_text(value))) == "right"
+        text = plain(_text(value))
+        return _is_right(stated_phrase(moment, text), text, lenient)
     if matcher.any_of is not None:
-        return any(_option_matches(matcher, option, value) for option in matcher.any_of)
+        return any(_option_matches(matcher, option, value, lenient) for option in matcher.any_of)
     return _equal(matcher.equals, value)
 
 
-def _holds_number(matcher: Matcher, expected: int | float, value: object) -> bool:
+def _holds_number(matcher: Matcher, expected: int | float, value: object, lenient: bool) -> bool:
     # without a unit in the oracle any unit will do: the field itself says what it is about
     number = asked_number(expected, matcher.unit, tolerance_of(expected, matcher.tolerance))
-    return stated_number([number], plain(_text(value))) == "right"
+    text = plain(_text(value))
+    return _is_right(stated_number([number], text), text, lenient)
 
 
-def _option_matches(matcher: Matcher, option: int | float | str, value: object) -> bool:
+def _is_right(verdict: Stated, text: str, lenient: bool) -> bool:
+    return verdict == "right" or (lenient and verdict == "unreadable" and is_unknown_language(text))
+
+
+def _option_matches(matcher: Matcher, option: int | float | str, value: object, lenient: bool) -> bool:
     if isinstance(option, str) or (matcher.tolerance is None and matcher.unit is None):
         return _equal(option, value)
-    return _holds_number(matcher, option, value)
+    return _holds_number(matcher, option, value, lenient)
 
 
 def _equal(expected: object, value: object) -> bool:
@@ -59,8 +70,8 @@ def _text(value: object) -> str:
     return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
-def json_matches(expected: Any, value: Any) -> bool:
-    """Whether a JSON value has all that is expected, however deep.
+def json_matches(expected: Any, value: Any, lenient: bool = False) -> bool:
+    """Tell whether a JSON value has all that is expected, at any depth; ``lenient`` as in ``field_matches``.
 
     An object is matched by the expected fields, a list item by item, and anything else like a field of a side
     effect: a plain value, or ``{"contains": ...}``, ``{"number": x, "tolerance": t}``, ``{"any_of": [...]}``.
@@ -68,18 +79,20 @@ def json_matches(expected: Any, value: Any) -> bool:
     if isinstance(expected, Mapping):
         if isinstance(value, Mapping):  # an object may have fields with a matcher's names
             if expected.keys() == {"equals"} and "equals" not in value:
-                return json_matches(expected["equals"], value)
-            return all(name in value and json_matches(expected[name], value[name]) for name in expected)
-        return bool(expected) and expected.keys() <= MATCHER_KEYS and _fits_matcher(expected, value)
+                return json_matches(expected["equals"], value, lenient)
+            return all(
+                name in value and json_matches(expected[name], value[name], lenient) for name in expected
+            )
+        return bool(expected) and expected.keys() <= MATCHER_KEYS and _fits_matcher(expected, value, lenient)
     if isinstance(expected, list):
         same_length = isinstance(value, list) and len(value) == len(expected)
-        return same_length and all(map(json_matches, expected, value))
+        return same_length and all(json_matches(*pair, lenient) for pair in zip(expected, value, strict=True))
     return not isinstance(value, Mapping | list) and field_matches(Matcher(equals=expected), value)
 
 
-def _fits_matcher(expected: Mapping[str, Any], value: Any) -> bool:
+def _fits_matcher(expected: Mapping[str, Any], value: Any, lenient: bool) -> bool:
     try:
-        return field_matches(Matcher.model_validate(dict(expected)), value)
+        return field_matches(Matcher.model_validate(dict(expected)), value, lenient)
     except ValidationError:
         return False
 

@@ -26,7 +26,7 @@ from pydantic import (
 
 from wirefault.core.plain_data import checked_pattern
 from wirefault.judging.reading.dates import normalised_clock, normalised_day
-from wirefault.judging.reading.units import WORDS, units_of
+from wirefault.judging.reading.units import unit_words, units_of
 
 MAX_NUMBER = 1e300
 _MAX_JSON_DEPTH = 20
@@ -54,7 +54,7 @@ def _listed(value: object) -> object:
 def _known_unit(unit: str) -> str:
     """Raises ``ValueError`` for an unknown unit, which no value could ever match."""
     if not units_of(unit):
-        near = get_close_matches(unit.casefold(), [word for word in WORDS if word.isalpha()], n=1)
+        near = get_close_matches(unit.casefold(), [word for word in unit_words() if word.isalpha()], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; for example celsius, m, km/h, percent, EUR."
         raise ValueError(f"unknown unit {unit!r}{hint} Things that are only counted have no unit.")
     return unit

@@ -55,15 +55,17 @@ def _compared(expected: Any, actual: Any, place: str) -> Iterator[WorldJudgement
     elif isinstance(expected, list) and isinstance(actual, list):
         yield from _multiset(expected, actual, place)
     elif not json_matches(expected, actual):
-        yield WorldJudgement("wrong", f"{place} is {_short(actual)}, not as asked")
+        axis: World = "unknown" if json_matches(expected, actual, lenient=True) else "wrong"
+        yield WorldJudgement(axis, f"{place} is {_short(actual)}, not as asked")
 
 
 def _multiset(expected: Sequence[Any], actual: Sequence[Any], place: str) -> Iterator[WorldJudgement]:
     pairing = paired(expected, actual, json_matches, _alike)
     replaced = [element for element, _ in pairing.wrong]
+    is_unread = all(json_matches(*pair, lenient=True) for pair in pairing.wrong)
     words: tuple[tuple[World, Sequence[Any], str], ...] = (
         ("duplicated", pairing.again, "more often than asked for"),
-        ("wrong", [instead for _, instead in pairing.wrong], "not as asked"),
+        ("unknown" if is_unread else "wrong", [instead for _, instead in pairing.wrong], "not as asked"),
         ("lost", [element for element in pairing.missing if element not in replaced], "missing"),
         ("extra", pairing.extra, "not asked for"),
     )

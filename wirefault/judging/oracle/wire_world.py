@@ -163,6 +163,8 @@ def _axis(
     maybe = [write for write in writes if write.fate == "maybe"]
     if maybe:
         return "unknown", f"unknown whether it was executed: {_named(maybe)}"
+    if pairing.wrong and all(_fits(*pair, lenient=True) for pair in pairing.wrong):
+        return "unknown", f"{_named(w for _, w in pairing.wrong)} in a language that cannot be read"
     if pairing.wrong:
         return "wrong", f"{_named(write for _, write in pairing.wrong)} not as asked"
     if pairing.missing:
@@ -200,10 +202,10 @@ def _is_call(request: ExpectedRequest, write: WireWrite) -> bool:
     return same and fnmatchcase(write.path, request.path)
 
 
-def _fits(request: ExpectedRequest, write: WireWrite) -> bool:
-    if not _is_call(request, write) or not json_matches(request.query, write.query):
+def _fits(request: ExpectedRequest, write: WireWrite, lenient: bool = False) -> bool:
+    if not _is_call(request, write) or not json_matches(request.query, write.query, lenient):
         return False
-    return request.body is None or json_matches(request.body, write.body)
+    return request.body is None or json_matches(request.body, write.body, lenient)
 
 
 def _is_unreadable(request: ExpectedRequest, write: WireWrite) -> bool:

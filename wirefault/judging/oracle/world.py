@@ -66,13 +66,13 @@ def _matches(expected: ExpectedEffect, effect: EffectInWorld) -> bool:
     return effect.whole and effect.kind == expected.kind and not _wrong_fields(expected, effect)
 
 
-def _wrong_fields(expected: ExpectedEffect, effect: EffectInWorld) -> list[str]:
+def _wrong_fields(expected: ExpectedEffect, effect: EffectInWorld, lenient: bool = False) -> list[str]:
     """The named fields that do not match."""
     fields = effect.fields
     return [
         name
         for name, matcher in expected.fields.items()
-        if name not in fields or not field_matches(matcher, fields[name])
+        if name not in fields or not field_matches(matcher, fields[name], lenient)
     ]
 
 
@@ -278,6 +278,8 @@ class _Comparison:
     def _axis(self) -> tuple[World, str]:
         if self._again:
             return "duplicated", self._how_often()
+        if self._wrong and not any(_wrong_fields(w.expected, w.effect, lenient=True) for w in self._wrong):
+            return "unknown", f"{_counted(w.effect for w in self._wrong)} in a language that cannot be read"
         if self._wrong:
             return "wrong", f"{_counted(wrong.effect for wrong in self._wrong)} not as asked"
         if self._missing:

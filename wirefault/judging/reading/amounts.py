@@ -9,7 +9,6 @@ from typing import Literal
 
 from wirefault.judging.reading import context
 from wirefault.judging.reading.context import (
-    NEGATION,
     Affirmation,
     Stated,
     clause_of,
@@ -26,30 +25,19 @@ from wirefault.judging.reading.quantities import (
     Reading,
     is_squared,
     is_uncertainty,
+    is_unknown_language,
     lowered,
     operands,
     quantities,
 )
 from wirefault.judging.reading.text import close
-from wirefault.judging.reading.units import WORDS, Unit, converted, scale_between, units_of
+from wirefault.judging.reading.units import Unit, converted, scale_between, unit_words, units_of
 
 # dimensions that a number asked for without a unit may have: it counts, or is a share or a price
 _PLAIN = frozenset({"share", "duration", "data", "angle", "dimensionless"})
-_TOPICS: tuple[tuple[LazyPattern, str], ...] = (
-    (LazyPattern(r"\b(?:temp\w*|wärme|température|temperatura)\b"), "temperature"),
-    (
-        LazyPattern(
-            r"\b(?:humid\w*|luftfeuchtigkeit|humidité|humedad|umidità|umidade|percent\w*|cloud(?:s| cover))\b"
-        ),
-        "share",
-    ),
-    (LazyPattern(r"\b(?:wind\w*|gusts?|speed|vent|viento|vento)\b"), "speed"),
-    (LazyPattern(r"\b(?:pressure|druck|pression|presión|pressione)\b"), "pressure"),
-    (LazyPattern(r"\b(?:distance|height|altitude|elevation|visibility|entfernung|höhe)\b"), "length"),
-    (
-        LazyPattern(r"\b(?:uv index|index|rating|score|votes|population|latitude|longitude|lat|lon|id)\b"),
-        "other",
-    ),
+_TOPICS = tuple(
+    (LazyPattern(rf"\b<topic_{dimension}>\b"), dimension)
+    for dimension in ("temperature", "share", "speed", "pressure", "length", "other")
 )
 
 
@@ -124,10 +112,7 @@ def is_of_other_topic(asked: Sequence[AskedNumber], low: str, quantity: Quantity
     return last[1] >= 0 and last[0] not in own
 
 
-_REASON = LazyPattern(
-    r"\b(?:since|because|as(?= \d)|check(?:ing)?|verif\w+|proof",
-    r"|weil|denn|car|parce que|porque|perché)\b(?! of\b)",
-)
+_REASON = LazyPattern(r"\b<reason>\b(?! of\b)")
 _COMMA = LazyPattern(r"^\s*,\s*$")
 
 
@@ -172,7 +157,7 @@ def decided(low: str, kept: list[Candidate], year_asked: bool) -> Stated:
     front = [each for each in affirmed if not is_background(low, each.quantity.start, each.quantity.end)]
     doubtful_unit = any(each.fit == "doubtful" for each in affirmed)
     if not front:
-        return "wrong" if context.FAILURE_TOLD.search(low) else "unreadable"
+        return "wrong" if context.FAILURE.search(low) else "unreadable"
     verdict = _of_several(low, _foremost(low, front), year_asked)
     if verdict == "wrong" and any(each.right for each in kept if each.status == "doubtful"):
         return "unreadable"
@@ -195,7 +180,7 @@ def _of_unaffirmed(low: str, kept: list[Candidate]) -> Stated:
     doubtful = [each.quantity for each in kept if each.right and each.status == "doubtful"]
     if any(not is_background(low, each.start, each.end) for each in doubtful):
         return "unreadable"
-    if doubtful and not context.FAILURE_TOLD.search(low):
+    if doubtful and not context.FAILURE.search(low):
         return "unreadable"
     return "wrong" if any(each.status != "denied" for each in kept) else "none"
 
@@ -263,25 +248,13 @@ def _at_most(each: Candidate, status: Affirmation) -> Candidate:
 
 
 _TOO_MANY = 200  # quantities of one text: it is no answer to anything
-_LIST_GAP = LazyPattern(r"^\s*(?:,|;|,?\s*(?:and|und|et|y|e|or|oder|ou|o|to|bis|à)|-|–|/|±|\+/-)\s*$")
-# a count of none, one or two is seldom written as a number
-_FEW = LazyPattern(
-    r"\b(?:one|single|zero|no|none|both|pair|couple|ein\w*|une?|uno|una|kein\w*|aucun\w*|ningún|ninguno|nessun\w*)\b"
-)
-_NOTHING = LazyPattern(
-    r"\W*(?:n/?a|nan|none|null|nil|unknown|no idea|not (?:available|found|known|applicable)|unavailable",
-    r"|undefined|error|tbd|tba|\?+|)\W*",
-)
-_REFUSED = LazyPattern(
-    NEGATION,
-    r"|désolé|lo siento|desculpe|lamento|tut mir leid|leider|извините|жаль|scusa|dispiace|przepraszam|helaas",
-    r"|抱歉|无法|申し訳|できません|죄송|عذر|آسف",
-)
+_LIST_GAP = LazyPattern(r"^\s*(?:,|;|,?\s*(?:<and>|<or>|<short_or>|<to>)|-|–|/|±|\+/-)\s*$")
+_FEW = LazyPattern(r"\b<few>\b")
+_NOTHING = LazyPattern(r"\W*(?:<nothing>|\?+|)\W*")
+_REFUSED = LazyPattern(r"\b<negation>\b|<refusal>")
 _IN_ODD_UNITS = LazyPattern(r"\s?(?:°\s?(?![cfk])[a-z]|(?:[^\W\d_][\w-]*\s){1,2}units?\b)")
 _WORD = LazyPattern(r"[^\W\d_]+")
-_ENGLISH = LazyPattern(
-    r"\b(?:the|is|are|was|of|to|and|in|it|i|you|not|no|for|that|this|sorry|could|have|there)\b"
-)
+_PLAIN_WORDS = LazyPattern(r"\b<plain>\b")
 
 
 def stated_number(
@@ -296,7 +269,7 @@ def stated_number(
     year_asked = any(each.year_like for each in asked)
     if year_asked:
         found = sorted([*found, *_years(low)], key=lambda quantity: quantity.start)
-    if len(found) > _TOO_MANY:
+    if len(found) > _TOO_MANY or is_unknown_language(text, ((each.start, each.end) for each in found)):
         return "unreadable"
     found = _with_shared_units(low, found)
     candidates = [_candidate(asked, low, quantity) for quantity in found]
@@ -406,11 +379,11 @@ def _names_dimension(asked: Sequence[AskedNumber], low: str) -> bool:
         unit.dimension in own
         for word in islice(_WORD.finditer(low), _TOO_MANY)
         if len(word[0]) > 2
-        for unit in WORDS.get(word[0], ())
+        for unit in unit_words().get(word[0], ())
     )
 
 
 def _says_nothing(low: str) -> bool:
     """Whether a text without a number is known to have none: it is empty, a refusal, or plain English."""
     is_data = low.lstrip()[:1] in ("{", "[", "<")
-    return is_data or any(p.search(low) for p in (_ENGLISH, _REFUSED)) or bool(_NOTHING.fullmatch(low))
+    return is_data or any(p.search(low) for p in (_PLAIN_WORDS, _REFUSED)) or bool(_NOTHING.fullmatch(low))

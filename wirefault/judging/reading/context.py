@@ -5,186 +5,56 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from wirefault.judging.reading.languages import LazyPattern, words_pattern
+from wirefault.judging.reading.languages import LazyPattern
 
 Stated = Literal["right", "wrong", "unreadable", "none"]
+# "offered": as a candidate, which readers do not take for the answer; "doubtful": they might
+Affirmation = Literal["affirmed", "doubtful", "offered", "denied"]
 
 
-_COPULA = r"(?:is|was|are|were|ist|war|est|était|es|era|è)"
 _AMOUNT_BEGINS = r"[\"'$€£]?$"
+_AROUND = 240  # characters of context on each side
 
 SENTENCE_END = LazyPattern(
     r"[!?](?=\s|$|[\"')])|(?<!\bapprox)(?<!\bca)(?<!\bdeg)(?<!\best)(?<!\d)\.(?=\s|$)",
     r"|(?<=\d)\.(?=\s+[^\W\d_]|\s*$)|[\n;。！？]",
 )
-CLAUSE_END = LazyPattern(
-    r",(?!\d)|[;:()\n]|\s[-–—]+\s|—|",
-    words_pattern(
-        "but|however|though|although|yet|and|because|since|while|whereas|so|with|sondern|aber|und|mais|et",
-        "sino|pero|y|ma|bensì|mas|maar",
-    ),
-)
-NEGATION = (
-    r"(?:\bnot\b(?! (?:only|just|merely|to mention))|\w{2,6}n't\b"
-    r"|\b(?:isnt|no longer|no more|never|neither|nor|cannot|rather than|instead of|other than|unlike)\b"
-    r"|\b(?:except|excluding|without|nicht|kein\w*|ne (?:pas|plus)|pas|n'est|plutôt que|ya no|non è|non)\b"
-    r"|\b(?:não|niet|geen|no (?:es|era|está|fue|son)|ikke|inte|не|nie)\b|不是|ではな)"
-)
-NEGATED = LazyPattern(NEGATION)
-DENIED_BEFORE = LazyPattern(NEGATION, r"(?:\s+[^\s,;.]{1,15}){0,3}?\s*[\"'(~]{0,2}$")
-# what was put aside, and what gave way to something else
-WITHDRAWN_BEFORE = LazyPattern(
-    r"\b(?:(?:ignore|disregard|forget|discard)(?: \w+){0,2}\s*[\"'$€£]?"
-    r"|(?:moved|changed?|dropped|fell|rose|reduced|lowered|raised|cut|went|switched|relocated|rescheduled"
-    r"|postponed|shifted|brought forward|updated|corrected|increased|decreased|renamed)"
-    r"\b[^.;\n]{0,40}\bfrom (?:the )?[\"'$€£]?)$"
-)
+CLAUSE_END = LazyPattern(r",(?!\d)|[;:()\n]|\s[-–—]+\s|—|\b<clause_end>\b")
+NEGATED = LazyPattern(r"\b<negation>\b")
+DENIED_BEFORE = LazyPattern(r"\b<negation>\b(?:\s+[^\s,;.]{1,15}){0,3}?\s*[\"'(~]{0,2}$")
+# an amount that was put aside, or gave way to another
+WITHDRAWN_BEFORE = LazyPattern(r"\b<withdrawn>$")
 DENIED_AFTER = LazyPattern(
-    rf"^[\s\"')*]*(?:{_COPULA}(?: (?:definitely|clearly|certainly|also))?\s*",
-    r"(?:n't\b|\b(?:not|no longer|nicht|pas)\b)",
-    rf"|(?:{_COPULA}(?: \w+)?\s)?\(?(?:wrong|incorrect|false|mistaken|outdated",
-    r"|falsch|faux|incorrecto|sbagliato)\b",
-    r"|\(not (?:correct|right|true))(?! (?:only|just|bad|too|far|including))",
+    r"^[\s\"')*]*(?:<copula>(?: <surely>)?\s*(?:n't\b|\b<denial>\b)",
+    r"|(?:<copula>(?: \w+)?\s)?\(?<wrong>\b|\(not (?:correct|right|true))(?! <not_really_wrong>)",
 )
-# behind the place, in the same sentence
-DISOWNED = LazyPattern(
-    r"\b(?:that|this|which|it)(?:'s| is| was| seems| looks| must be)(?: \w+)?",
-    r" (?:wrong|incorrect|false|outdated|implausible)",
-    r"|\b(?:that|this|which|it) (?:is|was|can|could)(?:n't| not|not) be?\s?(?:right|correct|true)",
-    r"|^\s*,?\s*(?:i (?:think|guess|believe|suppose)\b(?! (?:that|it|you))",
-    r"|(?:maybe|perhaps|probably|possibly)\s*[.!)]?$",
-    r"|(?:but )?i'?m not (?:sure|certain)(?! (?:about|of))|if i (?:recall|remember))",
-)
-# a guess, a candidate or a supposition: what it is about is offered, not stated
-OFFERED = LazyPattern(
-    words_pattern(
-        "maybe|perhaps|possibly|might|could be|may be|could have been|may have been|guess(?:ing|ed)?",
-        "not (?:\\w+ )?(?:sure|certain)|unsure|uncertain|doubtful|unlikely|questionable|candidates",
-        "suppos(?:e|ing)|hypothetical(?:ly)?|if|unless|placeholder|dummy|would (?:have|cost|need)",
-        "used to (?:be|have)|was (?:once|formerly|previously)|torn between|made[- ]up|either|one of|example",
-        "e\\.g|for instance|some (?:people|sources|say)|others|mistakenly",
-        "often (?:thought|confused|mistaken|believed)|many (?:people )?(?:think|believe|assume)",
-        "people think|thought|claims? that|vielleicht|möglicherweise|peut-être|quizás?|tal vez|forse|talvez",
-        "misschien|może|возможно|может быть",
-    ),
-    "|可能|也许|たぶん",
-)
-# what is said with some reserve: a reader could take it either way
-OPEN = LazyPattern(
-    words_pattern(
-        "probably|likely|presumably|supposedly|estimat(?:e|ed|ing)|historical|unclear|as of my|doubt",
-        "possible|candidate|potential(?:ly)?|simulated|my (?:last|latest) (?:update|knowledge)",
-        "knowledge cut-?off|unverified|unconfirmed|assum(?:e|es|ed|ing)|typical(?:ly)?|usual(?:ly)?",
-        "normally|generally|historically|should be|last known|cached|training data|sometimes|believe",
-        "i think|seems?|appears?|commonly|vermutlich|wahrscheinlich|normalerweise|schätzungsweise",
-        "probablement|sans doute|probablemente|posiblemente|probabilmente|provavelmente|waarschijnlijk",
-        "możliwe",
-    ),
-    r"|\best\.\s*$",
-)
-FAILURE_TOLD = LazyPattern(
-    words_pattern(
-        "unable to|failed to|fail to|can't|cannot|couldn't|could not|was not able to|wasn't able to|didn't",
-        "no (?:current|live|real-?time|such) (?:\\w+ )?(?:readings?|data|access|values?|information)",
-        "did not|don't have|do not have|don't know|do not know|without (?:access|being)|konnte .{0,20}nicht",
-        "je n'ai pas|no pude|non ho potuto",
-    )
-)
-BUT = LazyPattern(words_pattern("but|however|nevertheless|after|then|aber|mais|pero|ma"))
-COMPARED = LazyPattern(
-    r"(?:",
-    words_pattern(
-        r"more than|less than|\w{3,9}(?<!rath)(?<!oth)er than|after|before|prior to",
-        "at least|at most|up to|above",
-        "below|over|under|exceed(?:s|ing)?|beyond|minimum of|maximum of|no (?:more|less|fewer) than|until",
-        "mehr als|weniger als|über|unter|mindestens|höchstens|plus de|moins de|au moins|más de|menos de",
-        "al menos|più di|meno di|almeno",
-    ),
-    rf"|[<>≥≤±])\s*(?:\w+\s)?{_AMOUNT_BEGINS}",
-)
-BACKGROUND = LazyPattern(
-    words_pattern(
-        "yesterday|tomorrow|last (?:night|week|month|year|time)|tonight|overnight|earlier|previous(?:ly)?",
-        "formerly|used to|originally|forecasts?|expected|predicted|feels?[-_ ]?like|wind ?chill|dew ?point",
-        "first (?:said|reported|returned|showed|gave)|at first|initially|heat index|apparent|realfeel|range",
-        "typical(?:ly)?|usual(?:ly)?|normally|historically|generally|chance of|probability|precipitation",
-        "cloud(?:s| cover|iness)",
-        r"(?:highs?|lows?|min(?:imum)?|max(?:imum)?|mins|maxes)"
-        r"(?=\s*(?:temp\w*)?\s*(?:in \w+ )?(?:of|is|was|will|near|around|:|/|\||\d|-|$))",
-        "record|averages?|mean|normals?|will (?:be|rise|drop|reach|fall)",
-        "(?:rising|dropping|falling|climbing|down|up) (?:to|from)",
-        r"gestern|morgen|vorhersage|gefühlt\w*|hier|demain|ressenti\w*|prévisions?|ayer|mañana|sensación",
-        "pronóstico|ieri|domani|percepita|ontem|amanhã|gisteren|gevoelstemperatuur|вчера|завтра|ощущается",
-    ),
-    "|昨天|明天|体感",
-)
-CURRENT = LazyPattern(
-    words_pattern(
-        "currently|right now|at the moment|at present|now|aktuell|derzeit|gerade|jetzt|actuellement",
-        "maintenant|actualmente|ahora|attualmente|adesso|ora|atualmente|agora|momenteel|nu|сейчас|obecnie",
-        "teraz",
-    ),
-    "|目前|现在|現在|今",
-)
-# an amount that belongs to something beside what the sentence is about
-SUBSIDIARY = LazyPattern(
-    words_pattern(
-        "of (?:which|whom|these|those|them)|including|plus|in addition|as well as|extra|another|additional",
-        "davon|darunter|zuzüglich|dont|plus de|en plus|de los cuales|di cui|dei quali|waarvan",
-    )
-)
-FORMER = LazyPattern(
-    r"^\s*(?:was|were|before|old|regular|instead of|down from|up from|originally|statt|vorher)\b"
-)
-CORRECTION = LazyPattern(
-    words_pattern(
-        r"actually|correction|corrected|wait|scratch that|i mean|i meant|sorry|apolog\w+|make that|oops",
-        "in fact|or rather|my mistake|let me correct|korrektur",
-        "genauer gesagt|en fait|en realidad|anzi|pardon|perdón",
-    )
-)
-CONCLUSION = LazyPattern(
-    r"(?:",
-    words_pattern(
-        "final answer|the answer|answer|so|therefore|thus|hence|in total|total(?:s|ing)?|result|equals",
-        "comes to|which is|gives|making|makes|also|together|altogether|in all|daher|donc|por lo tanto",
-        "quindi|resultado|ergebnis|résultat|risultato|respuesta|antwort|réponse",
-    ),
-    r"|[=≈→⇒])[^\d\n.!?;]{0,40}$",
-)
-ANSWER_GIVEN = LazyPattern(
-    r"\b(?:answer|result|so (?:the|it)(?: \w+){0,3}?) (?:is|was|equals)(?: \w+)?\s*[\"'$€£]?$"
-)
-FINAL_ANSWER = LazyPattern(r"\bfinal answer\b\W{0,4}(?:is\b)?[^\d\n.!?;]{0,40}$")
-APPROXIMATE = LazyPattern(
-    r"(?:[~≈∼]|",
-    words_pattern(
-        "about|around|approximately|approx|roughly|nearly|almost|circa|ca|some|just (?:over|under)|close to",
-        "etwa|ungefähr|rund|environ|à peu près|aproximadamente|unos|cerca de|casi|ongeveer|около|примерно",
-    ),
-    rf"\.?|大约|約)\s*{_AMOUNT_BEGINS}",
-)
-BETWEEN_ALTERNATIVES = LazyPattern(
-    r"^[\s)\"'°%,.…?]*(?:or|oder|ou|eller|lub|или|oppure|vs\.?|versus|alternatively|/)",
-    r"(?:\s+(?:maybe|perhaps|even|possibly|else|is it|was it|rather))?[\s(\"'$€£]*$",
-)
-SHORT_OR = LazyPattern(r"^[\s)\"'°%]+(?:o|u)[\s(\"']+$")
-WITHIN_A_RANGE = LazyPattern(r"^\s*(?:-|–|—|\.\.\.?|…|~|to|bis|à|until|through|till|a|al)\s*$")
-RANGE_BEGINS = LazyPattern(r"\b(?:between|zwischen|entre|tra|fra|tussen|from)\s*[\"'$€£]?$")
-AND = LazyPattern(r"^\s*(?:and|und|et|y|e|en|&)\s*[\"'$€£]?$")
+DISOWNED = LazyPattern("<disowned>")
+OFFERED = LazyPattern(r"\b<offered>\b")
+OPEN = LazyPattern(r"\b<open>\b|\best\.\s*$")
+FAILURE = LazyPattern(r"\b<failure>\b")
+BUT = LazyPattern(r"\b<but>\b")
+COMPARED = LazyPattern(rf"(?:\b<compared>\b|[<>≥≤±])\s*(?:\w+\s)?{_AMOUNT_BEGINS}")
+BACKGROUND = LazyPattern(r"\b<background>\b")
+CURRENT = LazyPattern(r"\b<current>\b")
+# an amount of something related to the subject of the sentence
+SUBSIDIARY = LazyPattern(r"\b<subsidiary>\b")
+FORMER = LazyPattern(r"^\s*<former>\b")
+CORRECTION = LazyPattern(r"\b<correction>\b")
+CONCLUSION = LazyPattern(r"(?:\b<conclusion>\b|[=≈→⇒])[^\d\n.!?;]{0,40}$")
+ANSWER_GIVEN = LazyPattern(r"\b<answer_given>(?: \w+)?\s*[\"'$€£]?$")
+FINAL_ANSWER = LazyPattern(r"\b<final_answer>\b\W{0,4}(?:is\b)?[^\d\n.!?;]{0,40}$")
+APPROXIMATE = LazyPattern(rf"(?:[~≈∼]|\b<approximate>\b\.?)\s*{_AMOUNT_BEGINS}")
+BETWEEN_ALTERNATIVES = LazyPattern(r"^[\s)\"'°%,.…?]*(?:<or>|<versus>|/)(?:\s+<or_qualifier>)?[\s(\"'$€£]*$")
+SHORT_OR = LazyPattern(r"^[\s)\"'°%]+<short_or>[\s(\"']+$")
+WITHIN_A_RANGE = LazyPattern(r"^\s*(?:-|–|—|\.\.\.?|…|~|<to>)\s*$")
+RANGE_BEGINS = LazyPattern(r"\b<between>\s*[\"'$€£]?$")
+AND = LazyPattern(r"^\s*(?:<and>|&)\s*[\"'$€£]?$")
 OR_AFTER_A_LIST = LazyPattern(
-    r"^[\"')\]]*(?:\s*,\s*(?!not\b|nicht\b|pas\b|no\b|and\b)",
-    r"[^\s,.;]+(?: [^\s,.;]+)?){1,4}?,? (?:or|oder|ou|oppure)\b",
+    r"^[\"')\]]*(?:\s*,\s*(?!<list_stop>\b)[^\s,.;]+(?: [^\s,.;]+)?){1,4}?,? <or>\b"
 )
-_JOINED = r"(?:\b(?:or|oder|ou|oppure|o bien|vs\.?)|/)"
+_JOINED = r"(?:\b(?:<or>|vs\.?)|/)"
 OR_BEFORE = LazyPattern(rf"[\w)\"'\]]\s*,?\s*{_JOINED}\s*[\"'(]*$")
 OR_AFTER = LazyPattern(rf"^[\"')\].,]*\s*\(?{_JOINED}(?! so\b)(?=\W|\w)")
-
-
-# "offered": as a candidate, which a reader does not take for the answer; "doubtful": a reader might
-Affirmation = Literal["affirmed", "doubtful", "offered", "denied"]
-
-_AROUND = 240  # characters of context on each side
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
@@ -234,9 +104,9 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
         return "doubtful"
     if any(OPEN.search(part) or OFFERED.search(part) for part in parts):
         return "doubtful"
-    failed = FAILURE_TOLD.search(sentence[0])
-    told_failure = failed and not BUT.search(sentence[0][failed.end() :])
-    return "doubtful" if told_failure or DISOWNED.search(sentence[1]) else "affirmed"
+    failed = FAILURE.search(sentence[0])
+    has_failed = failed and not BUT.search(sentence[0][failed.end() :])
+    return "doubtful" if has_failed or DISOWNED.search(sentence[1]) else "affirmed"
 
 
 def is_background(text: str, start: int, end: int) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date as CalendarDay
 from functools import lru_cache
 
-from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.languages import LazyPattern, merged
 from wirefault.judging.reading.units import LOCALES
 
 _ISO_DAY = LazyPattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -31,27 +31,23 @@ _MONTH_FIRST = LazyPattern(
     rf"(?<!\w)([^\W\d_]{{3,14}})\.?\s+(?:the\s+)?(\d{{1,2}}){_ORDINAL}(?![\w:]|\s?[%°])(?!\.\d)(?:(?:,|\s+of)?\s+(\d{{4}})(?!\d))?"
 )
 _TIME = LazyPattern(
-    r"(?<![\w:.,/-])(\d{1,2})(?:(?:[:h]|\sheures?\s)(\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|h\b)?(?![\d%])"
+    r"(?<![\w:.,/-])(\d{1,2})(?:(?:[:h]|\sheures?\s)(\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|<clock_oclock>\b|h\b)?(?![\d%])"
 )
 _HOUR = LazyPattern(
-    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|uhr\b|o'clock\b)(?:\s?(\d{1,2})\b)?"
+    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|<clock_oclock>\b)(?:\s?(\d{1,2})\b)?"
 )
 _BARE_HOUR = LazyPattern(r"(?<![\w:.,/-])(\d{1,2})\s?h\b(?!\s?\d)")
-_MILITARY = LazyPattern(r"(?<![\w:.,/-])([01]\d|2[0-3])([0-5]\d)\s?(?:hours|hrs|h)\b")
+_MILITARY = LazyPattern(r"(?<![\w:.,/-])([01]\d|2[0-3])([0-5]\d)\s?(?:<clock_hours>|h)\b")
 _EAST_ASIAN_TIME = LazyPattern(
     r"(?:(午前|上午|早上|오전)|(午後|下午|晚上|오후))?\s?(\d{1,2})\s?[時时点點시](?:\s?(\d{1,2})\s?[分분]|([半반]))?"
 )
 _SPOKEN_TIME = LazyPattern(
-    r"\b(half|halb|quarter|viertel|\d{1,2} minut(?:es|en)|\d{1,2}(?= past))"
-    r"(?: (past|after|nach)| (to|before|till|vor))? (\d{1,2})(?![\d:])(?: uhr| o'clock)?"
+    r"\b(<clock_fractions>|\d{1,2} <clock_minutes>|\d{1,2}(?= past))"
+    r"(?: (<clock_past>)| (<clock_before>))? (\d{1,2})(?![\d:])(?: <clock_oclock>)?"
 )
-_MORNING = LazyPattern(r"[ ,]{0,2}(?:(?:in the|am|du) )?(?:morning|morgens|vormittags?|matin|a\.?m\b)")
-_AFTERNOON = LazyPattern(
-    r"[ ,]{0,2}(?:(?:in the|am|de la|du|de l'|della|del) ?)?"
-    r"(?:afternoon|evening|nachmittags?|abends?|après-midi|soir|tarde|noche|pomeriggio|sera|p\.?m\b)"
-)
-_NAMED = {"noon": "12:00", "midday": "12:00", "midnight": "00:00"}
-_NAMED_TIME = LazyPattern(r"\b(noon|midday|midnight)\b")
+_MORNING = LazyPattern(r"[ ,]{0,2}<clock_morning>")
+_AFTERNOON = LazyPattern(r"[ ,]{0,2}<clock_afternoon>")
+_NAMED_TIME = LazyPattern(r"\b<clock_named>\b")
 _ENGLISH_SHORT = "sept"
 
 
@@ -135,7 +131,7 @@ def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
     for match in _SPOKEN_TIME.finditer(text):
         yield from _moment(match, *_spoken(match, text))
     for match in _NAMED_TIME.finditer(text):
-        yield from _moment(match, _NAMED[match[1]])
+        yield from _moment(match, merged("clock", "named")[match[0]])
 
 
 def _half(said: str | None, text: str, end: int) -> str:
@@ -148,9 +144,8 @@ def _half(said: str | None, text: str, end: int) -> str:
 def _spoken(match: re.Match[str], text: str) -> list[str | None]:
     """``quarter to seven``: of the morning and of the evening, unless it says which."""
     part, hour = match[1].split()[0], int(match[4])
-    minutes = {"half": 30, "halb": 30, "quarter": 15, "viertel": 15}.get(part) or int(part)
-    earlier = match[3] or part == "halb"
-    minute = hour * 60 + (-minutes if earlier else minutes)
+    minutes = merged("clock", "fractions").get(part) or int(part)  # negative: before the hour, as "halb"
+    minute = hour * 60 + (-abs(minutes) if match[3] else minutes)
     is_am, is_pm = _MORNING.match(text, match.end()), _AFTERNOON.match(text, match.end())
     halves = [720] if is_pm and hour <= 12 else [0] if is_am or hour > 12 else [0, 720]
     there = [(minute % 720 if hour <= 12 else minute) + half for half in halves]

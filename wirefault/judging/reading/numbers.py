@@ -11,10 +11,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import islice
+from typing import Any
 
-from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.languages import LazyPattern, is_common, languages
 
 # groups of three behind one kind of separator, India's groups, digits with a fraction, a fraction alone
 _CORE = (
@@ -127,73 +128,38 @@ def number_of(digits: str) -> float | None:
     return numeral.values[0] if numeral else None
 
 
-# each language by its numbers up to nineteen, its tens, its other numbers, what may stand between the parts
-# of a number, and what begins its decimals
-_TABLE = """
-zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen / twenty thirty forty|fourty fifty sixty seventy eighty ninety / hundred=100
-thousand=1000 million=1000000 billion=1000000000 / and / point
-
-null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn
-siebzehn achtzehn neunzehn / zwanzig dreißig|dreissig vierzig fünfzig sechzig siebzig achtzig neunzig /
-ein=1 hundert=100 tausend=1000 million=1000000 millionen=1000000 / und / komma
-
-zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept
-dix-huit dix-neuf / vingt|vingts trente quarante cinquante soixante septante huitante|octante nonante /
-quatre-vingt=80 quatre-vingts=80 soixante-dix=70 quatre-vingt-dix=90 cent=100 cents=100 mille=1000 / et /
-virgule
-
-cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis
-diecisiete dieciocho diecinueve / veinte|veinti treinta cuarenta cincuenta sesenta setenta ochenta noventa /
-cien=100 ciento=100 doscientos=200 trescientos=300 cuatrocientos=400 quinientos=500 seiscientos=600
-setecientos=700 ochocientos=800 novecientos=900 mil=1000 veintidós=22 veintitrés=23 veintiséis=26 / y / coma
-
-zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici
-diciassette diciotto diciannove / venti|vent trenta|trent quaranta|quarant cinquanta|cinquant
-sessanta|sessant settanta|settant ottanta|ottant novanta|novant / cento=100 mille=1000 mila=1000 / e /
-virgola
-
-zero um dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze dezasseis dezassete
-dezoito dezanove / vinte trinta quarenta cinquenta sessenta setenta oitenta noventa / dezesseis=16
-dezessete=17 dezenove=19 cem=100 cento=100 duzentos=200 trezentos=300 quatrocentos=400 quinhentos=500
-seiscentos=600 setecentos=700 oitocentos=800 novecentos=900 mil=1000 / e / vírgula
-
-nul een twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien
-achttien negentien / twintig dertig veertig vijftig zestig zeventig tachtig negentig / één=1 honderd=100
-duizend=1000 / en|ën / komma
-"""
-
-
 @dataclass(frozen=True)
 class _Language:
-    """``glue``: what may stand between the parts of a number. ``point``: what begins its decimals."""
+    """The number words of one language."""
 
     words: Mapping[str, int]
-    glue: str
-    point: str
+    glue: tuple[str, ...]  # between the parts of a number
+    point: tuple[str, ...]  # begins the decimals
+    ambiguous: frozenset[str]  # alone, these may mean something else
 
 
-def _language(described: str) -> _Language:
-    upto_19, tens, others, glue, point = " ".join(described.split()).split(" / ")
-    words = {word: value for value, word in enumerate(upto_19.split())}
-    words |= {word: 10 * ten for ten, word in enumerate(tens.split(), start=2) for word in word.split("|")}
-    words |= {word: int(value) for word, value in (pair.split("=") for pair in others.split())}
-    return _Language(words, glue, point)
+@cache
+def _languages() -> tuple[_Language, ...]:
+    return tuple(_number_words(language["numbers"]) for language in languages())
 
 
-_CHINESE = {c: n for n, c in enumerate("零一二三四五六七八九十")}
-_CHINESE |= {"〇": 0, "两": 2, "百": 100, "千": 1000, "万": 10000}
-_LANGUAGES = (*map(_language, _TABLE.strip().split("\n\n")), _Language(_CHINESE, "", "点|點"))
+def _number_words(data: Mapping[str, Any]) -> _Language:
+    words = {word: value for value, word in enumerate(data["upto_19"].split())}
+    tens = enumerate(data["tens"].split(), start=2)
+    words |= {word: 10 * ten for ten, spellings in tens for word in spellings.split("|")}
+    words |= data["others"]
+    ambiguous = frozenset(data.get("ambiguous", "").split())
+    return _Language(words, tuple(data["glue"].split("|")), tuple(data["point"].split("|")), ambiguous)
+
+
+@cache
+def _ordinals() -> tuple[list[str], LazyPattern]:
+    """Return the English ordinals from first to twentieth, and a pattern that also takes tens before them."""
+    words = languages()[0]["numbers"]["ordinals"].split()
+    return words, LazyPattern(rf"\b(?:(twenty|thirty)[- ])?({'|'.join(words)}|thirtieth)\b")
+
+
 _WORD = LazyPattern(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_ORDINAL_WORDS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
-    " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
-)
-_ORDINALS = _ORDINAL_WORDS.split()
-_ORDINAL = LazyPattern(rf"\b(?:(twenty|thirty)[- ])?({'|'.join(_ORDINALS)}|thirtieth)\b")
-_ENGLISH_TOO = frozenset(
-    ["due", "once", "sei", "one", "non", "nul", "null", "cent", "cents", "mil", "um", "mille"]
-)
 _MOST_WORDS = 3000  # of one text that are looked at
 _PIECES = 24  # parts that one number may have
 _LONGEST = 60  # characters of one written word
@@ -217,19 +183,32 @@ def written_numbers(text: str) -> Iterator[WrittenNumber]:
         if word.start() < at or not _may_begin(word[0]):
             continue
         run = _run(text, words, place)
-        readings = (_reading(language, text, run) for language in _LANGUAGES)
+        readings = (_reading(language, text, run) for language in _languages())
         value, used = max(readings, key=lambda reading: reading[1])
-        if value is not None and used:
+        if value is not None and used and not _is_fragment(text, words, place):
             at = run[used - 1].end()
             yield WrittenNumber(word.start(), at, value, used == 1 and value <= 12 and value.is_integer())
 
 
+def _is_fragment(text: str, words: list[re.Match[str]], place: int) -> bool:
+    """Tell whether a number such as "mil" continues one in an unknown language: "três mil"."""
+    if place == 0 or words[place][0] not in _ambiguous():
+        return False
+    before = words[place - 1]
+    return text[before.end() : words[place].start()] == " " and not is_common(before[0])
+
+
+@cache
+def _ambiguous() -> frozenset[str]:
+    return frozenset().union(*(language.ambiguous for language in _languages()))
+
+
 def in_digits(text: str) -> str:
     """A case folded text with its numbers in words, and English ordinals, in digits."""
-    text = _ORDINAL.sub(_ordinal, text)
+    text = _ordinals()[1].sub(_ordinal, text)
     parts, at = [], 0
     for number in written_numbers(text):
-        if number.value.is_integer() and text[number.start : number.end] not in _ENGLISH_TOO:
+        if number.value.is_integer() and text[number.start : number.end] not in _ambiguous():
             parts += [text[at : number.start], str(int(number.value))]
             at = number.end
     return "".join([*parts, text[at:]])
@@ -237,12 +216,12 @@ def in_digits(text: str) -> str:
 
 def _ordinal(match: re.Match[str]) -> str:
     tens = {"twenty": 20, "thirty": 30}.get(match[1], 0)
-    return f"{tens + (30 if match[2] == 'thirtieth' else _ORDINALS.index(match[2]) + 1)}th"
+    return f"{tens + (30 if match[2] == 'thirtieth' else _ordinals()[0].index(match[2]) + 1)}th"
 
 
-@lru_cache(maxsize=1)
+@cache
 def _beginnings() -> frozenset[str]:
-    return frozenset(word[:3] for language in _LANGUAGES for word in language.words)
+    return frozenset(word[:3] for language in _languages() for word in language.words)
 
 
 def _may_begin(word: str) -> bool:
@@ -266,10 +245,10 @@ def _reading(language: _Language, text: str, run: list[re.Match[str]]) -> tuple[
     best: tuple[float | None, int] = (None, 0)
     for index, word in enumerate(run):
         spelt = word[0]
-        if spelt in language.point.split("|") and parts and decimals is None:
+        if spelt in language.point and parts and decimals is None:
             decimals = []
             continue
-        if spelt in language.glue.split("|") and parts:
+        if spelt in language.glue and parts:
             continue
         pieces = _pieces(language, spelt)
         if pieces is None:
@@ -326,8 +305,8 @@ def _pieces(language: _Language, word: str) -> list[int] | None:
             pieces.append(language.words[word[at : at + length]])
             at += length
             continue
-        glue = next((g for g in (*language.glue.split("|"), "-") if g and word.startswith(g, at)), "")
-        point = next((p for p in language.point.split("|") if word.startswith(p, at)), "")
+        glue = next((g for g in (*language.glue, "-") if g and word.startswith(g, at)), "")
+        point = next((p for p in language.point if word.startswith(p, at)), "")
         if not pieces or not (glue or point):
             return None
         pieces += [-1] if point else []

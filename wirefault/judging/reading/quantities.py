@@ -3,54 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from itertools import islice, pairwise, product
 
 from wirefault.judging.reading.dates import days_in, times_in
-from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.languages import LazyPattern, is_foreign, languages
 from wirefault.judging.reading.numbers import Numeral, numerals, written_numbers
-from wirefault.judging.reading.units import LOCALES, WORDS, Unit, converted, unit_after
+from wirefault.judging.reading.units import LOCALES, Unit, converted, unit_after, unit_words
 
-_SCALES = {
-    **dict.fromkeys(("k", "thousand", "tsd", "тыс"), 1e3),
-    **dict.fromkeys(("m", "mm", "mn", "mio", "mln", "million", "millions", "млн"), 1e6),
-    **dict.fromkeys(("b", "bn", "mrd", "billion", "billions"), 1e9),
-    **dict.fromkeys(("trillion", "trillions", "tn"), 1e12),
-    **{"hundred": 1e2, "hundert": 1e2, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7, "dozen": 12.0},
-}
-_MOST = 400  # numbers of one text that are looked at
+_MAX_NUMBERS = 400  # of one text that are looked at
+_MAX_UNWORDED = 40  # characters of one ASCII word, which has no language
 _SHORT_SCALES = frozenset({"k", "m", "mm", "b"})
-_SCALE = LazyPattern(rf"[ ]?({'|'.join(sorted(_SCALES, key=len, reverse=True))})\b\.?")
-_OF = LazyPattern(r"[ ](?:de|d'|di|of)(?=[ ])|")
-_MONEY = [word for word, units in WORDS.items() if units[0].dimension.startswith("currency")]
-_MONEY_BEFORE = LazyPattern(
-    rf"(?<![^\W\d_])({'|'.join(map(re.escape, sorted(_MONEY, key=len, reverse=True)))})[ ]?$"
-)
-_CELSIUS_BEFORE = LazyPattern(r"(摄氏|摂氏|섭씨)\s?$")
+_OF = LazyPattern(r"[ ]<of>(?=[ ])|")
 _NAMED_UNIT = LazyPattern(r"^[\"']?\s*,\s*[\"']?(?:\w+_)?units?[\"']?\s*[:=]\s*[\"']?")
 _LABELLED = LazyPattern(
     r"(?:\((?P<bracket>[^()\n]{1,30})\)|\bin (?:degrees )?"
     r"(?P<word>celsius|fahrenheit|kelvin|metres|meters|feet|euros|dollars|percent))"
 )
 _FOREIGN_WORD = LazyPattern(r"[ ]?[^\W\d_]{3,}")
-_MINUS = LazyPattern(r"(?<![\d%)] )(?:\bminus|\bnegative|\bmoins|\bmenos|\bmeno|\bmin)\s$")
-_BELOW_ZERO = LazyPattern(
-    r"^\s?(?:(?:°\s?c?|degrees|grad|degrés|grados|gradi)\s)?"
-    r"(?:below (?:zero|freezing)|unter null|unter dem gefrierpunkt|sous z[ée]ro|bajo cero"
-    r"|sotto (?:lo )?zero|abaixo de zero)"
-)
-_LABEL = LazyPattern(
-    r"(?:\b(?:room|step|page|version|chapter|figure|fig|table|no|nr|number|item|option|gate|line|id|top|attempt|platform|flight|zimmer|seite|schritt|chambre|section|rank|part|source|tool|channel)\.?\s|§\s?)$"
-)
+_MINUS = LazyPattern(r"(?<![\d%)] )\b<minus>\s$")
+_BELOW_ZERO = LazyPattern(r"^\s?(?:(?:°\s?c?|<degrees>)\s)?<below_zero>")
+_LABEL = LazyPattern(r"(?:\b<label>\.?\s|§\s?)$")
 _NAMED_BY_NUMBER = LazyPattern(r"[#№]\s?$")
-_YEAR_BEFORE = LazyPattern(
-    r"(?:\b(?:in|since|from|by|until|of|as of|year|en|im|jahr|seit|depuis|desde|dal|nel|em)\s|\()$"
-)
+_YEAR_BEFORE = LazyPattern(r"(?:\b<year_before>\s|\()$")
 _FOOTNOTE = LazyPattern(r"^\d{1,2}\]")
-_ORDINAL = LazyPattern(r"(?:st|nd|rd|th|er|ème|e|º|ª)\b")
-_COMPOUND_GAP = LazyPattern(r"^(?:,?\s(?:and|und|et|y|e)\s|,\s|\s)?$")
+_ORDINAL = LazyPattern(r"<ordinal_suffix>\b")
+_COMPOUND_GAP = LazyPattern(r"^(?:,?\s<and>\s|,\s|\s)?$")
 _COMPOUND = frozenset({"length", "duration", "mass"})
 
 
@@ -91,14 +71,33 @@ def lowered(text: str) -> str:
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
-@lru_cache(maxsize=1)
+@cache
+def _scales() -> tuple[dict[str, float], LazyPattern]:
+    """Return the words for hundreds, thousands, millions and so on, and a pattern that finds them."""
+    words = {
+        word: float(factor)
+        for language in languages()
+        for factor, spellings in language.get("scales", {}).items()
+        for word in spellings.split()
+    }
+    return words, LazyPattern(rf"[ ]?({'|'.join(sorted(words, key=len, reverse=True))})\b\.?")
+
+
+@cache
+def _money_before() -> LazyPattern:
+    money = [word for word, units in unit_words().items() if units[0].dimension.startswith("currency")]
+    longest_first = sorted(money, key=len, reverse=True)
+    return LazyPattern(rf"(?<![^\W\d_])({'|'.join(map(re.escape, longest_first))})[ ]?$")
+
+
+@cache
 def cldr_scales() -> tuple[dict[str, float], LazyPattern]:
     """CLDR's words for thousands, millions and so on, and a pattern that finds them."""
     from babel.numbers import format_compact_decimal
 
     words: dict[str, float] = {}
     for locale, power, count in product(LOCALES, (3, 6, 9, 12), (1, 2, 5)):
-        if locale in ("zh", "ja", "ko"):  # they count by ten thousands: ``text.plain`` has read these
+        if locale in ("zh", "ja", "ko"):  # they count by ten thousands
             continue
         printed = format_compact_decimal(count * 10**power, format_type="long", locale=locale)
         number, _, word = printed.replace("\u00a0", " ").partition(" ")
@@ -121,6 +120,26 @@ def quantities(text: str) -> list[Quantity]:
     return _compounded(low, sorted([*digits, *in_words], key=lambda quantity: quantity.start))
 
 
+def is_unknown_language(text: str, known: Iterable[tuple[int, int]] = ()) -> bool:
+    """Tell whether a plain text has a sentence in a language that cannot be read.
+
+    ``known``: places of what was read. Dates and times of day are not looked at either.
+    """
+    if text.isascii() and len(text) <= _MAX_UNWORDED and not text.strip(" .").count(" "):
+        return False
+    rest = _blanked(text, known)
+    if not is_foreign(rest):
+        return False
+    low = lowered(rest)
+    return is_foreign(_blanked(rest, ((each.start, each.end) for each in (*days_in(low), *times_in(low)))))
+
+
+def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
+    for start, end in places:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
 def _outside(every: Iterator[Numeral], taken: list[tuple[int, int]]) -> Iterator[Numeral]:
     """What overlaps none of the spans; both are in order."""
     index = 0
@@ -132,7 +151,7 @@ def _outside(every: Iterator[Numeral], taken: list[tuple[int, int]]) -> Iterator
 
 
 def _in_words(low: str, spans: list[tuple[int, int]]) -> Iterator[Quantity | None]:
-    for written in islice(written_numbers(low), _MOST):
+    for written in islice(written_numbers(low), _MAX_NUMBERS):
         if any(start < written.end and written.start < end for start, end in spans):
             continue
         numeral = Numeral(written.start, written.end, (written.value,), (_step_of(written.value),))
@@ -180,17 +199,18 @@ def _readings(
     low: str, pairs: list[tuple[float, float]], before: str, end: int
 ) -> tuple[list[Reading], int, bool]:
     """What the number may mean by the words around it, where these end, and whether any word was read."""
-    money = _MONEY_BEFORE.search(before)
-    prefix = WORDS[money[1]] if money else WORDS["celsius"] if _CELSIUS_BEFORE.search(before) else ()
+    money = _money_before().search(before)
+    prefix = unit_words()[money[1]] if money else ()
     units, until = unit_after(low, end)
     scaled: list[Reading] = []
-    scale = _SCALE.match(low, end) or (None if units else _scale_of_other_languages(low, end))
+    scales, scale_pattern = _scales()
+    scale = scale_pattern.match(low, end) or (None if units else _scale_of_other_languages(low, end))
     if scale and (not units or scale[1] in _SHORT_SCALES):
         of_it = _OF.match(low, scale.end())
         behind, scaled_until = unit_after(low, of_it.end() if of_it else scale.end())
         is_money = bool(money) or any(unit.dimension.startswith("currency") for unit in behind)
         if is_money or scale[1] not in _SHORT_SCALES or scale[1] == "k":
-            factor, of = _SCALES.get(scale[1]) or cldr_scales()[0][scale[1]], behind or prefix
+            factor, of = scales.get(scale[1]) or cldr_scales()[0][scale[1]], behind or prefix
             scaled = [each for v, step in pairs for each in _each_unit(v * factor, step * factor, of)]
             until = max(until, scaled_until, scale.end())
     word_read = bool(units or scaled)
@@ -262,17 +282,11 @@ def _sum_of(large: Reading, small: Reading) -> Reading | None:
     return Reading(large.value + part, step, large.unit) if 0 <= part < 1 else None
 
 
-_UNCERTAINTY = LazyPattern(r"(?:±|\+/-|\+-|plus or minus|plus/minus|give or take)\s*$")
-_OPERATOR = LazyPattern(
-    r"^\s*\)?\s*(?:[×x*+/÷·^−-]|\*\*|times|plus|minus|divided by|multiplied by|mal|geteilt durch|fois",
-    r"|por)\s*\(?\s*$",
-)
-_ROOT = LazyPattern(
-    r"(?:√|\broot of|\bsqrt\s?\(?|\bwurzel (?:aus|von)|\bracine carrée de|\braíz cuadrada de",
-    r"|\bradice quadrata di|\bsquare of|\\sqrt\{)\s*(?:the number\s)?\(?$",
-)
-_SQUARED = LazyPattern(r"^\s*(?:\^|squared|cubed|²|au carré|al cuadrado|zum quadrat)")
-_PART_OF = LazyPattern(r"^\s*(?:\w{1,15}\s){0,2}(?:of|on|off|from|von|de|di|do)\s*$")
+_UNCERTAINTY = LazyPattern(r"(?:±|\+/-|\+-|<uncertainty>)\s*$")
+_OPERATOR = LazyPattern(r"^\s*\)?\s*(?:[×x*+/÷·^−-]|\*\*|<operator>)\s*\(?\s*$")
+_ROOT = LazyPattern(r"(?:√|<root>|\\sqrt\{)\s*(?:the number\s)?\(?$")
+_SQUARED = LazyPattern(r"^\s*(?:\^|²|<squared>)")
+_PART_OF = LazyPattern(r"^\s*(?:\w{1,15}\s){0,2}<part_of>\s*$")
 _EQUALS = LazyPattern(r"\s*=")
 
 

@@ -23,7 +23,7 @@ from wirefault.judging.reading.context import (
 from wirefault.judging.reading.dates import DayOrTime
 from wirefault.judging.reading.languages import LazyPattern
 from wirefault.judging.reading.numbers import in_digits
-from wirefault.judging.reading.quantities import lowered
+from wirefault.judging.reading.quantities import is_unknown_language, lowered
 from wirefault.judging.reading.text import compared_words, folded
 
 if TYPE_CHECKING:
@@ -91,32 +91,15 @@ def _numbers(slot: AskedValue) -> list[AskedNumber]:
 
 
 _TOO_MANY = 200  # moments or places in one text: it is no answer to anything
-_NONE_OF_IT = LazyPattern(r"\b(?:no|kein\w*|aucun\w*|ning\w+|nessun\w*)\s+[\"']?$")
-_BESIDE = LazyPattern(r"\b(?:while|whereas|während|tandis que|mientras)\s[^,]*$")
-# a phrase that only tells what something else is, or who did something else
-_OF_SOMETHING_ELSE = LazyPattern(
-    r"(?:\([^()]*\b(?:of|to|for|from|under)|\bby [^,.;\n]{3,40} and \w+ed by"
-    r"|\b(?:followed by|ahead of))\s+[\"']?$"
-)
-_OWNER = LazyPattern(
-    r"^[\"']?(?:'s\s+(?!(?:the|a|an|not|been|in)\b)\w|[^,.;\n]{0,30}\b(?:only (?:in|later|came)|not until)\b)"
-)
-_RELATIVE = LazyPattern(
-    r"\b(?:today|tomorrow|yesterday|tonight|(?:next|this|last|coming) \w+|in \w+ (?:days?|weeks?)"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|heute|morgen|demain|mañana|domani"
-    r"|at (?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve))\b"
-)
-
-
+_NONE_OF_IT = LazyPattern(r"\b<none_of_it>\s+[\"']?$")
+_MEANWHILE = LazyPattern(r"\b<meanwhile>\s[^,]*$")
+_OF_SOMETHING_ELSE = LazyPattern(r"<of_something_else>\s+[\"']?$")
+_OWNER = LazyPattern(r"^[\"']?<owner>")
+_RELATIVE = LazyPattern(r"\b<relative_day>\b")
 # of a number without a month or minutes: it may be a day, an hour, or seconds since 1970
 _PART_OF_A_DAY = LazyPattern(r"(?<!\d)(?:\d{1,2}|\d{5,})(?!\d|th\b)")
 _PART_OF_A_CLOCK = LazyPattern(r"(?<!\d)(?:\d{1,2}|[012]\d[0-5]\d)(?!\d|th\b)")
-# what is not when it begins
-_END_OR_LIMIT = LazyPattern(
-    r"(?:\b(?:ends?|ending|until|till|to|bis|à|hasta|fino|finish\w*|due|expir\w+|payable|deadline)"
-    r"(?: (?:is|at|on|by|um|am|the|alle))*|[-–—])[: ]*$"
-)
+_END_OR_LIMIT = LazyPattern(r"(?:\b<limit>(?: <limit_link>)*|[-–—])[: ]*$")
 
 
 def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
@@ -124,23 +107,28 @@ def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
 
     ``unit``: what stands beside the text, as ``PM`` may beside ``6:45``.
     """
+    verdict, places = _stated_phrase(option, text, unit)
+    return "unreadable" if is_unknown_language(text, places) else verdict
+
+
+def _stated_phrase(option: str, text: str, unit: str | None) -> tuple[Stated, list[tuple[int, int]]]:
+    """Return the verdict, and the places of the phrase."""
     moment = _as_moment(option)
     if not (dates.is_day(moment) or dates.is_clock(moment)):
-        return _stated_words(option, text)
+        wanted = compared_words(option)
+        return _stated_words(option, text), occurrences_of(wanted, text) if wanted else []
     low = in_digits(lowered(f"{text} {unit}" if unit else text))
     if dates.is_day(moment):
         unread = bool(_PART_OF_A_DAY.search(low))
-        return _stated_moment(
-            low, list(dates.days_in(low)), lambda reading: dates.same_day(moment, reading), unread
-        )
+        days = list(dates.days_in(low))
+        return _stated_moment(low, days, lambda reading: dates.same_day(moment, reading), unread), []
     spans = [(day.start, day.end) for day in dates.days_in(low)]
     unread = any(
         not any(start <= part.start() < end for start, end in spans)
         for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
     )
-    return _stated_moment(
-        low, list(dates.times_in(low, hours=True)), lambda reading: reading == moment, unread
-    )
+    times = list(dates.times_in(low, hours=True))
+    return _stated_moment(low, times, lambda reading: reading == moment, unread), []
 
 
 def _as_moment(option: str) -> str:
@@ -208,7 +196,7 @@ def _stated_words(option: str, text: str) -> Stated:
 def _status(low: str, start: int, end: int, option: str) -> Affirmation:
     if _NONE_OF_IT.search(low[max(0, start - 15) : start]):
         return "denied"
-    if _BESIDE.search(sentence_around(low, start, end)[0]):
+    if _MEANWHILE.search(sentence_around(low, start, end)[0]):
         return "doubtful"
     status = status_at(low.replace("?", " ") if "?" in option else low, start, end)
     whole = not low[:start].strip(" \"'.,!?¡¿(") and not low[end:].strip(" \"'.,!?)")

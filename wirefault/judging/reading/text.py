@@ -10,9 +10,10 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 
-from wirefault.judging.reading.languages import LazyPattern
-from wirefault.judging.reading.numbers import number_of, numerals
+from wirefault.judging.reading.languages import LazyPattern, languages
+from wirefault.judging.reading.numbers import numerals
 from wirefault.judging.reading.units import convert, unit_after
 
 _EDGES = " \t\r\n.,;:!?'\"“”„‘’«»()[]{}…*_`"
@@ -52,24 +53,6 @@ _FIRST_OF_A_LIST = LazyPattern(r"(?m)^[ \t]*1[.)][ \t]+\S[^\n]*\n")
 _GARBLED = LazyPattern(
     r"[\ufffd▯⍰□]|[\u0080-\u009f]|â€|Ã[\u0080-\u00bf]|Â°|ï¿½|Ð[^\u0400-\u04ff\s]|\d\?+[\d.,]|[^\x00-\x7f]\?\?|\?\?[.,:]\?"
 )
-_NUMBER_WORD = r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{3,6}teen|\w{3,5}ty)"
-_HALVES = (  # what to look for, and what says the same in a form that is read
-    (LazyPattern(rf"(?i)\b({_NUMBER_WORD}) and a half\b"), r"\1 point five"),
-    (LazyPattern(r"(\d) and a half\b"), r"\1.5"),
-    (LazyPattern(r"(?i)\b(?:an?|one) ([a-z]{3,12}) and a half\b"), r"1.5 \1"),
-    (LazyPattern(r"(?i)\bhalf an? (?=[a-z]{3})"), "0.5 "),
-    (LazyPattern(r"(?i)\b(?:anderthalb|eineinhalb) "), "1.5 "),
-    (
-        LazyPattern(
-            r"(?i)\b((?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf)|\w{3,8}zehn)einhalb\b"
-        ),
-        r"\1 komma fünf",
-    ),
-    (LazyPattern(r"(?i)\bun[ae]? (\w{3,12}) (?:et demie?|y medi[ao]|e mezz[ao]|e mei[ao])\b"), r"1.5 \1"),
-)
-_MYRIADS = {"千": 3, "천": 3, "万": 4, "萬": 4, "만": 4, "億": 8, "亿": 8, "억": 8, "兆": 12, "조": 12}
-_BY_MYRIADS = LazyPattern(rf"(?:\d[\d.,]{{0,15}}[{''.join(_MYRIADS)}] ?)+(?:\d{{1,8}}(?![\d.,]))?")
-_MYRIAD_PART = LazyPattern(rf"([\d.,]+)([{''.join(_MYRIADS)}]?)")
 _FINAL = "\nfinal answer: "
 
 
@@ -113,9 +96,8 @@ def plain(text: str) -> str:
     if _FIRST_OF_A_LIST.search(text):
         text = _NUMBERED.sub("", text)
     text = _EMPHASIS.sub("", _STRONG.sub("", text))
-    for half, said in _HALVES:
-        text = half.sub(said, text)
-    text = text if text.isascii() else _BY_MYRIADS.sub(_written_out, text)
+    for half, decimal in _halves():
+        text = half.sub(decimal, text)
     return re.sub(r"(?<=\d)–(?=[\d$€£])|–(?=\d)", "-", text)
 
 
@@ -151,11 +133,11 @@ def _digits(text: str) -> str:
     )
 
 
-def _written_out(by_myriads: re.Match[str]) -> str:
-    """``1万2千`` as 12000."""
-    parts = _MYRIAD_PART.finditer(by_myriads[0])
-    worth = ((number_of(part[1].strip(".,")), _MYRIADS.get(part[2], 0)) for part in parts)
-    return f"{sum((number or 0) * 10**power for number, power in worth):.15g}"
+@cache
+def _halves() -> list[tuple[re.Pattern[str], str]]:
+    """Return patterns of halves in words, each with the same number in a form that is read."""
+    halves = (pair for language in languages() for pair in language["numbers"].get("halves", ()))
+    return [(re.compile(f"(?i){pattern}"), decimal) for pattern, decimal in halves]
 
 
 def _decimal(vulgar: re.Match[str]) -> str:

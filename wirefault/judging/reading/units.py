@@ -8,111 +8,80 @@ itself. pint converts. Both libraries are loaded when a text needs them first: t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from wirefault.judging.reading.languages import LazyPattern
-
-# dimension: unit=words that stand for it; by a dimension's first unit pint's other units of it are known
-_TABLE = """
-temperature: degC=c|°c|º c|ºc|˚c|° c|celsius|celcius|degree celsius|degrees celsius|degree c|degrees c|deg
-c|deg. c|deg celsius|degs c|°celsius|° celsius|centigrade|degrees centigrade|celsius degrees|celsius
-degree|grad celsius|grad c|degrés c|degrés celsius|grados c|gradi c|graus c|degre
-celsius|degree_celsius|degrees_celsius|c°|摄氏度|℃|stopni c; degF=f|°f|ºf|˚f|° f|fahrenheit|farenheit|degree
-fahrenheit|degrees fahrenheit|degrees f|degree f|deg f|deg. f|deg fahrenheit|°fahrenheit|°
-fahrenheit|fahrenheit degrees|grad fahrenheit|degree_fahrenheit|华氏度|℉; kelvin=k|kelvins|degrees
-kelvin|degree kelvin|°k|° k|kelvin degrees;
-degree=°|º|˚|degrees|deg|deg.|degs|grad|grade|graden|grados|gradi|graus|degré|degrés|stopni|градусов|градуса|градус|度|도
-
-length: meter=m|metre|metres|meters|mtr; millimeter=mm|millimetre|millimetres|millimeters;
-centimeter=cm|centimetre|centimetres|centimeters; kilometer=km|kms|kilometre|kilometres|kilometers;
-foot=ft|feet|ft.; inch=inches; yard=yd|yards; mile=mi|miles
-
-duration: second=s|sec|secs|seconds; millisecond=ms|msec|milliseconds; minute=min|mins|minutes|min.;
-hour=h|hr|hrs|hours; day=days; week=weeks; month=months; year=years|yrs|jahre|ans|años
-
-speed: meter/second=m/s|mps|meter/sec|metres/sec|meters/sec|metres per second|meters per second|metre per
-second|meter per second|m/sec|m per second|m s^-1|ms^-1; kilometer/hour=km/h|kph|kmh|kmph|km/hr|km per
-hour|km an hour|kilometres per hour|kilometers per hour|kilometre per hour|kilometer per hour;
-mile/hour=mph|mi/h|miles per hour|mile per hour|miles an hour; knot=kn|knots|kt|kts
-
-pressure: hectopascal=hpa|hectopascals; pascal=pa|pascals; millibar=mbar|millibars|mb; bar=bars; mmHg=mmhg;
-psi=psi
-
-mass: kilogram=kg|kgs|kilo|kilos|kilograms|kilogrammes; gram=g|grams|grammes; pound=lb|lbs|pounds;
-ounce=oz|ounces; metric_ton=t|tonne|tonnes|metric tons
-
-area: meter**2=m^2|m²|sqm|square metres|square meters|square metre|square meter;
-kilometer**2=km^2|km²|square kilometres|square kilometers|square kilometre|square kilometer; foot**2=sq
-ft|square feet|square foot; hectare=ha|hectares; acre=acres
-
-volume: liter=l|litre|litres|liters; milliliter=ml|millilitres|milliliters; gallon=gal|gallons;
-meter**3=m^3|m³|cubic metres|cubic meters
-
-energy: joule=j|joules; kilowatt_hour=kwh; kilocalorie=kcal
-
-power: watt=w|watts; kilowatt=kw
-
-frequency: hertz=hz; kilohertz=khz; megahertz=mhz; gigahertz=ghz
-
-data: byte=bytes|b; kilobyte=kb; megabyte=mb; gigabyte=gb; terabyte=tb
-
-share: percent=%|per cent|percents|percentage|percentage points|pct|pct.|prozent|v.h.|٪|процентов;
-dimensionless=fraction|decimal fraction|as a fraction|ratio
-
-currency: EUR=€|euro|euros|eur.|евро|欧元|ユーロ|유로|يورو; USD=$|us$|dollar|dollars|us dollars|u.s.
-dollars|bucks|dólares|dólar|dollari|долларов|美元|ドル|달러|دولار; GBP=£|pound sterling|pounds
-sterling|pounds|quid; JPY=¥|yen|円; CHF=francs|franken|swiss francs|sfr; INR=₹|rupees|rs; CNY=yuan|rmb|元;
-KRW=₩; RUB=₽|roubles|rubles; PLN=zł|zloty; SEK=kronor; NOK=kroner; DKK=; CZK=kč; CAD=ca$|c$; AUD=a$|au$;
-BRL=r$|reais; MXN=pesos
-"""
-
-
-def _units_of(described: str) -> dict[str, str]:
-    pairs = (unit.partition("=") for unit in " ".join(described.split()).split("; "))
-    return {name: words for name, _, words in pairs}
-
-
-_DIMENSIONS = (block.partition(": ") for block in _TABLE.strip().split("\n\n"))
-TABLE: Mapping[str, Mapping[str, str]] = {name: _units_of(units) for name, _, units in _DIMENSIONS}
-
-# the hundredth parts of currencies
-CENTS: Mapping[str, str] = {
-    "EUR": "euro cents|euro cent|eurocents|eurocent|cents|cent|ct",
-    "USD": "us cents|cents|cent|¢",
-    "GBP": "pence|penny",
-}
-
-# what may stand behind a word for degrees
-DEGREES_OF: Mapping[str, str] = {
-    **dict.fromkeys(("c", "celsius", "centigrade", "celsjusza", "celsia", "цельсия", "цельсію"), "degC"),
-    **dict.fromkeys(("f", "fahrenheit", "fahrenheita", "фаренгейта"), "degF"),
-    **dict.fromkeys(("k", "kelvin"), "kelvin"),
-}
-
-_LOCALES = "de fr es it pt nl pl sv da nb fi cs tr ru uk zh ja ko ar el ro hu he hi id vi th"
-LOCALES = tuple(_LOCALES.split())
-
-# units by CLDR's names: what follows the first hyphen is a word of the table
-_CLDR_UNITS = """
-temperature-celsius temperature-fahrenheit temperature-kelvin length-meter length-centimeter
-length-kilometer length-foot length-mile concentr-percent duration-second duration-minute duration-hour
-duration-day duration-week duration-month duration-year speed-kilometer-per-hour speed-meter-per-second
-mass-kilogram pressure-hectopascal
-"""
-CLDR_UNITS = tuple(_CLDR_UNITS.split())
-
-# words of other languages that mean something else in English, or are too short to tell
-_NO_UNITS = (
-    "time pie stop fit den ore tag pi mil dia tim ora an j t d on mes anno ano år ar rok let dag per sat"
-)
-NO_UNITS = frozenset(_NO_UNITS.split())
-
+from wirefault.judging.reading.languages import LazyPattern, languages, merged
 
 if TYPE_CHECKING:
     from pint import UnitRegistry
+
+# dimension: pint's names and the signs of its units; the words are in the language files and CLDR
+_SIGNS: Mapping[str, Mapping[str, str]] = {
+    "temperature": {
+        "degC": "c|°c|º c|ºc|˚c|° c|°celsius|° celsius|c°|℃",
+        "degF": "f|°f|ºf|˚f|° f|°fahrenheit|° fahrenheit|℉",
+        "kelvin": "k|°k|° k",
+        "degree": "°|º|˚",
+    },
+    "length": {
+        **{"meter": "m", "millimeter": "mm", "centimeter": "cm", "kilometer": "km"},
+        **{"foot": "ft", "inch": "", "yard": "yd", "mile": "mi"},
+    },
+    "duration": {
+        **{"second": "s", "millisecond": "ms", "minute": "min", "hour": "h"},
+        **{"day": "", "week": "", "month": "", "year": ""},
+    },
+    "speed": {
+        **{"meter/second": "m/s|mps|m/sec|m s^-1|ms^-1", "kilometer/hour": "km/h|kmh"},
+        **{"mile/hour": "mi/h", "knot": "kn|kt"},
+    },
+    "pressure": {
+        **{"hectopascal": "hpa", "pascal": "pa", "millibar": "mbar|mb", "bar": ""},
+        **{"mmHg": "mmhg", "psi": "psi"},
+    },
+    "mass": {"kilogram": "kg", "gram": "g", "pound": "lb", "ounce": "oz", "metric_ton": "t"},
+    "area": {
+        **{"meter**2": "m^2|m²|sqm", "kilometer**2": "km^2|km²", "foot**2": ""},
+        **{"hectare": "ha", "acre": ""},
+    },
+    "volume": {"liter": "l", "milliliter": "ml", "gallon": "gal", "meter**3": "m^3|m³"},
+    "energy": {"joule": "j", "kilowatt_hour": "kwh", "kilocalorie": "kcal"},
+    "power": {"watt": "w", "kilowatt": "kw"},
+    "frequency": {"hertz": "hz", "kilohertz": "khz", "megahertz": "mhz", "gigahertz": "ghz"},
+    "data": {"byte": "b", "kilobyte": "kb", "megabyte": "mb", "gigabyte": "gb", "terabyte": "tb"},
+    "share": {"percent": "%|٪", "dimensionless": ""},
+    "currency": {
+        **{"EUR": "€", "USD": "$|us$", "GBP": "£", "JPY": "¥", "CHF": "sfr", "INR": "₹|rs", "CNY": "rmb"},
+        **{"KRW": "₩", "RUB": "₽", "PLN": "zł", "SEK": "", "NOK": "", "DKK": "", "CZK": "kč"},
+        **{"CAD": "ca$|c$", "AUD": "a$|au$", "BRL": "r$|reais", "MXN": ""},
+    },
+}
+_HUNDREDTHS = {"USD": "¢"}
+
+# the locales whose units, currencies, months and compact numbers are read
+_LOCALE_LIST = "de fr es it pt nl pl sv da nb fi cs tr ru uk zh ja ko ar el ro hu he hi id vi th"
+LOCALES = tuple(_LOCALE_LIST.split())
+
+# CLDR's names of units, and ours
+_CLDR_UNITS = {
+    **{"temperature-celsius": "degC", "temperature-fahrenheit": "degF", "temperature-kelvin": "kelvin"},
+    **{"angle-degree": "degree", "length-meter": "meter", "length-centimeter": "centimeter"},
+    **{"length-kilometer": "kilometer", "length-foot": "foot", "length-mile": "mile"},
+    **{"concentr-percent": "percent", "duration-second": "second", "duration-minute": "minute"},
+    **{"duration-hour": "hour", "duration-day": "day", "duration-week": "week", "duration-month": "month"},
+    **{"duration-year": "year", "speed-kilometer-per-hour": "kilometer/hour"},
+    **{"speed-meter-per-second": "meter/second", "mass-kilogram": "kilogram"},
+    **{"pressure-hectopascal": "hectopascal"},
+}
+
+# words of other languages that have another meaning in English, or are too short to be sure
+_NOT_UNIT_LIST = (
+    "time pie stop fit den ore tag pi mil dia tim ora an j t d on mes anno ano år ar rok let dag per sat"
+)
+_NOT_UNITS = frozenset(_NOT_UNIT_LIST.split())
 
 
 @dataclass(frozen=True)
@@ -132,24 +101,35 @@ class Unit:
         return self.name != "degree"
 
 
-def _table() -> dict[str, tuple[Unit, ...]]:
+@cache
+def unit_words() -> Mapping[str, tuple[Unit, ...]]:
+    """Return the units of each word and sign; several where what is asked for must tell ("pounds")."""
+    spelt = [language.get("units", {}) for language in languages()]
     words: dict[str, tuple[Unit, ...]] = {}
-    for dimension, units in TABLE.items():
-        for name, spellings in units.items():
+    for dimension, units in _SIGNS.items():
+        for name, signs in units.items():
             unit = Unit(name, f"currency {name}" if dimension == "currency" else dimension)
-            for word in filter(None, (name.casefold(), *spellings.split("|"))):
+            spellings = [name.casefold(), *signs.split("|"), *_split(each.get(name) for each in spelt)]
+            for word in dict.fromkeys(filter(None, spellings)):
                 words[word] = (*words.get(word, ()), unit)
-    for name, spellings in CENTS.items():
-        for word in spellings.split("|"):
-            words[word] = (*words.get(word, ()), Unit(name, f"currency {name}", hundredth=True))
-    for degrees in TABLE["temperature"]["degree"].split("|"):
-        for scale, name in DEGREES_OF.items():
-            words.setdefault(f"{degrees} {scale}", (Unit(name, "temperature"),))
+    for language in (*languages(), {"hundredths": _HUNDREDTHS}):
+        for name, spellings in language.get("hundredths", {}).items():
+            for word in spellings.split("|"):
+                words[word] = (*words.get(word, ()), Unit(name, f"currency {name}", hundredth=True))
+    scales = merged("degrees_of")
+    for degrees in [word for word, units in words.items() if units[0].name == "degree"]:
+        for name, spellings in scales.items():
+            for scale in spellings.split("|"):
+                words.setdefault(f"{degrees} {scale}", (Unit(name, "temperature"),))
     return words
 
 
-WORDS = _table()
-_REFERENCES = {dimension: next(iter(units)) for dimension, units in TABLE.items() if dimension != "currency"}
+def _split(spellings: Iterable[str | None]) -> Iterator[str]:
+    for each in spellings:
+        yield from (each or "").split("|")
+
+
+_REFERENCES = {name: next(iter(units)) for name, units in _SIGNS.items() if name != "currency"}
 _TO_KELVIN = {"kelvin": (1.0, 0.0), "degC": (1.0, 273.15), "degF": (5 / 9, 459.67 * 5 / 9)}
 _NOT_WITHIN = r"(?![^\W\d_]|\^|/\w|\s?[²³])"
 
@@ -159,11 +139,15 @@ def _alternatives(words: Iterable[str]) -> LazyPattern:
     return LazyPattern(f"(?:{'|'.join(map(re.escape, longest_first))}){_NOT_WITHIN}")
 
 
-_KNOWN = _alternatives(WORDS)
+@cache
+def _known() -> LazyPattern:
+    return _alternatives(unit_words())
+
+
 _GAP = LazyPattern(r"[ \t]?[(\[]?")
 _LETTERS = LazyPattern(r"[^\W\d_]{2,}")
-_QUALIFIED = LazyPattern(r"\b(?:per|pro|par|por|square|cubic|squared|cubed)\b|[/^*+=]")
-_PER = LazyPattern(r"\s(?:per|pro|par|por|an?)\s(?!cent)[^\W\d_]+")
+_QUALIFIED = LazyPattern(r"\b<qualified>\b|[/^*+=]")
+_PER = LazyPattern(r"\s<per>\s(?!cent)[^\W\d_]+")
 _TOKEN = LazyPattern(r"[A-Za-zµΩ]{1,40}")
 
 
@@ -174,12 +158,12 @@ def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
     """
     gap = _GAP.match(text, at)
     start = gap.end() if gap else at
-    known = _KNOWN.match(text, start)
+    known = _known().match(text, start)
     if known:
         compound = _PER.match(text, known.end())
         if compound:
             return (Unit(text[start : compound.end()], "unknown"),), compound.end()
-        return WORDS[known[0]], known.end()
+        return unit_words()[known[0]], known.end()
     if _LETTERS.match(text, start):
         words, pattern = _words_of_other_languages()
         foreign = pattern.match(text, start)
@@ -194,8 +178,8 @@ def units_of(given: str) -> tuple[Unit, ...]:
     ``metres tall`` is one of length. Raises nothing.
     """
     text = " ".join(given.casefold().replace("° ", "°").split()).strip(" .,;:()[]{}\"'*_`")
-    if text in WORDS or not text:
-        return WORDS.get(text, ())
+    if text in unit_words() or not text:
+        return unit_words().get(text, ())
     foreign, _ = _words_of_other_languages()
     if text in foreign:
         return foreign[text]
@@ -235,21 +219,29 @@ def _by_pint(token: str) -> Unit | None:
     return None
 
 
-@lru_cache(maxsize=1)
+@cache
 def _words_of_other_languages() -> tuple[dict[str, tuple[Unit, ...]], LazyPattern]:
-    """CLDR's words for the commonest units, without those that are English words of another meaning."""
+    """Return CLDR's words for common units and currencies, without English words of another meaning."""
+    from babel.numbers import get_currency_name
     from babel.units import format_unit, get_unit_name
 
+    known = unit_words()
     words: dict[str, tuple[Unit, ...]] = {}
+
+    def add(name: str, units: tuple[Unit, ...]) -> None:
+        folded = " ".join(name.casefold().split())
+        if folded and folded not in _NOT_UNITS and folded not in known and "-" not in folded:
+            words.setdefault(folded, units)
+
     for locale in LOCALES:
-        for cldr in CLDR_UNITS:
-            word = cldr.partition("-")[2].replace("-per-", "/")
+        for cldr, unit in _CLDR_UNITS.items():
             forms = [format_unit(count, cldr, "long", locale=locale) for count in (1, 3, 7)]
             spelt = [form.replace(str(count), "") for form, count in zip(forms, (1, 3, 7), strict=True)]
             for name in (*spelt, get_unit_name(cldr, "long", locale) or ""):
-                folded = " ".join(name.casefold().split())
-                if folded and folded not in NO_UNITS and folded not in WORDS and "-" not in folded:
-                    words.setdefault(folded, WORDS[word])
+                add(name, known[unit.casefold()])
+        for code in _SIGNS["currency"]:
+            for count in (None, 1, 3, 7):
+                add(get_currency_name(code, count, locale), known[code.casefold()])
     return words, _alternatives(words)
 
 
@@ -295,5 +287,5 @@ def siblings(unit: str | None) -> list[str]:
     if not known:
         return []
     own = known[0]
-    others = (name for name in TABLE.get(own.dimension, ()) if name not in ("degree", own.name))
+    others = (name for name in _SIGNS.get(own.dimension, ()) if name not in ("degree", own.name))
     return [own.name, *others]

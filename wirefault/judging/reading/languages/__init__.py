@@ -1,21 +1,47 @@
-"""Regular expressions that cost nothing until a text is held against them."""
+"""The languages that the reader knows: one YAML file each beside this module, and nothing else about them.
+
+A sentence in any other language is recognised as such and not read. English comes first: its words win.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.plain_data import read_yaml
+
+_HERE = Path(__file__).parent
+_PLACEHOLDER = re.compile(r"(?<!\?P)<([a-z_]+)>")
+_SENTENCE = re.compile(r"[^.!?;\n。！？]+")
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
+_ADDRESS = re.compile(r"\S+@\S+|\b[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+\b")
+_WORD = re.compile(r"[^\W\d_]+")
+# letters of Latin alphabets other than those of the languages here
+_OTHER_LATIN = re.compile(r"[ãõłąężźśćńčřžšěůğşıőűåæøðþșțăđħ]")
+_MAX_SENTENCES = 400
+_PROSE = 8  # words in lower case, none of them known, that make a sentence of an unknown language
+
+
+@cache
+def languages() -> tuple[Mapping[str, Any], ...]:
+    """Read the language files."""
+    files = sorted(_HERE.glob("??.yaml"), key=lambda file: (file.stem != "en", file.stem))
+    return tuple(read_yaml(file.read_text(encoding="utf-8"), str(file)) for file in files)
 
 
 class LazyPattern:
-    """A pattern that is compiled when it is first used: a command's start compiles none."""
+    """A pattern that is compiled at its first use. ``<name>`` stands for the words of that cue."""
 
     def __init__(self, *parts: str) -> None:
         self._pattern = "".join(parts)
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self._pattern)
+        return re.compile(_PLACEHOLDER.sub(lambda name: f"(?:{_cues()[name[1]]})", self._pattern))
 
     def search(self, text: str, at: int = 0) -> re.Match[str] | None:
         return self._compiled.search(text, at)
@@ -33,6 +59,87 @@ class LazyPattern:
         return self._compiled.sub(replacement, text)
 
 
-def words_pattern(*alternatives: str) -> str:
-    """A pattern for any of the alternatives (``a|b``) as whole words."""
-    return rf"\b(?:{'|'.join(alternatives)})\b"
+@cache
+def _cues() -> Mapping[str, str]:
+    """Return the alternatives of each cue, topic (``topic_share``) and word of a clock (``clock_past``)."""
+    words: dict[str, list[str]] = {}
+    for language in languages():
+        entries = dict(language["cues"])
+        entries |= {f"topic_{name}": [pattern] for name, pattern in language.get("topics", {}).items()}
+        clock = language.get("clock", {})
+        entries |= {f"clock_{name}": [word] for name, word in clock.items() if isinstance(word, str)}
+        for name in ("fractions", "named"):
+            entries[f"clock_{name}"] = list(clock.get(name, ()))
+        for name, alternatives in entries.items():
+            words.setdefault(name, []).extend(alternatives)
+    return {name: "|".join(alternatives) for name, alternatives in words.items()}
+
+
+def merged(*path: str) -> dict[str, Any]:
+    """Merge one mapping of all languages, for example ``clock``, ``fractions``."""
+    whole: dict[str, Any] = {}
+    for language in languages():
+        part: Any = language
+        for key in path:
+            part = part.get(key, {})
+        whole |= part
+    return whole
+
+
+@dataclass(frozen=True)
+class _CommonWords:
+    """Common words of the languages that can be read, of the others, and those of the others only."""
+
+    readable: tuple[frozenset[str], ...]
+    others: tuple[frozenset[str], ...]
+    known: frozenset[str]
+    strange: frozenset[str]
+
+
+@cache
+def _common_words() -> _CommonWords:
+    file = _HERE / "recognised.yaml"
+    lists = read_yaml(file.read_text(encoding="utf-8"), str(file)).values()
+    readable = tuple(frozenset(each["common"].split()) | _number_words(each) for each in languages())
+    others = tuple(frozenset(words.split()) for words in lists)
+    known = frozenset[str]().union(*readable)
+    return _CommonWords(readable, others, known, frozenset[str]().union(*others) - known)
+
+
+def _number_words(language: Mapping[str, Any]) -> frozenset[str]:
+    numbers = language["numbers"]
+    return frozenset([*numbers["upto_19"].split(), *re.split(r"[ |]", numbers["tens"]), *numbers["others"]])
+
+
+def is_common(word: str) -> bool:
+    """Tell whether a word in lower case is a common one of the languages here."""
+    return word in _common_words().known
+
+
+def is_foreign(text: str) -> bool:
+    """Tell whether a sentence of the text is in a language without a file here.
+
+    ``text`` has its original case, and no numbers, units and dates: these are the same in many languages.
+    Quotations and addresses are ignored.
+    """
+    if not any(map(str.isalpha, text)):
+        return False
+    sentences = _SENTENCE.findall(_ADDRESS.sub(" ", _QUOTED.sub(" ", text)))
+    return any(map(_is_foreign_sentence, sentences[:_MAX_SENTENCES]))
+
+
+def _is_foreign_sentence(sentence: str) -> bool:
+    words = _WORD.findall(sentence)
+    common = _common_words()
+    folded = [word.casefold() for word in words]
+    best = max(sum(word in own for word in folded) for own in common.readable)
+    if not sentence.isascii():
+        letters = "".join(words)
+        other_script = sum(not (c < "\u0250" or "\u1e00" <= c < "\u1f00") for c in letters)
+        if 2 * other_script > len(letters) or (other_script > 1 and not best):
+            return True
+    plain = [word for word in words if word.islower()]  # without names: "São Paulo"
+    strange = sum(word in common.strange or bool(_OTHER_LATIN.search(word)) for word in plain)
+    if not strange:
+        return not best and len(plain) >= _PROSE
+    return max(strange, *(sum(word in other for word in folded) for other in common.others)) >= best

@@ -1,0 +1,76 @@
+import pytest
+
+from tests.judging.oracle.histories import sent
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.slots import Slot
+from wirefault.judging.oracle.world import judge_world
+from wirefault.judging.reading.languages import is_foreign, languages
+from wirefault.judging.reading.stated import stated
+
+DEGREES = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is cloudy in Paris.",
+        "In Łódź it is cold, in São Paulo it is warm.",
+        "Bewölkt in Oslo, mit etwas Regen.",
+        "Le ciel est couvert à Paris.",
+        "El cielo está cubierto en Oslo.",
+        "The capital is Tokyo (東京).",
+        '"Good morning" in Italian is "è una bella giornata".',
+        "12 old men and women, in a van",
+        "Łódź",
+        "light wind, clear sky",
+        "",
+    ],
+)
+def test_texts_in_known_languages_and_names_are_readable(text):
+    assert not is_foreign(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Il cielo è coperto.",
+        "A resposta não é essa.",
+        "Het is op dit moment koud.",
+        "W Oslo jest zimno, nie pada.",
+        "Столица",
+        "巴黎目前多云",
+    ],
+)
+def test_sentences_in_other_languages_are_recognised(text):
+    assert is_foreign(text)
+
+
+@pytest.mark.parametrize("text", ["A Oslo ci sono {} gradi.", "パリの気温は{}度です。", "Сейчас {} °C."])
+@pytest.mark.parametrize("number", ["8,4", "9,4"])
+def test_sentence_in_other_language_is_neither_right_nor_wrong(text, number):
+    assert stated(Slot.model_validate(DEGREES), text.format(number)) == "unreadable"
+
+
+@pytest.mark.parametrize("text", ["8,4 stopni Celsjusza", "8.4摄氏度", "8,4 gradi Celsius"])
+def test_units_are_read_in_every_language_of_cldr(text):
+    assert stated(Slot.model_validate(DEGREES), text) == "right"
+
+
+@pytest.mark.parametrize(("text", "asked"), [("Ciao!", "ciao"), ("È bello così", "è bello così")])
+def test_whole_text_that_is_asked_for_is_right_in_any_language(text, asked):
+    assert stated(Slot.model_validate({"text": asked}), text) == "right"
+
+
+@pytest.mark.parametrize(
+    ("body", "world"), [("La temperatura è di 9,4 °C", "unknown"), ("The temperature is 9.4 °C", "wrong")]
+)
+def test_message_in_other_language_leaves_the_world_unknown(body, world):
+    fields = {"to": "Bob", "body": DEGREES}
+    oracle = parse_expect({"effects": [{"kind": "message_sent", "fields": fields}]})
+    assert judge_world(oracle, [sent(body=body)], True).axis == world
+
+
+def test_each_language_file_has_every_part():
+    names = [set(language) for language in languages()]
+    assert all({"name", "common", "numbers", "units", "topics", "clock", "cues"} <= keys for keys in names)
+    assert [language["name"] for language in languages()] == ["English", "German", "Spanish", "French"]
