@@ -10,7 +10,7 @@ import requests
 from pydantic import BaseModel, ConfigDict, Field
 
 from wirefault.core.identity import fingerprint
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 
 class _Arguments(BaseModel):

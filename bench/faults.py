@@ -19,7 +19,7 @@ from typing import Any
 from bench import ways
 from bench.load import generator, load, load_average
 from wirefault.core.sockets import Address
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 ARMED = 200
 _MESSAGE = (

@@ -19,7 +19,7 @@ from wirefault.settings.settings import Settings
 from wirefault.state.state import State
 from wirefault.stats.rates import percentile
 from wirefault.toxiproxy.planned import plan_toxics
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 ATTEMPTS = 600
 STARTS = 5

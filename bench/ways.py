@@ -22,9 +22,7 @@ from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
 from wirefault.runner.run import with_bodies_decided
 from wirefault.settings.sources import Source, merge_sources
 from wirefault.state.state import State
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links, lab_links
 from wirefault.wiring.topology import TOPOLOGY_VARIABLE, default_topology
 
 FREE = Address(LOOPBACK, 0)

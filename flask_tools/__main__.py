@@ -15,7 +15,7 @@ from flask import Flask
 from flask_tools.app import Servers, create_service
 from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import Topology, topology_from
 
 DEFAULT_EFFECTS_DB = "state/effects.db"

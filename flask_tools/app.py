@@ -29,7 +29,7 @@ from flask_tools.inputs import (
 )
 from flask_tools.store import Service, Store
 from wirefault.state.effects import read_effects
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 _MAX_BODY_BYTES = 64 * 1024
 # Flask refuses a body over its own limit only after reading all of it: a client that is refused while it is

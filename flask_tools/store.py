@@ -21,7 +21,7 @@ from flask import Request, Response, jsonify
 from flask_tools.inputs import ToolError, header_text, printable_ascii, request_world
 from wirefault.core.sqlite import connect
 from wirefault.state.effects import EFFECTS_SCHEMA, IDEMPOTENCY_HEADER
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 REQUEST_ID = "request_id"  # clients that send the key in the body call it this
 _MAX_KEY_LENGTH = 200

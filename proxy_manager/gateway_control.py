@@ -12,7 +12,7 @@ from proxy_manager import log
 from wirefault.core.sockets import Address
 from wirefault.state.configurations import ConfigurationRow, Configurations
 from wirefault.state.state import AttemptRow, RunRow
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 _TIMEOUT_S = 2.0
 

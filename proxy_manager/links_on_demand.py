@@ -17,7 +17,7 @@ from wirefault.state.found_links import FoundLink
 from wirefault.state.state import AttemptRow, RunRow
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 
 class LinksOnDemand:

@@ -11,8 +11,7 @@ from wirefault.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, 
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 from wirefault.wiring.topology import Topology
 
 

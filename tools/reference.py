@@ -25,7 +25,7 @@ from wirefault.judging.findings.rules import RULES
 from wirefault.report.fault_catalogue import default_of, range_of
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.toxiproxy.toxics import TOXICS
-from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import Spec
 from wirefault.wiring.wiring import WiringSpec
 
 

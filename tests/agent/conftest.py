@@ -10,7 +10,7 @@ import pytest
 from flask_tools.app import Servers, create_service
 from tests.agent.support import Answer, Wire
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import Topology, default_topology
 
 

@@ -24,7 +24,7 @@ from wirefault.core.sockets import Address
 from wirefault.history.events import Event
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import Topology, default_topology
 
 Answer = bytes | Callable[[socket.socket], None]

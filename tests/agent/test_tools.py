@@ -14,7 +14,7 @@ from agent.tools import BY_NAME, TOOLS
 from tests.agent.support import Wire, asks, fly, http, lab_of, reports
 from wirefault.core.identity import fingerprint
 from wirefault.history.events import ToolCalled, ToolTry
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import Topology
 
 AWKWARD = "Zürich & 50% + a;b=c/?#é ' \" 日本 \\ \t😀"

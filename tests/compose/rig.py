@@ -34,7 +34,7 @@ from wirefault.history.reader import LIVE, read_run
 from wirefault.judging.summary import Summary, summarise
 from wirefault.settings.settings import NAMES
 from wirefault.settings.sources import INSTALLATION_VARIABLES
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
 LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in lab_links()))

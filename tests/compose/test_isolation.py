@@ -12,7 +12,7 @@ import pytest
 
 from tests.compose.engine import docker
 from tests.compose.rig import LONG_LIVED, Lab
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT
 
 pytestmark = pytest.mark.compose

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.rig import Lab
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.compose
 

@@ -16,9 +16,8 @@ from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.support import until
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_run
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.ports import EGRESS_PORT, INGRESS_PORT
-from wirefault.wiring.topology import CONTROL_PORT, TOXIPROXY_PORT
+from wirefault.wiring.links import lab_links
+from wirefault.wiring.topology import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, TOXIPROXY_PORT
 
 pytestmark = pytest.mark.compose
 

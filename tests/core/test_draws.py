@@ -18,7 +18,7 @@ from wirefault.faults.catalogue.http.errors import ERROR_KINDS
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.toxiproxy.planned import plan_toxics
 from wirefault.toxiproxy.toxics.text_form import parse_list
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 PINNED_DRAW = 0.9973575308781923
 PINNED_FINGERPRINT = "a3b21127680ccd6c"

@@ -14,7 +14,7 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, build_set
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.loading import load_subject
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 Install = Callable[..., None]
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.flight import Hangar, sample
 from wirefault.history.events import AttemptArmed, AttemptHealed, ToolTry, ToxicsChanged
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 PROMPT = sample("temperature in Paris")
 OUTAGE: dict[str, Any] = {"toxic_prob": 1, "tool_limit": 4, "toxics": "timeout@upstream:400"}

@@ -21,8 +21,7 @@ from tests.upstream import FREE
 from wirefault.core.sockets import Address, address_of, bind
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}
 

@@ -19,7 +19,7 @@ from wirefault.runner.attempts import shadow_toxics
 from wirefault.settings.blast_radius import is_spared
 from wirefault.settings.shadow import shadows_of
 from wirefault.settings.toxic_plan import plan_attempt
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.prompts import PromptsError, load_prompts
 
 TWO = {

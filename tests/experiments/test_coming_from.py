@@ -26,7 +26,7 @@ from wirefault.experiments.expression import parse_expression
 from wirefault.experiments.measures import known_names
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 WIRING = {

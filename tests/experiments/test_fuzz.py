@@ -14,8 +14,7 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.fuzz import SPACES, drawn_experiment, drawn_parameters, options_of
 from wirefault.experiments.plan import plan_experiment
 from wirefault.faults.registry import REGISTRY
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 from wirefault.wiring.wiring import lab_wiring
 
 LINKS = lab_wiring().links

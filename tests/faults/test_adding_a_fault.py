@@ -20,7 +20,7 @@ from tools.fault_pages import fault_page
 from wirefault.dialects.http import json_reply
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import load_set
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.slow
 

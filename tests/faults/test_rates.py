@@ -21,8 +21,7 @@ from wirefault.faults.rates import conditions_of, marginals
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import Entry, FaultSet, build_set
 from wirefault.faults.sets.presets import find_set, preset_names
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link, lab_links
 
 TRIES = examples(3000)
 CHAT = Form("openai_chat", stream=False)

@@ -14,7 +14,7 @@ import requests
 from flask_tools.app import Servers, create_service
 from tests.support import PATIENCE_S
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 _numbers = itertools.count(1)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.slow
 

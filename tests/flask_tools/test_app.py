@@ -1,7 +1,7 @@
 import pytest
 
 from flask_tools.app import create_service
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 
 def test_a_link_without_a_service_is_refused(tmp_path):

@@ -12,7 +12,7 @@ import requests
 
 from tests.support import PATIENCE_S, until
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology
 
 pytestmark = pytest.mark.slow

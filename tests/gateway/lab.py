@@ -29,8 +29,7 @@ from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.topology import Topology, default_topology
 
 TRANSPORT: ContextVar[Literal["plain", "tls"]] = ContextVar("transport", default="plain")

@@ -24,7 +24,7 @@ from wirefault.history.events import Note
 from wirefault.history.reader import Torn, read_file
 from wirefault.history.writer import Writer, dump_line
 from wirefault.settings.settings import Settings
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 GET = b"GET /size/1 HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -17,8 +17,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from wirefault.dialects.http import Reply, json_reply
 from wirefault.history.events import Exchange
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 WEATHER = {"city": "Zürich", "celsius": 21.5}
 TEXT = {"type": "text", "text": json.dumps(WEATHER)}

@@ -15,8 +15,7 @@ from tests.faults.catalogue.mcp.messages import RESULT
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from wirefault.dialects.http import json_reply
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 SESSION = {"MCP-Protocol-Version": "2025-11-25"}
 

@@ -21,7 +21,7 @@ from wirefault.dialects.http import Request
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.slow  # it makes thousands of requests
 

@@ -24,7 +24,7 @@ from tests.upstream import FREE, Upstream, read_all, read_head
 from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
 from wirefault.lab.process import Child, python, start
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology
 
 pytestmark = pytest.mark.slow

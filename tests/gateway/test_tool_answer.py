@@ -18,8 +18,7 @@ from tests.upstream import Upstream, requests_of
 from wirefault.dialects.http import Reply, json_reply
 from wirefault.history.events import Exchange
 from wirefault.judging.oracle.wire_world import deliveries, proven_duplicates
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 FAILED = {**RESULT, "result": {"content": [], "isError": True}}
 RPC_ERROR = {"jsonrpc": "2.0", "id": 7, "error": {"code": -32603, "message": "no"}}

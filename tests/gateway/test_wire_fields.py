@@ -16,8 +16,7 @@ from tests.support import PATIENCE_S
 from wirefault.core.identity import text_digest
 from wirefault.gateway.exchange.bodies import without_secrets
 from wirefault.history.events import Exchange
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 from wirefault.history.events import AttemptArmed, Exchange, LinkOpened, RunStarted
 from wirefault.history.found_links import with_found_links
 from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.wiring.found import found_link
+from wirefault.wiring.links import found_link
 
 SHOP = found_link("shop.example.com", 443, "https", ())
 TOXIC = PlannedToxic("shop_example_com", "latency", "upstream", {"latency": 300})

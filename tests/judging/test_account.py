@@ -23,7 +23,7 @@ from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet
 from wirefault.judging.account import account
 from wirefault.judging.summary import summarise
 from wirefault.settings.settings import Settings
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 CANARY = {"fault": "truncate", "links": ["message", "search"]}
 

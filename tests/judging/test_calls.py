@@ -7,7 +7,7 @@ from dataclasses import replace
 from wirefault.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
 from wirefault.judging.calls import calls_by_link
 from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 SHOP = Link("shop", "https://shop.example.com", found=True)
 STARTED = RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 1, links=[SHOP.dump()])

@@ -17,7 +17,7 @@ from tests.lab.demos import CALM, SLOW, WAITING, Demo, Ended, processes
 from wirefault.core.sockets import LOOPBACK, Address, bind
 from wirefault.history.events import EpisodeStarted
 from wirefault.toxiproxy.client import ToxiproxyClient
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import TOXIPROXY_PORT, default_topology
 
 PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")

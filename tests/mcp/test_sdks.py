@@ -19,8 +19,7 @@ from tests.mcp.running_client import RunningClient, play
 from tests.mcp.told import Told, in_words
 from tests.support import ROOT
 from wirefault.faults.registry import REGISTRY
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,7 @@ from tests.mcp.running_client import RunningClient, play
 from tests.mcp.shim_lab import SERVER
 from tests.support import ROOT, until
 from wirefault.history.events import Exchange
-from wirefault.wiring.link import STDIO, Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import STDIO, Link, Links
 
 pytestmark = pytest.mark.slow
 

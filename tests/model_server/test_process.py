@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from wirefault.core.sockets import Address, address_of, bind
-from wirefault.wiring.link import SCRIPTED
+from wirefault.wiring.links import SCRIPTED
 
 
 @contextmanager

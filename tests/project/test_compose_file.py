@@ -11,7 +11,7 @@ from tests.support import ROOT
 from wirefault.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
 from wirefault.settings.settings import NAMES
 from wirefault.settings.sources import INSTALLATION_VARIABLES
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import MANAGER_PORT
 
 TEXT = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")

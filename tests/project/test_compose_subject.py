@@ -13,8 +13,7 @@ from wirefault.core.sockets import Address
 from wirefault.settings.sources import INSTALLATION_VARIABLES
 from wirefault.subjects.taps.opening import write_shared_files
 from wirefault.subjects.taps.tap import PRELOAD, Tap, proxy_tap, write_trust
-from wirefault.wiring.ports import INGRESS_PORT
-from wirefault.wiring.topology import topology_from
+from wirefault.wiring.topology import INGRESS_PORT, topology_from
 
 TEXT = (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
 SERVICES = yaml.safe_load(TEXT)["services"]

@@ -13,8 +13,7 @@ from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.settings.settings import Settings
 from wirefault.settings.toxic_plan import plan_attempt
-from wirefault.wiring.found import found_link
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link, found_link
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 HOST = ("shop.example.com", 443, "https")

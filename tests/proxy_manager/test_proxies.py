@@ -12,7 +12,7 @@ from proxy_manager.proxies import LaneProxies, NotAsPlanned
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane, a_plane, taken
 from wirefault.core.sockets import Address, address_of
 from wirefault.toxiproxy.client import ToxiproxyClient
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 
 @pytest.fixture

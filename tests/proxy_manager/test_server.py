@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.proxy_manager.rig import LATENCY, Plane, app_of, looping
 from tests.support import until
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 
 def test_health_readiness_and_status(plane: Plane) -> None:

@@ -28,7 +28,7 @@ from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import Settings
 from wirefault.toxiproxy.planned import PlannedToxic, plan_toxics
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 LINKS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 START = 1_800_000_000.0

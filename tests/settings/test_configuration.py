@@ -23,7 +23,7 @@ from wirefault.settings.configuration import (
     running_lab,
 )
 from wirefault.settings.settings import NAMES, Settings, SettingsError
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology, usual_ports
 
 

@@ -9,7 +9,7 @@ import pytest
 from wirefault.core.identity import Identity, parse_baggage
 from wirefault.core.sockets import Address
 from wirefault.subjects.surroundings import attempt_environ, link_address, run_environ
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 from wirefault.wiring.topology import default_topology
 
 PROXIES = {name: Address("127.0.0.1", 6000) for name in ("model", "shop")}

@@ -26,7 +26,7 @@ COPIED = (
 
 # What the rest of the lab makes of a toxic of which nothing but those two files tells it.
 DERIVED = """
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from tools.reference import toxics_page
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import load_set

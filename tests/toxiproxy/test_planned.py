@@ -11,7 +11,7 @@ from wirefault.core.spans import Span
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.toxiproxy.planned import PlannedToxic, plan_toxics
 from wirefault.toxiproxy.toxics.text_form import parse_list
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 TOXICS = parse_list("timeout:400,latency:300")
 Plan = list[PlannedToxic]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.wiring.lab import lab_links
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import FaultSetError, build_set
+from wirefault.faults.sets.presets import preset
+from wirefault.wiring.links import Links, found_link, lab_links
 from wirefault.wiring.topology import default_topology, listening_addresses
 
 
@@ -36,3 +39,61 @@ def test_which_calls_write(name, method, path, writes):
 def test_an_unknown_link_is_refused_with_the_nearest_name():
     with pytest.raises(KeyError, match="did you mean 'search'"):
         lab_links()["serch"]
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "scheme", "name", "dialect", "upstream"),
+    [
+        ("api.openai.com", 443, "https", "openai", "openai_chat", "https://api.openai.com"),
+        ("API.Anthropic.com.", 443, "https", "anthropic", "anthropic", "https://api.anthropic.com"),
+        ("us.openai.azure.com", 443, "https", "azure_openai", "openai_chat", "https://us.openai.azure.com"),
+        ("shop.example.com", 443, "https", "shop_example_com", "http", "https://shop.example.com"),
+        ("shop.example.com", 80, "http", "shop_example_com", "http", "http://shop.example.com"),
+        ("shop.example.com", 8443, "https", "shop_example_com", "http", "https://shop.example.com:8443"),
+        ("127.0.0.1", 9000, "http", "port_9000", "http", "http://127.0.0.1:9000"),
+        ("10.1.2.3", 80, "http", "host_10_1_2_3", "http", "http://10.1.2.3"),
+        ("::1", 9000, "http", "port_9000", "http", "http://[::1]:9000"),
+    ],
+)
+def test_a_link_is_named_after_its_host(host, port, scheme, name, dialect, upstream):
+    link = found_link(host, port, scheme, ())
+    assert (link.name, link.dialect, link.upstream, link.found) == (name, dialect, upstream, True)
+
+
+def test_no_two_links_have_one_name():
+    long = "a" * 60 + ".example.com"
+    first = found_link(long, 443, "https", ())
+    second = found_link(long, 8443, "https", (first.name,))
+    assert first.name != second.name and len(second.name) == 32
+
+
+def test_a_preset_strikes_the_links_that_are_found():
+    links = Links((), grows=True)
+    unread = preset("lost-replies", links)
+    found = [found_link("shop.example.com", 443, "https", ()), found_link("api.openai.com", 443, "https", ())]
+    struck = unread.on(links.adding(found))
+    assert [entry.links for entry in struck.faults] == [("shop_example_com",), ("shop_example_com",)]
+    assert [entry.links for entry in struck.toxics] == [("shop_example_com",)]
+
+
+def test_every_preset_can_be_read_for_links_that_are_found():
+    links = Links((), grows=True)
+    found = [found_link("shop.example.com", 443, "https", ()), found_link("api.openai.com", 443, "https", ())]
+    for name in ("moderate", "rate-limits", "broken-model", "bad-network", "heavy"):
+        struck = preset(name, links).on(links.adding(found))
+        on = {link for entry in (*struck.faults, *struck.toxics) for link in entry.links}
+        assert on and on <= {"openai", "shop_example_com"}
+
+
+def test_a_fault_of_mcp_may_strike_a_tool_link_that_is_found():
+    links = Links((), grows=True)
+    entry = {"fault": "tool_error", "only": {"tool": "add"}}
+    unread = build_set({"faults": [entry]}, "a test", REGISTRY, links)
+    found = [found_link("127.0.0.1", 3001, "http", ()), found_link("api.openai.com", 443, "https", ())]
+    [struck] = unread.on(links.adding(found)).faults
+    assert struck.links == ("port_3001",) and struck.only.json_ == {"params.name": "add"}
+
+
+def test_no_server_that_is_found_may_be_poisoned():
+    with pytest.raises(FaultSetError, match="poisoned_description is possible on no link"):
+        build_set({"faults": [{"fault": "poisoned_description"}]}, "a test", REGISTRY, Links((), grows=True))

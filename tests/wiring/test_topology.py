@@ -23,7 +23,7 @@ from wirefault.core.sockets import (
     bind_or_replace,
     listen,
 )
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import (
     TOPOLOGY_VARIABLE,
     Topology,

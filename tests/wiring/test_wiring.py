@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link, found_link, lab_links
+from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.topology import Topology, default_topology
 from wirefault.wiring.wiring import (
     NO_WIRING,
     lab_wiring,
     load_wiring,
+    recorded_wiring,
     wiring_of,
     with_links,
     with_subject,
@@ -226,3 +227,23 @@ def test_a_server_of_mcp_is_a_tool_whose_writes_are_tools(write):
 def test_a_server_of_mcp_names_its_tools_itself(write):
     with pytest.raises(match="names its tools itself"):
         load_wiring(write(MCP % ", tools: {read: GET /read}"))
+
+
+COMMAND = CommandSpec(command=["python", "agent.py", "{prompt}"], folder=".", show=True)
+
+
+def test_it_reads_as_the_links_that_were_found(tmp_path):
+    found = [
+        found_link("api.openai.com", 443, "https", ()),
+        found_link("api.anthropic.com", 443, "https", (), scripted=True),
+        found_link("shop.example.com", 8443, "https", ()),
+        found_link("127.0.0.1", 9000, "http", ()),
+    ]
+    path = tmp_path / "wiring.yaml"
+    path.write_text(recorded_wiring(found, {"tap": "proxy"}, COMMAND))
+    wiring = load_wiring(path)
+    assert wiring.subject == COMMAND
+    key = lambda link: (link.name, link.upstream, link.dialect, link.hosts)  # noqa: E731
+    assert [key(link) for link in wiring.links] == [key(link) for link in found]
+    assert wiring.intercept is not None and wiring.intercept.tap == "proxy"
+    assert wiring.links.grows and isinstance(wiring.links["port_9000"], Link)

@@ -25,10 +25,9 @@ from wirefault.report.calls import calls_table
 from wirefault.report.reproduce import EXEC
 from wirefault.report.terminal import plain_console
 from wirefault.subjects.surroundings import program_problem
-from wirefault.wiring.recorded_wiring import recorded_wiring
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.subject_spec import PROMPT, CommandSpec
-from wirefault.wiring.wiring import Wiring, build_wiring
+from wirefault.wiring.wiring import Wiring, build_wiring, recorded_wiring
 
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 # The lab's own chances would strike besides the faults that are asked for, and its own agent needs less time.

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from wirefault.core.sockets import LOOPBACK, Address
-from wirefault.wiring.ports import TOXIPROXY_PORT
+from wirefault.wiring.topology import TOXIPROXY_PORT
 
 
 @click.command("toxiproxy")

@@ -25,7 +25,7 @@ from wirefault.experiments.measures import known_names
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
-from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import Spec
 
 MOST_ARMS = 200
 _Dose = Annotated[float, Field(gt=0, le=100)]

@@ -21,7 +21,7 @@ from wirefault.faults.sets.presets import read_canonical
 from wirefault.settings.blast_radius import radius_draw
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Links
-from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import Spec
 from wirefault.wiring.subject_spec import HttpSpec
 from wirefault.wiring.wiring import Wiring
 

@@ -26,7 +26,7 @@ from wirefault.gateway.run import ForeignLink, Run
 from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import Settings, SettingsError, load_frozen
 from wirefault.state.state import State
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 
 class ControlError(Exception):

@@ -21,8 +21,7 @@ from wirefault.settings.settings import SettingsError
 from wirefault.state.effects import TRANSLATOR_HEADER, WORLD_HEADER, world_of
 from wirefault.state.held_calls import HeldCall
 from wirefault.state.state import State
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 
 class HeldCalls:

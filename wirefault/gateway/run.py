@@ -20,8 +20,7 @@ from wirefault.settings.blast_radius import is_spared
 from wirefault.settings.settings import Settings
 from wirefault.settings.shadow import shadows_of
 from wirefault.settings.toxic_plan import plan_attempt
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 
 def chance_errors(settings: Settings, tools: tuple[str, ...]) -> list[Entry]:

@@ -28,7 +28,7 @@ from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
 from wirefault.settings.configuration import redactor
 from wirefault.state.held_calls import HeldCall
-from wirefault.wiring.link import SCRIPTED, Link
+from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.topology import Topology
 
 if TYPE_CHECKING:

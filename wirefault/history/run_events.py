@@ -10,8 +10,7 @@ from wirefault.core.sockets import Address
 from wirefault.history.caller_events import Report
 from wirefault.history.usual import usually
 from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
 
 SELF_TEST = "self-test subject: scripted model"

@@ -34,9 +34,7 @@ from wirefault.history.events import (
 )
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links, lab_links
 
 _E = TypeVar("_E")
 _EventT = TypeVar("_EventT", bound=Event, covariant=True)

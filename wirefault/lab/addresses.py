@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind_or_replace
-from wirefault.wiring.link import SCRIPTED
+from wirefault.wiring.links import SCRIPTED
 from wirefault.wiring.topology import Topology, default_topology
 
 

@@ -35,7 +35,7 @@ from wirefault.lab.process import (
     start,
 )
 from wirefault.settings.configuration import Configuration, without_keys
-from wirefault.wiring.link import LAB, SCRIPTED
+from wirefault.wiring.links import LAB, SCRIPTED
 from wirefault.wiring.topology import Topology, default_topology, draw_lab_id, topology_file
 
 # patience for a busy machine: a process that ends is noticed at once

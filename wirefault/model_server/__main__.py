@@ -18,7 +18,7 @@ from wirefault.core.sockets import listen
 from wirefault.model_server.decide import Persona, decide
 from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 from wirefault.model_server.server import create_app
-from wirefault.wiring.link import SCRIPTED
+from wirefault.wiring.links import SCRIPTED
 from wirefault.wiring.topology import topology_from
 
 _PERSONAS = ", ".join(each.value for each in Persona)

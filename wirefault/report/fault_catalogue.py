@@ -16,7 +16,7 @@ from wirefault.faults.rates import Marginal, dose_shown, marginals
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, ToxicEntry, scaled
 from wirefault.stats.rates import percent
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 _SIGNS = {Ge: ("ge", "≥"), Gt: ("gt", ">"), Le: ("le", "≤"), Lt: ("lt", "<")}
 

@@ -14,8 +14,7 @@ from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.presets import preset_of
 from wirefault.settings.budgets import without_pool
 from wirefault.settings.settings import NAMES, Settings
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
 
 EXEC = "exec"  # the first word that gives a wiring whose links are found

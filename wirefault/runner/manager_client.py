@@ -15,7 +15,7 @@ from wirefault.state.run_lock import RunLock
 from wirefault.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
 from wirefault.subjects.subject import LabFailed
 from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 _POLL_S = 0.001
 _SETTLE_MARGIN_S = 4.0

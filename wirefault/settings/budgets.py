@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, mo
 
 from wirefault.core.errors import nearest
 from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml
-from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import Spec
 
 BudgetMode = Literal["hard", "degrading", "end"]
 BudgetScope = Literal["episode", "run"]

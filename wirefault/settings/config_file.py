@@ -14,7 +14,7 @@ from wirefault.core.errors import nearest
 from wirefault.core.plain_data import unique
 from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import Source
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology, listening_addresses, usual_ports
 
 _INTERVALS = (

@@ -14,7 +14,7 @@ from wirefault.core.errors import InputError
 from wirefault.settings.budgets import canonical_budgets
 from wirefault.settings.prices import canonical_prices
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse_list
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
 

@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 FOUND_LINKS_SCHEMA = """
 CREATE TABLE IF NOT EXISTS found_links (

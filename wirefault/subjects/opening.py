@@ -16,7 +16,7 @@ from wirefault.subjects.surroundings import surroundings_of
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.subjects.taps.watch import WatchedSubject, allowed
-from wirefault.wiring.link import LAB
+from wirefault.wiring.links import LAB
 from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
 from wirefault.wiring.wiring import Wiring
 

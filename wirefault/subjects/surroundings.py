@@ -20,7 +20,7 @@ from wirefault.settings.configuration import Configuration, redactor
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.process import Printed
 from wirefault.subjects.taps.tap import NO_TAP, Tap
-from wirefault.wiring.link import SCRIPTED, Link
+from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.subject_spec import CommandSpec, ServiceSpec
 from wirefault.wiring.topology import Topology, topology_file
 from wirefault.wiring.wiring import Wiring

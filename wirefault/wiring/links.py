@@ -2,13 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from wirefault.core.errors import nearest
+from wirefault.core.sockets import Address, is_loopback
 from wirefault.dialects.mcp import MCP
-from wirefault.wiring.link import Link
+from wirefault.dialects.openai_chat import OPENAI_CHAT
+
+HTTP = "http"
+LAB = "lab"
+SCRIPTED = "scripted"
+STDIO = "stdio"
+
+
+@dataclass(frozen=True)
+class Link:
+    """What a wiring says of one link.
+
+    ``upstream`` is an address with its path prefix, ``lab`` for a tool service that the lab starts,
+    ``scripted`` for the scripted model, or ``stdio`` for an MCP server that the subject starts itself, by
+    ``command`` unless its own configuration names one. ``dialect`` is ``http``, ``mcp`` or that of a model's
+    API. ``env`` are the variables in which the subject finds its address. ``writes`` are the calls that
+    change state, as ``METHOD /path`` or, on a link of MCP, a tool's name, with ``*`` for any part of it;
+    ``key`` is the field of a write's JSON body, or of the tool's arguments, by which its upstream knows a
+    repetition. ``planted``: faults that plant instructions may strike it though it is not the lab's. ``port``
+    is where a service of the lab listens; ``tools`` are the names that the lab's agent knows the calls by,
+    each with its method and path; ``effects`` the kinds of side effects that the service records, each with
+    its fields, as prompts expect them. ``hosts``: whose intercepted connections are this link's, as ``name``
+    or ``name:port``; without any those of its upstream. ``found``: it was made when the subject called that
+    host for the first time.
+    """
+
+    name: str
+    upstream: str = LAB
+    dialect: str = HTTP
+    env: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    key: str = ""
+    planted: bool = False
+    service: str = ""
+    port: int = 0
+    tools: tuple[tuple[str, str, str], ...] = ()
+    effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    hosts: tuple[str, ...] = ()
+    found: bool = False
+    command: tuple[str, ...] = ()
+
+    @property
+    def is_model(self) -> bool:
+        return self.dialect not in (HTTP, MCP.name)
+
+    @property
+    def takes_model(self) -> bool:
+        """Whether the setting MODEL chooses who answers: the scripted model's place is another's to take."""
+        return self.upstream == SCRIPTED and self.dialect == OPENAI_CHAT.name
+
+    @property
+    def is_of_lab(self) -> bool:
+        """Whether its upstream is one of the lab's own servers."""
+        return self.upstream in (LAB, SCRIPTED)
+
+    @property
+    def dialect_by_request(self) -> bool:
+        """Whether each request tells what is spoken there, HTTP or MCP, since nobody has declared it."""
+        return self.found and self.dialect == HTTP
+
+    @property
+    def is_stdio(self) -> bool:
+        """Whether its server is a process that the subject starts, by way of ``wirefault mcp``."""
+        return self.upstream == STDIO
+
+    @property
+    def base_path(self) -> str:
+        """The path prefix of its upstream, which the subject's address has too; empty for the lab's own."""
+        return "" if self.is_of_lab else urlsplit(self.upstream).path.rstrip("/")
+
+    def proxy_name(self, lane: int = 0) -> str:
+        """Toxiproxy's name of this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
+        return f"{self.name}_proxy" + (f"_{lane}" if lane else "")
+
+    def is_write(self, method: str, target: str, tool: str = "") -> bool:
+        """Whether the request is declared as one that changes state; its query does not matter.
+
+        ``tool``: what it calls, on a link of MCP.
+        """
+        call = tool if self.dialect == MCP.name else f"{method.upper()} {target.partition('?')[0]}"
+        return any(fnmatchcase(call, pattern) for pattern in self.writes)
+
+    @classmethod
+    def of_entry(cls, name: str, entry: Mapping[str, Any]) -> Link:
+        """From an entry of a wiring's ``links`` in which nothing is wrong."""
+        upstream, mcp, env = entry.get("upstream", ""), entry.get("mcp"), entry.get("env", ())
+        variables = (env,) if isinstance(env, str) else tuple(env)
+        return cls(
+            name=name,
+            upstream=upstream.rstrip("/"),
+            dialect=entry.get("dialect", HTTP),
+            env=variables or (f"{name.upper()}_{'URL' if mcp is None else 'MCP'}",),
+            writes=tuple(entry.get("writes", ())),
+            key=entry.get("key", ""),
+            hosts=tuple(host.lower() for host in entry.get("hosts", ())),
+            planted=entry.get("planted", False),
+            service={LAB: f"{name}_tool", SCRIPTED: name}.get(upstream, ""),
+            port=entry.get("port", 0),
+            tools=tuple((tool, *call.split(" ", 1)) for tool, call in entry.get("tools", {}).items()),
+            effects={kind: tuple(fields) for kind, fields in entry.get("effects", {}).items()},
+            command=() if mcp is None else tuple(mcp.get("command", ())),
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """As plain JSON, which ``load`` takes."""
+        return asdict(self)
+
+    @classmethod
+    def load(cls, row: Mapping[str, Any]) -> Link:
+        """From what ``dump`` gave, also by way of JSON. Raises ``ValueError`` for anything else."""
+        try:
+            tools = tuple((tool, method, path) for tool, method, path in row.get("tools", ()))
+            effects = {kind: tuple(fields) for kind, fields in row.get("effects", {}).items()}
+            lists = {key: tuple(row.get(key, ())) for key in ("env", "writes", "hosts", "command")}
+            return cls(**{**row, **lists, "tools": tools, "effects": effects})
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"no link of a wiring: {error}") from None
+
 
 # In a fault set for a subject whose links are found while it runs: those of a group that are found then.
 FOUND_TOOLS, FOUND_WRITES, FOUND_MODELS = "found:tools", "found:writes", "found:model"
@@ -130,3 +254,80 @@ class Links:
     @classmethod
     def load(cls, rows: Iterable[Mapping[str, Any]], *, grows: bool = False) -> Links:
         return cls(map(Link.load, rows), grows=grows)
+
+
+LAB_WIRING = Path(__file__).with_name("lab.json")
+
+
+@lru_cache(maxsize=1)  # a file of this package, which does not change
+def lab_links() -> Links:
+    """The same as those of ``lab_wiring``, which checks the file too: that takes many times as long."""
+    entries = json.loads(LAB_WIRING.read_text(encoding="utf-8"))["links"]
+    return Links(Link.of_entry(name, entry) for name, entry in entries.items())
+
+
+MOST_FOUND = 32
+_LONGEST_NAME = 32
+# Hosts of models' providers: the name of the link, and what is spoken there. The dialect of a single request
+# follows from its path, since one host answers in several.
+MODEL_HOSTS = {
+    "api.openai.com": ("openai", "openai_chat"),
+    "api.anthropic.com": ("anthropic", "anthropic"),
+    "generativelanguage.googleapis.com": ("gemini", "gemini"),
+    "api.groq.com": ("groq", "openai_chat"),
+    "api.mistral.ai": ("mistral", "openai_chat"),
+    "api.deepseek.com": ("deepseek", "openai_chat"),
+    "api.x.ai": ("xai", "openai_chat"),
+    "api.together.xyz": ("together", "openai_chat"),
+    "api.fireworks.ai": ("fireworks", "openai_chat"),
+    "api.cerebras.ai": ("cerebras", "openai_chat"),
+    "openrouter.ai": ("openrouter", "openai_chat"),
+}
+_MODEL_SUFFIXES = {".openai.azure.com": ("azure_openai", "openai_chat")}
+
+
+def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scripted: bool = False) -> Link:
+    """The link to that server, under a name that is not ``taken``.
+
+    ``scheme``: http or https, as the subject speaks there. A provider's host makes a model link; any other a
+    tool link named after the host, one on this machine after its port. ``scripted``: the scripted model
+    answers for the providers.
+    """
+    host = host.lower().rstrip(".")
+    model = _model_at(host)
+    if model is not None and scripted:
+        name, dialect = model
+        return Link(_free(name, taken), SCRIPTED, dialect, service=name, hosts=(host,), found=True)
+    name, dialect = model or (_name_of(host, port), HTTP)
+    usual = port == {"http": 80, "https": 443}[scheme]
+    authority = str(Address(host, port)).removesuffix(f":{port}") if usual else str(Address(host, port))
+    return Link(_free(name, taken), f"{scheme}://{authority}", dialect, found=True)
+
+
+def is_model_host(host: str) -> bool:
+    """Whether a provider of models answers there."""
+    return _model_at(host) is not None
+
+
+def _model_at(host: str) -> tuple[str, str] | None:
+    for suffix, model in _MODEL_SUFFIXES.items():
+        if host.endswith(suffix):
+            return model
+    return MODEL_HOSTS.get(host)
+
+
+def _name_of(host: str, port: int) -> str:
+    if is_loopback(host):
+        return f"port_{port}"
+    name = re.sub(r"[^a-z0-9]+", "_", host).strip("_")
+    return name if name[:1].isalpha() else f"host_{name}"
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    name = name[:_LONGEST_NAME]
+    number = 1
+    chosen = name
+    while chosen in taken:
+        number += 1
+        chosen = f"{name[: _LONGEST_NAME - len(str(number)) - 1]}_{number}"
+    return chosen

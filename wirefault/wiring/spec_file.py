@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml, short_repr
+
+
+class Spec(BaseModel):
+    """A mapping of the file: every key is known, and no text passes for a number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
 
 Place = tuple[str | int, ...]
 

@@ -14,8 +14,7 @@ from pydantic import BeforeValidator, Field
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.plain_data import short_repr
 from wirefault.core.sockets import is_loopback
-from wirefault.wiring.spec import Spec
-from wirefault.wiring.spec_file import Place, SpecFile
+from wirefault.wiring.spec_file import Place, Spec, SpecFile
 
 PROMPT, CONVERSATION = "{prompt}", "{conversation}"
 # a word in braces, which a shell's ${variable} is not

@@ -17,18 +17,16 @@ from typing import Any
 from wirefault.core.files import write_whole
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import LOOPBACK, Address
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.link import SCRIPTED, Link
-from wirefault.wiring.links import Links
-from wirefault.wiring.ports import (
-    CONTROL_PORT,
-    EGRESS_PORT,
-    INGRESS_PORT,
-    MANAGER_PORT,
-    MODEL_PORT,
-    TOXIPROXY_PORT,
-)
+from wirefault.wiring.links import SCRIPTED, Link, Links, lab_links
 from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
+
+MANAGER_PORT = 8000
+CONTROL_PORT = 7070
+INGRESS_PORT = 7100
+MODEL_PORT = 5007
+EGRESS_PORT = 7090
+TOXIPROXY_PORT = 8474
+
 
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000

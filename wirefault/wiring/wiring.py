@@ -11,24 +11,189 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from wirefault.core.errors import InputError, nearest
-from wirefault.wiring.intercept_spec import InterceptSpec, check_intercept
-from wirefault.wiring.lab import LAB_WIRING, lab_links
-from wirefault.wiring.link import LAB
-from wirefault.wiring.link_spec import LinkSpec, link_of
-from wirefault.wiring.links import Links
-from wirefault.wiring.spec import Spec
-from wirefault.wiring.spec_file import SpecFile, read_spec_file
-from wirefault.wiring.subject_spec import SubjectSpec, check_subject
+from wirefault.core.sockets import is_loopback
+from wirefault.dialects.mcp import MCP
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.wiring.links import (
+    HTTP,
+    LAB,
+    LAB_WIRING,
+    SCRIPTED,
+    STDIO,
+    Link,
+    Links,
+    is_model_host,
+    lab_links,
+)
+from wirefault.wiring.spec_file import Place, Spec, SpecFile, read_spec_file
+from wirefault.wiring.subject_spec import CommandSpec, SubjectSpec, check_subject
 from wirefault.wiring.world_spec import WorldSpec, check_world
+
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]")
+_PORT = re.compile(r":[0-9]{1,5}")
+
+
+class InterceptSpec(Spec):
+    """The key ``intercept``. A host is ``name``, ``*.name`` or either with ``:port``."""
+
+    tap: Literal["auto", "namespace", "proxy"] = Field(
+        "auto", description="how connections are caught; auto: a network namespace where the system has them"
+    )
+    only: list[str] = Field(default_factory=list, description="hosts to intercept; all others pass untouched")
+    pass_: list[str] = Field(default_factory=list, alias="pass", description="hosts that pass untouched")
+    refuse: list[str] = Field(default_factory=list, description="hosts that cannot be reached")
+    models: Literal["own", "scripted"] = Field(
+        "own", description="who answers for the models' providers: they themselves, or the scripted model"
+    )
+    offline: bool = Field(False, description="nothing is dialled but this machine and wired upstreams")
+
+
+def check_hosts(file: SpecFile, at: tuple[str | int, ...], hosts: list[str]) -> None:
+    """Raises ``InputError`` for what is no host."""
+    for index, host in enumerate(hosts):
+        port = _PORT.search(host)
+        name = host[: port.start()] if port and port.end() == len(host) else host
+        if not _HOST.fullmatch(name):
+            raise file.error((*at, index), f"{host!r} is no host: write name, *.name or name:port")
+
+
+def check_intercept(file: SpecFile, data: object) -> InterceptSpec:
+    """From the wiring file's key. Raises ``InputError`` that names file, line and key."""
+    spec: InterceptSpec = file.check(InterceptSpec, ("intercept",), {} if data is True else data)
+    for key, hosts in (("only", spec.only), ("pass", spec.pass_), ("refuse", spec.refuse)):
+        check_hosts(file, ("intercept", key), hosts)
+    return spec
+
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CALL = re.compile(r"[A-Z]+ /\S*")
+
+
+class McpSpec(Spec):
+    """An MCP server over stdio, which the subject starts."""
+
+    command: list[str] = Field(
+        default_factory=list,
+        description="its program and arguments; without it the subject's configuration names them",
+    )
+
+
+class LinkSpec(Spec):
+    """One entry of ``links``."""
+
+    upstream: str = Field("", description="http(s)://host[:port][/prefix], `scripted` or `lab`")
+    mcp: McpSpec | None = Field(None, description="an MCP server over stdio, in the place of an upstream")
+    dialect: str = Field(
+        HTTP, description="what is spoken there: http, mcp, or a model's API, for example openai_chat"
+    )
+    env: str | list[str] = Field(
+        default_factory=list, description="the variables in which the subject finds this link's address"
+    )
+    writes: list[str] = Field(
+        default_factory=list,
+        description="calls that change state: METHOD /path, on a link of MCP a tool's name; * for any part",
+    )
+    hosts: list[str] = Field(
+        default_factory=list,
+        description="hosts whose intercepted calls go this way; default: the upstream's",
+    )
+    planted: bool = Field(False, description="whether faults that plant instructions may strike it")
+    key: str = Field("", description="the field of a write's JSON body by which a repetition is known")
+    port: int = Field(0, ge=0, le=65535, description="where a service of the lab listens")
+    tools: dict[str, str] = Field(default_factory=dict, description="names of calls: METHOD /path")
+    effects: dict[str, list[str]] = Field(
+        default_factory=dict, description="kinds of side effects that a service of the lab records"
+    )
+
+
+def link_of(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[str]) -> Link:
+    at = ("links", name)
+    if not _NAME.fullmatch(name):
+        raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
+    if name in ("tools", "writes", "all"):
+        raise file.error(at, f"no link can be called {name}: a fault set means several links by that")
+    dialects = (HTTP, MCP.name, *MODEL_DIALECTS)
+    if spec.dialect not in dialects:
+        raise file.error((*at, "dialect"), f"{spec.dialect!r} is no dialect{nearest(spec.dialect, dialects)}")
+    if spec.mcp is None:
+        _check_upstream(file, at, spec, allowed)
+    else:
+        spec = _over_stdio(file, at, spec, spec.mcp)
+    variables = [spec.env] if isinstance(spec.env, str) else spec.env
+    for variable in variables:
+        if not _VARIABLE.fullmatch(variable):
+            raise file.error((*at, "env"), f"{variable!r} is no name of a variable")
+    check_hosts(file, (*at, "hosts"), spec.hosts)
+    if spec.dialect != MCP.name:
+        _check_calls(file, (*at, "writes"), spec.writes)
+    elif spec.tools:
+        raise file.error((*at, "tools"), "a server of MCP names its tools itself: leave them out")
+    _check_calls(file, (*at, "tools"), list(spec.tools.values()))
+    return Link.of_entry(name, spec.model_dump())
+
+
+def _over_stdio(file: SpecFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> LinkSpec:
+    if spec.upstream:
+        raise file.error((*at, "upstream"), "a link has an upstream or mcp, not both")
+    if spec.dialect not in (HTTP, MCP.name):
+        raise file.error((*at, "dialect"), "what is spoken to an MCP server is mcp: leave it out")
+    if mcp.command[:1] == [""]:
+        raise file.error((*at, "mcp", "command"), "its first word is the program, and is empty")
+    return spec.model_copy(update={"upstream": STDIO, "dialect": MCP.name})
+
+
+def _check_calls(file: SpecFile, at: Place, calls: Sequence[str]) -> None:
+    for index, call in enumerate(calls):
+        if not _CALL.fullmatch(call):
+            raise file.error(
+                (*at, index), f"{call!r} is no call: write METHOD /path, for example POST /orders"
+            )
+
+
+def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collection[str]) -> None:
+    if not spec.upstream:
+        raise file.error(at, "upstream is missing: give one, or mcp for an MCP server over stdio")
+    at, upstream = (*at, "upstream"), spec.upstream
+    if upstream == SCRIPTED:
+        if spec.dialect not in MODEL_DIALECTS:
+            raise file.error(at, "the scripted model is behind a model link: give its dialect")
+        return
+    if upstream == LAB:
+        return
+    parts = urlsplit(upstream)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or port == -1
+        or parts.query
+        or parts.fragment
+    ):
+        raise file.error(at, f"{upstream!r} is no address: write http://host:port or https://host/prefix")
+    if "@" in parts.netloc:
+        raise file.error(at, "must hold no user and no password, since reports show it")
+    host = str(parts.hostname).lower()
+    of_provider = spec.dialect in MODEL_DIALECTS and is_model_host(host)
+    if not is_loopback(host) and host not in allowed and not of_provider:
+        raise file.error(
+            at, f"{host} is not this machine: to break what leads there, list it: allow: [{host}]"
+        )
+
 
 MOST_LINKS = 64
 
@@ -202,3 +367,33 @@ def _check_variables(file: SpecFile, links: Links) -> None:
                 raise file.error(
                     ("links", link.name, "env"), f"{variable} is the variable of the link {other} already"
                 )
+
+
+_HEAD = """# The servers that this command called, as links. To fly it: wirefault fly --wiring FILE
+# Say `writes` where a call changes state: then a write that is done twice is proven, not guessed.
+"""
+
+
+def recorded_wiring(links: Iterable[Link], intercept: Mapping[str, Any], command: CommandSpec) -> str:
+    """The text of the file. ``intercept``: what its key of that name says."""
+    links = list(links)
+    hosts = [urlsplit(link.upstream).hostname or "" for link in links if not link.is_of_lab]
+    allowed = sorted({host for host in hosts if not is_loopback(host) and not is_model_host(host)})
+    wiring = {
+        "links": {link.name: _entry(link) for link in links},
+        "intercept": dict(intercept),
+        "subject": command.model_dump(exclude_defaults=True, by_alias=True),
+        **({"allow": allowed} if allowed else {}),
+    }
+    from wirefault.core.yaml_text import dump_yaml  # PyYAML is slow to import
+
+    return _HEAD + dump_yaml(wiring)
+
+
+def _entry(link: Link) -> dict[str, Any]:
+    entry: dict[str, Any] = {"upstream": link.upstream}
+    if link.dialect != HTTP:
+        entry["dialect"] = link.dialect
+    if link.hosts:
+        entry["hosts"] = list(link.hosts)
+    return entry

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from wirefault.core.sockets import is_loopback
-from wirefault.wiring.spec import Spec
-from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.spec_file import Spec, SpecFile
 
 POSTGRESQL = ("postgresql", "postgres")
 _KINDS = ("http", "command", "sql", "python")

@@ -22,7 +22,7 @@ from wirefault.faults.matching.trigger_index import chance_of
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.conditions import When
 from wirefault.faults.sets.fault_set import build_set
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 VALUES = st.sampled_from(["Bob", "a", "A", "a*", "*", "", 1, True, None, 1.5, [1], [True]])
 HEADERS = st.sampled_from(["X-User", "x-user", "X-Other", "X-Seldom"])

@@ -13,7 +13,7 @@ from wirefault.faults.catalogue.http.errors import HttpError
 from wirefault.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import Entry, build_set
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 
 def matcher(*entries, seed=1):

@@ -11,7 +11,7 @@ from tests.support import ROOT
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError
 from wirefault.faults.sets.presets import canonical_text, find_set, preset, read_canonical
 from wirefault.settings.settings import Settings
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 FROZEN = Settings(seed=1, faults={"faults": [{"fault": "truncate"}]}).dump()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, build_set, scaled
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 WHOLE = {
     "faults": [{"fault": "empty", "links": "search", "when": {"probability": 0.4}}],

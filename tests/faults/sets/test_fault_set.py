@@ -16,7 +16,7 @@ from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.conditions import Window
 from wirefault.faults.sets.fault_set import FaultSetError, build_set, load_set
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 ALL = tuple(link.name for link in lab_links())
 TOOL_NAMES = tuple(link.name for link in lab_links().tools)

@@ -12,9 +12,7 @@ from wirefault.faults.sets.presets import LARGEST, find_set, preset, preset_name
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.toxiproxy.toxics.text_form import parse_list
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links, lab_links
 
 NAMES = [
     "bad-network",

@@ -16,8 +16,7 @@ from wirefault.core.identity import Identity
 from wirefault.gateway.endpoint import model_endpoint, rewrite, url_endpoint
 from wirefault.gateway.http1.heads import read_request
 from wirefault.settings.settings import Settings
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

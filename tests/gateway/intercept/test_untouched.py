@@ -23,8 +23,7 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head, requests_of
 from wirefault.gateway.intercept import certificate_authority as authority_module
 from wirefault.gateway.intercept.certificate_authority import Authority
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PARALLEL = 50

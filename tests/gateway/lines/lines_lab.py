@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.gateway.lab import Lab, dial, gateway
-from wirefault.wiring.link import STDIO, Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import STDIO, Link, Links
 
 FILES = Links([Link("files", STDIO, "mcp", ("FILES_MCP",))])
 

@@ -7,8 +7,7 @@ import pytest
 from tests.judging.findings.traced import CRM, asked, found, lost, observed
 from tests.judging.oracle.histories import armed, exchange, latency, met, timeout, tried
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 GAVE = {"upstream_status": 201}
 AGAIN = asked(0.4, status=201)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from tests.judging.oracle.histories import exchange, run_started
 from wirefault.judging.findings.rules import findings_in
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 SHOP = Link("shop", "http://127.0.0.1:9000", env=("SHOP_URL",), writes=("POST /orders", "DELETE /orders/*"))
 CRM = Link("crm", "https://crm.example.net", env=("CRM_URL",))

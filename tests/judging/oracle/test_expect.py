@@ -1,7 +1,7 @@
 import pytest
 
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 MOMENTS = {"date": "2026-03-12", "time": "14:30"}
 

@@ -8,8 +8,7 @@ import pytest
 from tests.judging.oracle.histories import exchange, met
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.wire_world import fate_of, judge_requests, world_writes
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea"}}
 LINKS = Links([Link("shop", writes=("POST /orders", "DELETE /orders/*")), Link("news")])

@@ -16,8 +16,7 @@ from wirefault.core.sockets import Address
 from wirefault.subjects.process import ProcessGroup
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import Tap
-from wirefault.wiring.intercept_spec import InterceptSpec
-from wirefault.wiring.wiring import NO_WIRING
+from wirefault.wiring.wiring import NO_WIRING, InterceptSpec
 
 _BOUND_S = 60
 

@@ -16,8 +16,7 @@ from wirefault.core.sockets import Address
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import NO_TAP, write_trust
-from wirefault.wiring.intercept_spec import InterceptSpec
-from wirefault.wiring.wiring import NO_WIRING
+from wirefault.wiring.wiring import NO_WIRING, InterceptSpec
 
 
 @pytest.fixture(autouse=True)

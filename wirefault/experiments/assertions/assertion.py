@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView
 from wirefault.experiments.expression import COMPARISONS, Bounds, ShareOfEpisodes, Truth, exactly
-from wirefault.wiring.spec import Spec
+from wirefault.wiring.spec_file import Spec
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from wirefault.core.lab_folder import lab_root
 from wirefault.core.plain_data import read_yaml, short_repr
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set, scaled
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Links, lab_links
 
 
 def canonical_text(given: object, links: Links) -> object:

@@ -33,7 +33,7 @@ from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOT
 from wirefault.gateway.http1.messages import content_encoding
 from wirefault.gateway.lane import LinkListener
 from wirefault.history.events import FaultMet, StruckReply
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 _Text = tuple[str | None, bool]
 _NOTHING: _Text = (None, False)

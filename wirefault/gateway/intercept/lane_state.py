@@ -18,7 +18,7 @@ from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import SettingsError
 from wirefault.state.found_links import FoundLink
 from wirefault.state.state import State
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 _Answer = TypeVar("_Answer")
 _LIVE_EPISODE, _LIVE_ATTEMPT = "live", 1

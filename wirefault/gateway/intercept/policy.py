@@ -9,10 +9,9 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from wirefault.core.sockets import Address, is_loopback
-from wirefault.wiring.intercept_spec import InterceptSpec
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 from wirefault.wiring.topology import Topology
-from wirefault.wiring.wiring import wiring_of
+from wirefault.wiring.wiring import InterceptSpec, wiring_of
 
 # Hosts that frameworks call unasked: traces, usage figures, price lists, vocabularies. To strike one of them
 # says nothing about an agent, and what it answers is no part of any task.

@@ -14,7 +14,7 @@ from wirefault.core.sockets import LOOPBACK
 from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.intercept.certificate_authority import Authority
 from wirefault.gateway.lane import LinkListener
-from wirefault.wiring.link import Link
+from wirefault.wiring.links import Link
 
 _RECORD = 16 * 1024  # no record carries more
 

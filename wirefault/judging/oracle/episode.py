@@ -43,7 +43,7 @@ from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_answ
 from wirefault.judging.oracle.wire_world import judge_requests, proven_duplicates
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
 from wirefault.judging.requests import EpisodeTrace
-from wirefault.wiring.lab import lab_links
+from wirefault.wiring.links import lab_links
 
 _VALUE_WORDS: Mapping[ValueAxis, str] = {
     "wrong": "wrong value",

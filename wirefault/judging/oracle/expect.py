@@ -49,9 +49,7 @@ from pydantic import (
 from wirefault.core.errors import nearest
 from wirefault.dialects.mcp import MCP
 from wirefault.judging.oracle.slots import AnswerRule, Matcher, OraclePart, Slot, checked_json, moment_fields
-from wirefault.wiring.lab import lab_links
-from wirefault.wiring.link import Link
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links, lab_links
 from wirefault.wiring.prompts import ExpectCheck
 
 Others = Literal["forbidden", "allowed"]

@@ -21,9 +21,8 @@ from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.namespace import NoNamespaceError, namespace_tap
 from wirefault.subjects.taps.tap import NO_TAP, PRELOAD, Tap, Trust, proxy_tap, write_trust
 from wirefault.subjects.taps.watch import can_be_told
-from wirefault.wiring.intercept_spec import InterceptSpec
 from wirefault.wiring.topology import topology_from
-from wirefault.wiring.wiring import Wiring
+from wirefault.wiring.wiring import InterceptSpec, Wiring
 
 _PREFIX = "tap-"
 _AUTHORITY_BOUND_S = 10.0

@@ -22,8 +22,8 @@ from wirefault.gateway.intercept.policy import names
 from wirefault.history.events import Note, WentPastLab
 from wirefault.subjects.process import descendants
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
-from wirefault.wiring.intercept_spec import InterceptSpec
 from wirefault.wiring.topology import Topology
+from wirefault.wiring.wiring import InterceptSpec
 
 Protocol = Literal["tcp", "udp"]
 

@@ -1,8 +1,0 @@
-"""The ports of a lab that no wiring names."""
-
-MANAGER_PORT = 8000
-CONTROL_PORT = 7070
-INGRESS_PORT = 7100
-MODEL_PORT = 5007
-EGRESS_PORT = 7090
-TOXIPROXY_PORT = 8474
