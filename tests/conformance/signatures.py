@@ -160,6 +160,6 @@ class OneTry:
             first_byte_ms=None if first is None else (first - plain.first_sent) * 1000,
             ended_by="proxy" if plain.ended else "client",
             how=plain.ended or "fin",
-            **{"tls": bool(tls), "host": HOST, "port": 443, "way": "proxy"},
+            **{"tls": bool(tls), "host": HOST, "port": 443, "tap": "proxy"},
         )
         return SeenTry(tried, connection, exchanges)

@@ -10,7 +10,7 @@ import pytest
 
 from wirefault.core.sockets import Address
 from wirefault.gateway.closed_networks import ALL_OPEN, ClosedNetworks, closed_networks
-from wirefault.gateway.intercept.egress import NoWayOut, dial_host
+from wirefault.gateway.intercept.egress import EgressError, dial_host
 
 # eth0 is on 172.30.4.0/22, everything else is behind 172.31.0.1 on eth1's 172.31.0.0/16
 ROUTES = """\
@@ -48,6 +48,6 @@ def test_on_one_machine_nothing_is_closed(tmp_path: Path) -> None:
 def test_no_tunnel_leads_there(closed: ClosedNetworks) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         target = Address("localhost", server.getsockname()[1])
-        with pytest.raises(NoWayOut, match="it is the lab's own"):
+        with pytest.raises(EgressError, match="it is the lab's own"):
             asyncio.run(dial_host(target, closed))
         asyncio.run(dial_host(target, ALL_OPEN)).close()

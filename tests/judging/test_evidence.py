@@ -50,7 +50,7 @@ def intercepted(**changes):
     given = {
         **{"t": 104.0, "link": "message", "episode": EPISODE, "attempt": 1, "opened": 103.0, "ms": 900.0},
         **{"first_byte_ms": None, "sent": 517, "received": 0, "ended_by": "proxy", "how": "fin"},
-        **{"tls": True, "host": "mail.example", "port": 443, "way": "namespace"},
+        **{"tls": True, "host": "mail.example", "port": 443, "tap": "namespace"},
     }
     return ConnectionEnded(**{**given, **changes})
 

@@ -68,7 +68,7 @@ def refused(**more):
     given = {
         **{"t": 104.0, "link": "", "episode": EPISODE, "attempt": 1, "opened": 103.0, "ms": 9.0},
         **{"first_byte_ms": None, "sent": 0, "received": 0, "ended_by": "proxy", "how": "refused"},
-        **{"tls": False, "host": "shop.example", "port": 80, "way": "proxy"},
+        **{"tls": False, "host": "shop.example", "port": 80, "tap": "proxy"},
     }
     return ConnectionEnded(**{**given, "why": "the link could not be opened", **more})
 

@@ -22,7 +22,7 @@ from wirefault.gateway.closed_networks import closed_networks
 from wirefault.gateway.control import Runs, create_app
 from wirefault.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from wirefault.gateway.exchange.connection import ClientConnection
-from wirefault.gateway.intercept.egress import Egress, dialled_from
+from wirefault.gateway.intercept.egress import Egress, dial_policy
 from wirefault.gateway.lane import CallNotes, Lane, LinkListener
 from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
@@ -140,7 +140,7 @@ class Gateway:
         """The way out of the ingress, where there is one."""
         if listener is None:
             return None
-        egress = Egress(dialled_from(self._topology), self._closed)
+        egress = Egress(dial_policy(self._topology), self._closed)
         return asyncio.ensure_future(egress.serve(listener))
 
     async def open_link(self, link: Link) -> Address:

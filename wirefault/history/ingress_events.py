@@ -22,7 +22,7 @@ class ConnectionEnded:
     none. ``sent`` and ``received``: bytes from and to the subject.
     ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
     dialled (``refused``); by nobody, and ``open``, if its attempt ended before it did. ``tls``: its first
-    byte began a TLS handshake. ``host`` and ``port`` are where the subject meant to go, ``way`` is the tap
+    byte began a TLS handshake. ``host`` and ``port`` are where the subject meant to go, ``tap`` is the tap
     that it came by. ``link`` is empty where it crossed none; ``tunnelled``: it was carried past the gateway,
     so that nothing else is known of it. ``why``: what made it go past the lab or be refused, as a part of a
     sentence, where that was no fault. ``lab_failed``: the lab could not carry it, as it should have.
@@ -42,7 +42,7 @@ class ConnectionEnded:
     tls: bool
     host: str
     port: int
-    way: TapKind
+    tap: TapKind
     tunnelled: bool = False
     why: str = ""
     lab_failed: bool = False

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from wirefault.gateway.intercept.arrival import Spoken, server_name, spoken
+from wirefault.gateway.intercept.arrival import ClientProtocol, client_protocol, server_name
 
 
 def client_hello(name: str | None) -> bytes:
@@ -20,13 +20,13 @@ def client_hello(name: str | None) -> bytes:
 
 def test_a_tls_client_is_known_by_its_whole_hello_and_names_its_host():
     hello = client_hello("API.example.com")
-    assert spoken(hello) is Spoken.TLS
+    assert client_protocol(hello) is ClientProtocol.TLS
     assert server_name(hello) == "api.example.com"
-    assert {spoken(hello[:end]) for end in range(len(hello))} == {Spoken.UNDECIDED}
+    assert {client_protocol(hello[:end]) for end in range(len(hello))} == {ClientProtocol.UNDECIDED}
 
 
 def test_a_tls_client_may_name_no_host():
-    assert spoken(client_hello(None)) is Spoken.TLS
+    assert client_protocol(client_hello(None)) is ClientProtocol.TLS
     assert server_name(client_hello(None)) == ""
 
 
@@ -49,12 +49,12 @@ def test_a_hello_that_is_cut_or_mad_names_no_host(end):
     ],
 )
 def test_a_request_is_told_from_all_else(start):
-    assert spoken(start) is Spoken.HTTP
+    assert client_protocol(start) is ClientProtocol.HTTP
 
 
 @pytest.mark.parametrize("start", [b"", b"G", b"GET", b"GET ", b"GET ht", b"GET http:/", b"\x16\x03\x01"])
 def test_too_few_bytes_decide_nothing(start):
-    assert spoken(start) is Spoken.UNDECIDED
+    assert client_protocol(start) is ClientProtocol.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_too_few_bytes_decide_nothing(start):
     ],
 )
 def test_what_speaks_neither_tls_nor_http_is_other(start):
-    assert spoken(start) is Spoken.OTHER
+    assert client_protocol(start) is ClientProtocol.OTHER

@@ -47,7 +47,7 @@ def test_a_host_first_seen_becomes_a_link(lab: IngressLab, anything: Address) ->
     assert reply.text.startswith("POST /echo HTTP/1.1\r\n") and reply.text.endswith("hello")
     (ended,) = lab.ended()
     assert ended.link == f"port_{anything.port}"
-    assert (ended.episode, ended.attempt, ended.way, ended.tunnelled) == ("e1", 1, "proxy", False)
+    assert (ended.episode, ended.attempt, ended.tap, ended.tunnelled) == ("e1", 1, "proxy", False)
     assert ended.first_byte_ms is not None and 0 < ended.first_byte_ms <= ended.ms
     (exchange,) = lab.exchanges()
     assert (exchange.link, exchange.status) == (ended.link, 200)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.gateway.intercept.policy import Policy, Treatment, names
+from wirefault.gateway.intercept.policy import Policy, Treatment, matches_host
 
 
 def wired(host: str, port: int) -> bool:
@@ -50,4 +50,4 @@ def test_where_a_connection_goes(policy: Policy, host: str, treatment: Treatment
 def test_a_pattern_means_a_host_with_or_without_its_port(
     pattern: str, host: str, port: int, meant: bool
 ) -> None:
-    assert names([pattern], host, port) is meant
+    assert matches_host([pattern], host, port) is meant

@@ -4,7 +4,7 @@ import pytest
 
 from wirefault.core.sockets import Address
 from wirefault.gateway.http1.heads import BadHead
-from wirefault.gateway.intercept.arrival import Asked, RequestRewriter, read_proxy_request
+from wirefault.gateway.intercept.arrival import RequestKind, RequestRewriter, read_proxy_request
 
 
 def asked(block: bytes):
@@ -15,11 +15,15 @@ def asked(block: bytes):
 
 @pytest.mark.parametrize(
     ("header", "kind"),
-    [(b"", Asked.TUNNEL), (b"X-Tap: oneway\r\n", Asked.ONE_WAY), (b"X-Tap: x\r\n", Asked.TUNNEL)],
+    [
+        (b"", RequestKind.TUNNEL),
+        (b"X-Tap: oneway\r\n", RequestKind.ONE_WAY),
+        (b"X-Tap: x\r\n", RequestKind.TUNNEL),
+    ],
 )
-def test_a_tunnel_is_asked_for_by_host_and_port_and_its_bytes_follow(header: bytes, kind: Asked) -> None:
+def test_connect_names_host_and_port(header: bytes, kind: RequestKind) -> None:
     request, rest = asked(b"CONNECT a.example:8443 HTTP/1.1\r\n" + header + b"\r\n\x16\x03\x01")
-    assert (request.asked, request.target, rest) == (kind, Address("a.example", 8443), b"\x16\x03\x01")
+    assert (request.kind, request.target, rest) == (kind, Address("a.example", 8443), b"\x16\x03\x01")
 
 
 def test_a_tunnel_may_lead_to_an_address_of_ipv6() -> None:
@@ -43,7 +47,7 @@ def test_a_request_is_put_into_the_form_that_a_server_gets(
         b"GET " + target + b" HTTP/1.1\r\nhost:  other\r\nProxy-Connection: keep-alive\r\n"
         b"Proxy-Authorization: Basic eDp5\r\nX-Own:  as it is \r\n\r\n"
     )
-    assert (request.asked, request.target) == (Asked.REQUEST, address)
+    assert (request.kind, request.target) == (RequestKind.REQUEST, address)
     assert request.head == b"GET " + origin + b" HTTP/1.1\r\nhost: " + host + b"\r\nX-Own:  as it is \r\n\r\n"
 
 

@@ -14,9 +14,9 @@ import uvloop
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
 from wirefault.core.sockets import address_of, bind
-from wirefault.gateway.intercept.splice import Carried, Splice
+from wirefault.gateway.intercept.splice import Splice, Transfer
 
-Drive = Callable[[socket.socket, socket.socket, "asyncio.Task[Carried]"], Awaitable[object]]
+Drive = Callable[[socket.socket, socket.socket, "asyncio.Task[Transfer]"], Awaitable[object]]
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -33,7 +33,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
 @asynccontextmanager
 async def spliced(
     early: bytes = b"",
-) -> AsyncIterator[tuple[socket.socket, socket.socket, asyncio.Task[Carried]]]:
+) -> AsyncIterator[tuple[socket.socket, socket.socket, asyncio.Task[Transfer]]]:
     """A client's socket, a server's, and what will have gone between them."""
     (client, client_end), (server, server_end) = pair(), pair()
     splice = Splice()
@@ -72,10 +72,10 @@ def test_bytes_go_both_ways_and_are_counted() -> None:
             assert await receive(client, 6) == b"answer"
             client.close()
             server.close()
-            carried = await joined
-            assert (carried.sent, carried.received) == (14, 6)
-            assert (carried.ended_by, carried.how) == ("client", "fin")
-            assert carried.first_sent and carried.first_received
+            transfer = await joined
+            assert (transfer.sent, transfer.received) == (14, 6)
+            assert (transfer.ended_by, transfer.how) == ("client", "fin")
+            assert transfer.first_sent and transfer.first_received
 
     run(drive())
 
@@ -103,8 +103,8 @@ def test_a_reset_comes_through_as_a_reset_after_what_was_sent(by_client: bool) -
             reset(near)
             with pytest.raises(ConnectionResetError):
                 await receive(far, 1)
-            carried = await joined
-            assert (carried.ended_by, carried.how) == ("client" if by_client else "proxy", "rst")
+            transfer = await joined
+            assert (transfer.ended_by, transfer.how) == ("client" if by_client else "proxy", "rst")
 
     run(drive())
 

@@ -82,14 +82,14 @@ def test_fifty_connections_at_once_each_with_uploads_of_its_own(
 def test_an_hours_events_come_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One for each second of an hour; the next is sent only once the client says that it has the last."""
 
-    heard = threading.Semaphore(0)
+    protocol = threading.Semaphore(0)
 
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
         for second in range(3600):
             connection.sendall(b"data: %04d\n\n" % second)
-            heard.acquire(timeout=PATIENCE_S)
+            protocol.acquire(timeout=PATIENCE_S)
 
     with before_tls(tmp_path, monkeypatch, serve) as lab, dial(lab.address("shop")) as client:
         client.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -97,7 +97,7 @@ def test_an_hours_events_come_one_by_one(tmp_path: Path, monkeypatch: pytest.Mon
         for second in range(3600):
             assert event + read_all(client, 12 - len(event)) == b"data: %04d\n\n" % second
             event = b""
-            heard.release()
+            protocol.release()
         assert read_all(client) == b""
     assert lab.exchange().reply_complete
 

@@ -13,7 +13,7 @@ import pytest
 from wirefault.gateway.intercept.arrival import Arrival
 from wirefault.gateway.intercept.ingress import Ingress
 from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
-from wirefault.gateway.intercept.router import Guide, Refused, Road
+from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.history.events import ConnectionEnded
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
@@ -29,20 +29,20 @@ class SlowState:
         await self.go_on.wait()
         return ArmedAttempt("run-1", "e1", 1)
 
-    async def is_going_on(self, run_id: str) -> bool:
+    async def is_running(self, run_id: str) -> bool:
         return True
 
 
-class OneRoad:
+class OneRoute:
     """Leads every connection to that server, or nowhere."""
 
     def __init__(self, server: socket.socket | None) -> None:
         self._server = server
 
-    async def lead(self, arrival: Arrival) -> Road:
+    async def route(self, arrival: Arrival) -> Route:
         if self._server is None:
             raise Refused(502, "it is down", "shop")
-        return Road(self._server, "shop")
+        return Route(self._server, "shop")
 
 
 def is_told_nothing(end: socket.socket) -> bool:
@@ -58,21 +58,21 @@ async def carry(logs: Path, refused: bool) -> None:
     with client, server, closing(IngressHistory(logs, 0, cast(LaneState, state), pytest.fail)) as history:
         for end in (client, dialled, server):
             end.setblocking(False)
-        guide = cast(Guide, OneRoad(None if refused else dialled))
-        ingress = Ingress(guide, cast(LaneState, state), history)
+        router = cast(Router, OneRoute(None if refused else dialled))
+        ingress = Ingress(router, cast(LaneState, state), history)
         client.send(b"GET / HTTP/1.1\r\n\r\n")
-        carried = asyncio.ensure_future(ingress.take(taken, "shop.test", 80))
+        transfer = asyncio.ensure_future(ingress.take(taken, "shop.test", 80))
         for _ in range(20):  # as many turns of the loop as it could need
             await asyncio.sleep(0)
         assert is_told_nothing(client) and is_told_nothing(server)
         state.go_on.set()
         client.shutdown(socket.SHUT_WR)
         server.close()
-        await carried
+        await transfer
         dialled.close()
 
 
-@pytest.mark.parametrize("refused", [True, False], ids=["refused", "carried"])
+@pytest.mark.parametrize("refused", [True, False], ids=["refused", "transfer"])
 def test_nobody_is_told_anything_before_it_is_known(tmp_path: Path, refused: bool) -> None:
     asyncio.run(carry(tmp_path, refused))
     (ended,) = read_file(history_file(tmp_path, "run-1", "ingress", 0))

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from tests.upstream import Upstream, requests_of
 from wirefault.gateway.intercept.certificate_authority import Authority
-from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
+from wirefault.gateway.intercept.namespace import open_offer_socket, serve_namespaces
 
 _TLS_HANDSHAKE = 0x16
 
@@ -43,7 +43,7 @@ class AnsweringIngress:
 
     def run(self) -> None:
         """Serves namespaces until ``close``."""
-        with listen_for_namespaces(self.topology) as namespaces, suppress(asyncio.CancelledError):
+        with open_offer_socket(self.topology) as namespaces, suppress(asyncio.CancelledError):
             self._serving = self._loop.create_task(serve_namespaces(namespaces, self.take))
             self._loop.run_until_complete(self._serving)
         self._loop.close()

@@ -1,4 +1,4 @@
-"""How connections that a subject opens wherever it likes come to its links.
+"""Interception: connections that a subject opens to any host are brought to its links.
 
-The ingress takes them; the gateway's listeners behind it end their TLS.
+The ingress takes them and routes them; the gateway's listeners behind it end their TLS.
 """

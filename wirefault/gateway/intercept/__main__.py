@@ -16,16 +16,17 @@ from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file, watch_life
 from wirefault.core.sockets import listen
 from wirefault.gateway.intercept.ingress import Ingress
 from wirefault.gateway.intercept.lane_state import IngressHistory, LaneState
-from wirefault.gateway.intercept.namespace import listen_for_namespaces, serve_namespaces
+from wirefault.gateway.intercept.namespace import open_offer_socket, serve_namespaces
 from wirefault.gateway.intercept.policy import Policy, intercept_of
-from wirefault.gateway.intercept.router import Guide, Routes
+from wirefault.gateway.intercept.router import LinkRoutes, Router
 from wirefault.wiring.topology import Topology, topology_from
 
 
 class TopologyFile:
-    """Call it for the topology, which without a file is that of the environment.
+    """A lane's current topology; call it. The launcher rewrites the file once Toxiproxy has its proxies.
 
-    Making it and calling it raise ``OSError`` and ``ValueError``.
+    Without a file the topology comes from the environment. Construction and calls raise ``OSError`` and
+    ``ValueError``.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -41,7 +42,7 @@ class TopologyFile:
         return self._topology
 
     def _written(self) -> int:
-        """In nanoseconds; 0 where there is no file, or none any more."""
+        """Return the file's modification time in nanoseconds; 0 if there is no file."""
         try:
             return self._path.stat().st_mtime_ns if self._path is not None else 0
         except FileNotFoundError:
@@ -55,50 +56,50 @@ async def _serve() -> None:
         raise ValueError("this lab's wiring intercepts nothing")
     spec = intercept_of(lane)
     state = LaneState(Path(os.environ.get("STATE_DB") or "state/state.db"), lane.lab_id, lane.lane)
-    history = IngressHistory(Path(os.environ.get("LOGS_DIR") or "logs"), lane.lane, state, _tell)
-    routes = Routes(topology, state, scripted=spec.models == "scripted")
+    history = IngressHistory(Path(os.environ.get("LOGS_DIR") or "logs"), lane.lane, state, _warn)
+    routes = LinkRoutes(topology, state, scripted=spec.models == "scripted")
     policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside)
-    ingress = Ingress(Guide(routes, policy, lambda: topology().egress), state, history)
+    ingress = Ingress(Router(routes, policy, lambda: topology().egress), state, history)
     with ExitStack() as at_end:
         at_end.callback(state.close)
         at_end.callback(history.close)
         serving = [asyncio.ensure_future(ingress.serve_proxy(listen("ingress", lane.ingress)))]
         if os.environ.get(TOPOLOGY_VARIABLE):
             at = Path(os.environ[TOPOLOGY_VARIABLE])
-            namespaces = listen_for_namespaces(at)
+            namespaces = open_offer_socket(at)
             at_end.callback(ingress_file(at).unlink, missing_ok=True)
             serving.append(asyncio.ensure_future(serve_namespaces(namespaces, ingress.take)))
-        told = asyncio.ensure_future(_until_told_to_end())
-        ended, _ = await asyncio.wait([told, *serving], return_when=asyncio.FIRST_COMPLETED)
+        stopped = asyncio.ensure_future(_until_stopped())
+        ended, _ = await asyncio.wait([stopped, *serving], return_when=asyncio.FIRST_COMPLETED)
         for service in serving:
             service.cancel()
         await asyncio.wait(serving)
         for first in ended:
-            first.result()  # a service that ended by itself has failed
+            first.result()  # a service that ended without a signal has failed
 
 
-async def _until_told_to_end() -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+async def _until_stopped() -> None:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, told.set)
+        loop.add_signal_handler(name, stop.set)
 
     def on_launchers_end() -> None:
-        loop.call_soon_threadsafe(told.set)
+        loop.call_soon_threadsafe(stop.set)
 
     watch_lifeline(os.environ, on_launchers_end)
-    await told.wait()
+    await stop.wait()
 
 
-def _tell(sentence: str) -> None:
+def _warn(sentence: str) -> None:
     sys.stderr.write(f"ingress: {sentence}\n")
 
 
 def main() -> int:
-    """The exit code: 0 after an orderly end, 1 if an address or the topology cannot be had."""
+    """Return 0 after an orderly end, 1 if an address or the topology is not available."""
     try:
         uvloop.run(_serve())
     except (OSError, ValueError) as error:
-        _tell(str(error))
+        _warn(str(error))
         return 1
     return 0
 

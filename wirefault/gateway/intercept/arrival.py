@@ -1,4 +1,8 @@
-"""One connection of a subject's as it comes: where it was to go, and what has been read of it."""
+"""An intercepted connection as it arrives: its destination, and its first bytes parsed.
+
+Parses requests to a proxy (``CONNECT`` and absolute form) and a TLS ClientHello. Proxy credentials are
+dropped: the ingress asks for none.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +25,16 @@ from wirefault.history.events import TapKind
 _CLIENT_HELLO = 1
 _SERVER_NAME, _HOST_NAME = 0, 0
 _RECORD_HEADER = 5
-_LONGEST_START = 16 * 1024
+_MAX_START = 16 * 1024
 # a method, and a target as a client sends it to a server, to a proxy, or to begin HTTP/2 (``PRI *``)
 _HTTP = re.compile(rb"[A-Z][A-Z-]{2,19} (?:/|\*|https?://)")
 _HTTP_PREFIX = re.compile(rb"[A-Z][A-Z-]{0,19}(?: (?:h(?:t(?:t(?:p(?:s?(?::/?)?)?)?)?)?)?)?")
 
 
-class Spoken(Enum):
-    """``UNDECIDED``: too few bytes to tell. ``OTHER`` is neither of the two that a link can speak."""
+class ClientProtocol(Enum):
+    """What a client speaks. ``UNDECIDED``: too few bytes. ``OTHER``: neither of the two that a link can
+    carry.
+    """
 
     UNDECIDED = auto()
     TLS = auto()
@@ -36,14 +42,14 @@ class Spoken(Enum):
     OTHER = auto()
 
 
-def spoken(start: bytes) -> Spoken:
-    """What the client speaks. A TLS client is only told when its whole ClientHello is there, for its name."""
+def client_protocol(start: bytes) -> ClientProtocol:
+    """Return the protocol. ``TLS`` needs the whole ClientHello, which has the host's name."""
     if start[:1] == TLS_RECORD:
-        whole = len(start) >= _LONGEST_START or len(start) >= _RECORD_HEADER + _record_length(start)
-        return Spoken.TLS if whole and len(start) > _RECORD_HEADER else Spoken.UNDECIDED
+        whole = len(start) >= _MAX_START or len(start) >= _RECORD_HEADER + _record_length(start)
+        return ClientProtocol.TLS if whole and len(start) > _RECORD_HEADER else ClientProtocol.UNDECIDED
     if _HTTP.match(start):
-        return Spoken.HTTP
-    return Spoken.UNDECIDED if not start or _HTTP_PREFIX.fullmatch(start) else Spoken.OTHER
+        return ClientProtocol.HTTP
+    return ClientProtocol.UNDECIDED if not start or _HTTP_PREFIX.fullmatch(start) else ClientProtocol.OTHER
 
 
 def _record_length(start: bytes) -> int:
@@ -51,10 +57,7 @@ def _record_length(start: bytes) -> int:
 
 
 def server_name(client_hello: bytes) -> str:
-    """The host that a TLS client asks for by SNI; empty if it names none.
-
-    Bytes that are no ClientHello name none. Only the first record is read, where the name stands.
-    """
+    """Return the host that a ClientHello names by SNI, else "". Only the first record is read."""
     try:
         return _server_name(_Reader(client_hello[_RECORD_HEADER:]))
     except (IndexError, UnicodeDecodeError):
@@ -94,23 +97,23 @@ class _Reader:
         return int.from_bytes(self.skip(size), "big")
 
     def block(self, length_size: int) -> bytes:
-        """What follows its own length."""
+        """Read a block that follows its own length."""
         return self.skip(self.number(length_size))
 
 
 _ONE_WAY = (b"x-tap", b"oneway")
 _FOR_THE_PROXY = (b"proxy-connection", b"proxy-authorization", b"x-tap")
 _HAS_PORT = re.compile(r":[0-9]+$")
-_NO_SERVER = "this is a proxy, and no server: it takes CONNECT host:port, or a request for http://host"
+_NO_SERVER = "this is a proxy, not a server: send CONNECT host:port, or a request for http://host"
 _SETTLE = b"POST /settle "
-SETTLED = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
+SETTLED_REPLY = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 TUNNEL_OPEN = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 
-class Asked(Enum):
-    """``ONE_WAY`` is a tunnel whose client expects no reply to its ``CONNECT``: the bytes follow at once.
+class RequestKind(Enum):
+    """``ONE_WAY``: a tunnel whose client expects no reply to ``CONNECT`` and sends on at once.
 
-    ``SETTLE`` is the one request that is for the ingress itself (``POST /settle``): the attempt is over.
+    ``SETTLE`` (``POST /settle``) is for the ingress itself: the attempt is over.
     """
 
     TUNNEL = auto()
@@ -121,9 +124,9 @@ class Asked(Enum):
 
 @dataclass(frozen=True)
 class ProxyRequest:
-    """``rest``: what came behind a tunnel's header block. ``head`` is that of a request in origin form."""
+    """A request to the proxy; ``head`` is in origin form."""
 
-    asked: Asked
+    kind: RequestKind
     target: Address
     head: bytes = b""
     body: Body = NO_BODY
@@ -131,28 +134,28 @@ class ProxyRequest:
 
 
 def read_proxy_request(pending: bytes) -> tuple[ProxyRequest | None, bytes]:
-    """The next request, None if it is not whole yet, and the bytes after it. Raises ``BadHead``."""
+    """Return the next request, None if it is incomplete, and the bytes after it. Raises ``BadHead``."""
     head, rest = find_head(pending)
     if head is None:
         return None, rest
     if head.method == "CONNECT":
-        asked = Asked.ONE_WAY if _has_line(head, *_ONE_WAY) else Asked.TUNNEL
-        return ProxyRequest(asked, _address(head.target)), rest
+        kind = RequestKind.ONE_WAY if _has_line(head, *_ONE_WAY) else RequestKind.TUNNEL
+        return ProxyRequest(kind, _address(head.target)), rest
     if head.lines[0].startswith(_SETTLE):
-        return ProxyRequest(Asked.SETTLE, Address("", 0)), rest
+        return ProxyRequest(RequestKind.SETTLE, Address("", 0)), rest
     return _request(head), rest
 
 
 def _has_line(head: RequestHead, name: bytes, value: bytes) -> bool:
     lines = (line.partition(b":") for line in head.lines[1:])
-    return any(there.lower() == name and said.strip() == value for there, _, said in lines)
+    return any(header.lower() == name and text.strip() == value for header, _, text in lines)
 
 
 def _address(text: str) -> Address:
     try:
         return Address.parse(text)
     except ValueError:
-        raise BadHead(f"{text[:200]!r} is no host:port") from None
+        raise BadHead(f"{text[:200]!r} is not host:port") from None
 
 
 def _request(head: RequestHead) -> ProxyRequest:
@@ -166,11 +169,11 @@ def _request(head: RequestHead) -> ProxyRequest:
     if not path.startswith("/"):
         path = "*" if head.method == "OPTIONS" and not path else f"/{path}"
     in_origin_form = _in_origin_form(head, path.encode("latin-1"), authority.encode("latin-1"))
-    return ProxyRequest(Asked.REQUEST, _address(with_port), in_origin_form, body, head.upgrade)
+    return ProxyRequest(RequestKind.REQUEST, _address(with_port), in_origin_form, body, head.upgrade)
 
 
 def _in_origin_form(head: RequestHead, path: bytes, authority: bytes) -> bytes:
-    """As a client writes it that knows of no proxy; all other bytes stay."""
+    """Return the head as a client without a proxy writes it; all other bytes stay."""
     method, _, version = head.lines[0].split(b" ")
     lines = [b" ".join((method, path, version))]
     for at, line in enumerate(head.lines[1:], start=1):
@@ -183,10 +186,10 @@ def _in_origin_form(head: RequestHead, path: bytes, authority: bytes) -> bytes:
 
 
 class RequestRewriter:
-    """The requests on a client's connection to a proxy, put into origin form as they come, for one server.
+    """Rewrites a client's requests to a proxy into origin form, for one server at a time.
 
-    A request for another server is kept as ``next``, one that is bad as ``bad``; either calls ``elsewhere``,
-    and what comes after it waits.
+    A request for another server is kept as ``next``, a bad one as ``bad``; either calls ``elsewhere``, and
+    what follows it waits.
     """
 
     def __init__(self, first: ProxyRequest, pending: bytes, elsewhere: Callable[[], None]) -> None:
@@ -199,19 +202,19 @@ class RequestRewriter:
         self._passes = False
 
     def begin(self) -> bytes:
-        """The first bytes for the server of ``next``."""
+        """Return the first bytes for the server of ``next``."""
         assert self.next is not None
         request, self.next = self.next, None
         self._target = request.target
         return self._start(request) + self.feed(b"")
 
     def _start(self, request: ProxyRequest) -> bytes:
-        """From an upgrade on nothing is read any more: what is spoken then is no HTTP."""
+        """After an upgrade nothing is parsed any more, since it need not be HTTP."""
         self._body, self._passes = request.body, request.upgrade
         return request.head
 
     def feed(self, data: bytes) -> bytes:
-        """What the server gets of it."""
+        """Return the bytes that the server gets of ``data``."""
         self._pending += data
         out = []
         try:
@@ -225,7 +228,7 @@ class RequestRewriter:
         return b"".join(out)
 
     def _take(self) -> bytes:
-        """The next part of what waits: of a body, or a header block; empty if it does not go on."""
+        """Return the next part of a body, or a whole header block; empty if it is incomplete."""
         if self._passes or not self._body.done:
             used = len(self._pending) if self._passes else self._body.feed(self._pending)
             taken, self._pending = self._pending[:used], self._pending[used:]
@@ -233,7 +236,7 @@ class RequestRewriter:
         request, self._pending = read_proxy_request(self._pending)
         if request is None:
             return b""
-        if request.asked is not Asked.REQUEST:
+        if request.kind is not RequestKind.REQUEST:
             raise BadHead("a CONNECT on a connection that has had another request")
         if request.target == self._target:
             return self._start(request)
@@ -243,7 +246,7 @@ class RequestRewriter:
 
 
 def proxy_refusal(status: int, reason: str) -> bytes:
-    """A reply of the ingress's own, after which it closes."""
+    """Return the ingress's own reply, after which it closes."""
     phrase = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}.get(status, "Refused")
     body = f"wirefault: {reason}\n".encode()
     return (
@@ -260,46 +263,48 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass
 class Arrival:
-    """``early``: what has been read of it already. ``asked`` of a proxy, None where it took the ingress for
-    its server. ``opened`` is in seconds since the epoch, other times are ``time.perf_counter``'s.
-    ``said_all``: it has ended its side.
-    """
+    """A new connection. Times are of ``time.perf_counter``, except ``opened`` (seconds since the epoch)."""
 
     client: socket.socket
     host: str
     port: int
-    way: TapKind
-    asked: Asked | None = None
+    tap: TapKind
+    # None if the client took the ingress for its server
+    request_kind: RequestKind | None = None
+    # bytes read so far
     early: bytes = b""
     opened: float = field(default_factory=time.time)
     began: float = field(default_factory=time.perf_counter)
     first_sent: float | None = None
-    said_all: bool = False
+    # the client has ended its side
+    at_eof: bool = False
     _answered: bool = False
 
     async def accept(self) -> None:
-        """Tells a client that asked for a tunnel that it is open, once. Raises ``OSError`` if it has left."""
-        if self.asked is Asked.TUNNEL and not self._answered:
+        """Tell a client that asked for a tunnel that it is open, once. Raises ``OSError`` if it
+        disconnected.
+        """
+        if self.request_kind is RequestKind.TUNNEL and not self._answered:
             self._answered = True
             await asyncio.get_running_loop().sock_sendall(self.client, TUNNEL_OPEN)
 
     async def refuse(self, status: int, reason: str) -> None:
-        """Ends it: by a reply where the client awaits one, else by a reset."""
-        with self.client, suppress(OSError):  # it has left by itself
-            if self.asked is Asked.TUNNEL and not self._answered:
+        """End the connection with a reply if the client awaits one, else with a reset."""
+        with self.client, suppress(OSError):  # the client disconnected
+            if self.request_kind is RequestKind.TUNNEL and not self._answered:
                 await asyncio.get_running_loop().sock_sendall(self.client, proxy_refusal(status, reason))
             else:
                 self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
 
-    async def what_is_spoken(self) -> Spoken:
-        """Reads until it can be told; ``UNDECIDED`` of a client that says nothing, or says no more."""
+    async def read_protocol(self) -> ClientProtocol:
+        """Read until the protocol is known; ``UNDECIDED`` for a silent client or one at its end."""
         with suppress(TimeoutError):
-            while (kind := spoken(self.early)) is Spoken.UNDECIDED:
+            while (kind := client_protocol(self.early)) is ClientProtocol.UNDECIDED:
                 async with asyncio.timeout(_REST_S if self.early else _SILENCE_S):
                     await readable(self.client)
                 data = self.client.recv(_PIECE)
                 if not data:
-                    self.said_all = True
+                    self.at_eof = True
                     return kind
                 self.first_sent = self.first_sent or time.perf_counter()
                 self.early += data

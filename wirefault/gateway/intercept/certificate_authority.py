@@ -1,4 +1,4 @@
-"""The authority that certifies intercepted hosts: made in memory, gone with the gateway's process."""
+"""The certificate authority for intercepted hosts: made in memory, gone with the gateway's process."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-# Some clients take no certificate that is valid for more than 398 days, and a client's clock may be behind.
-_VALID = timedelta(days=397)
-_CLOCKS_DIFFER = timedelta(days=1)
-_HOSTS_AT_ONCE = 1024
-_LONGEST_COMMON_NAME = 64
+# Some clients reject certificates that are valid for more than 398 days; a client's clock may be behind.
+_VALIDITY = timedelta(days=397)
+_CLOCK_SKEW = timedelta(days=1)
+_MAX_HOSTS = 1024
+_MAX_COMMON_NAME = 64
 
 
 class Authority:
-    """Certifies any host for one lab. ``now`` is the time at which a certificate is made, with its zone.
+    """Certifies any host for one lab. ``now`` returns the current time with its zone.
 
-    Its private key is in this object alone, and reaches no file, log or record. ``pem`` is its certificate,
-    which a client trusts in order to be intercepted.
+    The private key is in this object alone, and reaches no file, log or record. ``pem`` is the certificate
+    that a client trusts in order to be intercepted.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -36,7 +36,7 @@ class Authority:
         self._certificate = self._new_certificate()
         self.pem = self._certificate.public_bytes(Encoding.PEM).decode("ascii")
         # loading a context takes milliseconds; the hosts that one subject calls are few
-        self.context = lru_cache(_HOSTS_AT_ONCE)(self._context)
+        self.context = lru_cache(_MAX_HOSTS)(self._context)
 
     def _new_certificate(self) -> x509.Certificate:
         key_id = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
@@ -56,17 +56,17 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _CLOCKS_DIFFER)
-            .not_valid_after(now + _VALID - _CLOCKS_DIFFER)
+            .not_valid_before(now - _CLOCK_SKEW)
+            .not_valid_after(now + _VALIDITY - _CLOCK_SKEW)
         )
 
     def mint(self, host: str) -> tuple[bytes, bytes]:
-        """A new certificate for that name or IP address, and its key, as PEM.
+        """Return a new certificate for that name or IP address, and its key, as PEM.
 
-        Raises ``ValueError`` for what is no host.
+        Raises ``ValueError`` for an invalid host.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        common_name = x509.NameAttribute(NameOID.COMMON_NAME, host[:_LONGEST_COMMON_NAME] or "?")
+        common_name = x509.NameAttribute(NameOID.COMMON_NAME, host[:_MAX_COMMON_NAME] or "?")
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (
             self._builder(x509.Name([common_name]), key.public_key())
@@ -82,22 +82,24 @@ class Authority:
         return certificate.public_bytes(Encoding.PEM), private
 
     def _context(self, host: str) -> ssl.SSLContext:
-        """How a server of that name or IP address speaks TLS: HTTP/1.1 alone. Kept for the next connection.
+        """Return the TLS settings of a server of that name or IP address; HTTP/1.1 only. Cached.
 
-        A client that names another host gets that one's certificate. Raises ``ValueError`` for what is no
+        A client that names another host gets that host's certificate. Raises ``ValueError`` for an invalid
         host.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols(["http/1.1"])
-        # One session ticket, not two: each costs every handshake, though few clients come back with it. None
-        # would make a client that does not turn off Nagle's algorithm wait 40 ms before its first request.
+        # One session ticket instead of two: each costs time in every handshake, and few clients use it. With
+        # none, a client that leaves Nagle's algorithm on waits 40 ms before its first request.
         context.num_tickets = 1
         context.sni_callback = self._choose
         _load(context, *self.mint(host))
         return context
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, first: ssl.SSLContext) -> int | None:
-        """The certificate of the host that the client names. None to go on, else the alert to end with."""
+        """Select the certificate of the host that the client names. Returns the alert to end with, or
+        None.
+        """
         if name:
             try:
                 connection.context = self.context(name.lower())
@@ -128,7 +130,7 @@ def _key_usage(*, certifies: bool) -> x509.KeyUsage:
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Loads both through pipes: ``ssl`` takes paths alone, and a key shall be in no file."""
+    """Load both through pipes: ``ssl`` takes paths alone, and the key must not be in a file."""
     ends = [_readable(certificate), _readable(key)]
     try:
         context.load_cert_chain(*(f"/dev/fd/{end}" for end in ends))
@@ -138,7 +140,7 @@ def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def _readable(data: bytes) -> int:
-    """The end of a pipe that these bytes can be read from, and then its end; a pipe holds 16 KiB or more."""
+    """Return the reading end of a pipe with these bytes; a pipe holds at least 16 KiB."""
     reading, writing = os.pipe()
     try:
         os.write(writing, data)

@@ -1,6 +1,6 @@
-"""The way out for what passes the links by: a proxy for tunnels in the gateway's process, and who dials it.
+"""Egress for connections that pass the links by: a tunnel proxy in the gateway's process, and its client.
 
-The ingress has no way out of its own, in Compose not even a network that leads there.
+The ingress cannot reach outside itself; in Compose it has no network that leads there.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _PIECE = 64 * 1024
 MayDial = Callable[[str, int], bool]
 
 
-def dialled_from(topology: Topology) -> MayDial:
-    """What the wiring lets be dialled: all, or offline this machine and what its links lead to."""
+def dial_policy(topology: Topology) -> MayDial:
+    """Return what may be dialled: everything, or offline this machine and the upstreams of its links."""
     offline = intercept_of(topology).offline
     return lambda host, port: (
         not offline or is_loopback(host) or wired_route(topology, host, port) is not None
     )
 
 
-class NoWayOut(Exception):
+class EgressError(Exception):
     """The host was not dialled, or not reached; the message says why."""
 
 
@@ -50,16 +50,16 @@ class Egress:
         self._closed = closed
 
     async def serve(self, listener: socket.socket) -> None:
-        """Takes tunnels until it is cancelled."""
+        """Serve tunnels until cancelled."""
         await accept_all(listener, self._serve_client)
 
     async def _serve_client(self, client: socket.socket) -> None:
         try:
             request, rest = await read_first_request(client)
             server = await self._dial(request.target)
-        except (BadHead, NoWayOut) as error:
+        except (BadHead, EgressError) as error:
             await _refuse(client, 400 if isinstance(error, BadHead) else 502, str(error))
-        except OSError:  # the client has left
+        except OSError:  # the client disconnected
             client.close()
         else:
             splice = Splice()
@@ -69,7 +69,7 @@ class Egress:
 
     async def _dial(self, target: Address) -> socket.socket:
         if not self._may_dial(target.host, target.port):
-            raise NoWayOut(f"{target} is not called: this lab is offline")
+            raise EgressError(f"{target} was not dialled: this lab is offline")
         return await dial_host(target, self._closed)
 
 
@@ -77,14 +77,14 @@ async def _refuse(client: socket.socket, status: int, reason: str) -> None:
     with client:
         try:
             await asyncio.get_running_loop().sock_sendall(client, proxy_refusal(status, reason))
-        except OSError:  # the client has left
+        except OSError:  # the client disconnected
             return
 
 
 async def read_first_request(client: socket.socket) -> tuple[ProxyRequest, bytes]:
-    """What a client asks of a proxy, and the bytes that came after it.
+    """Return a client's request to the proxy and the bytes after it.
 
-    Raises ``BadHead`` for what is nothing of the kind, ``OSError`` if the client leaves before.
+    Raises ``BadHead`` for anything else, ``OSError`` if the client disconnects first.
     """
     pending, loop = b"", asyncio.get_running_loop()
     try:
@@ -92,7 +92,7 @@ async def read_first_request(client: socket.socket) -> tuple[ProxyRequest, bytes
             while True:
                 data = await loop.sock_recv(client, _PIECE)
                 if not data:
-                    raise ConnectionResetError("it left without a request")
+                    raise ConnectionResetError("the client sent no request")
                 request, pending = read_proxy_request(pending + data)
                 if request is not None:
                     return request, pending
@@ -101,13 +101,13 @@ async def read_first_request(client: socket.socket) -> tuple[ProxyRequest, bytes
 
 
 async def dial_host(target: Address, closed: ClosedNetworks) -> socket.socket:
-    """A connection to it, by the first of its open addresses that answers. Raises ``NoWayOut``."""
+    """Connect to the first of the host's open addresses that answers. Raises ``EgressError``."""
     loop = asyncio.get_running_loop()
     reason = "it has no address"
     try:
         async with asyncio.timeout(_CONNECT_S):
-            found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-            for family, _, _, _, address in found:
+            addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            for family, _, _, _, address in addresses:
                 if address[0] in closed:
                     reason = NETWORK_CLOSED
                     continue
@@ -117,13 +117,13 @@ async def dial_host(target: Address, closed: ClosedNetworks) -> socket.socket:
                     reason = error.strerror or str(error)
     except TimeoutError:
         reason = f"no connection within {_CONNECT_S:g} s"
-    except (OSError, UnicodeError) as error:  # the name is not known, or is none
+    except (OSError, UnicodeError) as error:  # an unknown or invalid name
         reason = str(error)
-    raise NoWayOut(f"{target} cannot be reached: {reason}")
+    raise EgressError(f"{target} cannot be reached: {reason}")
 
 
 async def dial(connection: socket.socket, address: tuple[object, ...]) -> socket.socket:
-    """The socket, connected. Raises ``OSError``; it is closed then."""
+    """Connect the socket. Raises ``OSError``, and closes it."""
     connection.setblocking(False)
     try:
         await asyncio.get_running_loop().sock_connect(connection, address)
@@ -134,12 +134,12 @@ async def dial(connection: socket.socket, address: tuple[object, ...]) -> socket
 
 
 async def dial_through(egress: Address, target: Address) -> socket.socket:
-    """A connection to the target by way of the egress. Raises ``NoWayOut``."""
+    """Connect to the target by way of the egress. Raises ``EgressError``."""
     loop = asyncio.get_running_loop()
     try:
         connection = await dial(socket.socket(), (egress.host, egress.port))
     except OSError as error:
-        raise NoWayOut(f"the gateway's egress at {egress} cannot be reached: {error}") from None
+        raise EgressError(f"the gateway's egress at {egress} cannot be reached: {error}") from None
     try:
         await loop.sock_sendall(connection, f"CONNECT {target} HTTP/1.1\r\n\r\n".encode())
         reply = b""
@@ -154,7 +154,7 @@ async def dial_through(egress: Address, target: Address) -> socket.socket:
         while data := await loop.sock_recv(connection, _PIECE):
             reply += data
         reason = reply.partition(b"\r\n\r\n")[2].decode("utf-8", "replace").strip()
-        raise NoWayOut(reason.removeprefix("wirefault: ") or "the gateway's egress closed")
-    except (OSError, NoWayOut) as error:
+        raise EgressError(reason.removeprefix("wirefault: ") or "the gateway's egress closed")
+    except (OSError, EgressError) as error:
         connection.close()
-        raise NoWayOut(str(error)) from None
+        raise EgressError(str(error)) from None

@@ -1,4 +1,4 @@
-"""The ingress: takes a subject's connections, however they were caught, and carries each where it belongs."""
+"""The ingress: accepts intercepted connections and joins each to the route that the router finds."""
 
 from __future__ import annotations
 
@@ -12,137 +12,142 @@ from dataclasses import dataclass
 
 from wirefault.gateway.http1.heads import BadHead
 from wirefault.gateway.intercept.arrival import (
-    SETTLED,
+    SETTLED_REPLY,
     Arrival,
-    Asked,
     ProxyRequest,
+    RequestKind,
     RequestRewriter,
     proxy_refusal,
 )
 from wirefault.gateway.intercept.egress import read_first_request
 from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
-from wirefault.gateway.intercept.router import Guide, Refused, Road
-from wirefault.gateway.intercept.splice import TLS_RECORD, Carried, Splice, accept_all
+from wirefault.gateway.intercept.router import Refused, Route, Router
+from wirefault.gateway.intercept.splice import TLS_RECORD, Splice, Transfer, accept_all
 from wirefault.history.events import ConnectionEnded
 from wirefault.settings.settings import SettingsError
 
 
 @dataclass(eq=False)
-class Passage:
-    """``led``: where to. ``attempt``: in progress when it came, if one was. ``record``: once it is made."""
+class OpenConnection:
+    """A connection in progress."""
 
     arrival: Arrival
-    led: Road | Refused
-    carried: Carried
+    route: Route | Refused
+    transfer: Transfer
+    # in progress when the connection came, if one was
     attempt: ArmedAttempt | None
+    # set once its record is being written
     record: asyncio.Future[None] | None = None
 
     def as_event(self, attempt: ArmedAttempt, ended: float) -> ConnectionEnded:
-        """``ended`` as ``time.perf_counter`` gives it."""
-        arrival, carried, led = self.arrival, self.carried, self.led
-        began = arrival.first_sent or carried.first_sent or arrival.began
-        first = carried.first_received
+        """Return its record; ``ended`` is a time of ``time.perf_counter``."""
+        arrival, transfer, route = self.arrival, self.transfer, self.route
+        began = arrival.first_sent or transfer.first_sent or arrival.began
+        first = transfer.first_received
         return ConnectionEnded(
             t=time.time(),
-            link=led.link,
+            link=route.link,
             episode=attempt.episode,
             attempt=attempt.attempt,
             opened=arrival.opened,
             ms=(ended - began) * 1000,
             first_byte_ms=None if first is None else max(first - began, 0.0) * 1000,
-            sent=carried.sent,
-            received=carried.received,
-            ended_by=carried.ended_by,
-            how=carried.how,
-            tls=carried.tls,
+            sent=transfer.sent,
+            received=transfer.received,
+            ended_by=transfer.ended_by,
+            how=transfer.how,
+            tls=transfer.tls,
             host=arrival.host,
             port=arrival.port,
-            way=arrival.way,
-            tunnelled=isinstance(led, Road) and led.tunnelled,
-            why=led.why,
-            lab_failed=isinstance(led, Refused) and led.lab_failed,
+            tap=arrival.tap,
+            tunnelled=isinstance(route, Route) and route.tunnelled,
+            why=route.why,
+            lab_failed=isinstance(route, Refused) and route.lab_failed,
         )
 
 
-def nothing_of(arrival: Arrival) -> Carried:
-    """What went through of a connection that was refused."""
+def refused_transfer(arrival: Arrival) -> Transfer:
+    """Return the transfer of a refused connection."""
     is_tls = arrival.early[:1] == TLS_RECORD
-    return Carried(sent=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
+    return Transfer(sent=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
 
 
 class Ingress:
-    """That of one lane. A connection belongs to the attempt that was in progress when it came.
+    """The ingress of one lane. A connection belongs to the attempt that was in progress when it came.
 
-    No reply and no refusal reaches its client before that is known: whoever got one may end the attempt.
+    The client gets no reply and no refusal before that attempt is known, since either may make it end the
+    attempt.
     """
 
-    def __init__(self, guide: Guide, state: LaneState, history: IngressHistory) -> None:
-        self._guide = guide
+    def __init__(self, router: Router, state: LaneState, history: IngressHistory) -> None:
+        self._router = router
         self._state = state
         self._history = history
-        self._open: set[Passage] = set()
+        self._open: set[OpenConnection] = set()
 
     async def serve_proxy(self, listener: socket.socket) -> None:
-        """Is the proxy of clients that were told of one, until it is cancelled."""
+        """Serve clients of the proxy tap until cancelled."""
         await accept_all(listener, self._serve_proxy_client)
 
     async def take(self, client: socket.socket, host: str, port: int) -> None:
-        """Carries a connection that was caught on its way to there, none of its bytes read; until it ends."""
+        """Serve a connection that the namespace tap redirected on its way to ``host``; no byte of it was
+        read.
+        """
         client.setblocking(False)
         await self._carry(Arrival(client, host, port, "namespace"))
 
     async def settle(self) -> None:
-        """Records what connections of attempts that are over have carried so far; they go on unrecorded."""
+        """Record what connections of finished attempts have carried so far; they continue unrecorded."""
         now = await self._attempt()
-        for passage in tuple(self._open):
-            if passage.attempt not in (None, now):
-                await self._recorded(passage)
+        for connection in tuple(self._open):
+            if connection.attempt not in (None, now):
+                await self._recorded(connection)
 
     async def _serve_proxy_client(self, client: socket.socket) -> None:
         try:
             request, rest = await read_first_request(client)
         except BadHead as error:
-            await _answer(client, proxy_refusal(error.status, str(error)))
+            await _send_and_close(client, proxy_refusal(error.status, str(error)))
             return
-        except OSError:  # it has left
+        except OSError:  # the client disconnected
             client.close()
             return
-        if request.asked is Asked.REQUEST:
+        if request.kind is RequestKind.REQUEST:
             await self._carry_requests(client, request, rest)
-        elif request.asked is Asked.SETTLE:
+        elif request.kind is RequestKind.SETTLE:
             await self.settle()
-            await _answer(client, SETTLED)
+            await _send_and_close(client, SETTLED_REPLY)
         else:
             target = request.target
-            arrival = Arrival(client, target.host, target.port, "proxy", request.asked, rest)
+            arrival = Arrival(client, target.host, target.port, "proxy", request.kind, rest)
             arrival.first_sent = arrival.began if rest else None
             await self._carry(arrival)
 
     async def _carry(self, arrival: Arrival) -> None:
         attempt = asyncio.ensure_future(self._attempt())
         try:
-            road = await self._guide.lead(arrival)
+            route = await self._router.route(arrival)
         except Refused as refused:
-            passage = Passage(arrival, refused, nothing_of(arrival), await attempt)
-            self._open.add(passage)  # before the client knows: its attempt may end as soon as it does
+            connection = OpenConnection(arrival, refused, refused_transfer(arrival), await attempt)
+            self._open.add(connection)  # before the client hears of it, since that may end its attempt
             await arrival.refuse(refused.status, str(refused))
-            await self._conclude(passage)
+            await self._conclude(connection)
             return
-        except OSError:  # it has left, before anything was dialled for it
+        except OSError:  # the client disconnected before anything was dialled
             arrival.client.close()
             return
         splice = Splice()
         try:
             await arrival.accept()
             await splice.attach(arrival.client)
-        except OSError:  # it has left
+        except OSError:  # the client disconnected
             arrival.client.close()
-            road.server.close()
+            route.server.close()
             return
-        await self._join(splice, arrival, road, await attempt, lambda: arrival.early)
+        await self._join(splice, arrival, route, await attempt, lambda: arrival.early)
 
     async def _carry_requests(self, client: socket.socket, first: ProxyRequest, rest: bytes) -> None:
-        """Carries the requests that name their whole address, to one server after the other."""
+        """Serve requests in absolute form, to one server after another."""
 
         def leave() -> None:
             splice.leave_server()
@@ -151,24 +156,24 @@ class Ingress:
         splice = Splice(rewriter.feed)
         try:
             await splice.attach(client)
-        except OSError:  # it has left
+        except OSError:  # the client disconnected
             client.close()
             return
         while rewriter.next is not None:
             target = rewriter.next.target
-            arrival = Arrival(client, target.host, target.port, "proxy", Asked.REQUEST)
+            arrival = Arrival(client, target.host, target.port, "proxy", RequestKind.REQUEST)
             arrival.first_sent = arrival.began
             attempt = asyncio.ensure_future(self._attempt())
             try:
-                road = await self._guide.lead(arrival)
+                route = await self._router.route(arrival)
             except Refused as refused:
-                passage = Passage(arrival, refused, nothing_of(arrival), await attempt)
+                connection = OpenConnection(arrival, refused, refused_transfer(arrival), await attempt)
                 splice.send_down(proxy_refusal(refused.status, str(refused)))
                 splice.close()
-                await self._conclude(passage)
+                await self._conclude(connection)
                 return
-            carried = await self._join(splice, arrival, road, await attempt, rewriter.begin)
-            if not carried.switched:
+            transfer = await self._join(splice, arrival, route, await attempt, rewriter.begin)
+            if not transfer.switched:
                 return
         if rewriter.bad is not None:
             splice.send_down(proxy_refusal(rewriter.bad.status, str(rewriter.bad)))
@@ -178,41 +183,41 @@ class Ingress:
         self,
         splice: Splice,
         arrival: Arrival,
-        road: Road,
+        route: Route,
         attempt: ArmedAttempt | None,
         early: Callable[[], bytes],
-    ) -> Carried:
-        """Carries the client's connection to the server, and sees to its record."""
-        passage = Passage(arrival, road, Carried(), attempt)
-        self._open.add(passage)
-        await splice.join(road.server, early, passage.carried)
-        await self._conclude(passage)
-        return passage.carried
+    ) -> Transfer:
+        """Join the client to the server until either ends, and record it."""
+        connection = OpenConnection(arrival, route, Transfer(), attempt)
+        self._open.add(connection)
+        await splice.join(route.server, early, connection.transfer)
+        await self._conclude(connection)
+        return connection.transfer
 
-    async def _conclude(self, passage: Passage) -> None:
-        """The connection is over; an attempt is settled only when that is on the disk."""
-        self._open.add(passage)
-        await self._recorded(passage)
-        self._open.discard(passage)
+    async def _conclude(self, connection: OpenConnection) -> None:
+        """Finish the record; an attempt is settled only when that is on disk."""
+        self._open.add(connection)
+        await self._recorded(connection)
+        self._open.discard(connection)
 
-    def _recorded(self, passage: Passage) -> asyncio.Future[None]:
-        """Done when the passage is on the disk, as it stands when this is called for the first time."""
-        if passage.record is None:
-            passage.record = asyncio.ensure_future(self._record(passage))
-        return passage.record
+    def _recorded(self, connection: OpenConnection) -> asyncio.Future[None]:
+        """Return a future that is done when the connection, as it is at the first call, is on disk."""
+        if connection.record is None:
+            connection.record = asyncio.ensure_future(self._record(connection))
+        return connection.record
 
     async def _attempt(self) -> ArmedAttempt | None:
         try:
             return await self._state.attempt()
-        except (sqlite3.Error, SettingsError, OSError):  # the manager and the runner tell of it
+        except (sqlite3.Error, SettingsError, OSError):  # the manager and the runner report it
             return None
 
-    async def _record(self, passage: Passage) -> None:
-        if passage.attempt is not None:
-            event = passage.as_event(passage.attempt, time.perf_counter())
-            await self._history.record(passage.attempt, event)
+    async def _record(self, connection: OpenConnection) -> None:
+        if connection.attempt is not None:
+            event = connection.as_event(connection.attempt, time.perf_counter())
+            await self._history.record(connection.attempt, event)
 
 
-async def _answer(client: socket.socket, reply: bytes) -> None:
-    with client, suppress(OSError):  # it has left
+async def _send_and_close(client: socket.socket, reply: bytes) -> None:
+    with client, suppress(OSError):  # the client disconnected
         await asyncio.get_running_loop().sock_sendall(client, reply)

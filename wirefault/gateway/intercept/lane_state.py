@@ -1,6 +1,6 @@
-"""What the ingress asks ``state.db``: whose connection it is, and which links were found.
+"""The ingress's view of ``state.db``, and its file in the run's history.
 
-In a thread of its own: a writer of that file can hold a reader up, and what is being carried goes on.
+``state.db`` is read in a thread: a writer can delay a reader, and open connections must not wait.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LIVE_EPISODE, _LIVE_ATTEMPT = "live", 1
 
 @dataclass(frozen=True)
 class ArmedAttempt:
-    """Whose a connection is that comes now."""
+    """The attempt that a new connection belongs to."""
 
     run_id: str
     episode: str
@@ -34,8 +34,9 @@ class ArmedAttempt:
 
 
 class LaneState:
-    """That of one lane of one lab. Every method raises ``sqlite3.Error``, and ``SettingsError`` for a file of
-    another version.
+    """State of one lane of one lab.
+
+    Every method raises ``sqlite3.Error``, and ``SettingsError`` for a file of another version.
     """
 
     def __init__(self, path: Path, lab_id: str, lane: int) -> None:
@@ -47,19 +48,19 @@ class LaneState:
         self._thread = ThreadPoolExecutor(1, "state")
 
     async def attempt(self) -> ArmedAttempt | None:
-        """The attempt that is armed; without a run the open episode of the run ``live``, if it has begun."""
+        """Return the armed attempt, or without a run the open episode of the run ``live``."""
         return await self._ask(self._attempt)
 
-    async def is_going_on(self, run_id: str) -> bool:
+    async def is_running(self, run_id: str) -> bool:
         """Whether the run still has the lane, so that its history is not sealed yet."""
-        return await self._ask(lambda state: _is_going_on(state, run_id))
+        return await self._ask(lambda state: _is_running(state, run_id))
 
-    async def found(self) -> list[FoundLink]:
-        """The links of the lane that were found, or are wanted, in that order."""
+    async def link_rows(self) -> list[FoundLink]:
+        """Return the lane's links for new hosts, open or requested, in order."""
         return await self._ask(lambda state: state.found_links.rows(*self._lab))
 
-    async def want(self, link: Link) -> None:
-        """Asks the manager for the link."""
+    async def request_link(self, link: Link) -> None:
+        """Ask the manager to open the link."""
         await self._ask(lambda state: state.found_links.want(*self._lab, link))
 
     async def _ask(self, question: Callable[[State], _Answer]) -> _Answer:
@@ -71,7 +72,7 @@ class LaneState:
         return question(self._state)
 
     def _attempt(self, state: State) -> ArmedAttempt | None:
-        version = state.data_version()  # else nobody has written since the connection before
+        version = state.data_version()  # unchanged: no write since the last connection
         if version != self._version:
             self._version, self._current = version, self._read_attempt(state)
         return self._current
@@ -91,30 +92,30 @@ class LaneState:
             self._state.close()
 
 
-def _is_going_on(state: State, run_id: str) -> bool:
+def _is_running(state: State, run_id: str) -> bool:
     run = state.run(run_id)
     return run is not None and run.status in ("leased", "live")
 
 
 class IngressHistory:
-    """Writes what became of connections; ``tell`` gets a sentence when that cannot be done any more."""
+    """Writes the history of ended connections; ``warn`` gets one sentence if that fails."""
 
-    def __init__(self, logs: Path, lane: int, state: LaneState, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, logs: Path, lane: int, state: LaneState, warn: Callable[[str], None]) -> None:
+        self._warn = warn
         self._failed = False
         self._logs = logs
         self._lane = lane
         self._state = state
         self._writer: tuple[str, Writer] | None = None
 
-    async def record(self, attempt: ArmedAttempt, ended: ConnectionEnded) -> None:
-        """Into the history of the attempt's run, unless that is over: its seal is set then."""
+    async def record(self, attempt: ArmedAttempt, event: ConnectionEnded) -> None:
+        """Write to the history of the attempt's run, unless that run is over and sealed."""
         try:
-            if not self._failed and await self._state.is_going_on(attempt.run_id):
-                self._writer_of(attempt.run_id).write(ended)
+            if not self._failed and await self._state.is_running(attempt.run_id):
+                self._writer_of(attempt.run_id).write(event)
         except (OSError, sqlite3.Error, SettingsError) as error:
-            self._failed = True  # more would go on a line that was cut
-            self._tell(f"the history cannot be written: {error}")
+            self._failed = True  # another record would continue a line that was cut
+            self._warn(f"the history cannot be written: {error}")
 
     def _writer_of(self, run_id: str) -> Writer:
         if self._writer is None or self._writer[0] != run_id:

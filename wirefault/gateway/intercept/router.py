@@ -1,4 +1,4 @@
-"""Leads a connection: to its link's proxy, past the lab, or nowhere."""
+"""The router: connects each intercepted connection to its link's proxy or past the lab, or refuses it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from wirefault.core.sockets import Address, is_loopback
-from wirefault.gateway.intercept.arrival import Arrival, Asked, Spoken, server_name
-from wirefault.gateway.intercept.egress import NoWayOut, dial, dial_through
+from wirefault.gateway.intercept.arrival import Arrival, ClientProtocol, RequestKind, server_name
+from wirefault.gateway.intercept.egress import EgressError, dial, dial_through
 from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import (
     LinkRoute,
@@ -32,17 +32,17 @@ _POLL_S = 0.003
 
 
 class TooManyLinks(Exception):
-    """A further host makes no link any more."""
+    """The limit on links for new hosts is reached."""
 
 
 class NoLink(Exception):
     """The link could not be opened; the message says why."""
 
 
-class Routes:
-    """The routes of one lane, whose topology is asked for anew each time. Hosts are given in lower case.
+class LinkRoutes:
+    """Routes to the links of one lane, including links for new hosts. Hosts are in lower case.
 
-    ``scripted``: the scripted model answers for the models' providers.
+    ``topology`` is read again on each call. ``scripted``: the scripted model answers for model providers.
     """
 
     def __init__(
@@ -57,65 +57,64 @@ class Routes:
         self._state = state
         self._scripted = scripted
         self._sleep = sleep
-        self._found: dict[tuple[str, int], asyncio.Task[LinkRoute]] = {}
-        self._taking_stock = asyncio.Lock()
+        self._tasks: dict[tuple[str, int], asyncio.Task[LinkRoute]] = {}
+        self._making = asyncio.Lock()
 
     def wired(self, host: str, port: int) -> LinkRoute | None:
         return wired_route(self._topology(), host, port)
 
     def stays_inside(self, host: str, port: int) -> bool:
-        """Whether the wiring says what answers there, so that it may be called offline, too."""
+        """Whether the wiring names what answers there, so that it may be called offline."""
         return self.wired(host, port) is not None or (self._scripted and is_model_host(host))
 
     def is_of_lab(self, host: str, port: int) -> bool:
-        """Whether a part of the lab listens there that is no link's."""
+        """Whether a part of the lab other than a link listens there."""
         lab = self._topology()
         own = [lab.manager, lab.control, *lab.gateways.values(), server_of(lab.toxiproxy)]
         return any(is_address(host, port, address) for address in own)
 
     def is_ingress(self, host: str, port: int) -> bool:
-        """Whether a connection to there would come back, and again."""
+        """Whether a connection to there would loop back to the ingress."""
         lab = self._topology()
         return any(
             is_address(host, port, address) for address in (lab.ingress, lab.egress) if address is not None
         )
 
     def known(self, host: str, port: int) -> LinkRoute | None:
-        """The route to a host that was found before and can be dialled at once."""
-        found = self._found.get((host, port))
-        is_open = found is not None and found.done() and found.exception() is None
-        return found.result() if found is not None and is_open else None
+        """Return the route to a host that already has an open link."""
+        task = self._tasks.get((host, port))
+        return task.result() if task and task.done() and task.exception() is None else None
 
     async def find(self, host: str, port: int, scheme: str) -> LinkRoute:
-        """Has the link made, if it is not there yet, and waits until it can be dialled.
+        """Return the route to a host, making its link first if it has none.
 
         Raises ``TooManyLinks``, ``NoLink``, ``sqlite3.Error``.
         """
         key = (host, port)
-        if key not in self._found:
-            self._found[key] = asyncio.ensure_future(self._make(host, port, scheme))
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.ensure_future(self._make(host, port, scheme))
         try:
-            return await asyncio.shield(self._found[key])
+            return await asyncio.shield(self._tasks[key])
         except BaseException:
-            if key in self._found and self._found[key].done():
-                del self._found[key]  # the next connection tries again
+            if key in self._tasks and self._tasks[key].done():
+                del self._tasks[key]  # the next connection tries again
             raise
 
     async def _make(self, host: str, port: int, scheme: str) -> LinkRoute:
-        async with self._taking_stock:
-            rows = await self._state.found()
+        async with self._making:
+            rows = await self._state.link_rows()
             taken = [*self._topology().links.names, *(row.link.name for row in rows)]
             link = found_link(host, port, scheme, taken, scripted=self._scripted)
             server = (link.upstream, link.hosts)
-            there = next((row.link for row in rows if (row.link.upstream, row.link.hosts) == server), None)
-            if there is None and len(rows) >= MOST_FOUND:
+            existing = next((row.link for row in rows if (row.link.upstream, row.link.hosts) == server), None)
+            if existing is None and len(rows) >= MOST_FOUND:
                 raise TooManyLinks
-            link = there or link
-            await self._state.want(link)
+            link = existing or link
+            await self._state.request_link(link)
         return await self._opened(link.name)
 
     async def _opened(self, name: str) -> LinkRoute:
-        """Polls until the manager has opened the link. Raises ``NoLink``."""
+        """Poll until the manager has opened the link. Raises ``NoLink``."""
         try:
             async with asyncio.timeout(_OPENED_WITHIN_S):
                 while True:
@@ -129,12 +128,12 @@ class Routes:
             raise NoLink(f"the link {name} was not opened within {_OPENED_WITHIN_S:g} s") from None
 
     async def _row(self, name: str) -> FoundLink:
-        return next(row for row in await self._state.found() if row.link.name == name)
+        return next(row for row in await self._state.link_rows() if row.link.name == name)
 
 
 @dataclass(frozen=True)
-class Road:
-    """A connection that was dialled for a client. ``why`` as ``ConnectionEnded`` has it."""
+class Route:
+    """A dialled connection for a client; ``why`` as in ``ConnectionEnded``."""
 
     server: socket.socket
     link: str = ""
@@ -146,9 +145,10 @@ class Road:
 
 
 class Refused(Exception):
-    """Nothing was dialled, or nobody answered; the message is for the client, ``status`` its reply's.
+    """The connection was not dialled, or got no response.
 
-    ``link``, ``why`` and ``lab_failed`` as ``ConnectionEnded`` has them.
+    The message and ``status`` are for the client; ``link``, ``why`` and ``lab_failed`` as in
+    ``ConnectionEnded``.
     """
 
     def __init__(
@@ -161,115 +161,116 @@ class Refused(Exception):
         self.lab_failed = lab_failed
 
 
-class Guide:
-    """For the connections of one lane. ``egress`` gives the address of the way out."""
+class Router:
+    """Routes the connections of one lane. ``egress`` returns the address of the way out, if there is one."""
 
-    def __init__(self, routes: Routes, policy: Policy, egress: Callable[[], Address | None]) -> None:
-        self._routes = routes
+    def __init__(self, routes: LinkRoutes, policy: Policy, egress: Callable[[], Address | None]) -> None:
+        self._link_routes = routes
         self._policy = policy
         self._egress = egress
 
-    async def lead(self, arrival: Arrival) -> Road:
-        """Finds where it goes, and dials. May read what the client says first, and names its host better.
+    async def route(self, arrival: Arrival) -> Route:
+        """Find the destination and dial it.
 
-        Raises ``Refused``, and ``OSError`` if the client leaves meanwhile.
+        May read the client's first bytes, and may replace the arrival's host with the one that TLS names.
+        Raises ``Refused``, and ``OSError`` if the client disconnects.
         """
         arrival.host = arrival.host.lower().rstrip(".")
-        if self._routes.is_ingress(arrival.host, arrival.port):
+        if self._link_routes.is_ingress(arrival.host, arrival.port):
             raise Refused(403, "the ingress is no destination", why="it would have come back to the lab")
-        if self._routes.is_of_lab(arrival.host, arrival.port):
+        if self._link_routes.is_of_lab(arrival.host, arrival.port):
             return await self._tunnel(arrival, "")
-        if self._route(arrival) is None and _is_bare_address(arrival):
-            heard = await self._listen(arrival)
-            if isinstance(heard, Road):
-                return heard
+        if self._find_route(arrival) is None and _is_bare_address(arrival):
+            protocol = await self._read_protocol(arrival)
+            if isinstance(protocol, Route):
+                return protocol
             arrival.host = server_name(arrival.early) or arrival.host
         ruling = self._policy.rule(arrival.host, arrival.port)
         if ruling.treatment is Treatment.REFUSE:
             raise Refused(403, ruling.why, why=ruling.why)
         if ruling.treatment is Treatment.PASS:
             return await self._tunnel(arrival, ruling.why)
-        route = self._route(arrival)
-        return await self._dial(route) if route is not None else await self._lead_to_new(arrival)
+        route = self._find_route(arrival)
+        return await self._dial(route) if route is not None else await self._route_to_new_host(arrival)
 
-    def _route(self, arrival: Arrival) -> LinkRoute | None:
+    def _find_route(self, arrival: Arrival) -> LinkRoute | None:
         target = (arrival.host, arrival.port)
-        return self._routes.wired(*target) or self._routes.known(*target)
+        return self._link_routes.wired(*target) or self._link_routes.known(*target)
 
-    async def _dial(self, route: LinkRoute) -> Road:
+    async def _dial(self, route: LinkRoute) -> Route:
         try:
             proxy = (route.proxy.host, route.proxy.port)
-            return Road(await dial(socket.socket(), proxy), route.link)
+            return Route(await dial(socket.socket(), proxy), route.link)
         except OSError as error:  # the toxic ``down``
             raise Refused(502, f"{route.link} cannot be reached: {error.strerror}", route.link) from None
 
-    async def _tunnel(self, arrival: Arrival, why: str) -> Road:
+    async def _tunnel(self, arrival: Arrival, why: str) -> Route:
         egress = self._egress()
         if egress is None:
-            raise Refused(502, "this lab has no way out", why="this lab has no way out")
+            raise Refused(502, "this lab has no egress", why="this lab has no egress")
         try:
-            return Road(await dial_through(egress, Address(arrival.host, arrival.port)), why=why)
-        except NoWayOut as error:
+            return Route(await dial_through(egress, Address(arrival.host, arrival.port)), why=why)
+        except EgressError as error:
             raise Refused(502, str(error), why=str(error)) from None
 
-    async def _lead_to_new(self, arrival: Arrival) -> Road:
-        scheme = _scheme_by_place(arrival)
+    async def _route_to_new_host(self, arrival: Arrival) -> Route:
+        scheme = _expected_scheme(arrival)
         if not scheme:
-            heard = await self._listen(arrival)
-            if isinstance(heard, Road):
-                return heard
-            if heard is Spoken.OTHER:
+            protocol = await self._read_protocol(arrival)
+            if isinstance(protocol, Route):
+                return protocol
+            if protocol is ClientProtocol.OTHER:
                 return await self._tunnel(arrival, "it speaks neither HTTP nor TLS")
-            scheme = "https" if heard is Spoken.TLS else "http"
-            if is_loopback(arrival.host):  # a server's certificate is for its name, not for its address
+            scheme = "https" if protocol is ClientProtocol.TLS else "http"
+            if is_loopback(arrival.host):  # a certificate names the host, not its address
                 arrival.host = server_name(arrival.early) or arrival.host
         try:
-            route = await self._routes.find(arrival.host, arrival.port, scheme)
+            route = await self._link_routes.find(arrival.host, arrival.port, scheme)
         except TooManyLinks:
             return await self._tunnel(arrival, f"{MOST_FOUND} other hosts have links already")
         except (NoLink, sqlite3.Error, SettingsError) as error:
             raise Refused(502, str(error), why=str(error), lab_failed=True) from None
         return await self._dial(route)
 
-    async def _listen(self, arrival: Arrival) -> Spoken | Road:
-        """What the client speaks; a tunnel, if its server has spoken before it."""
+    async def _read_protocol(self, arrival: Arrival) -> ClientProtocol | Route:
+        """Return the client's protocol, or a tunnel if its server speaks first."""
         await arrival.accept()
-        while (kind := await arrival.what_is_spoken()) is Spoken.UNDECIDED:
-            if arrival.early or arrival.said_all:
-                return Spoken.OTHER
-            road = await self._first_to_speak(arrival)
-            if road is not None:
-                return road
+        while (kind := await arrival.read_protocol()) is ClientProtocol.UNDECIDED:
+            if arrival.early or arrival.at_eof:
+                return ClientProtocol.OTHER
+            tunnel = await self._server_first(arrival)
+            if tunnel is not None:
+                return tunnel
         return kind
 
-    async def _first_to_speak(self, arrival: Arrival) -> Road | None:
-        """The tunnel over which the server speaks, None if the client does so first.
+    async def _server_first(self, arrival: Arrival) -> Route | None:
+        """Return a tunnel if the server speaks first, None if the client does.
 
-        A client that says nothing waits for its server's greeting, as with mail or SSH, or has opened the
-        connection before it needs it: only the server can tell.
+        A silent client either waits for its server's greeting, as in mail and SSH, or has opened the
+        connection before it needs it. Only the server can show which.
         """
         try:
             if self._policy.rule(arrival.host, arrival.port).treatment is Treatment.REFUSE:
-                raise NoWayOut
-            road = await self._tunnel(arrival, "its server speaks first, as none of HTTP or TLS does")
-        except (Refused, NoWayOut):
+                raise EgressError
+            tunnel = await self._tunnel(arrival, "its server speaks first, which neither HTTP nor TLS does")
+        except (Refused, EgressError):
             await readable(arrival.client)
             return None
-        by_client, by_server = (asyncio.ensure_future(readable(s)) for s in (arrival.client, road.server))
+        by_client, by_server = (asyncio.ensure_future(readable(s)) for s in (arrival.client, tunnel.server))
         await asyncio.wait((by_client, by_server), return_when=asyncio.FIRST_COMPLETED)
         server_was_first = not by_client.done()
         for waiting in (by_client, by_server):
             waiting.cancel()
         await asyncio.wait((by_client, by_server))
         if server_was_first:
-            return road
-        road.server.close()
+            return tunnel
+        tunnel.server.close()
         return None
 
 
 def _is_bare_address(arrival: Arrival) -> bool:
-    """Whether it names no host but an address elsewhere, so that its TLS may name the host better."""
-    if arrival.asked is Asked.REQUEST:  # which has been read: the client waits for its reply
+    """Whether only an IP address elsewhere is known, so that SNI may give the host's name."""
+    if arrival.request_kind is RequestKind.REQUEST:  # already read: the client waits for its reply
         return False
     try:
         return not is_loopback(arrival.host) and bool(ip_address(arrival.host))
@@ -277,13 +278,13 @@ def _is_bare_address(arrival: Arrival) -> bool:
         return False
 
 
-def _scheme_by_place(arrival: Arrival) -> str:
-    """What is spoken, as far as it can be told before a tunnel is said to be open; empty if it cannot.
+def _expected_scheme(arrival: Arrival) -> str:
+    """Return the scheme where it is known before the tunnel is opened, else "".
 
-    Only then a tunnel to a server that is down can be refused as one.
+    Only then can a tunnel to a server that is down be refused with a status.
     """
-    if arrival.asked is Asked.REQUEST:
+    if arrival.request_kind is RequestKind.REQUEST:
         return "http"
-    if arrival.asked is Asked.TUNNEL and not arrival.early:
+    if arrival.request_kind is RequestKind.TUNNEL and not arrival.early:
         return {443: "https", 80: "http"}.get(arrival.port, "")
     return ""

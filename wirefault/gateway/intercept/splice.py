@@ -1,4 +1,4 @@
-"""Two connections joined into one: bytes, back-pressure, half-close and reset go through both ways."""
+"""Raw connections: accept them, and join two into one with back-pressure, half-close and reset intact."""
 
 from __future__ import annotations
 
@@ -12,37 +12,36 @@ from typing import Literal, cast
 from wirefault.gateway.exchange.client import ClientTransport
 
 TLS_RECORD = b"\x16"
-_BUFFERED = 256 * 1024  # bytes for a slow reader, above which its sender is not read
+_BUFFERED = 256 * 1024  # bytes buffered for a slow reader before its sender is paused
 _LAST_REPLY_S = 1.0
 
 
 @dataclass
-class Carried:
-    """What went through: bytes from the client and from the server, and when the first of each came.
+class Transfer:
+    """What a joined connection carried. Times are of ``time.perf_counter``, None if nothing came."""
 
-    Times are those of ``time.perf_counter``, None if nothing came. ``ended_by`` was the first to end it, and
-    ``how`` is how it did. ``tls``: the client began a TLS handshake. ``switched``: it has
-    gone on to another server.
-    """
-
+    # bytes from and to the client
     sent: int = 0
     received: int = 0
     first_sent: float | None = None
     first_received: float | None = None
+    # the side that ended it first, and how
     ended_by: Literal["client", "proxy", "nobody"] = "nobody"
     how: Literal["fin", "rst", "refused", "open"] = "open"
+    # the client began a TLS handshake
     tls: bool = False
+    # the client continued with another server
     switched: bool = False
 
 
 class _End(asyncio.Protocol):
-    """One of the two connections. Both sides' ends are told once each, whatever the loop tells."""
+    """One of the two connections. Its end is reported once, however often the loop does."""
 
     transport: asyncio.Transport
     other: _End | None = None
 
     def __init__(self, on_data: Callable[[bytes], None], on_end: Callable[[_End], None]) -> None:
-        self.said_all = self.lost = False
+        self.at_eof = self.lost = False
         self._on_data = on_data
         self._on_end = on_end
 
@@ -54,8 +53,8 @@ class _End(asyncio.Protocol):
         self._on_data(data)
 
     def eof_received(self) -> bool:
-        if not self.said_all:  # uvloop may tell it again
-            self.said_all = True
+        if not self.at_eof:  # uvloop may warn it again
+            self.at_eof = True
             self._on_end(self)
         return True
 
@@ -72,7 +71,7 @@ class _End(asyncio.Protocol):
             self.other.read(True)
 
     def read(self, on: bool) -> None:
-        if self.said_all or self.transport.is_closing():
+        if self.at_eof or self.transport.is_closing():
             return
         if on:
             self.transport.resume_reading()
@@ -85,10 +84,10 @@ class _End(asyncio.Protocol):
 
 
 class Splice:
-    """Carries a client's connection to one server, or to several in turn. To be made in the running loop.
+    """Joins a client's connection to one server, or to several in turn. Must be made in the running loop.
 
-    ``upward``, if given, changes what the client sends. It may call ``leave_server``: what it returns is the
-    last that this server gets.
+    ``upward`` changes what the client sends. It may call ``leave_server``; its return value is then the last
+    that this server gets.
     """
 
     def __init__(self, upward: Callable[[bytes], bytes] | None = None) -> None:
@@ -97,25 +96,24 @@ class Splice:
         self._server: _End | None = None
         self._leaving = False
         self._waiting = b""
-        self._carried = Carried()
+        self._transfer = Transfer()
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def attach(self, client: socket.socket) -> None:
-        """Takes the client's socket over. Raises ``OSError`` if it is gone already."""
+        """Take over the client's socket. Raises ``OSError`` if it is closed already."""
         await asyncio.get_running_loop().connect_accepted_socket(lambda: self._client, client)
         self._client.read(False)
 
     async def join(
-        self, server: socket.socket, early: Callable[[], bytes] = bytes, carried: Carried | None = None
-    ) -> Carried:
-        """Carries until either side is gone, both have said all, or the server was left.
+        self, server: socket.socket, early: Callable[[], bytes] = bytes, transfer: Transfer | None = None
+    ) -> Transfer:
+        """Carry bytes until either side is gone, both have ended, or the server was left.
 
-        The server's socket is taken over. ``early`` gives what the client has sent already, which goes on as
-        it is; ``carried`` is kept while it goes on. A reset is given to the other side as a reset. Only after
-        ``switched`` it can be called again.
+        Takes over the server's socket. ``early`` returns what the client has already sent; ``transfer`` is
+        updated meanwhile. A reset is passed on as a reset. May be called again only after ``switched``.
         """
         loop = asyncio.get_running_loop()
-        self._over, self._carried, self._server = loop.create_future(), carried or Carried(), None
+        self._over, self._transfer, self._server = loop.create_future(), transfer or Transfer(), None
         self._leaving = False
         server_end = _End(self._down, self._ended)
         server_end.other = self._client
@@ -124,19 +122,19 @@ class Splice:
         self._send_up(early())
         waiting, self._waiting = self._waiting, b""
         self._up(waiting)
-        if self._client.said_all or self._client.lost:
+        if self._client.at_eof or self._client.lost:
             self._ended(self._client)
         self._client.read(True)
         await self._over
-        return self._carried
+        return self._transfer
 
     def leave_server(self) -> None:
-        """Lets the server finish what it was asked, a second at most; then ``join`` ends as ``switched``."""
+        """Let the server finish its reply, for a second at most; ``join`` then returns ``switched``."""
         self._leaving = True
         self._client.read(False)
-        asyncio.get_running_loop().call_soon(self._say_goodbye, self._server)
+        asyncio.get_running_loop().call_soon(self._half_close_server, self._server)
 
-    def _say_goodbye(self, server: _End | None) -> None:
+    def _half_close_server(self, server: _End | None) -> None:
         if server is not None and not self._over.done():
             server.write_eof()
             asyncio.get_running_loop().call_later(_LAST_REPLY_S, self._switch, server)
@@ -144,41 +142,41 @@ class Splice:
     def _switch(self, server: _End) -> None:
         if server is self._server and not self._over.done():
             server.transport.abort()
-            self._carried.switched = True
-            self._carried.ended_by, self._carried.how = "client", "fin"
+            self._transfer.switched = True
+            self._transfer.ended_by, self._transfer.how = "client", "fin"
             self._over.set_result(None)
 
     def send_down(self, data: bytes) -> None:
-        """Tells the client something in the server's place."""
+        """Send the client bytes in place of the server."""
         self._client.transport.write(data)
 
     def close(self) -> None:
-        """Ends the client's connection in order, while it is joined to no server."""
+        """Close the client's connection in order, while no server is joined."""
         self._over.cancel()
         ClientTransport(self._client.transport).close(unread=True)
 
     def _up(self, data: bytes) -> None:
-        if self._server is None:  # the loop reads a new connection before it can be told not to
+        if self._server is None:  # the loop reads a new connection before it can be paused
             self._waiting += data
         elif data:
             self._send_up(self._upward(data) if self._upward else data)
 
     def _send_up(self, data: bytes) -> None:
         if data and self._server is not None:
-            if self._carried.first_sent is None:
-                self._carried.first_sent = time.perf_counter()
-                self._carried.tls = data[:1] == TLS_RECORD
-            self._carried.sent += len(data)
+            if self._transfer.first_sent is None:
+                self._transfer.first_sent = time.perf_counter()
+                self._transfer.tls = data[:1] == TLS_RECORD
+            self._transfer.sent += len(data)
             self._server.transport.write(data)
 
     def _down(self, data: bytes) -> None:
-        if self._carried.first_received is None:
-            self._carried.first_received = time.perf_counter()
-        self._carried.received += len(data)
+        if self._transfer.first_received is None:
+            self._transfer.first_received = time.perf_counter()
+        self._transfer.received += len(data)
         self._client.transport.write(data)
 
     def _ended(self, end: _End) -> None:
-        """One side has said all, or is gone."""
+        """Handle the end of one side."""
         other = end.other
         if self._over.done() or other is None:
             return
@@ -192,15 +190,15 @@ class Splice:
             self._over.set_result(None)
             return
         other.write_eof()
-        if other.said_all:
+        if other.at_eof:
             end.transport.close()
             other.transport.close()
             self._over.set_result(None)
 
     def _note_end(self, end: _End) -> None:
-        if self._carried.ended_by == "nobody":
-            self._carried.ended_by = "client" if end is self._client else "proxy"
-            self._carried.how = "rst" if end.lost else "fin"
+        if self._transfer.ended_by == "nobody":
+            self._transfer.ended_by = "client" if end is self._client else "proxy"
+            self._transfer.how = "rst" if end.lost else "fin"
 
 
 _TRY_AGAIN_S = 0.05
@@ -209,7 +207,7 @@ _TRY_AGAIN_S = 0.05
 async def accept_all(
     listener: socket.socket, serve: Callable[[socket.socket], Coroutine[object, object, None]]
 ) -> None:
-    """Has every connection served until it is cancelled, which ends them all before it returns."""
+    """Serve every connection in a task until cancelled; all tasks have ended when this returns."""
     loop = asyncio.get_running_loop()
     listener.setblocking(False)
     tasks: set[asyncio.Task[None]] = set()
@@ -217,7 +215,7 @@ async def accept_all(
         while True:
             try:
                 client, _ = await loop.sock_accept(listener)
-            except OSError:  # the client is gone again, or there are too many
+            except OSError:  # the client disconnected, or too many files are open
                 await asyncio.sleep(_TRY_AGAIN_S)
                 continue
             task = loop.create_task(serve(client))
@@ -231,15 +229,15 @@ async def accept_all(
 
 
 async def readable(connection: socket.socket) -> None:
-    """Waits until there is something to read, or its end; reads nothing."""
+    """Wait until the connection has data or is at its end; read nothing."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
 
-    def tell() -> None:
+    def set_ready() -> None:
         if not ready.done():
             ready.set_result(None)
 
-    loop.add_reader(connection, tell)
+    loop.add_reader(connection, set_ready)
     try:
         await ready
     finally:

@@ -1,4 +1,4 @@
-"""What a client of an intercepted link speaks: told by its first bytes, and HTTP/2 is refused."""
+"""TLS on intercepted links: detects it by the first byte, ends it in memory, and refuses HTTP/2."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from wirefault.gateway.intercept.certificate_authority import Authority
 from wirefault.gateway.lane import LinkListener
 from wirefault.wiring.links import Link
 
-_RECORD = 16 * 1024  # no record carries more
+_RECORD = 16 * 1024  # the largest record
 
 
 class TlsConnection(asyncio.Protocol):
-    """The protocol of a socket's transport, and in turn the transport of ``protocol``, which gets the plain
+    """The protocol of a socket's transport and, in turn, the transport of ``protocol``, which gets plain
     bytes.
 
-    A client that says that it sends no more (close_notify) may still read, as after a half close of TCP, and
-    is told of as such. ``on_failed`` is told why there is no TLS with this client.
+    In memory, so that every way in which plain TCP can end is possible. A client that sends close_notify may
+    still read, as after a half-close of TCP. ``on_failed`` gets the reason if the handshake fails.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class TlsConnection(asyncio.Protocol):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._handshake_done = False
-        self._silent = False  # nothing more is said to the client
+        self._silent = False  # nothing more is sent to the client
         self._eof_sent = False
         self._client_ended = self._stays_open = False
-        # what TCP can do alone is passed on as it is
+        # passed through to TCP unchanged
         self.is_closing = transport.is_closing
         self.pause_reading, self.resume_reading = transport.pause_reading, transport.resume_reading
         self.get_write_buffer_size = transport.get_write_buffer_size
@@ -51,10 +51,10 @@ class TlsConnection(asyncio.Protocol):
         self.abort = transport.abort
 
     def set_protocol(self, protocol: asyncio.Protocol) -> None:
-        """From now on that one gets the plain bytes."""
+        """Send plain bytes to that protocol from now on."""
         self._protocol = protocol
 
-    # what the client does
+    # from the client
 
     def data_received(self, data: bytes) -> None:
         self._incoming.write(data)
@@ -76,7 +76,7 @@ class TlsConnection(asyncio.Protocol):
             self.eof_received()
 
     def _read(self) -> tuple[bytes, bool]:
-        """All plain bytes that have come whole, and whether the client says that it sends no more."""
+        """Return all complete plain bytes, and whether the client sent close_notify."""
         pieces: list[bytes] = []
         with suppress(ssl.SSLWantReadError):
             while self._incoming.pending or self._tls.pending():
@@ -89,11 +89,11 @@ class TlsConnection(asyncio.Protocol):
     def _read_record(self) -> bytes:
         try:
             return self._tls.read(_RECORD)
-        except ssl.SSLZeroReturnError:  # both sides have ended
+        except ssl.SSLZeroReturnError:  # both sides have sent close_notify
             return b""
 
     def _fail(self, error: ssl.SSLError) -> None:
-        """Ends what is no TLS, or none any more. What is left to be said is an alert."""
+        """End a connection that is not TLS, or no longer; only an alert may still be sent."""
         self._silent = True
         self._flush()
         self._transport.close()
@@ -101,10 +101,10 @@ class TlsConnection(asyncio.Protocol):
             self._on_failed((error.reason or str(error)).replace("_", " ").lower())
 
     def eof_received(self) -> bool:
-        """The client ends its side: by close_notify, by TCP, or by the one after the other.
+        """The client ends its side by close_notify, by TCP, or by both.
 
-        If nothing is left to be sent, this side ends in order, too: to a client that has closed TCP one way
-        alone, an end without close_notify would look like a cut.
+        If nothing is left to send, this side ends in order, too: to a client that closed TCP one way, an end
+        without close_notify would look like a cut.
         """
         if not self._client_ended:
             self._client_ended = True
@@ -122,10 +122,10 @@ class TlsConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
 
-    # what is done to the client
+    # to the client
 
     def write(self, data: bytes) -> None:
-        """Encrypts and sends. Before the handshake, or after this side's end, nobody would get it."""
+        """Encrypt and send. Drops data before the handshake and after this side's end."""
         if self._silent or not self._handshake_done:
             return
         left = memoryview(data)
@@ -135,85 +135,85 @@ class TlsConnection(asyncio.Protocol):
 
     def _flush(self) -> None:
         encrypted = self._outgoing.read()
-        if encrypted and not self._eof_sent:  # else it answers a handshake that came too late
+        if encrypted and not self._eof_sent:  # otherwise a late handshake
             self._transport.write(encrypted)
 
     def can_write_eof(self) -> bool:
         return True
 
     def write_eof(self) -> None:
-        """Ends this side alone, by close_notify and FIN; what the client still sends is read."""
-        self._say_no_more()
+        """End this side alone, by close_notify and FIN; the client's data is still read."""
+        self._send_close_notify()
         self._eof_sent = True
         self._transport.write_eof()
 
     def close(self) -> None:
-        """Ends the connection in order: close_notify, then FIN."""
-        self._say_no_more()
+        """Close in order: close_notify, then FIN."""
+        self._send_close_notify()
         self._transport.close()
 
     def break_off(self) -> None:
-        """However it is closed from now on, no close_notify is sent: so the client knows that it was cut."""
+        """Send no close_notify from now on, so that the client detects the cut."""
         self._silent = True
 
-    def _say_no_more(self) -> None:
+    def _send_close_notify(self) -> None:
         if self._handshake_done and not self._silent:
             self._silent = True
-            with suppress(ssl.SSLError):  # the client's own close_notify has not come yet
+            with suppress(ssl.SSLError):  # the client's close_notify has not arrived yet
                 self._tls.unwrap()
             self._flush()
 
 
 _TLS_HANDSHAKE = 0x16
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
-# An empty SETTINGS frame, with which an HTTP/2 server begins, and GOAWAY with the error HTTP_1_1_REQUIRED.
+# An empty SETTINGS frame, which begins an HTTP/2 connection, and GOAWAY with the error HTTP_1_1_REQUIRED.
 _HTTP_1_1_REQUIRED = bytes.fromhex("000000 04 00 00000000 000008 07 00 00000000 00000000 0000000d")
 _ONLY_HTTP2 = (
-    "a client speaks HTTP/2 alone, which cannot be intercepted: have it speak HTTP/1.1, or give it the link's"
+    "a client speaks only HTTP/2, which cannot be intercepted: make it speak HTTP/1.1, or give it the link's"
     " address"
 )
 
 
 class InterceptedLinks:
-    """Listens for clients that mean to reach another host, by TLS or without, in the name of that host.
+    """Accepts clients that meant to reach another host, with TLS or without, under that host's name.
 
-    ``tell`` takes what a person should know, in words.
+    ``warn`` gets one sentence for the user.
     """
 
-    def __init__(self, authority: Authority, tell: Callable[[str], None]) -> None:
+    def __init__(self, authority: Authority, warn: Callable[[str], None]) -> None:
         self._authority = authority
-        self._tell = tell
+        self._warn = warn
 
     @property
     def pem(self) -> str:
-        """The certificate that a client trusts in order to be intercepted."""
+        """The certificate that a client must trust to be intercepted."""
         return self._authority.pem
 
     def protocols(self, listener: LinkListener) -> Callable[[], asyncio.Protocol]:
-        """Makes the protocol of each connection that the link's listener accepts."""
+        """Return a factory for the protocol of each connection to the link's listener."""
         context = partial(self._authority.context, _host_of(listener.link))
-        return lambda: _FirstBytes(listener, context, self._tell)
+        return lambda: _FirstBytes(listener, context, self._warn)
 
 
 def _host_of(link: Link) -> str:
-    """In whose name the link answers a client that names no host."""
+    """Return the host whose certificate the link shows to a client that names none."""
     named = [host for host in link.hosts if not host.startswith("*")]
     return urlsplit(f"//{named[0]}" if named else link.upstream).hostname or LOOPBACK
 
 
 class _FirstBytes(asyncio.Protocol):
-    """Reads a connection until it is known what is spoken there, and hands it over.
+    """Reads a connection until its protocol is known, then hands it over.
 
-    The connection belongs to its attempt from the begin, so that one whose handshake is held up by a toxic
-    is ended with it.
+    The connection belongs to its attempt from the start, so that one whose handshake a toxic delays ends with
+    it.
     """
 
     def __init__(
-        self, listener: LinkListener, context: Callable[[], ssl.SSLContext], tell: Callable[[str], None]
+        self, listener: LinkListener, context: Callable[[], ssl.SSLContext], warn: Callable[[str], None]
     ) -> None:
         self._name = listener.name
         self._context = context
-        self._tell = tell
+        self._warn = warn
         self._connection = ClientConnection(listener)
         self._tls: TlsConnection | None = None
         self._start = b""
@@ -234,14 +234,14 @@ class _FirstBytes(asyncio.Protocol):
 
     def _start_tls(self, data: bytes) -> None:
         if self._connection.client.said_all:
-            return  # its attempt ended before the first byte came: a handshake cannot be answered any more
+            return  # its attempt ended before the first byte, too late for a handshake
         tls = self._tls = TlsConnection(self._transport, self._context(), self, self._on_no_tls)
         self._connection.client.start_tls(tls)
         self._transport.set_protocol(tls)
         tls.data_received(data)
 
     def _on_no_tls(self, reason: str) -> None:
-        self._tell(
+        self._warn(
             f"a client of the link {self._name} ended its TLS handshake ({reason}):"
             " it may not trust the lab's authority"
         )
@@ -252,7 +252,7 @@ class _FirstBytes(asyncio.Protocol):
         self._connection.data_received(start)
 
     def _refuse_http2(self) -> None:
-        self._tell(f"the link {self._name}: {_ONLY_HTTP2}")
+        self._warn(f"the link {self._name}: {_ONLY_HTTP2}")
         self._start = b""
         self._connection.client.write(_HTTP_1_1_REQUIRED)
         self._connection.client.close(unread=True)

@@ -18,7 +18,7 @@ from socket import getaddrinfo
 from typing import Literal
 
 from wirefault.core.sockets import Address, is_loopback
-from wirefault.gateway.intercept.policy import names
+from wirefault.gateway.intercept.policy import matches_host
 from wirefault.history.events import Note, WentPastLab
 from wirefault.subjects.process import descendants
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
@@ -269,7 +269,7 @@ def allowed(topology: Topology, spec: InterceptSpec) -> Callable[[Address], bool
 
     def may_be(address: Address) -> bool:
         end = ("" if is_loopback(address.host) else address.host, address.port)
-        return end in of_lab or names(spec.pass_, address.host, address.port)
+        return end in of_lab or matches_host(spec.pass_, address.host, address.port)
 
     return may_be
 
