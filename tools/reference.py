@@ -91,7 +91,7 @@ def toxics_page() -> str:
         "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
         " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
         " main. Without a stream, `upstream` and `downstream` are both drawn from. `TOXIC_SCOPE` and"
-        " `TOXIC_SECONDS` say [on how many links at once and for how long](how-it-works.md#the-draws). A page"
+        " `TOXIC_SECONDS` say [on how many links at once and for how long](architecture.md#the-draws). A page"
         " tells how to [add one](adding-a-toxic.md)."
     )
     return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
@@ -215,7 +215,7 @@ def measures_page() -> str:
 def history_page() -> str:
     """``docs/history.md``."""
     intro = (
-        "The lines of [a run's history](how-it-works.md#the-history). What a field nearly always has is left"
+        "The lines of [a run's history](architecture.md#the-history). What a field nearly always has is left"
         " out of a line, so that a line says what is its own; `wirefault.history.reader` gives all fields"
         " again, and whoever reads the JSON by other means takes them from this table:"
         ' `jq \'select(.event == "tool_try") | .error // "none"\'`. Each line ends with `event`, `n` and'

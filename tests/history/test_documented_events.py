@@ -9,7 +9,7 @@ from typing import get_args
 from tests.support import ROOT
 from wirefault.history.events import Event
 
-PAGE = ROOT / "docs" / "how-it-works.md"
+PAGE = ROOT / "docs" / "architecture.md"
 
 
 def test_every_event_is_in_the_table_and_nothing_else():
