@@ -45,5 +45,5 @@ def test_a_file_that_holds_no_account_is_named(tmp_path, text):
     file = tmp_path / "budgets" / "arm.json"
     file.parent.mkdir()
     file.write_text(text)
-    with pytest.raises(OSError, match=r"arm\.json holds no account"):
+    with pytest.raises(OSError, match=r"arm\.json does not hold a budget"):
         SharedBook(tmp_path, "arm", "0")

@@ -158,7 +158,7 @@ def test_a_budget_that_cannot_be_kept_makes_the_lane_unfit(gate):
     (gate.lab.folder / "budgets" / "spoilt.json").write_text("[]")
     gate.ask()
     settled = gate.lab.control("POST", "/lanes/0/settle", {"episode": "e1", "attempt": 1, "bound_s": 2})
-    assert settled.status_code == 503 and "spoilt.json holds no account" in settled.text
+    assert settled.status_code == 503 and "spoilt.json does not hold a budget" in settled.text
 
 
 def test_a_warning_comes_at_the_share_that_is_asked_for(gate):

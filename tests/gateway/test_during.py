@@ -136,7 +136,7 @@ def test_a_call_that_the_manager_cannot_be_told_of_goes_on_and_the_lane_is_unfit
         assert statuses(lab, [(1, 1)]) == [200]
     finally:
         aside.replace(database)
-    assert "could not be told to the manager" in lab.control("POST", "/lanes/0/settle", SETTLE).text
+    assert "the manager cannot learn of a held call" in lab.control("POST", "/lanes/0/settle", SETTLE).text
 
 
 def test_changes_of_another_attempt_are_refused(lab: Lab) -> None:

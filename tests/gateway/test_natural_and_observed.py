@@ -12,7 +12,7 @@ import requests
 from tests.gateway.lab import Lab
 from tests.gateway.scripted import STREAM, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, sized
 from wirefault.dialects.http import chunk
-from wirefault.gateway.exchange.bodies import MAX_STRUCK
+from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY
 from wirefault.history.events import StruckReply
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
@@ -65,14 +65,14 @@ def test_of_a_stream_both_sides_are_its_events(lab_of_service: Lab, service: Scr
     assert both == StruckReply("data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\ndata: 2\n\n")
 
 
-@pytest.mark.parametrize("length", [40, MAX_STRUCK - 5, 100_000])
+@pytest.mark.parametrize("length", [40, MAX_FAULTED_BODY - 5, 100_000])
 def test_each_side_is_bounded_and_without_secrets(
     lab_of_service: Lab, service: ScriptedUpstream, length: int
 ) -> None:
     service.reply = sized(b"a" * (length - 1) + b" " + TOKEN.encode())
     both = struck(lab_of_service, "upper")
     assert both is not None and both.natural is not None
-    assert len(both.natural) <= MAX_STRUCK and TOKEN[:8] not in both.natural
+    assert len(both.natural) <= MAX_FAULTED_BODY and TOKEN[:8] not in both.natural
     assert both.natural_cut == (length > 1000)
 
 

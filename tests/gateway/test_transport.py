@@ -209,7 +209,7 @@ def test_a_request_that_may_have_arrived_is_not_sent_again(tmp_path: Path) -> No
             "the upstream closed in the middle of its reply",
         ),
         (b"HTTP/1.1 200 OK\r\nContent-Le", "the upstream closed in the middle of its reply"),
-        (b"SSH-2.0-OpenSSH\r\n\r\nhello", "bad reply: the upstream's status line is no HTTP/1"),
+        (b"SSH-2.0-OpenSSH\r\n\r\nhello", "bad reply: the upstream's status line is not HTTP/1"),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
             "bad reply: not the size of a chunk",

@@ -1,5 +1,6 @@
-"""The gateway: a transparent reverse proxy on each link, which breaks single requests and their replies.
+"""The gateway: a transparent reverse proxy on each link that injects faults into requests and replies.
 
-``http1`` reads and writes messages (pure), ``connection`` carries them, ``lane`` knows the attempt and
-``control`` is told of it. The room imports from the rooms above it: core to state, but not from judging.
+``http1`` reads and writes messages (pure), ``exchange`` carries one request and its reply, ``lines`` does so
+for MCP over stdio, ``budgets`` limits requests, ``lane`` has the attempt in progress, and ``control`` is the
+API for the manager. Start with ``exchange``: its ``connection``, ``exchange``, ``relay`` and ``delivery``.
 """

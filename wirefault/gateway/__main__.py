@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvloop
 
-import wirefault.faults.catalogue  # noqa: F401  # its import would hold up the first request with a fault
+import wirefault.faults.catalogue  # noqa: F401  # its import would delay the first request with a fault
 from wirefault.core.plugins import PluginError
 from wirefault.core.processes import watch_lifeline
 from wirefault.dialects.registry import MODEL_DIALECTS
@@ -27,21 +27,21 @@ async def _serve() -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, gateway.stop)
 
-    def on_launchers_end() -> None:
+    def on_launcher_exit() -> None:
         loop.call_soon_threadsafe(gateway.stop)
 
-    watch_lifeline(os.environ, on_launchers_end)
+    watch_lifeline(os.environ, on_launcher_exit)
     await gateway.serve()
 
 
 def main() -> int:
-    """The exit code: 0 after an orderly end, 1 if an address or the topology cannot be had."""
+    """Return the exit code: 0 after an orderly end, 1 if an address is taken or the topology is invalid."""
     try:
-        list(MODEL_DIALECTS.values())  # a dialect that cannot be loaded is told now, not in mid-run
+        list(MODEL_DIALECTS.values())  # a dialect that cannot be loaded is reported now, not in mid-run
     except PluginError as error:
         return _fail(error)
     gc.collect()
-    gc.freeze()  # what is imported stays: going through it again would hold a request up by 20 ms and more
+    gc.freeze()  # imported objects stay: collecting them again would delay a request by 20 ms or more
     try:
         uvloop.run(_serve())
     except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""Where no connection of a subject is led, whatever host it names: the networks of the lab's own containers.
+"""The networks of the lab's own containers, which the gateway refuses to dial for a subject.
 
-A subject in Compose can open a connection to the proxies and the ingress alone. The gateway, which dials for
-it, is on every network of the lab: it would be the way to the tools, and to the control of the lab itself.
+A subject in Compose can connect to the proxies and the ingress only. The gateway, which dials for it, is on
+every network of the lab: without this it would lead to the tools and to the lab's control.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from wirefault.core.sockets import is_loopback
 
 NETWORK_CLOSED = "it is the lab's own"
 _ROUTES = Path("/proc/net/route")
-# this container's own servers, and what is on its links by an address of no network
+# this container's own servers, and link-local addresses
 _EVERYWHERE = ("127.0.0.0/8", "0.0.0.0/8", "::/127", "fe80::/10")
 
 
 @dataclass(frozen=True)
 class ClosedNetworks:
-    """``address in networks`` tells of an IP address, as a text, whether it is in one of them."""
+    """``address in networks``: whether an IP address, as text, is in one of them."""
 
     networks: Sequence[IPv4Network | IPv6Network] = ()
 
@@ -36,10 +36,10 @@ ALL_OPEN = ClosedNetworks()
 
 
 def closed_networks(control_host: str, routes: Path = _ROUTES) -> ClosedNetworks:
-    """Those that this machine is on, where the lab's control is on one of them; none where it is on loopback.
+    """Return this machine's networks if the lab's control is on one of them; none if it is on loopback.
 
-    Natively the subject is on this machine, too, and reaches by itself whatever the gateway reaches. Raises
-    ``OSError`` where the system does not tell its routes.
+    Natively the subject is on this machine, too, and reaches whatever the gateway reaches. Raises ``OSError``
+    if the system's routes are unreadable.
     """
     if is_loopback(control_host):
         return ALL_OPEN
@@ -53,5 +53,5 @@ def closed_networks(control_host: str, routes: Path = _ROUTES) -> ClosedNetworks
 
 
 def _ip(word: str) -> bytes:
-    """Four bytes from the kernel's word, which it writes as a number."""
+    """Return the four bytes of an address that the kernel writes as a number."""
     return int(word, 16).to_bytes(4, sys.byteorder)

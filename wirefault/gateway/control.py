@@ -1,4 +1,4 @@
-"""The gateway's control API, for the manager: which attempt has a lane, and when it has settled."""
+"""The gateway's control API, by which the manager begins, changes and settles attempts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from starlette.routing import Route
 from wirefault.core.sockets import Address
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, load_set
-from wirefault.gateway.budgets.enforcer import keeper_of
+from wirefault.gateway.budgets.enforcer import budget_enforcer
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.lane import Lane, LaneAttempt
 from wirefault.gateway.run import ForeignLink, Run
@@ -30,7 +30,7 @@ from wirefault.wiring.links import Link
 
 
 class ControlError(Exception):
-    """A request to the control API that cannot be met: rendered as the lab's one shape of an error."""
+    """A request to the control API that cannot be met; rendered in the shape of all errors of the lab."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -38,12 +38,12 @@ class ControlError(Exception):
         self.code = code
 
 
-# Listens for a link; raises ``ValueError`` for one that cannot be had, ``OSError``.
+# Listens for a link. Raises ``ValueError`` for an invalid link, ``OSError``.
 OpenLink = Callable[[Link], Awaitable[Address]]
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
-# Both names go into a header line towards the tools, the run's into a file name too.
+# Both names go into a header line towards the tools; the run's is also part of a file name.
 _Name = Field(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")
 
 
@@ -77,7 +77,7 @@ class _Turn(_Attempt):
     turn: int = Field(ge=1)
 
 
-class _Found(BaseModel):
+class _NewLink(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     link: dict[str, Any]
@@ -88,7 +88,7 @@ class _Settle(_Attempt):
 
 
 class Runs:
-    """Opens runs: settings from ``state.db``, the history under ``logs``."""
+    """Opens runs: their settings are in ``state.db``, their histories go under ``logs``."""
 
     def __init__(self, state_db: Path, logs: Path, model: Callable[[Settings], Endpoint | None]) -> None:
         self._state_db = state_db
@@ -96,7 +96,7 @@ class Runs:
         self._model = model
 
     def open(self, run_id: str, settings_hash: str, lane: Lane) -> Run:
-        """Raises ``ControlError`` if state.db does not know that run with those settings."""
+        """Open a run. Raises ``ControlError`` unless ``state.db`` has it with those settings."""
         settings = load_frozen(self._frozen(run_id, settings_hash))
         path = history_file(self._logs, run_id, "gateway", lane.number)
         try:
@@ -104,7 +104,7 @@ class Runs:
         except OSError as error:
             raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
-            budgets = keeper_of(settings, self._state_db.parent, lane.number, time.time)
+            budgets = budget_enforcer(settings, self._state_db.parent, lane.number, time.time)
             return Run(run_id, settings, writer, self._model(settings), lane.links, budgets)
         except OSError as error:
             writer.close()
@@ -134,9 +134,9 @@ class Runs:
 
 
 def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> Starlette:
-    """The control API over these lanes; ``_Api`` says what each route does.
+    """Return the control API over these lanes; ``_Api`` has the routes.
 
-    ``pem``: the certificate of the authority of intercepted hosts, empty where nothing is intercepted.
+    ``pem``: the certificate of the authority for intercepted hosts; empty without interception.
     """
     api = _Api(lanes, runs, open_link, pem)
     return Starlette(
@@ -157,7 +157,7 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: 
 
 
 class _Api:
-    """The routes. Raises ``ControlError``."""
+    """The routes, which raise ``ControlError``."""
 
     def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> None:
         self._lanes = lanes
@@ -169,7 +169,7 @@ class _Api:
         return JSONResponse({"status": "OK"})
 
     async def authority(self, request: Request) -> JSONResponse:
-        """The certificate that a subject trusts while it is intercepted."""
+        """Return the certificate that an intercepted subject must trust."""
         if not self._pem:
             raise ControlError(404, "not_intercepted", "this wiring intercepts nothing")
         return JSONResponse({"pem": self._pem})
@@ -178,7 +178,7 @@ class _Api:
         return JSONResponse(_status(_lane(self._lanes, request)))
 
     async def begin(self, request: Request) -> JSONResponse:
-        """Connections accepted from now on belong to that attempt."""
+        """Begin an attempt: connections accepted from now on belong to it."""
         lane, body = _lane(self._lanes, request), await _body(request, _Begin)
         run = lane.start_run(
             body.run_id,
@@ -190,7 +190,7 @@ class _Api:
         return JSONResponse(_status(lane))
 
     async def set_faults(self, request: Request) -> JSONResponse:
-        """That fault set is in force from the attempt's next request on, and for the rest of the run."""
+        """Arm a fault set from the attempt's next request on, for the rest of the run."""
         lane, body = _lane(self._lanes, request), await _body(request, _Faults)
         run = _attempt_of(lane, body).run
         try:
@@ -202,26 +202,26 @@ class _Api:
         return JSONResponse(_status(lane))
 
     async def expect_changes(self, request: Request) -> JSONResponse:
-        """Before these calls of each link its toxics change: they wait until they are released."""
+        """Hold these calls of each link until they are released: its toxics change before them."""
         lane, body = _lane(self._lanes, request), await _body(request, _Changes)
-        _attempt_of(lane, body).held_calls.expect(body.changes)
+        _attempt_of(lane, body).call_holds.expect(body.changes)
         return JSONResponse(_status(lane))
 
     async def release(self, request: Request) -> JSONResponse:
-        """The toxics are as that call is to meet them."""
+        """Release a call: its link's toxics are set."""
         lane, body = _lane(self._lanes, request), await _body(request, _Released)
-        _attempt_of(lane, body).held_calls.release(body.link, body.call)
+        _attempt_of(lane, body).call_holds.release(body.link, body.call)
         return JSONResponse(_status(lane))
 
     async def begin_turn(self, request: Request) -> JSONResponse:
-        """Requests that come from now on are of that turn of the user."""
+        """Begin a turn of the user: requests that come from now on belong to it."""
         lane, body = _lane(self._lanes, request), await _body(request, _Turn)
         _attempt_of(lane, body).turn = body.turn
         return JSONResponse(_status(lane))
 
     async def open_link(self, request: Request) -> JSONResponse:
-        """Listens for a link that was found, and says where. Told twice, it is the same listener."""
-        lane, body = _lane(self._lanes, request), await _body(request, _Found)
+        """Listen for a link that was found, and return the address. Idempotent."""
+        lane, body = _lane(self._lanes, request), await _body(request, _NewLink)
         try:
             link = Link.load(body.link)
             address = await self._open_link(link)
@@ -232,7 +232,7 @@ class _Api:
         return JSONResponse({"lane": lane.number, "link": link.name, "listen": str(address)})
 
     async def settle(self, request: Request) -> JSONResponse:
-        """Answers once the attempt has no tool-link connection open, or at the bound, and ends it."""
+        """End the attempt once all its tool-link connections are closed, or at the bound."""
         lane, body = _lane(self._lanes, request), await _body(request, _Settle)
         run = lane.run
         still_open = await lane.settle(body.episode, body.attempt, body.bound_s)
@@ -255,12 +255,12 @@ async def _render_http_error(request: Request, error: Exception) -> JSONResponse
 def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
     number = int(request.path_params["lane"])
     if number not in lanes:
-        raise ControlError(404, "unknown_lane", f"there is no lane {number}; there are {sorted(lanes)}")
+        raise ControlError(404, "unknown_lane", f"unknown lane {number}; the lanes are {sorted(lanes)}")
     return lanes[number]
 
 
 def _attempt_of(lane: Lane, body: _Attempt) -> LaneAttempt:
-    """The attempt in progress, if it is the one that is meant."""
+    """Return the attempt in progress, which must be the one in the request."""
     attempt = lane.attempt
     if attempt is None or not attempt.is_(body.episode, body.attempt):
         raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")

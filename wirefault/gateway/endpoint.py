@@ -1,7 +1,7 @@
-"""Where a link's requests go: the upstreams, and the four rewrites of a request's header block.
+"""Upstreams of links, and the four rewrites of a request's header block.
 
-Host, the model link's path prefix, the world and translator headers towards lab tools, and lab headers
-stripped towards anything that is not the lab's. All else stays byte for byte.
+They are Host, the model link's path prefix, the world and translator headers added towards lab tools, and the
+lab's headers removed towards foreign servers. All other bytes stay.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from wirefault.gateway.closed_networks import ALL_OPEN, ClosedNetworks
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.settings.settings import GROQ_BASE_URL, Settings
 
-# The tries of an attempt mostly send the same baggage: their first call of its kind, first try.
-_KEPT = 1024
+# Most tries of an attempt send the same baggage: the first call with its fingerprint, first try.
+_CACHE_SIZE = 1024
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def identity_in(baggage: bytes) -> Identity | None:
-    """Whose request it is, as its sender says; None if it does not say."""
+    """Return the identity in the sender's baggage; None without one."""
     return parse_baggage(baggage.decode("latin-1"))
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def foreign_baggage(baggage: bytes) -> bytes:
-    """What of it another's server gets: all that is not the lab's."""
+    """Return the members that foreign servers get: all but the lab's."""
     return foreign_members(baggage.decode("latin-1")).encode("latin-1")
 
 
@@ -43,24 +43,25 @@ _CLIENT_PREFIXES = (LAB_BASE_PATH, "/v1")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An upstream. ``base_path`` replaces the client's on the model link; None leaves the path alone.
-
-    ``is_lab``: a server of the lab, which may see the lab's headers. ``tls`` None is plain HTTP. ``recorder``
-    keeps what it answers; a ``player`` answers in its place. An ``opener`` makes an upstream that is no
-    TCP server, from the events that it is to report and this endpoint. ``closed``: where the host must not
-    turn out to be.
-    """
+    """An upstream."""
 
     host: str
     port: int
     authority: bytes
     base_path: str | None = None
+    """Replaces the client's path prefix on the model link; None leaves the path alone."""
     is_lab: bool = True
+    """A server of the lab, which may see the lab's headers."""
     tls: ssl.SSLContext | None = None
+    """None is plain HTTP."""
     recorder: CassetteRecorder | None = None
+    """Records its answers."""
     player: CassettePlayer | None = None
+    """Answers instead of it."""
     opener: Callable[[Any, Endpoint], Any] | None = None
+    """Makes an ``Upstream`` without TCP, from the receiver of its events and this endpoint."""
     closed: ClosedNetworks = ALL_OPEN
+    """Networks that the host must not resolve to."""
 
 
 def lab_endpoint(address: Address, base_path: str | None = None) -> Endpoint:
@@ -68,7 +69,7 @@ def lab_endpoint(address: Address, base_path: str | None = None) -> Endpoint:
 
 
 def url_endpoint(url: str, context: Callable[[], ssl.SSLContext]) -> Endpoint:
-    """The endpoint of somebody else's server; ``context`` is called for an https URL only."""
+    """Return the endpoint of a foreign server; ``context`` is called for an https URL only."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     return Endpoint(
@@ -82,7 +83,7 @@ def url_endpoint(url: str, context: Callable[[], ssl.SSLContext]) -> Endpoint:
 
 
 def model_endpoint(settings: Settings, context: Callable[[], ssl.SSLContext]) -> Endpoint | None:
-    """Who answers in the scripted model's place in a run with these settings, None if nobody does.
+    """Return what replaces the scripted model under these settings; None if it answers itself.
 
     Raises ``SettingsError`` for bad cassettes.
     """
@@ -96,7 +97,7 @@ def model_endpoint(settings: Settings, context: Callable[[], ssl.SSLContext]) ->
 
 
 def rewrite(head: RequestHead, endpoint: Endpoint, lab_headers: bytes) -> bytes:
-    """The header block that the upstream gets. ``lab_headers``: whole lines, which replace the client's."""
+    """Return the header block for the upstream. ``lab_headers``: whole lines that replace the client's."""
     lines = head.lines
     if head.host_at:
         name = lines[head.host_at].partition(b":")[0]
@@ -125,8 +126,8 @@ def _without_lab_headers(head: RequestHead, is_lab: bool, replaced: bytes) -> li
     if not head.lab_at and not head.baggage_at:
         return head.lines
     lines: list[bytes | None] = list(head.lines)
-    of_lab = identity_in(head.baggage) is not None
-    for at in head.lab_at + head.trace_at if of_lab else head.lab_at:
+    is_lab_identity = identity_in(head.baggage) is not None
+    for at in head.lab_at + head.trace_at if is_lab_identity else head.lab_at:
         lines[at] = None
     for at in head.baggage_at:
         name, _, value = head.lines[at].partition(b":")

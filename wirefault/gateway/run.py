@@ -12,7 +12,7 @@ from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.plan import plan_try
 from wirefault.faults.sets.fault_set import Entry, FaultSet
 from wirefault.faults.sets.presets import read_canonical
-from wirefault.gateway.budgets.enforcer import BudgetKeeper, Charge, Spender
+from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.history.events import Event, FaultsSet, ShadowMet
 from wirefault.history.writer import Writer, dump_line
@@ -22,91 +22,31 @@ from wirefault.settings.shadow import shadows_of
 from wirefault.settings.toxic_plan import plan_attempt
 from wirefault.wiring.links import Link, Links
 
-
-def chance_errors(settings: Settings, tools: tuple[str, ...]) -> list[Entry]:
-    """Those of ``ERROR_PROB`` on the tool links. Without an id, so that their draws are the schedule's."""
-    fault = HttpError(chance=settings.error_prob, retry_after=settings.retry_after)
-    return [Entry(fault, tools)] if settings.error_prob else []
-
-
-# of one episode: attempt, link, fingerprint, and the number of the call among those that ask for the same
-StruckCall = tuple[int, str, str, int]
-
-
-class StruckCalls:
-    """The calls that were struck so far, by episode, against what the settings allow."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._struck: defaultdict[str, set[StruckCall]] = defaultdict(set)
-
-    def may_strike(self, episode: str, call: StruckCall) -> bool:
-        """Whether the blast radius holds that call of the episode; if so, it counts as struck from now on."""
-        if is_spared(self._settings, episode):
-            return False
-        struck, most = self._struck[episode], self._settings.fault_calls
-        if most and call not in struck and len(struck) >= most:
-            return False
-        struck.add(call)
-        return True
-
-
-class Shadows:
-    """Those of one run, whose settings name the arms."""
-
-    def __init__(self, settings: Settings, links: Links) -> None:
-        self._settings = shadows_of(settings)
-        self._matchers = {
-            arm: FaultMatcher(striking.seed, _entries(striking, links))
-            for arm, striking in self._settings.items()
-        }
-        self._struck = {arm: StruckCalls(striking) for arm, striking in self._settings.items()}
-
-    def armed(self, link: str, of_model: bool) -> bool:
-        """Whether requests there may meet one, so that the gateway must know them whole."""
-        return any(matcher.armed(link, of_model) for matcher in self._matchers.values())
-
-    def needs_body(self, link: str) -> bool:
-        """Whether one reads bodies there beyond what the fingerprint takes."""
-        return any(matcher.needs_body(link) for matcher in self._matchers.values())
-
-    def add_link(self, link: str, links: Links) -> None:
-        """Arms those that name the link, which was found; ``links`` has it, too."""
-        for arm, matcher in self._matchers.items():
-            matcher.add_link(link, _entries(self._settings[arm], links))
-
-    def met(self, incoming: IncomingTry, *, whole: bool) -> list[ShadowMet]:
-        """What the try would have met in each arm. To be called once for each try, as a matcher is.
-
-        ``whole``: the request that the faults see is all of it. What the arm's blast radius spares is none.
-        """
-        called = incoming.attempt, incoming.link, incoming.fingerprint, incoming.call
-        return [
-            ShadowMet(arm, met.id, met.fault.name)
-            for arm, matcher in self._matchers.items()
-            if (plan := plan_try(matcher.match(incoming).met, whole=whole)).met_faults
-            if not plan.acts or self._struck[arm].may_strike(incoming.episode, called)
-            for met in plan.met_faults
-        ]
-
-
-def _entries(settings: Settings, links: Links) -> list[Entry]:
-    faults = read_canonical(settings.faults, settings.chaos_level).on(links).faults
-    return [*chance_errors(settings, links.tool_names), *faults]
+# One call of an episode: attempt, link, fingerprint, and its number among the calls with this fingerprint.
+CallKey = tuple[int, str, str, int]
 
 
 class ForeignLink(ValueError):
-    """A fault set that would do to somebody else's server what is allowed only with the lab's own."""
+    """A fault for the lab's own servers on a link to a foreign one."""
 
 
 class Run:
-    """A run that has the lane: its frozen settings, its history, and the faults that its requests may meet.
+    """A run that has the lane. Raises ``ForeignLink``."""
 
-    ``matcher`` holds the armed faults, ``configuration`` their number: 0 for the run's own settings. Raises
-    ``ForeignLink``. ``shadows`` are evaluated only to be recorded, None if the settings name none. ``model``
-    stands in the place of the scripted model, None where the settings name no other; ``budgets`` counts what
-    its requests take, None where nothing is limited. ``began``: its start, on the clock of ``perf_counter``.
-    """
+    matcher: FaultMatcher
+    """The armed faults."""
+    configuration: int
+    """Number of the armed fault set: 0 for the set in the run's settings."""
+    shadows: Shadows | None
+    """Faults of other arms, recorded and never applied; None without any."""
+    model: Endpoint | None
+    """Replaces the scripted model; None if the settings name no other."""
+    budgets: BudgetEnforcer | None
+    """None without limits."""
+    began: float
+    """``perf_counter`` at its start."""
+    failure: str
+    """Why the lane is unfit to continue; empty while it is fit."""
 
     def __init__(
         self,
@@ -115,7 +55,7 @@ class Run:
         writer: Writer,
         model: Endpoint | None,
         links: Links,
-        budgets: BudgetKeeper | None = None,
+        budgets: BudgetEnforcer | None = None,
     ) -> None:
         self.run_id = run_id
         self._links = links
@@ -131,18 +71,18 @@ class Run:
         self.failure = ""
         self._writer = writer
         self._unwritten: list[str] = []
-        self._struck = StruckCalls(settings)
+        self._blast_radius = BlastRadius(settings)
         self.began = time.perf_counter()
 
-    def may_strike(self, episode: str, call: StruckCall) -> bool:
-        """Whether the blast radius holds that call of the episode; if so, it counts as struck from now on."""
-        return self._struck.may_strike(episode, call)
+    def in_blast_radius(self, episode: str, call: CallKey) -> bool:
+        """Whether faults may act on that call of the episode; if so, it counts as faulted from now on."""
+        return self._blast_radius.admits(episode, call)
 
     def configure(self, number: int, faults: FaultSet, episode: str, attempt: int) -> None:
-        """Arms another fault set; counts start anew, tries under way keep what was decided for them.
+        """Arm another fault set. Its counts start at 0; tries in progress keep their decision.
 
-        Recorded in the history as of that attempt, unless that configuration is in force already. Raises
-        ``ForeignLink``: then nothing has changed.
+        The change is recorded under that attempt, unless the configuration is in force already. Raises
+        ``ForeignLink`` and changes nothing then.
         """
         if number == self.configuration:
             return
@@ -151,7 +91,7 @@ class Run:
         self.record(FaultsSet(time.time(), episode, attempt, number, faults.dump(), faults.ids))
 
     def add_link(self, link: Link) -> None:
-        """Arms the faults in force on a link that was found. Raises ``ForeignLink``: then nothing changed."""
+        """Arm the faults on a link that was found. Raises ``ForeignLink`` and changes nothing then."""
         before, self._links = self._links, self._links.adding([link])
         try:
             entries = self._entries(self._faults)
@@ -163,7 +103,7 @@ class Run:
             self.shadows.add_link(link.name, self._links)
 
     def toxic_links(self, episode: str, attempt: int) -> frozenset[str]:
-        """The links on which the run's own plan has a toxic in that attempt."""
+        """Return the links on which the run's plan has a toxic in that attempt."""
         if not (self.settings.toxic_prob or self._faults.toxics):
             return frozenset()
         links = self._links
@@ -175,7 +115,7 @@ class Run:
         return FaultMatcher(self.settings.seed, self._entries(faults))
 
     def _entries(self, faults: FaultSet) -> list[Entry]:
-        """What may strike the links as they are now, in the order of the set."""
+        """Return the faults on the current links, in the order of the set."""
         entries = [*chance_errors(self.settings, self._links.tool_names), *faults.on(self._links).faults]
         for entry in entries:
             foreign = [name for name in entry.links if entry.fault.lab_only and self._is_foreign(name)]
@@ -194,7 +134,7 @@ class Run:
         return not (link.is_of_lab or link.planted)
 
     def admit(self, spender: Spender) -> tuple[Sequence[Entry], Charge | None]:
-        """What the run's budgets do to a request, and its charge if they let it through."""
+        """Return what the run's budgets do to a request, and its charge if they let it through."""
         try:
             return self.budgets.admit(spender, self.record) if self.budgets is not None else ((), None)
         except OSError as error:
@@ -202,30 +142,27 @@ class Run:
             return (), None
 
     def settle_charge(self, charge: Charge, *, answered: bool) -> None:
-        """A request that was let through is over. ``answered``: a model may have worked on it."""
+        """Settle a request that was let through. ``answered``: a model may have worked on it."""
         try:
-            charge.settle(answered=answered, tell=self.record)
+            charge.settle(answered=answered, record=self.record)
         except OSError as error:
             self.failure = self.failure or f"the run's budget cannot be kept: {error}"
 
     def record(self, event: Event) -> None:
-        """Appends an event to the history, as ``write`` does."""
+        """Append an event to the history, as ``write`` does."""
         self.write(dump_line(event))
 
     def write(self, line: str) -> None:
-        """Appends to the history: in this turn of the loop, with all else that it has to write.
+        """Append to the history, together with all other lines of this turn of the loop.
 
-        A process that is killed outright loses at most that turn's, whose replies may have gone out.
+        A killed process loses at most the lines of one turn, whose replies may have been sent.
         """
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self.flush)
         self._unwritten.append(line)
 
     def flush(self) -> None:
-        """Writes now. What cannot be written is kept as ``failure``: the lane is then unfit.
-
-        Nothing is written after that: it would go on the line that was cut, and spoil what is there.
-        """
+        """Write now. After a failure the lane is unfit, and nothing is written behind the cut line."""
         lines, self._unwritten = self._unwritten, []
         if not lines or self.failure:
             return
@@ -237,3 +174,71 @@ class Run:
     def close(self) -> None:
         self.flush()
         self._writer.close()
+
+
+def chance_errors(settings: Settings, tools: tuple[str, ...]) -> list[Entry]:
+    """Return the errors of ``ERROR_PROB`` on the tool links; without an id, since the schedule draws them."""
+    fault = HttpError(chance=settings.error_prob, retry_after=settings.retry_after)
+    return [Entry(fault, tools)] if settings.error_prob else []
+
+
+class BlastRadius:
+    """The calls of a run that its faults may act on, within the limits of the settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._faulted: defaultdict[str, set[CallKey]] = defaultdict(set)
+
+    def admits(self, episode: str, call: CallKey) -> bool:
+        """Whether faults may act on that call of the episode; if so, it counts as faulted from now on."""
+        if is_spared(self._settings, episode):
+            return False
+        faulted, limit = self._faulted[episode], self._settings.fault_calls
+        if limit and call not in faulted and len(faulted) >= limit:
+            return False
+        faulted.add(call)
+        return True
+
+
+class Shadows:
+    """The faults of other arms: each try is matched against them for the record, and they never act."""
+
+    def __init__(self, settings: Settings, links: Links) -> None:
+        self._settings = shadows_of(settings)
+        self._matchers = {
+            arm: FaultMatcher(shadow.seed, _shadow_entries(shadow, links))
+            for arm, shadow in self._settings.items()
+        }
+        self._blast_radii = {arm: BlastRadius(shadow) for arm, shadow in self._settings.items()}
+
+    def armed(self, link: str, of_model: bool) -> bool:
+        """Whether requests on that link may meet one, so that they must be read whole."""
+        return any(matcher.armed(link, of_model) for matcher in self._matchers.values())
+
+    def needs_body(self, link: str) -> bool:
+        """Whether one reads more of the bodies on that link than the fingerprint does."""
+        return any(matcher.needs_body(link) for matcher in self._matchers.values())
+
+    def add_link(self, link: str, links: Links) -> None:
+        """Arm the faults that name a link that was found; ``links`` includes it."""
+        for arm, matcher in self._matchers.items():
+            matcher.add_link(link, _shadow_entries(self._settings[arm], links))
+
+    def met(self, incoming: IncomingTry, *, whole: bool) -> list[ShadowMet]:
+        """Return what the try would have met in each arm. Call it once for each try, as a matcher.
+
+        ``whole``: the faults see the whole request. Faults outside the arm's blast radius are left out.
+        """
+        called = incoming.attempt, incoming.link, incoming.fingerprint, incoming.call
+        return [
+            ShadowMet(arm, fault.id, fault.fault.name)
+            for arm, matcher in self._matchers.items()
+            if (plan := plan_try(matcher.match(incoming).met, whole=whole)).met_faults
+            if not plan.acts or self._blast_radii[arm].admits(incoming.episode, called)
+            for fault in plan.met_faults
+        ]
+
+
+def _shadow_entries(settings: Settings, links: Links) -> list[Entry]:
+    faults = read_canonical(settings.faults, settings.chaos_level).on(links).faults
+    return [*chance_errors(settings, links.tool_names), *faults]

@@ -38,13 +38,13 @@ Listen = Callable[[str, Address], socket.socket]
 
 
 class _ControlServer(uvicorn.Server):
-    """uvicorn without signal handlers and ticks of its own: the gateway ends as one."""
+    """uvicorn without its signal handlers and ticks: the gateway stops as a whole."""
 
     def __init__(self, app: Starlette, stopping: asyncio.Event) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=HttpToolsProtocol,  # by name uvicorn would import it where a process was forked already
+                http=HttpToolsProtocol,  # given by name, uvicorn would import it after a fork
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -63,9 +63,9 @@ class _ControlServer(uvicorn.Server):
 
 
 class Gateway:
-    """Serves one lane of one lab until ``stop``; ``head_timeout`` in seconds.
+    """Serves one lane of one lab until ``stop``. ``head_timeout`` is in seconds.
 
-    The keys in ``environ`` get into no record.
+    Keys in ``environ`` are removed from records.
     """
 
     def __init__(
@@ -86,29 +86,29 @@ class Gateway:
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
         self._closed = closed_networks(topology.control.host)
-        self._call_notes = CallNotes(state_db, self._let_go)
-        self.lane = Lane(topology.lane, topology.links, tell=self._call_notes.tell)
+        self._call_notes = CallNotes(state_db, self._release)
+        self.lane = Lane(topology.lane, topology.links, hold=self._call_notes.add)
         self._stdio_servers = StdioServers(topology.lab_id)
-        self._found: dict[str, tuple[Address, asyncio.Server]] = {}
+        self._new_links: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
         self._intercepted = self._new_authority() if topology.ingress is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
         pem = self._intercepted.pem if self._intercepted is not None else ""
         self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
 
     def _context(self) -> ssl.SSLContext:
-        """Trusts what the system trusts, or ``SSL_CERT_FILE``; made when a TLS upstream is first needed."""
+        """Return the context that trusts the system's roots, or ``SSL_CERT_FILE``; made on first use."""
         if self._tls is None:
             self._tls = ssl.create_default_context()
         return self._tls
 
     def stop(self) -> None:
-        """Ends ``serve``, in order. To be called in the loop."""
+        """End ``serve`` in order. Call it in the loop."""
         self._stopping.set()
 
     async def serve(self) -> None:
-        """Serves until stopped. Raises ``OSError`` if an address cannot be had."""
+        """Serve until stopped. Raises ``OSError`` if an address is taken."""
         with self._sockets() as sockets:
             loop = asyncio.get_running_loop()
             servers = [
@@ -119,7 +119,7 @@ class Gateway:
             api = _ControlServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
             await self._stopping.wait()
-            for server in (*servers, *(server for _, server in self._found.values())):
+            for server in (*servers, *(server for _, server in self._new_links.values())):
                 server.close()
             if tunnels is not None:
                 tunnels.cancel()
@@ -128,27 +128,27 @@ class Gateway:
             self._call_notes.close()
             await serving
 
-    def _let_go(self, held: HeldCall, failure: str) -> None:
-        """The manager cannot be told of a call: it goes on, and the lane is unfit, its toxics being wrong."""
+    def _release(self, call: HeldCall, failure: str) -> None:
+        """Release a call that the manager cannot learn of. Its toxics are wrong: the lane is unfit."""
         run, attempt = self.lane.run, self.lane.attempt
-        if run is not None and attempt is not None and run.run_id == held.run_id:
+        if run is not None and attempt is not None and run.run_id == call.run_id:
             run.failure = run.failure or failure
-            if attempt.is_(held.episode, held.attempt):
-                attempt.held_calls.release(held.link, held.call)
+            if attempt.is_(call.episode, call.attempt):
+                attempt.call_holds.release(call.link, call.call)
 
     def _serve_egress(self, listener: socket.socket | None) -> asyncio.Task[None] | None:
-        """The way out of the ingress, where there is one."""
+        """Serve the egress of the ingress, if there is one."""
         if listener is None:
             return None
         egress = Egress(dial_policy(self._topology), self._closed)
         return asyncio.ensure_future(egress.serve(listener))
 
     async def open_link(self, link: Link) -> Address:
-        """Listens for a link that was found, and says where; it does so once. Raises ``OSError``.
+        """Listen for a link that was found; return the address. Idempotent. Raises ``OSError``.
 
-        Raises ``ValueError`` for a bad address, and if a fault in force must not strike its server.
+        Raises ``ValueError`` for a bad address, and if an armed fault is not allowed on its server.
         """
-        if link.name not in self._found:
+        if link.name not in self._new_links:
             behind = self._protocols(link)
             # beside the control, whose host the proxies can dial wherever the gateway runs
             host = self._topology.control.host
@@ -159,8 +159,8 @@ class Gateway:
             except BaseException:
                 listener.close()
                 raise
-            self._found[link.name] = (Address(host, address_of(listener).port), server)
-        return self._found[link.name][0]
+            self._new_links[link.name] = (Address(host, address_of(listener).port), server)
+        return self._new_links[link.name][0]
 
     @contextmanager
     def _sockets(self) -> Iterator[dict[str, socket.socket]]:
@@ -175,7 +175,7 @@ class Gateway:
             yield listeners
 
     def _protocols(self, link: Link) -> Callable[[], asyncio.Protocol]:
-        """Makes the protocol of each connection to that link."""
+        """Return the factory of protocols for connections to that link."""
         listener = LinkListener(
             link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact
         )
@@ -186,8 +186,8 @@ class Gateway:
         return self._intercepted.protocols(listener)
 
     def _new_authority(self) -> InterceptedLinks:
-        """Raises ``ValueError`` where what it is made with is not installed."""
-        # cryptography takes long to import, and most gateways intercept nothing
+        """Raises ``ValueError`` if the package that it needs is not installed."""
+        # cryptography is slow to import, and most gateways intercept nothing
         try:
             from wirefault.gateway.intercept.certificate_authority import Authority
             from wirefault.gateway.intercept.tls import InterceptedLinks
@@ -196,24 +196,24 @@ class Gateway:
                 f"interception needs {error.name}, which is not installed: pip install 'wirefault[lab]'"
             ) from None
 
-        return InterceptedLinks(Authority(lambda: datetime.now(UTC)), self._tell)
+        return InterceptedLinks(Authority(lambda: datetime.now(UTC)), self._log_once)
 
-    def _tell(self, message: str) -> None:
-        """Writes a line into info.log, once in a run."""
+    def _log_once(self, message: str) -> None:
+        """Write a line into info.log, once in a run."""
         run_id = self.lane.run.run_id if self.lane.run is not None else ""
-        if (run_id, message) in self._told:
+        if (run_id, message) in self._logged:
             return
-        self._told.add((run_id, message))
-        with suppress(OSError):  # a log that cannot be written ends no connection; the run says so itself
+        self._logged.add((run_id, message))
+        with suppress(OSError):  # a failing log must not end a connection; the run reports it
             logs = Logs(self._logs, run_id)
             logs.line("warning", message)
             logs.close()
 
     def _endpoint(self, link: Link) -> Endpoint:
         if link.is_stdio:
-            return Endpoint("", 0, b"stdio", is_lab=False)  # each message has an endpoint of its own
+            return Endpoint("", 0, b"stdio", is_lab=False)  # each message gets its own endpoint
         if not link.is_of_lab:
-            # the subject's address has the upstream's path, so that no path is rewritten
+            # the subject's address includes the upstream's path: paths are not rewritten
             endpoint = replace(url_endpoint(link.upstream, self._context), base_path=None)
             return replace(endpoint, closed=self._closed) if link.found else endpoint
         if link.upstream == SCRIPTED:

@@ -10,20 +10,25 @@ from wirefault.faults.base import Act, Changed
 from wirefault.faults.catalogue.http.body import Truncate
 from wirefault.faults.plan import MetFault, Plan
 from wirefault.gateway.endpoint import lab_endpoint
-from wirefault.gateway.exchange.relay import FaultDelay, RequestCopies
-from wirefault.gateway.exchange.request import RequestInProgress
+from wirefault.gateway.exchange.connection import FaultDelay
+from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.exchange.relay import RequestCopies
 from wirefault.gateway.exchange.upstream import message_for
 from wirefault.gateway.http1.heads import RequestHead, read_request
+from wirefault.gateway.lane import Lane, LinkListener
+from wirefault.wiring.links import Link, Links
 
 ENDPOINT = lab_endpoint(Address("127.0.0.1", 80))
+LINK = Link("search", "http://127.0.0.1:80")
+LISTENER = LinkListener(LINK, Lane(0, Links([LINK])), ENDPOINT)
 
 
 def head() -> RequestHead:
     return read_request(b"GET /a HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
 
 
-def request(*acts: Act, delay: float = 0.0) -> RequestInProgress:
-    planned = RequestInProgress("search", head(), 0.0)
+def request(*acts: Act, delay: float = 0.0) -> Exchange:
+    planned = Exchange(LISTENER, head(), 0.0)
     met = [MetFault("id", Truncate(), act, delay=delay) for act in acts]
     planned.plan = Plan(met, next((m for m in met if m.act.request), None), [m for m in met if m.act.reply])
     return planned
@@ -65,7 +70,7 @@ def test_a_reply_that_may_be_changed_is_asked_for_uncompressed() -> None:
 
 def test_copies_count_down_and_keep_the_status_of_each_reply() -> None:
     met = MetFault("id", Truncate(), Act(copies=3))
-    copies = RequestCopies(met, head(), b"message")
+    copies = RequestCopies(met, head(), b"message", tool_call=False)
     for left in (1, 0):
         copies.reader.feed(b"HTTP/1.1 204 No Content\r\n\r\n")
         assert copies.reader.done

@@ -6,7 +6,7 @@ import asyncio
 
 from tests.gateway.exchange.sockets import eventually
 from wirefault.dialects.http import Ending
-from wirefault.gateway.exchange.client import ReplyWriter, SentReply
+from wirefault.gateway.exchange.delivery import ReplyWriter, SentReply
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 

@@ -1,1 +1,1 @@
-"""Budgets at the gateway: what an episode and a run have used up, and how requests beyond it are refused."""
+"""Budgets at the gateway: the use by an episode and a run, and the refusal of requests beyond them."""

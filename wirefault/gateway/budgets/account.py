@@ -1,6 +1,6 @@
-"""What has been used up, and what becomes of the next request for it. Pure.
+"""Accounts of used budgets: the decision about the next request, and where an account is kept.
 
-Limits, modes and refusals are those of ``wirefault.settings.budgets``.
+``wirefault.settings.budgets`` describes limits, modes and refusals.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Refusal = Literal["busy", "throttled", "unpaid", "spent"]
 degrades is used up. ``spent``: any other is."""
 
 SLOWER_FROM = 0.5
-SLOWEST_S = 1.0
-# so many refusals of a budget that degrades are 429, those after them 402
+MAX_DELAY_S = 1.0
+# the first refusals of a budget that degrades are 429, later ones 402
 THROTTLED = 3
 _MINUTE_S = 60.0
 _RETRY_S = 1.0
@@ -31,45 +31,43 @@ _RETRY_S = 1.0
 
 @dataclass
 class Account:
-    """What was used up so far.
-
-    ``throttled``: how many requests were refused for a while, since a budget that degrades is used up.
-    ``recent``: when the last requests were let through, as many as a rate allows in a minute, in seconds
-    since the epoch, by which one process knows what another has counted; ``began``: when the first was.
-    ``open``: how many requests are in progress, by lane. ``warned``: of which budgets the history has a
-    warning already.
-    """
+    """Tokens, cost (USD) and calls used so far. Times are seconds since the epoch."""
 
     tokens: int = 0
     cost: float = 0.0
     calls: int = 0
     throttled: int = 0
+    """Requests that a used-up budget that degrades has answered with 429."""
     began: float | None = None
+    """When the first request was admitted."""
     recent: list[float] = field(default_factory=list)
+    """When the last requests were admitted, as many as a rate allows in a minute."""
     open: dict[str, int] = field(default_factory=dict)
+    """Requests in progress, by lane."""
     warned: list[str] = field(default_factory=list)
+    """Budgets whose warning is in the history."""
 
     def begin(self, now: float) -> None:
-        """A request is let through."""
+        """A request is admitted."""
         self.began = now if self.began is None else self.began
 
     def take_call(self, lane: str, now: float, remembered: int = 0) -> None:
-        """It is one of the calls that are counted; so many of the last ones are remembered by their time."""
+        """Count a call, and remember the times of that many last calls."""
         self.calls += 1
         self.recent = [*self.recent, now][-remembered:] if remembered else []
         self.open[lane] = self.open.get(lane, 0) + 1
 
     def last_minute(self, now: float) -> list[float]:
-        """When its requests were let through, the earliest first; none of a clock that was set back since."""
+        """Return when requests were admitted, in order; times before the clock was set back are left out."""
         return [moment for moment in self.recent if 0 <= now - moment < _MINUTE_S]
 
     def end_call(self, lane: str) -> None:
-        """It has come to its end."""
+        """A counted call is over."""
         self.open[lane] = max(self.open.get(lane, 0) - 1, 0)
 
 
 class Used(NamedTuple):
-    """How much of one budget is used up; both in the unit of the budget."""
+    """How much of one budget is used, in the budget's unit."""
 
     name: str
     used: float
@@ -81,7 +79,7 @@ class Used(NamedTuple):
 
 
 class Overdrawn(NamedTuple):
-    """``retry_after``: seconds until it may be tried again; None where no waiting helps."""
+    """A used-up budget. ``retry_after``: seconds to wait; None if waiting does not help."""
 
     by: Used
     how: Refusal
@@ -89,7 +87,7 @@ class Overdrawn(NamedTuple):
 
 
 def used_up(budget: Budget, account: Account, now: float) -> Iterator[Used]:
-    """What is used of each budget that runs out; a rate does not."""
+    """Return the use of each budget that can be used up, which a rate cannot."""
     elapsed = 0.0 if account.began is None else now - account.began
     for name, used, limit in (
         ("tokens", account.tokens, budget.tokens),
@@ -102,14 +100,14 @@ def used_up(budget: Budget, account: Account, now: float) -> Iterator[Used]:
 
 
 def refusal_of(budget: Budget, mode: BudgetMode, account: Account, now: float) -> Overdrawn | None:
-    """Why the next request is refused now; None if it is let through.
+    """Return why the next request is refused now; None if it is admitted.
 
-    A budget counts as used up once its limit is reached: the request that reaches it is let through, as
-    with a provider, who knows what a reply took only afterwards.
+    The request that reaches a limit is still admitted: as with a provider, the use of a reply is known only
+    afterwards.
     """
     for used in used_up(budget, account, now):
         if used.used >= used.limit:
-            return _when_used_up(used, mode, account)
+            return _overdrawn(used, mode, account)
     in_progress = sum(account.open.values())
     if budget.concurrent is not None and in_progress >= budget.concurrent:
         return Overdrawn(Used("concurrent", in_progress, budget.concurrent), "busy", _RETRY_S)
@@ -121,7 +119,7 @@ def refusal_of(budget: Budget, mode: BudgetMode, account: Account, now: float) -
     return None
 
 
-def _when_used_up(used: Used, mode: BudgetMode, account: Account) -> Overdrawn:
+def _overdrawn(used: Used, mode: BudgetMode, account: Account) -> Overdrawn:
     if mode != "degrading":
         return Overdrawn(used, "spent")
     if account.throttled < THROTTLED:
@@ -130,21 +128,21 @@ def _when_used_up(used: Used, mode: BudgetMode, account: Account) -> Overdrawn:
 
 
 def slowdown(used: Used) -> float:
-    """Seconds by which a budget that degrades delays a request: none at half of it, the most at its end."""
-    return SLOWEST_S * min(max((used.share - SLOWER_FROM) / (1 - SLOWER_FROM), 0.0), 1.0)
+    """Return the delay (s) by a budget that degrades: 0 at half of it, the maximum at its end."""
+    return MAX_DELAY_S * min(max((used.share - SLOWER_FROM) / (1 - SLOWER_FROM), 0.0), 1.0)
 
 
-_LARGEST = 1024 * 1024
+_MAX_SIZE = 1024 * 1024
 
 
 class Book(Protocol):
-    """Gives out its account to be read and changed, to one at a time."""
+    """Lends its account, to be read and changed, to one at a time."""
 
     def opened(self) -> AbstractContextManager[Account]: ...
 
 
 class OwnBook:
-    """An account of this process alone."""
+    """An account in this process's memory."""
 
     def __init__(self) -> None:
         self._account = Account()
@@ -155,9 +153,9 @@ class OwnBook:
 
 
 class SharedBook:
-    """An account in a file below the folder ``state``, for the runs of one ``pool``, also one after another.
+    """An account in a file below ``state`` that all runs of one ``pool`` share. Raises ``OSError``.
 
-    What a gateway of this ``lane`` that was killed had in progress is over. Raises ``OSError``.
+    Opening it ends the requests in progress of this ``lane``, left by a gateway that was killed.
     """
 
     def __init__(self, state: Path, pool: str, lane: str) -> None:
@@ -170,12 +168,12 @@ class SharedBook:
     def opened(self) -> Iterator[Account]:
         file = open_shared(self._state, self._path, os.O_RDWR | os.O_CREAT)
         try:
-            # held for as long as it takes to count a request, and let go by the system if this process dies
+            # held while a request is counted; the system releases it if this process dies
             fcntl.flock(file, fcntl.LOCK_EX)
-            text = os.pread(file, _LARGEST, 0)
+            text = os.pread(file, _MAX_SIZE, 0)
             account = self._read(text)
             yield account
-            # blanks over the rest of a longer text: one write is whole or not at all, also after a kill
+            # blanks overwrite the rest of a longer text, in one atomic write: a kill leaves a whole text
             os.pwrite(file, json.dumps(vars(account)).encode().ljust(len(text)), 0)
         finally:
             os.close(file)
@@ -184,4 +182,4 @@ class SharedBook:
         try:
             return Account(**json.loads(text)) if text else Account()
         except (ValueError, TypeError):
-            raise OSError(f"{self._path} holds no account of a budget: move it away") from None
+            raise OSError(f"{self._path} does not hold a budget's account: move it away") from None

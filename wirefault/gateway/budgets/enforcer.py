@@ -1,4 +1,4 @@
-"""Keeps the budgets of one run: lets requests through, refuses or slows them, and counts what they took."""
+"""Enforces the budgets of one run: admits, refuses or slows requests, and counts what they use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PAYMENT_REQUIRED = 402
 
 
 class _Unpaid(Quota):
-    """The used-up quota as 402: so Anthropic's API says it, and many a server that speaks other APIs."""
+    """The used-up quota as 402, as Anthropic and many compatible servers answer it."""
 
     def act(self, tried: Try) -> Act:
         dialect = DIALECTS[tried.dialect]
@@ -50,7 +50,7 @@ class _Unpaid(Quota):
 
 
 def refusing_fault(refused: Overdrawn) -> Fault:
-    """Answers in the provider's place."""
+    """Return the fault that answers instead of the provider."""
     if refused.how == "spent":
         return Quota()
     if refused.how == "unpaid":
@@ -59,20 +59,20 @@ def refusing_fault(refused: Overdrawn) -> Fault:
 
 
 def slowing_fault(seconds: float) -> Fault:
-    """Lets the request go on later."""
+    """Return the fault that delays the request."""
     return Delay(ms=round(seconds * 1000, 3))
 
 
 _MILLION = 1_000_000
-# an attempt may still get a reply to a request of the one before it
+# the last requests of an episode may be settled while the next one runs
 _KEPT_EPISODES = 8
 _NOTHING = TokenUsage()
 
-Tell = Callable[[Event], None]
+Record = Callable[[Event], None]
 
 
 class Spender(NamedTuple):
-    """Who asks: the episode and attempt of the request, on a link to a model or to a tool."""
+    """Who a request is charged to."""
 
     episode: str
     attempt: int
@@ -81,7 +81,7 @@ class Spender(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """The budget of an episode or of the run, as far as a request uses it up, and what was used of it."""
+    """One budget of an episode or of the run that a request uses up, and its account."""
 
     name: BudgetScope
     budget: Budget
@@ -90,35 +90,36 @@ class _Scope(NamedTuple):
 
 @dataclass
 class _Episode:
-    """``told``: what the history has of it already, which is to say it once."""
+    """An episode's account, and the notes about it that the history has already."""
 
     book: Book = field(default_factory=OwnBook)
-    told: set[tuple[str, ...]] = field(default_factory=set)
+    recorded: set[tuple[str, ...]] = field(default_factory=set)
 
-    def tells(self, *what: str) -> bool:
-        """Whether that is now told for the first time."""
-        told_before = what in self.told
-        self.told.add(what)
-        return not told_before
+    def is_new(self, *note: str) -> bool:
+        """Whether the history lacks that note; from now on it has it."""
+        known = note in self.recorded
+        self.recorded.add(note)
+        return not known
 
 
 @dataclass
 class Charge:
-    """A request that was let through. ``usage``: what its reply says it took, once that is known."""
+    """A request that was let through. ``usage`` follows from its reply."""
 
-    keeper: BudgetKeeper
+    enforcer: BudgetEnforcer
     spender: Spender
     usage: TokenUsage = field(default=_NOTHING)
 
-    def settle(self, *, answered: bool, tell: Tell) -> None:
-        """It is over. ``answered``: a model may have worked on it, whether or not its reply came whole."""
-        self.keeper.settle(self.spender, self.usage if self.spender.of_model and answered else None, tell)
+    def settle(self, *, answered: bool, record: Record) -> None:
+        """Settle the request. ``answered``: a model may have worked on it, even if its reply is not whole."""
+        self.enforcer.settle(self.spender, self.usage if self.spender.of_model and answered else None, record)
 
 
-class BudgetKeeper:
-    """``state``: the folder of what gateways share. ``clock`` in seconds since the epoch.
+class BudgetEnforcer:
+    """Enforces the budgets of a run.
 
-    Raises ``OSError`` if the account of a pool cannot be kept there.
+    ``state`` is the folder that gateways share, ``clock`` returns seconds since the epoch. Raises ``OSError``
+    if the account of a pool cannot be kept there.
     """
 
     def __init__(
@@ -139,13 +140,13 @@ class BudgetKeeper:
         self._episodes: dict[str, _Episode] = {}
 
     def counts(self, *, of_model: bool) -> bool:
-        """Whether requests on such a link use up anything."""
+        """Whether requests on such a link use up a budget."""
         return bool(self._at_links[of_model])
 
-    def admit(self, spender: Spender, tell: Tell) -> tuple[list[Entry], Charge | None]:
-        """Lets a request through, which is then to be settled; or refuses it: there is no charge then.
+    def admit(self, spender: Spender, record: Record) -> tuple[list[Entry], Charge | None]:
+        """Admit a request, whose charge must then be settled, or refuse it: then it has no charge.
 
-        The entries are what it meets: a refusal, or what slows it down.
+        The entries are the faults that it meets: a refusal or a delay.
         """
         with self._scopes(spender) as scopes:
             now = self._clock()
@@ -153,25 +154,25 @@ class BudgetKeeper:
                 refused = refusal_of(scope.budget, self._budgets.mode, scope.account, now)
                 if refused is not None:
                     scope.account.throttled += refused.how == "throttled"
-                    self._tell_spent(scope, refused, spender, tell)
+                    self._record_spent(scope, refused, spender, record)
                     return [_entry(scope, refused.by, refusing_fault(refused), spender)], None
             slowing = self._slowing(scopes, now, spender)
             for scope in scopes:
                 scope.account.begin(now)
                 if self._budgets.counts_calls_of(of_model=spender.of_model):
                     scope.account.take_call(self._lane, now, scope.budget.requests_a_minute or 0)
-                self._warn(scope, spender, tell)
+                self._warn(scope, spender, record)
         return slowing, Charge(self, spender)
 
-    def settle(self, spender: Spender, usage: TokenUsage | None, tell: Tell) -> None:
-        """A request is over. ``usage`` is None where no model had any work with it."""
+    def settle(self, spender: Spender, usage: TokenUsage | None, record: Record) -> None:
+        """Settle a request. ``usage`` is None if no model worked on it."""
         with self._scopes(spender) as scopes:
             for scope in scopes:
                 if self._budgets.counts_calls_of(of_model=spender.of_model):
                     scope.account.end_call(self._lane)
                 if usage is not None:
-                    self._count(scope, usage, spender, tell)
-                    self._warn(scope, spender, tell)
+                    self._count(scope, usage, spender, record)
+                    self._warn(scope, spender, record)
 
     def _episode(self, key: str) -> _Episode:
         if key not in self._episodes and len(self._episodes) == _KEPT_EPISODES:
@@ -188,7 +189,7 @@ class BudgetKeeper:
             ]
 
     def _slowing(self, scopes: Iterable[_Scope], now: float, spender: Spender) -> list[Entry]:
-        """The delay by the budget of which the most is used up."""
+        """Return the delay by the budget that is used up furthest."""
         if self._budgets.mode != "degrading":
             return []
         used_by = [(used, scope) for scope in scopes for used in used_up(scope.budget, scope.account, now)]
@@ -199,54 +200,56 @@ class BudgetKeeper:
             if slowdown(used)
         ]
 
-    def _count(self, scope: _Scope, usage: TokenUsage, spender: Spender, tell: Tell) -> None:
-        """What cannot be counted is told: the budget then lets through more than it should."""
+    def _count(self, scope: _Scope, usage: TokenUsage, spender: Spender, record: Record) -> None:
+        """Count tokens and cost. Record usage that cannot be counted: the budget then admits too much."""
         price = self._prices.get(usage.model)
         tokens_in, tokens_out = usage.tokens_in or 0, usage.tokens_out or 0
         scope.account.tokens += tokens_in + tokens_out
         if price is not None:
             scope.account.cost += (tokens_in * price.input + tokens_out * price.output) / _MILLION
-        told_all = usage.tokens_in is not None and usage.tokens_out is not None
-        if scope.budget.tokens is not None and not told_all:
-            self._tell_unknown(f"{scope.name}.tokens", "no_usage", usage, spender, tell)
-        if scope.budget.cost is not None and not told_all:
-            self._tell_unknown(f"{scope.name}.cost", "no_usage", usage, spender, tell)
+        is_complete = usage.tokens_in is not None and usage.tokens_out is not None
+        if scope.budget.tokens is not None and not is_complete:
+            self._record_unknown(f"{scope.name}.tokens", "no_usage", usage, spender, record)
+        if scope.budget.cost is not None and not is_complete:
+            self._record_unknown(f"{scope.name}.cost", "no_usage", usage, spender, record)
         elif scope.budget.cost is not None and price is None:
-            self._tell_unknown(f"{scope.name}.cost", "no_price", usage, spender, tell)
+            self._record_unknown(f"{scope.name}.cost", "no_price", usage, spender, record)
 
-    def _tell_unknown(
+    def _record_unknown(
         self,
         budget: str,
         why: Literal["no_usage", "no_price"],
         usage: TokenUsage,
         spender: Spender,
-        tell: Tell,
+        record: Record,
     ) -> None:
-        if self._episode(spender.episode).tells("unknown", budget, why, usage.model):
-            tell(BudgetUnknown(self._clock(), spender.episode, spender.attempt, budget, why, usage.model))
+        if self._episode(spender.episode).is_new("unknown", budget, why, usage.model):
+            record(BudgetUnknown(self._clock(), spender.episode, spender.attempt, budget, why, usage.model))
 
-    def _warn(self, scope: _Scope, spender: Spender, tell: Tell) -> None:
+    def _warn(self, scope: _Scope, spender: Spender, record: Record) -> None:
         now, warned = self._clock(), scope.account.warned
         for used in used_up(scope.budget, scope.account, now):
             if used.share >= self._budgets.warn_at and used.name not in warned:
                 warned.append(used.name)
                 place = f"{scope.name}.{used.name}"
-                tell(BudgetWarned(now, spender.episode, spender.attempt, place, used.used, used.limit))
+                record(BudgetWarned(now, spender.episode, spender.attempt, place, used.used, used.limit))
 
-    def _tell_spent(self, scope: _Scope, refused: Overdrawn, spender: Spender, tell: Tell) -> None:
+    def _record_spent(self, scope: _Scope, refused: Overdrawn, spender: Spender, record: Record) -> None:
         used, ends = refused.by, self._budgets.mode == "end" and refused.how == "spent"
         place = f"{scope.name}.{used.name}"
-        if self._episode(spender.episode).tells("spent", place):
+        if self._episode(spender.episode).is_new("spent", place):
             now = self._clock()
-            tell(BudgetSpent(now, spender.episode, spender.attempt, place, used.used, used.limit, ends))
+            record(BudgetSpent(now, spender.episode, spender.attempt, place, used.used, used.limit, ends))
 
 
-def keeper_of(settings: Settings, state: Path, lane: int, clock: Callable[[], float]) -> BudgetKeeper | None:
-    """The keeper of a run's budgets; None if it has none that are kept here. Raises ``OSError``."""
+def budget_enforcer(
+    settings: Settings, state: Path, lane: int, clock: Callable[[], float]
+) -> BudgetEnforcer | None:
+    """Return the enforcer of a run's budgets; None if it has none for the gateway. Raises ``OSError``."""
     budgets = load_budgets(settings.budgets)
     if budgets is None or not any(budgets.at_gateway(of_model=of_model) for of_model in (True, False)):
         return None
-    return BudgetKeeper(budgets, load_prices(settings.prices), state, lane, clock)
+    return BudgetEnforcer(budgets, load_prices(settings.prices), state, lane, clock)
 
 
 def _entry(scope: _Scope, used: Used, fault: Fault, spender: Spender) -> Entry:

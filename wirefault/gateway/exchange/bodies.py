@@ -1,4 +1,4 @@
-"""What is kept of a request's and a reply's body for the record: the first part, as text, without secrets."""
+"""The parts of a request's and a reply's body that the record needs: the start, as text without secrets."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from wirefault.dialects.mcp import ToolAnswer, read_message
 from wirefault.gateway.http1.messages import Decoder, Unreadable, content_encoding, reply_of
 
 MAX_KEPT_BODY = 64 * 1024
+MAX_SERVER_REPLY = 4 << 20
+# A faulted reply keeps this much of its body even if the run keeps no bodies: enough to see the fault's work.
+MAX_FAULTED_BODY = 4096
+# Kept a little longer until the record is made, so that a secret at the cut is whole when it is searched for.
+FAULTED_START = MAX_FAULTED_BODY + 512
 SECRET = "[secret]"
 _PLAIN = ("", "identity")
 _ZIPPED = ("gzip", "x-gzip", "deflate")
-# A text is searched by pattern only where one of these is in it: to look for fixed texts costs little.
+# The pattern is tried only on a text with one of these in it: finding fixed strings is cheap.
 _TRACES = (
     *("earer ", "Basic ", "basic ", "sk-", "sk_", "gsk_", "xai-", "xox", "AIza", "AKIA", "eyJ"),
     *("_pat_", "gho_", "ghp_", "ghs_", "ghu_", 'key"', 'Key"', 'uthorization"', 'oken"', 'ecret"'),
 )
 _SECRETS = re.compile(
-    r"""(?P<shown>\b[Bb](?:earer|asic)\ +)(?=[A-Za-z._~+/-]*\d)[A-Za-z0-9._~+/-]{12,}=*
+    r"""(?P<prefix>\b[Bb](?:earer|asic)\ +)(?=[A-Za-z._~+/-]*\d)[A-Za-z0-9._~+/-]{12,}=*
     | (?P<name>"(?:(?:x-)?[Aa]pi[_-]?[Kk]ey|[Aa]uthorization|(?:access|refresh|auth)[_-]?[Tt]oken
        |client[_-]?[Ss]ecret)"\s*:\s*")(?:[^"\\]|\\.)+
     | \b(?:sk-|sk_live_|sk_test_|gsk_|xai-|github_pat_|gh[opsu]_|xox[abprs]-)[A-Za-z0-9_-]{16,}
@@ -34,7 +39,7 @@ _IN_QUERY = re.compile(r"([?&](?:key|api_key|access_token)=)[^&]+")
 
 
 class BodyStart(bytearray):
-    """The first ``limit`` bytes of what a body carries. ``cut``: there were more."""
+    """The first ``limit`` bytes of a body, without its framing. ``cut``: the body is longer."""
 
     limit: int
     cut: bool
@@ -54,7 +59,7 @@ class BodyStart(bytearray):
             self.extend(data[:room])
 
     def shorten(self) -> None:
-        """Lets go of what no record keeps, and takes no more than that."""
+        """Cut down to the part that records keep."""
         self.limit = MAX_KEPT_BODY
         if len(self) > MAX_KEPT_BODY:
             self.cut = True
@@ -62,9 +67,9 @@ class BodyStart(bytearray):
 
 
 def kept_text(start: BodyStart, encoding: str, redact: Callable[[str], str]) -> tuple[str, bool]:
-    """The body as text, without secrets, and whether it is not the whole.
+    """Return the body as text without secrets, and whether it was cut.
 
-    Of one that is no text, or compressed in a way that the gateway does not read, only its length is said.
+    A body that is not text, or has an unknown compression, is replaced by its length.
     """
     if not start:
         return "", start.cut
@@ -91,7 +96,7 @@ def _unzipped(data: bytes, cut: bool) -> tuple[bytes, bool]:
 
 
 def without_secrets(text: str) -> str:
-    """The text without what looks like a key or a token."""
+    """Replace everything that looks like a key or a token."""
     for trace in _TRACES:
         if trace in text:
             return _SECRETS.sub(_hidden, text)
@@ -99,94 +104,105 @@ def without_secrets(text: str) -> str:
 
 
 def _hidden(secret: re.Match[str]) -> str:
-    return (secret["shown"] or secret["name"] or "") + SECRET
+    return (secret["prefix"] or secret["name"] or "") + SECRET
 
 
 def target_without_secrets(target: str) -> str:
-    """A request's target without the keys in its query."""
-    if "key=" not in target and "access_token=" not in target:  # which is seen at a fraction of the cost
+    """Replace the keys in the query of a request's target."""
+    if "key=" not in target and "access_token=" not in target:  # much cheaper than the pattern
         return target
     return _IN_QUERY.sub(rf"\1{SECRET}", target)
 
 
-# enough to see what a fault did, since even a run that keeps no bodies keeps this of each struck reply
-MAX_STRUCK = 4096
-# kept besides until the record is made, so that a secret at the cut is whole when it is looked for
-STRUCK_START = MAX_STRUCK + 512
+class UpstreamStart:
+    """An upstream's reply before faults: its header block, empty until it came, and the start of its body."""
 
-
-class NaturalReply:
-    """The ``start`` of the body as it came, and the reply's header ``block``, empty until it was there."""
-
-    __slots__ = ("block", "start")
+    __slots__ = ("block", "body_start")
 
     def __init__(self) -> None:
-        self.start = BodyStart(STRUCK_START)
+        self.body_start = BodyStart(FAULTED_START)
         self.block = b""
-
-
-MAX_KEPT = 4 << 20
-Piece = tuple[float, bytes]
-"""What went out at one time, on the clock of ``perf_counter``."""
-
-
-class SentPieces:
-    """The ``pieces``, none once they are more than 4 MiB.
-
-    ``upstream``: the reply that came from the upstream, where a fault may have changed it and all of it came.
-    """
-
-    def __init__(self) -> None:
-        self.pieces: list[Piece] = []
-        self.upstream: Reply | None = None
-        self._size = 0
-
-    def keep(self, at: float, data: bytes) -> None:
-        self._size += len(data)
-        if self._size <= MAX_KEPT:
-            self.pieces.append((at, data))
-        else:
-            self.pieces.clear()
-
-    def noting_upstream(self, remember: Callable[[Reply], None] | None) -> Callable[[Reply], None]:
-        """Takes the upstream's reply, and gives it to ``remember`` too."""
-
-        def note(reply: Reply) -> None:
-            self.upstream = reply
-            if remember is not None:
-                remember(reply)
-
-        return note
 
 
 class ServerReply:
-    """Keeps what the upstream's reply carries, up to 4 MiB, to be read once no more of it comes.
+    """An MCP server's reply before faults changed it: up to 4 MiB of its body, read when the exchange ends.
 
-    ``block`` is the reply's header block, empty without one.
+    ``block`` is the header block, empty without one.
     """
+
+    __slots__ = ("_body", "block")
 
     def __init__(self) -> None:
         self.block = b""
-        self._carried = bytearray()
+        self._body = bytearray()
 
     def keep(self, data: bytes) -> None:
-        """More of what the body carries."""
-        if len(self._carried) <= MAX_KEPT:
-            self._carried += data
+        if len(self._body) <= MAX_SERVER_REPLY:
+            self._body += data
 
     @property
     def tool_answer(self) -> ToolAnswer:
-        """By its first response, which may be there although the rest of the reply is not.
+        """How the first response answers a tool call; it may be here although the reply is not whole.
 
-        Empty if no response was seen whole, and for a reply that is too large or cannot be read.
+        Empty without a whole response, and for a reply that is too large or unreadable.
         """
-        if not self.block or len(self._carried) > MAX_KEPT:
+        if not self.block or len(self._body) > MAX_SERVER_REPLY:
             return ""
         try:
-            body = Decoder(content_encoding(self.block), MAX_KEPT).feed(bytes(self._carried))
+            body = Decoder(content_encoding(self.block), MAX_SERVER_REPLY).feed(bytes(self._body))
         except Unreadable:
             return ""
         in_events = reply_of(self.block).is_event_stream
         sources = map(data_of, split_events(body)) if in_events else (body,)
         messages = (message for source in sources if (message := read_message(source)))
         return next((message.tool_answer for message in messages if message.kind == "response"), "")
+
+
+class SentPieces:
+    """All that a model's client was sent, with the times, up to 4 MiB; nothing if it was more.
+
+    ``upstream``: the upstream's own reply, where a fault may have changed it and it came whole.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[float, bytes]] = []
+        self.upstream: Reply | None = None
+        self._size = 0
+
+    def keep(self, at: float, data: bytes) -> None:
+        """``at``: when the bytes were sent, on the clock of ``perf_counter``."""
+        self._size += len(data)
+        if self._size <= MAX_SERVER_REPLY:
+            self.pieces.append((at, data))
+        else:
+            self.pieces.clear()
+
+
+class ReplyRecord:
+    """What the client got of a reply, and what the upstream gave, as far as the record needs it."""
+
+    status: int | None
+    upstream_status: int | None
+    size: int
+    """Written to the client, the header block included."""
+    done: bool
+    block: bytes
+    """Header block that the client got."""
+    body_start: BodyStart | None
+    upstream: UpstreamStart | None
+    """The upstream's reply before faults; None where no fault may change it."""
+    server_reply: ServerReply | None
+    """MCP: the server's answer before faults."""
+    pieces: SentPieces | None
+    """Model links: all that the client was sent, for its token usage."""
+    client_eof_at: float | None
+    """When the client half-closed (``perf_counter``). A client that leaves does so, too."""
+    size_before_eof: int
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self) -> None:
+        self.status = self.upstream_status = self.client_eof_at = None
+        self.size = self.size_before_eof = 0
+        self.done = False
+        self.block = b""
+        self.body_start = self.upstream = self.server_reply = self.pieces = None

@@ -1,29 +1,48 @@
-"""Gives a client the replies to its requests: the upstream's, perhaps changed, or the gateway's own."""
+"""Delivers replies to a client: the upstream's, perhaps changed by faults, or the gateway's own."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from wirefault.dialects.http import Ending, RawReply, Reply
+from wirefault.core.identity import body_hash
+from wirefault.dialects.http import Ending, RawReply, Reply, Step
 from wirefault.faults.plan import MetFault
-from wirefault.gateway.exchange.client import ClientTransport, ReplyWriter, SentReply
+from wirefault.gateway.exchange.bodies import (
+    FAULTED_START,
+    BodyStart,
+    SentPieces,
+    ServerReply,
+    UpstreamStart,
+)
+from wirefault.gateway.exchange.client import ClientTransport
+from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import ReplyChanges
-from wirefault.gateway.exchange.request import RequestInProgress
-from wirefault.gateway.exchange.usage import kept_for_usage
 from wirefault.gateway.http1.framing import ReplyReader, Sink
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.http1.messages import refusal, render
 
+_MAX_BACKLOG = 64 * 1024
+
 
 class ReplyDelivery:
-    """The reply to one client's request in progress; ``finish`` ends it, then the next one's can begin.
+    """Delivers the reply of the exchange in progress; after ``finish`` the next one's can begin.
 
-    ``reader`` follows the upstream's reply while one is expected. Only with faults about there are
-    ``changes``, which say what becomes of it, and a ``writer``, which gives it to the client. ``hanging``:
-    a fault lets the client wait for ever. ``on_written`` is told when the writer has come to the end,
-    ``on_backlog`` when what waits for the client has changed.
+    ``on_written(ending)`` is called when the writer has written all steps, ``on_backlog()`` when the backlog
+    of bytes for the client changes.
     """
+
+    reader: ReplyReader | None
+    """Follows the upstream's reply while one is expected."""
+    changes: ReplyChanges | None
+    """What faults do to it; None without such faults."""
+    writer: ReplyWriter | None
+    """Writes the steps of a reply that faults make; None without such faults."""
+    hanging: bool
+    """A fault lets the client wait forever."""
 
     def __init__(
         self, client: ClientTransport, on_written: Callable[[Ending], None], on_backlog: Callable[[], None]
@@ -31,21 +50,19 @@ class ReplyDelivery:
         self._client = client
         self._on_written = on_written
         self._on_backlog = on_backlog
-        self.reader: ReplyReader | None = None
-        self.changes: ReplyChanges | None = None
-        self.writer: ReplyWriter | None = None
+        self.reader = self.changes = self.writer = None
         self.hanging = False
 
-    # how far it is
+    # state
 
     @property
     def begun(self) -> bool:
-        """Whether the client may have had a part of its reply."""
+        """Whether the client may have a part of its reply."""
         return self.writer is not None or (self.reader is not None and self.reader.begun)
 
     @property
     def behind(self) -> bool:
-        """Whether more for the client would only pile up here."""
+        """Whether more bytes for the client would only pile up here."""
         return self._client.full or (self.writer is not None and self.writer.behind)
 
     @property
@@ -55,31 +72,34 @@ class ReplyDelivery:
 
     # the upstream's reply
 
-    def expect(self, request: RequestInProgress, head: RequestHead) -> None:
-        """Gets ready for the upstream's reply to that head."""
-        candidates = request.plan.reply_candidates if request.plan is not None else []
-        kept = request.kept = kept_for_usage(request) if request.of_model else None
-        may_be_mcp = request.may_be_mcp or request.message is not None
-        observe = request.upstream_sink() if may_be_mcp else None
-        if not candidates and not request.reply_is_remembered:
-            sink = request.reply_sink()
+    def expect(self, exchange: Exchange, head: RequestHead) -> None:
+        """Prepare for the upstream's reply to that head."""
+        reply, listener = exchange.reply, exchange.listener
+        if listener.is_model and exchange.origin.run is not None:
+            reply.pieces = SentPieces()
+        observe = _server_sink(exchange) if listener.may_be_mcp else None
+        memory = exchange.reply_memory()
+        candidates = exchange.plan.reply_candidates if exchange.plan is not None else ()
+        swallow_continue = exchange.continue_sent
+        if not candidates and memory is None:
+            sink = _body_sink(exchange)
             if observe is not None:
                 sink = _both(sink, observe)
-            self.reader = ReplyReader(head.method, head.upgrade, request.swallow_continue, sink)
+            self.reader = ReplyReader(head.method, head.upgrade, swallow_continue, sink)
             return
         self.changes = ReplyChanges(
             candidates,
             head,
-            keep_alive=request.keep_alive,
-            swallow_continue=request.swallow_continue,
-            remember=kept.noting_upstream(request.reply_memory()) if kept else request.reply_memory(),
-            observe=_both(observe, request.natural_sink()),
+            keep_alive=exchange.keep_alive,
+            swallow_continue=swallow_continue,
+            remember=_remember_in(reply.pieces, memory) if reply.pieces else memory,
+            observe=_both(observe, _upstream_sink(exchange)),
         )
         self.reader = self.changes.reader
-        self.writer = self._new_writer(request)
+        self.writer = self._new_writer(exchange)
 
-    def feed(self, request: RequestInProgress, reader: ReplyReader, data: bytes) -> bytes:
-        """Gives the client its part of these bytes; returns what came after the reply's end."""
+    def feed(self, exchange: Exchange, reader: ReplyReader, data: bytes) -> bytes:
+        """Give the client its part of these bytes; return the bytes after the reply's end."""
         if self.changes is not None and self.writer is not None:
             steps, surplus = self.changes.feed(data)
             self._note_act(self.changes)
@@ -87,15 +107,15 @@ class ReplyDelivery:
             self._on_backlog()
             return surplus
         passed, surplus = reader.feed(data)
-        self.write(request, passed)
+        self.write(exchange, passed)
         if reader.head is not None:
-            request.status = reader.head.status
+            exchange.reply.status = reader.head.status
         return surplus
 
-    def complete(self, request: RequestInProgress) -> bool:
-        """No more of the upstream's reply is wanted. True if the client has all; else the writer tells."""
+    def complete(self, exchange: Exchange) -> bool:
+        """End the upstream's reply. True if the client has all of it; else ``on_written`` follows."""
         if self.changes is None or self.writer is None:
-            request.reply_done = True
+            exchange.reply.done = True
             return True
         self.reader = None
         steps = self.changes.end()
@@ -109,13 +129,13 @@ class ReplyDelivery:
         if changed_by is not None:
             changed_by.mark_acting(time.perf_counter())
 
-    def break_off(self, request: RequestInProgress, reader: ReplyReader, reason: str | None) -> bool:
-        """The upstream's reply broke off. True if the client has all that came; else the writer tells."""
+    def break_off(self, exchange: Exchange, reader: ReplyReader, reason: str | None) -> bool:
+        """End an upstream's reply that broke off. True if the client has all that came, as ``complete``."""
         steps = self.changes.fail() if self.changes else (reader.take_rest(),)
-        request.error = reader.broken_off(reason, begun=reader.begun or any(steps))
-        request.mark_faults_not_injected("upstream_failed")
+        exchange.error = reader.broken_off(reason, begun=reader.begun or any(steps))
+        exchange.mark_faults_not_injected("upstream_failed")
         if self.writer is None:
-            self.write(request, b"".join(step for step in steps if isinstance(step, bytes)))
+            self.write(exchange, b"".join(step for step in steps if isinstance(step, bytes)))
             return True
         self.reader = None
         self.writer.add(steps)
@@ -124,139 +144,303 @@ class ReplyDelivery:
 
     # the gateway's own reply
 
-    def answer(self, request: RequestInProgress, reply: Reply) -> None:
-        """Gives the gateway's own reply; nothing of the upstream's can follow."""
+    def answer(self, exchange: Exchange, reply: Reply) -> None:
+        """Write the gateway's own reply; nothing of the upstream's can follow."""
         self.writer = self.changes = None
-        request.status = reply.status
-        request.reply_done = True
-        sink = request.reply_sink()
+        exchange.reply.status = reply.status
+        exchange.reply.done = True
+        sink = _body_sink(exchange)
         if sink is not None:
             sink(reply.body)
-        self.write(request, _rendered(request, reply))
+        self.write(exchange, _rendered(exchange, reply))
 
-    def answer_by_fault(
-        self, request: RequestInProgress, met: MetFault, answer: Reply | RawReply
-    ) -> Reply | None:
-        """Begins a fault's answer. If the fault made none that can be sent: the gateway's, to be given."""
+    def answer_by_fault(self, exchange: Exchange, fault: MetFault, answer: Reply | RawReply) -> Reply | None:
+        """Begin a fault's answer. If it cannot be sent, return the gateway's own reply instead."""
         if isinstance(answer, Reply):
-            whole = met.guarded(_rendered, request, answer)
+            whole = fault.guarded(_rendered, exchange, answer)
             if whole is None:
-                return refusal(502, "bad_gateway", f"the fault {met.id} made no reply")
+                return refusal(502, "bad_gateway", f"the fault {fault.id} made no reply")
             answer = RawReply((whole,), "keep")
-        met.mark_injected()
-        met.mark_acting(time.perf_counter())
-        self.writer = self._new_writer(request)
+        fault.mark_injected()
+        fault.mark_acting(time.perf_counter())
+        self.writer = self._new_writer(exchange)
         self.writer.add(answer.steps)
         self.writer.finish(answer.ending)
         return None
 
     # writing
 
-    def write(self, request: RequestInProgress, data: bytes) -> None:
-        """Sends bytes of the reply."""
+    def write(self, exchange: Exchange, data: bytes) -> None:
+        """Send bytes of the reply."""
         if data:
             self._client.write(data)
-            request.reply_bytes += len(data)
-            request.ended = time.perf_counter()
-            if request.kept is not None:
-                request.kept.keep(request.ended, data)
+            reply = exchange.reply
+            reply.size += len(data)
+            exchange.ended = time.perf_counter()
+            if reply.pieces is not None:
+                reply.pieces.keep(exchange.ended, data)
 
     def resume(self) -> None:
-        """The client takes more again."""
+        """Continue: the client reads again."""
         if self.writer is not None:
             self.writer.run()
         self._on_backlog()
 
-    def _new_writer(self, request: RequestInProgress) -> ReplyWriter:
+    def _new_writer(self, exchange: Exchange) -> ReplyWriter:
         def write(data: bytes) -> None:
-            self.write(request, data)
+            self.write(exchange, data)
             self._on_backlog()
 
         return ReplyWriter(
-            SentReply(request.head.method, request.reply_sink()),
+            SentReply(exchange.head.method, _body_sink(exchange)),
             write,
             lambda: self._client.full,
-            lambda: request.attempt_is_over,
+            lambda: exchange.attempt_is_over,
             self._on_written,
         )
 
     # the end
 
-    def finish(self, request: RequestInProgress, *, client_was_gone: bool) -> None:
-        """Ends the reply, however far it came; its fault's account says what the client was sent.
+    def finish(self, exchange: Exchange, *, client_was_gone: bool) -> None:
+        """End the reply, and record in its fault what the client was sent.
 
-        ``client_was_gone``: of what was written since the client said that it sends no more, it got nothing.
+        ``client_was_gone``: the client got nothing of the bytes that were written after it half-closed.
         """
         writer, changes, reader = self.writer, self.changes, self.reader
+        reply, plan = exchange.reply, exchange.plan
         self.reader = None
         upstream = changes.reader if changes is not None else reader
         if upstream is not None and upstream.head is not None:
-            request.upstream_status = upstream.head.status
-            request.reply_block = upstream.block
-            if request.natural is not None:
-                request.natural.block = upstream.block
-            if request.server_reply is not None:
-                request.server_reply.block = upstream.block
-        if writer is None and request.plan is None and not client_was_gone:
-            return  # as most do: no fault, and the client was there
+            reply.upstream_status = upstream.head.status
+            reply.block = upstream.block
+            if reply.upstream is not None:
+                reply.upstream.block = upstream.block
+            if reply.server_reply is not None:
+                reply.server_reply.block = upstream.block
+        if writer is None and plan is None and not client_was_gone:
+            return  # the usual case
         if writer is not None:
-            request.reply_block = writer.sent.block
+            reply.block = writer.sent_reply.block
             self.writer = self.changes = None
             self.hanging = False
             writer.stop()
-            request.status = writer.sent.status
-        if request.plan is not None:
-            request.plan.mark_answered(upstream_answered=request.forwarded and request.status is not None)
-        if client_was_gone:
-            _forget_unread(request)
-        met = _acting_fault(request, changes)
-        if writer is None or met is None:
+            reply.status = writer.sent_reply.status
+        if plan is not None:
+            plan.mark_answered(upstream_answered=exchange.forwarded and reply.status is not None)
+        if client_was_gone:  # it never read what was written since
+            reply.done = False
+            reply.size = reply.size_before_eof
+            if not reply.size:
+                reply.status = None
+        fault = changes.upstream_reply.changed_by if changes else plan.request_fault if plan else None
+        if writer is None or fault is None or not fault.injected:
             return
-        if client_was_gone and met.began_after(request.eof_at):
-            met.take_back("cut_short")
+        # of a client that half-closed before the request began, nothing is known from before it
+        eof_at = exchange.began if reply.client_eof_at is None else reply.client_eof_at
+        if client_was_gone and fault.began_after(eof_at):
+            fault.take_back("cut_short")
         else:
-            _account_for(met, writer, changes, client_was_gone)
+            _account_for(fault, writer, changes, client_was_gone)
+
+
+def _body_sink(exchange: Exchange) -> Sink | None:
+    """Return where the record collects the reply's body; None if it keeps none of it."""
+    run = exchange.origin.run
+    if run is None or not (run.keeps_bodies or exchange.plan is not None or exchange.crosses_toxic):
+        return None
+    start = exchange.reply.body_start = BodyStart() if run.keeps_bodies else BodyStart(FAULTED_START)
+    return start.keep
+
+
+def _upstream_sink(exchange: Exchange) -> Sink | None:
+    """Return where to collect the upstream's body before faults change it; None if none of them may."""
+    if exchange.origin.run is None or exchange.plan is None:
+        return None
+    exchange.reply.upstream = UpstreamStart()
+    return exchange.reply.upstream.body_start.keep
+
+
+def _server_sink(exchange: Exchange) -> Sink | None:
+    """Return where to collect the server's reply to a message of MCP; None if it is not recorded."""
+    is_plain = exchange.keyed and exchange.message is None
+    if exchange.origin.run is None or exchange.head.method != "POST" or is_plain:
+        return None
+    exchange.reply.server_reply = ServerReply()
+    return exchange.reply.server_reply.keep
 
 
 def _both(first: Sink | None, second: Sink | None) -> Sink | None:
-    """A sink that gives to both what it is given."""
     if first is None or second is None:
         return first or second
 
-    def give(data: bytes) -> None:
+    def feed_both(data: bytes) -> None:
         first(data)
         second(data)
 
-    return give
+    return feed_both
 
 
-def _rendered(request: RequestInProgress, reply: Reply) -> bytes:
-    return render(reply, keep_alive=request.keep_alive, head_only=request.head.method == "HEAD")
+def _remember_in(pieces: SentPieces, memory: Callable[[Reply], None] | None) -> Callable[[Reply], None]:
+    """Keep the upstream's reply for its token usage, and for faults that repeat it."""
+
+    def remember(reply: Reply) -> None:
+        pieces.upstream = reply
+        if memory is not None:
+            memory(reply)
+
+    return remember
 
 
-def _forget_unread(request: RequestInProgress) -> None:
-    """Takes out of the request's record what was written to a client that had left."""
-    request.reply_done = False
-    request.reply_bytes = request.reply_bytes_before_eof
-    if not request.reply_bytes:
-        request.status = None
+def _rendered(exchange: Exchange, reply: Reply) -> bytes:
+    return render(reply, keep_alive=exchange.keep_alive, head_only=exchange.head.method == "HEAD")
 
 
-def _acting_fault(request: RequestInProgress, changes: ReplyChanges | None) -> MetFault | None:
-    """The fault that answered the client or changed its reply."""
-    plan = request.plan
-    met = changes.upstream_reply.changed_by if changes else plan.request_fault if plan else None
-    return met if met is not None and met.injected else None
-
-
-def _account_for(met: MetFault, writer: ReplyWriter, changes: ReplyChanges | None, client_left: bool) -> None:
-    """Records what the client was sent by the fault that answered it or changed its reply."""
-    sent = writer.sent
-    met.shows.update({"lost": True, "left": True} if client_left else sent.shows())
-    met.content = (
+def _account_for(
+    fault: MetFault, writer: ReplyWriter, changes: ReplyChanges | None, client_left: bool
+) -> None:
+    """Record what the client was sent by the fault that answered it or changed its reply."""
+    sent_reply = writer.sent_reply
+    fault.shows.update({"lost": True, "left": True} if client_left else sent_reply.shows())
+    fault.content = (
         not client_left
-        and sent.whole
-        and (changes is None or sent.digest != changes.upstream_reply.digest.hexdigest())
+        and sent_reply.whole
+        and (changes is None or sent_reply.digest != changes.upstream_reply.digest.hexdigest())
     )
     if writer.waited:
-        met.mark_delayed(writer.waited * 1000)
+        fault.mark_delayed(writer.waited * 1000)
+
+
+class SentReply:
+    """Reads along what a client is sent of one reply. ``keep`` gets its body."""
+
+    def __init__(self, method: str, keep: Sink | None = None) -> None:
+        self._hash = body_hash()
+        self._keep = keep
+        sink = self._hash.update if keep is None else self._take_body
+        self._head_only = method == "HEAD"
+        self._reader = ReplyReader(method, False, True, sink)
+        self._ended_by_close = self._broken_off = False
+        self.surplus = False
+        """Bytes were sent after the reply's end."""
+
+    def take(self, data: bytes) -> bytes:
+        """Read these bytes; return the part to send: none after the head of a reply to HEAD."""
+        passed, surplus = self._reader.feed(data)
+        self.surplus = self.surplus or (bool(surplus) and not self._head_only)
+        return passed if self._head_only else data
+
+    def _take_body(self, data: bytes) -> None:
+        self._hash.update(data)
+        if self._keep is not None:
+            self._keep(data)
+
+    def end(self, ending: Ending, *, keep_alive: bool) -> None:
+        """Note how the reply ends for the client. ``keep_alive``: the connection stays open."""
+        self._broken_off = ending in ("close", "reset")
+        self._ended_by_close = ending == "close" or (ending == "keep" and not keep_alive)
+
+    @property
+    def block(self) -> bytes:
+        return self._reader.block
+
+    @property
+    def status(self) -> int | None:
+        return self._reader.head.status if self._reader.head else None
+
+    @property
+    def whole(self) -> bool:
+        return self._reader.done or (self._ended_by_close and self._reader.ends_by_close)
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def shows(self) -> dict[str, Any]:
+        """Return what the caller must have seen of it."""
+        if self.whole:
+            return {"status": self.status, "digest": self.digest}
+        return {"lost": True, "closed": True} if self._broken_off else {"lost": True}
+
+
+class ReplyWriter:
+    """Writes a reply in steps, at their times; calls ``on_written(ending)`` at the end.
+
+    It pauses while ``full()``, and skips further waits once ``hurried()``. ``waited``: seconds that its waits
+    really took.
+    """
+
+    def __init__(
+        self,
+        sent_reply: SentReply,
+        write: Callable[[bytes], None],
+        full: Callable[[], bool],
+        hurried: Callable[[], bool],
+        on_written: Callable[[Ending], None],
+    ) -> None:
+        self.sent_reply = sent_reply
+        self.waited = 0.0
+        self._write, self._on_written = write, on_written
+        self._full, self._hurried = full, hurried
+        self._steps: deque[Step] = deque()
+        self._queued = 0
+        self._ending: Ending | None = None
+        self._wait: asyncio.TimerHandle | None = None
+        self._since = 0.0
+        self._stopped = self._running = False
+
+    @property
+    def waiting(self) -> bool:
+        return self._wait is not None
+
+    @property
+    def behind(self) -> bool:
+        """Whether more bytes would only pile up here."""
+        return self._queued > _MAX_BACKLOG
+
+    def add(self, steps: Sequence[Step]) -> None:
+        self._steps += steps
+        self._queued += sum(len(step) for step in steps if isinstance(step, bytes))
+        self.run()
+
+    def finish(self, ending: Ending) -> None:
+        """No more steps follow."""
+        self._ending = ending
+        self.run()
+
+    def run(self) -> None:
+        """Write as far as the client and the time allow."""
+        if self._running:
+            return
+        self._running = True
+        while self._steps and not self._stopped and not self.waiting and not self._full():
+            self._take_step(self._steps.popleft())
+        self._running = False
+        all_written = not self._steps and not self.waiting
+        if self._ending is not None and all_written and not self._stopped:
+            self._stopped = True
+            self._on_written(self._ending)
+
+    def _take_step(self, step: Step) -> None:
+        if isinstance(step, bytes):
+            self._queued -= len(step)
+            data = self.sent_reply.take(step) if step else b""
+            if data:
+                self._write(data)
+        elif step > 0 and not self._hurried():
+            self._since = time.perf_counter()
+            self._wait = asyncio.get_running_loop().call_later(step, self._on_waited)
+
+    def _on_waited(self) -> None:
+        self._note_wait()
+        self.run()
+
+    def _note_wait(self) -> None:
+        if self._wait is not None:
+            self._wait.cancel()
+            self._wait = None
+            self.waited += time.perf_counter() - self._since
+
+    def stop(self) -> None:
+        """Write nothing more."""
+        self._note_wait()
+        self._stopped = True

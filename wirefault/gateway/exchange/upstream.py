@@ -1,4 +1,4 @@
-"""The connection to an upstream that is pinned to one client connection."""
+"""The upstream of one client connection: a server, cassettes, or the server behind a link of lines."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from wirefault.dialects.http import Reply, Request
 from wirefault.faults.plan import Plan
 from wirefault.gateway.closed_networks import NETWORK_CLOSED
 from wirefault.gateway.endpoint import Endpoint, rewrite
+from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
-from wirefault.gateway.exchange.request import RequestInProgress
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, ReplyReader, SizedBody
 from wirefault.gateway.http1.heads import RequestHead, find_head
 from wirefault.gateway.http1.messages import (
@@ -25,103 +25,34 @@ from wirefault.gateway.http1.messages import (
     reply_of,
 )
 
-# A model's server says 400 or 422 to what the model wrote; other errors are about keys, limits and outages.
-_KEPT_ERRORS = (400, 422)
-
-
-class SentRequests:
-    """Puts requests together again; their paths without ``base_path``, which is one server's own."""
-
-    def __init__(self, base_path: str | None) -> None:
-        self._base_path = base_path or ""
-        self._head: RequestHead | None = None
-        self._framing: Body = NO_BODY
-        self._body = bytearray()
-
-    def feed(self, data: bytes) -> Request | None:
-        """The request that these bytes complete. A header block is always sent in one piece."""
-        if self._head is None:
-            self._head, data = find_head(data)
-            assert self._head is not None
-            keep = self._body.extend
-            self._framing = ChunkedBody(keep) if self._head.chunked else SizedBody(self._head.length, keep)
-        self._framing.feed(data)
-        if not self._framing.done:
-            return None
-        head, body, self._head = self._head, bytes(self._body), None
-        self._body.clear()
-        return Request((), body, head.method, head.target.removeprefix(self._base_path))
-
-
-class RecordedExchanges:
-    """Gives the recorder each whole reply to a whole request, as the model's server sent it."""
-
-    def __init__(self, recorder: CassetteRecorder, base_path: str | None) -> None:
-        self._recorder = recorder
-        self._requests = SentRequests(base_path)
-        self._keep: Callable[[Reply], None] | None = None
-        self._reply = ReplyReader("", False, False)
-        self._body = bytearray()
-
-    @property
-    def reply_expected(self) -> bool:
-        """Whether a request is whole, and its reply is not."""
-        return self._keep is not None
-
-    def sent(self, data: bytes) -> None:
-        request = None if self.reply_expected else self._requests.feed(data)
-        if request is not None:
-            self._keep = self._recorder.ask(request)
-            self._body.clear()
-            self._reply = ReplyReader(request.method, False, False, self._body.extend)
-
-    def received(self, data: bytes) -> None:
-        if self.reply_expected:
-            self._reply.feed(data)
-            if self._reply.done:
-                self._on_reply()
-
-    def closed(self, *, in_order: bool) -> None:
-        if self.reply_expected and in_order and self._reply.ends_by_close:
-            self._on_reply()
-        self._keep = None
-
-    def _on_reply(self) -> None:
-        keep, self._keep = self._keep, None
-        block, head = self._reply.block, self._reply.head
-        if keep is None or head is None or not (head.status < 300 or head.status in _KEPT_ERRORS):
-            return
-        try:
-            keep(reply_of(block, decoded(bytes(self._body), content_encoding(block), MAX_BUFFERED_REPLY)))
-        except (OSError, Unreadable) as error:
-            self._recorder.failure = f"a cassette cannot be written: {error}"
-
-
-_OUTBOX_LIMIT = 64 * 1024
+_MAX_OUTBOX = 64 * 1024
 _RECORDING_LIMIT_S = 120.0
+_NOT_RECORDED = "the cassettes have no answer for this request: record it (MODEL=record)"
+# Answers to a bad request by the model; other errors are about keys, limits and outages.
+_RECORDED_ERRORS = (400, 422)
 
 
 class UpstreamEvents(Protocol):
-    """What an upstream connection reports."""
+    """The receiver of an upstream's events."""
 
     def on_connected(self) -> None: ...
 
     def on_unreachable(self, reason: str) -> None: ...
 
     def on_unavailable(self, reason: str) -> None:
-        """Nobody is there who could answer the request, and no fault of ours is why."""
+        """No server can answer the request, and no fault of ours is the cause."""
 
     def on_reply(self, data: bytes) -> None: ...
 
     def on_upstream_end(self, reason: str | None) -> None:
-        """The upstream closed; ``reason`` is None if it closed in order, as far as TCP tells."""
+        """The upstream closed; ``reason`` is None if it closed in order, as far as TCP shows."""
 
     def on_full(self, full: bool) -> None:
-        """Whether more data for the upstream would only pile up here."""
+        """Whether more bytes for the upstream would only pile up here."""
 
 
 class Upstream(Protocol):
-    """What takes the requests of one client connection, and reports what comes of them."""
+    """Takes the requests of one client connection, and reports what comes of them."""
 
     @property
     def endpoint(self) -> Endpoint: ...
@@ -132,23 +63,112 @@ class Upstream(Protocol):
     def send(self, data: bytes) -> None: ...
 
     def send_eof(self) -> None:
-        """The client will send no more."""
+        """Half-close: the client will send no more."""
 
     def pause(self, paused: bool) -> None:
-        """Stops or resumes reading from the upstream."""
+        """Stop or resume reading from the upstream."""
 
     def close(self) -> None:
-        """Ends it in order: what was sent still arrives."""
+        """End it in order: bytes that were sent still arrive."""
 
     def abort(self) -> None:
-        """Ends it at once; nothing more is reported."""
+        """End it at once; report nothing more."""
 
 
-class UpstreamConnection(asyncio.Protocol):
-    """Opens itself. What is sent before it is open waits, and is sent first.
+class UpstreamLink:
+    """Opens, throttles and drops the one upstream of a client connection.
 
-    If its endpoint is recorded, a reply that nobody waits for any more is read to its end, for two minutes
-    at most: a replay shall find what a fault, or the client's time limit, kept from the client.
+    While ``client_is_behind()``, nothing is read from the upstream.
+    """
+
+    def __init__(
+        self, events: UpstreamEvents, connect_timeout: float, client_is_behind: Callable[[], bool]
+    ) -> None:
+        self._events = events
+        self._connect_timeout = connect_timeout
+        self._client_is_behind = client_is_behind
+        self.connection: Upstream | None = None
+
+    def open(self, endpoint: Endpoint) -> Upstream:
+        """Return the connection to that endpoint, opened if need be; one to another endpoint is dropped."""
+        connection = self.connection
+        if connection is not None and connection.endpoint is not endpoint:
+            self.drop()
+            connection = None
+        if connection is None:
+            if endpoint.opener is not None:
+                connection = cast(Upstream, endpoint.opener(self._events, endpoint))
+            elif endpoint.player is not None:
+                connection = _ReplayedUpstream(self._events, endpoint, endpoint.player)
+            else:
+                connection = _UpstreamConnection(self._events, endpoint, self._connect_timeout)
+            self.connection = connection
+            self.throttle()
+        return connection
+
+    @property
+    def connecting(self) -> bool:
+        return self.connection is not None and self.connection.connecting
+
+    def send(self, data: bytes) -> None:
+        if self.connection is not None:
+            self.connection.send(data)
+
+    def send_eof(self) -> None:
+        if self.connection is not None:
+            self.connection.send_eof()
+
+    def throttle(self) -> None:
+        """Read from the upstream, unless the client is behind."""
+        if self.connection is not None:
+            self.connection.pause(self._client_is_behind())
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+
+    def drop(self) -> None:
+        """Close the connection at once; the next request opens another."""
+        connection = self.connection
+        if connection is not None:
+            self.connection = None
+            connection.abort()
+            self._events.on_full(False)
+
+
+def message_for(
+    exchange: Exchange, endpoint: Endpoint, body: bytes, *, is_tool: bool
+) -> tuple[RequestHead, bytes]:
+    """Return the head that is sent, and its rewritten header block with the ``body`` that follows it."""
+    head, attempt = exchange.head, exchange.origin.attempt
+    if exchange.plan is not None:
+        head, body = _changed(head, exchange.plan, body)
+    if endpoint.recorder is not None:
+        ask_for_identity(head)  # so that the recording can be read, and compared in a diff
+    lab_headers = attempt.lab_headers if is_tool and endpoint.is_lab and attempt is not None else b""
+    return head, rewrite(head, endpoint, lab_headers) + body
+
+
+def _changed(head: RequestHead, plan: Plan, body: bytes) -> tuple[RequestHead, bytes]:
+    """Return the request as its faults want it: changed, and asking for a reply that they can read."""
+    fault = plan.request_fault
+    if fault is not None and fault.act.request is not None:
+        changed = fault.guarded(reframed, fault.act.request, head)
+        if changed is not None:
+            head, body = changed
+            fault.mark_injected()
+    accepted = ask_for_identity(head) if plan.reply_candidates else ""
+    if accepted not in ("", "identity"):
+        for candidate in plan.reply_candidates:
+            candidate.evidence["accept_encoding"] = accepted
+    return head, body
+
+
+class _UpstreamConnection(asyncio.Protocol):
+    """A TCP or TLS connection. It opens on creation; bytes that are sent before it is open wait.
+
+    If its endpoint is recorded, a reply that no client waits for any more is still read to its end, for two
+    minutes at most: a replay needs the whole reply, even if a fault or a time limit kept it from the client.
     """
 
     def __init__(self, events: UpstreamEvents, endpoint: Endpoint, connect_timeout: float) -> None:
@@ -157,9 +177,9 @@ class UpstreamConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._outbox: list[bytes] = []
         self._outbox_size = 0
-        self._eof_wanted = self._close_wanted = self._ended = self._reading_paused = self._reads_on = False
+        self._eof_pending = self._close_pending = self._ended = self._reading_paused = self._reads_on = False
         recorder = endpoint.recorder
-        self._recorded = RecordedExchanges(recorder, endpoint.base_path) if recorder is not None else None
+        self._recorded = _RecordedExchanges(recorder, endpoint.base_path) if recorder is not None else None
         self._opening = asyncio.ensure_future(self._open(connect_timeout))
 
     @property
@@ -187,39 +207,39 @@ class UpstreamConnection(asyncio.Protocol):
             self._events.on_unreachable(f"the upstream {where} cannot be reached: {reason}")
 
     def send(self, data: bytes) -> None:
-        """Sends the bytes, at once or when the connection is open."""
+        """Send the bytes now, or when the connection is open."""
         if self._recorded is not None:
-            self._recorded.sent(data)
+            self._recorded.on_sent(data)
         if self._transport is not None:
             self._transport.write(data)
         elif not self._ended:
             self._outbox.append(data)
             self._outbox_size += len(data)
-            if self._outbox_size > _OUTBOX_LIMIT:
+            if self._outbox_size > _MAX_OUTBOX:
                 self._events.on_full(True)
 
     def send_eof(self) -> None:
-        """Passes on that the client will send no more; over TLS that can only be a close."""
+        """Half-close: the client will send no more. TLS can only close."""
         if self._recorded is not None and self._recorded.reply_expected:
-            return  # many a server takes it for a client that has left, and stops its reply
+            return  # many servers take it for a client that has left, and stop their reply
         if self._transport is None:
-            self._eof_wanted = True
+            self._eof_pending = True
         elif self._transport.can_write_eof():
             self._transport.write_eof()
         else:
             self._transport.close()
 
     def close(self) -> None:
-        """Closes in order: what was sent still goes out, even before the connection is open."""
+        """Close in order: bytes that were sent still go out, even before the connection is open."""
         if self._stays_for_recording():
             return
         if self._transport is None:
-            self._close_wanted = True
+            self._close_pending = True
         else:
             self._transport.close()
 
     def abort(self) -> None:
-        """Closes at once; nothing more is reported."""
+        """Close at once; report nothing more."""
         self._ended = True
         if self._stays_for_recording():
             return
@@ -230,7 +250,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._opening.cancel()
 
     def _stays_for_recording(self) -> bool:
-        """Whether the connection is kept until its reply is recorded."""
+        """Keep the connection until its reply is recorded; False if there is nothing to record."""
         if self._recorded is None or self._transport is None or not self._recorded.reply_expected:
             return False
         if not self._reads_on:
@@ -240,7 +260,7 @@ class UpstreamConnection(asyncio.Protocol):
         return True
 
     def pause(self, paused: bool) -> None:
-        """Stops or resumes reading from the upstream."""
+        """Stop or resume reading from the upstream."""
         if paused == self._reading_paused:
             return
         self._reading_paused = paused
@@ -257,21 +277,21 @@ class UpstreamConnection(asyncio.Protocol):
         if self._ended:
             self._transport.abort()
             return
-        if self._outbox_size > _OUTBOX_LIMIT:
+        if self._outbox_size > _MAX_OUTBOX:
             self._events.on_full(False)
         self._transport.write(b"".join(self._outbox))
         self._outbox.clear()
         self._events.on_connected()
         if self._reading_paused:
             self._transport.pause_reading()
-        if self._close_wanted:
+        if self._close_pending:
             self.close()
-        elif self._eof_wanted:
+        elif self._eof_pending:
             self.send_eof()
 
     def data_received(self, data: bytes) -> None:
         if self._recorded is not None:
-            self._recorded.received(data)
+            self._recorded.on_received(data)
             if self._reads_on and self._transport is not None and not self._recorded.reply_expected:
                 self._transport.abort()
         if not self._ended:
@@ -285,7 +305,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _end(self, reason: str | None) -> None:
         if self._recorded is not None:
-            self._recorded.closed(in_order=reason is None)
+            self._recorded.on_closed(in_order=reason is None)
         if not self._ended:
             self._ended = True
             self._events.on_upstream_end(reason)
@@ -299,11 +319,8 @@ class UpstreamConnection(asyncio.Protocol):
             self._events.on_full(False)
 
 
-_NOT_RECORDED = "the cassettes have no answer for this request: record it (MODEL=record)"
-
-
-class ReplayedUpstream:
-    """An upstream that is always reached, and that has only the replies of the cassettes."""
+class _ReplayedUpstream:
+    """An upstream that is always reachable, and has only the replies of the cassettes."""
 
     connecting = False
 
@@ -317,7 +334,7 @@ class ReplayedUpstream:
     def send(self, data: bytes) -> None:
         request = self._requests.feed(data)
         if request is not None:
-            # in a later turn, as over a network: whoever sends the request is not done with sending
+            # in a later turn of the loop, as over a network: the caller is still sending
             reply = self._player.next_reply(request)
             self._answering = asyncio.get_running_loop().call_soon(self._answer, reply)
 
@@ -328,107 +345,82 @@ class ReplayedUpstream:
             self._events.on_reply(render(reply, keep_alive=True, head_only=False))
 
     def abort(self) -> None:
-        """Nothing more is reported."""
+        """Report nothing more."""
         if self._answering is not None:
             self._answering.cancel()
 
     close = abort
 
     def send_eof(self) -> None:
-        """The answer comes all the same."""
+        """The reply comes anyway."""
 
     def pause(self, paused: bool) -> None:
-        """A reply from a file is there in one piece."""
+        """A reply from a file comes in one piece."""
 
 
-class UpstreamLink:
-    """Has one upstream connection at most. ``events`` is told what happens to it.
+class _RecordedExchanges:
+    """Gives the recorder each whole reply to a whole request, as the model's server sent it."""
 
-    ``client_is_behind()``: the client reads too slowly, so that nothing is read from the upstream.
-    """
-
-    def __init__(
-        self, events: UpstreamEvents, connect_timeout: float, client_is_behind: Callable[[], bool]
-    ) -> None:
-        self._events = events
-        self._connect_timeout = connect_timeout
-        self._client_is_behind = client_is_behind
-        self.connection: Upstream | None = None
-
-    def open(self, endpoint: Endpoint) -> Upstream:
-        """The connection to that endpoint: the one there is, or a new one. One to another is dropped."""
-        connection = self.connection
-        if connection is not None and connection.endpoint is not endpoint:
-            self.drop()
-            connection = None
-        if connection is None:
-            if endpoint.opener is not None:
-                connection = cast(Upstream, endpoint.opener(self._events, endpoint))
-            elif endpoint.player is not None:
-                connection = ReplayedUpstream(self._events, endpoint, endpoint.player)
-            else:
-                connection = UpstreamConnection(self._events, endpoint, self._connect_timeout)
-            self.connection = connection
-            self.throttle()
-        return connection
+    def __init__(self, recorder: CassetteRecorder, base_path: str | None) -> None:
+        self._recorder = recorder
+        self._requests = SentRequests(base_path)
+        self._keep: Callable[[Reply], None] | None = None
+        self._reply = ReplyReader("", False, False)
+        self._body = bytearray()
 
     @property
-    def connecting(self) -> bool:
-        return self.connection is not None and self.connection.connecting
+    def reply_expected(self) -> bool:
+        """Whether the request is whole, and its reply is not."""
+        return self._keep is not None
 
-    def send(self, data: bytes) -> None:
-        """Sends if there is a connection."""
-        if self.connection is not None:
-            self.connection.send(data)
+    def on_sent(self, data: bytes) -> None:
+        request = None if self.reply_expected else self._requests.feed(data)
+        if request is not None:
+            self._keep = self._recorder.ask(request)
+            self._body.clear()
+            self._reply = ReplyReader(request.method, False, False, self._body.extend)
 
-    def send_eof(self) -> None:
-        """Passes on that the client will send no more."""
-        if self.connection is not None:
-            self.connection.send_eof()
+    def on_received(self, data: bytes) -> None:
+        if self.reply_expected:
+            self._reply.feed(data)
+            if self._reply.done:
+                self._on_reply()
 
-    def throttle(self) -> None:
-        """Reads from the upstream, unless the client is behind."""
-        if self.connection is not None:
-            self.connection.pause(self._client_is_behind())
+    def on_closed(self, *, in_order: bool) -> None:
+        if self.reply_expected and in_order and self._reply.ends_by_close:
+            self._on_reply()
+        self._keep = None
 
-    def close(self) -> None:
-        """Closes the connection in order: what was sent still goes out."""
-        if self.connection is not None:
-            self.connection.close()
-
-    def drop(self) -> None:
-        """Closes the connection at once; the next request opens another."""
-        connection = self.connection
-        if connection is not None:
-            self.connection = None
-            connection.abort()
-            self._events.on_full(False)
-
-
-def message_for(
-    request: RequestInProgress, endpoint: Endpoint, body: bytes, *, is_tool: bool
-) -> tuple[RequestHead, bytes]:
-    """The head that is sent, and its rewritten header block with the ``body`` that follows it."""
-    head = request.head
-    if request.plan is not None:
-        head, body = _changed(head, request.plan, body)
-    if endpoint.recorder is not None:
-        ask_for_identity(head)  # what is recorded can then be read, and compared in a diff
-    of_lab_tool = is_tool and endpoint.is_lab and request.attempt
-    lab_headers = of_lab_tool.lab_headers if of_lab_tool else b""
-    return head, rewrite(head, endpoint, lab_headers) + body
+    def _on_reply(self) -> None:
+        keep, self._keep = self._keep, None
+        block, head = self._reply.block, self._reply.head
+        if keep is None or head is None or not (head.status < 300 or head.status in _RECORDED_ERRORS):
+            return
+        try:
+            keep(reply_of(block, decoded(bytes(self._body), content_encoding(block), MAX_BUFFERED_REPLY)))
+        except (OSError, Unreadable) as error:
+            self._recorder.failure = f"a cassette cannot be written: {error}"
 
 
-def _changed(head: RequestHead, plan: Plan, body: bytes) -> tuple[RequestHead, bytes]:
-    """The request as its faults want it: changed, and asking for a reply that can be read."""
-    met = plan.request_fault
-    if met is not None and met.act.request is not None:
-        changed = met.guarded(reframed, met.act.request, head)
-        if changed is not None:
-            head, body = changed
-            met.mark_injected()
-    accepted = ask_for_identity(head) if plan.reply_candidates else ""
-    if accepted not in ("", "identity"):
-        for candidate in plan.reply_candidates:
-            candidate.evidence["accept_encoding"] = accepted
-    return head, body
+class SentRequests:
+    """Reassembles requests from sent bytes, without the ``base_path``, which is specific to one server."""
+
+    def __init__(self, base_path: str | None) -> None:
+        self._base_path = base_path or ""
+        self._head: RequestHead | None = None
+        self._framing: Body = NO_BODY
+        self._body = bytearray()
+
+    def feed(self, data: bytes) -> Request | None:
+        """Return the request that these bytes complete. A header block is always sent in one piece."""
+        if self._head is None:
+            self._head, data = find_head(data)
+            assert self._head is not None
+            keep = self._body.extend
+            self._framing = ChunkedBody(keep) if self._head.chunked else SizedBody(self._head.length, keep)
+        self._framing.feed(data)
+        if not self._framing.done:
+            return None
+        head, body, self._head = self._head, bytes(self._body), None
+        self._body.clear()
+        return Request((), body, head.method, head.target.removeprefix(self._base_path))

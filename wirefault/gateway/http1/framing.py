@@ -1,4 +1,4 @@
-"""Where a body ends: found by counting, so that the bytes themselves pass through untouched. Pure."""
+"""Finds where a body and a reply end, by counting: the bytes pass unchanged. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Sink = Callable[[bytes], None]
 
 
 class BadBody(ValueError):
-    """A chunked body whose framing cannot be read."""
+    """A chunked body with unreadable framing."""
 
 
 class SizedBody:
-    """A body of that many bytes. ``sink`` is given what the body carries."""
+    """A body of that many bytes. ``sink`` gets them."""
 
     __slots__ = ("_remaining", "_sink", "done")
 
@@ -30,7 +30,7 @@ class SizedBody:
         self.done = length == 0
 
     def feed(self, data: bytes) -> int:
-        """How many of these bytes belong to the body."""
+        """Return how many of these bytes belong to the body."""
         used = len(data)
         if used >= self._remaining:
             used = self._remaining
@@ -41,11 +41,11 @@ class SizedBody:
         return used
 
 
-NO_BODY = SizedBody(0)  # takes nothing, and so may be everybody's
+NO_BODY = SizedBody(0)  # it has no state, and so all messages share it
 
 
 class EndlessBody:
-    """A body that lasts until its sender closes the connection. ``sink`` is given what it carries."""
+    """A body that lasts until its sender closes the connection. ``sink`` gets its bytes."""
 
     __slots__ = ("_sink", "done")
 
@@ -67,7 +67,7 @@ class _Part(Enum):
 
 
 class ChunkedBody:
-    """A chunked body with its extensions and trailers. ``sink`` is given what the chunks carry."""
+    """A chunked body with its extensions and trailers. ``sink`` gets the bytes in the chunks."""
 
     __slots__ = ("_left", "_line", "_part", "_sink", "_trailers", "done")
 
@@ -80,7 +80,7 @@ class ChunkedBody:
         self._sink = sink
 
     def feed(self, data: bytes) -> int:
-        """How many of these bytes belong to the body. Raises ``BadBody``."""
+        """Return how many of these bytes belong to the body. Raises ``BadBody``."""
         at, end = 0, len(data)
         while at < end and not self.done:
             at = self._take_data(data, at) if self._part is _Part.DATA else self._take_line(data, at)
@@ -132,21 +132,23 @@ Body = SizedBody | ChunkedBody | EndlessBody
 
 
 class ReplyReader:
-    """Follows one request's reply. What cannot be read passes as it is, until the upstream closes.
+    """Follows the reply to one request, interim replies included. ``sink`` gets the final reply's body.
 
-    ``head`` is the final reply's, and so is ``keep_alive``, False without one. ``done`` is set at its end,
-    ``tunnel`` once the connection changed its protocol, ``error`` says what could not be read. ``sink`` is
-    given what the final reply's body carries; ``block`` is its header block, and ``interim`` how much of what
-    the last ``feed`` passed on came before it.
+    An unreadable reply passes unchanged, until the upstream closes.
     """
 
     block: bytes
+    """Header block of the final reply."""
     interim: int
+    """Bytes of interim replies in the result of the last ``feed``."""
     head: ReplyHead | None
     keep_alive: bool
+    """The final reply's; False without one."""
     done: bool
     tunnel: bool
+    """The connection has changed its protocol."""
     error: str | None
+    """Why the reply is unreadable."""
     _start: bytes
     _body: Body | None
     _method: str
@@ -167,31 +169,31 @@ class ReplyReader:
 
     @property
     def begun(self) -> bool:
-        """Whether anything of the final reply has been passed on."""
+        """Whether bytes of the final reply have passed."""
         return self._body is not None
 
     @property
     def ends_by_close(self) -> bool:
-        """Whether the upstream's close is the reply's proper end."""
+        """Whether the upstream's close is the proper end of the reply."""
         return isinstance(self._body, EndlessBody) and self.error is None
 
     @property
     def continued(self) -> bool:
-        """Whether the client has had its 100, from whomever."""
+        """Whether the client has its 100 Continue, from the upstream or the gateway."""
         return self._swallow
 
     def take_rest(self) -> bytes:
-        """What had come of a header block that its upstream never finished."""
+        """Take out the start of a header block that the upstream never finished."""
         rest, self._start = self._start, b""
         return rest
 
     def broken_off(self, reason: str | None, *, begun: bool) -> str:
-        """The error of a reply whose upstream closed too early. ``begun``: the client has a part of it."""
+        """Return the error of a reply that its upstream cut off. ``begun``: the client has a part of it."""
         where = "in the middle of" if begun else "before"
         return self.error or f"the upstream closed {where} its reply" + (f": {reason}" if reason else "")
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """What to pass on of these bytes, and what came after the reply's end."""
+        """Return the bytes to pass on, and the bytes after the reply's end."""
         if self._body is not None:
             self.interim = 0
             used = self._take(self._body, data)
@@ -224,7 +226,7 @@ class ReplyReader:
         return passed + data, b""
 
     def _on_head(self, block: bytes) -> bytes | None:
-        """Bytes of an interim reply to pass on, or None once the final one has begun."""
+        """Return the bytes of an interim reply to pass on; None once the final one has begun."""
         try:
             head = read_reply(block)
         except BadHead as error:

@@ -1,7 +1,7 @@
-"""The header blocks of HTTP/1: read as far as the gateway must know them, else left as the bytes they are.
+"""Reads the header blocks of HTTP/1 as far as the gateway must know them; their bytes are kept. Pure.
 
-Pure. A request's block is validated by llhttp (httptools), which refuses what two servers might read
-in two ways; a reply's block is only read, since what the upstream says is passed on as it is.
+llhttp (httptools) validates requests: it refuses those that two servers might read in two ways. Replies are
+only read, since the upstream's bytes are passed on in any case.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from types import MappingProxyType
 import httptools
 
 MAX_HEAD = 64 * 1024
-# Of a block that is not whole yet: else one that comes byte by byte would be read as often as it is long.
-_LOOKED_AT = 4 * 1024
+# Validated part of an incomplete block: else a block that comes byte by byte would be read once per byte.
+_CHECKED_START = 4 * 1024
 LAB_PREFIX = b"wirefault-"
 IDEMPOTENCY_KEY = b"idempotency-key"
 CONTENT_ENCODING = b"content-encoding"
@@ -22,16 +22,16 @@ CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key")
 RETRY_COUNTS = (b"x-stainless-retry-count", b"amz-sdk-request")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\r\n)")
-# the second letters of the names that count: most lines are left at a glance
+# second letters of the noted names: most lines are skipped by this letter alone
 _SECOND_LETTERS = frozenset(b"oOrRxXaAiIdDuUmM-")
-_KEEP_ALIVE = b"Connection: keep-alive"  # as most clients say what holds anyway
-# a line that begins with white space goes on with the one before
+_KEEP_ALIVE = b"Connection: keep-alive"  # redundant, and sent by most clients
+# a line that begins with white space continues the one before
 _REPLY_NOTED = re.compile(
     rb"\r\n(content-length|transfer-encoding|connection)[ \t]*:(.*?)(?=\r\n(?![ \t]))",
     re.IGNORECASE | re.DOTALL,
 )
 _SPACE = b" \t\r\n"
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _UNREADABLE = -1
 _WITHOUT_BODY = frozenset({204, 304})
 _OBSERVER = object()
@@ -39,7 +39,7 @@ _NONE_NOTED: Mapping[bytes, str] = MappingProxyType({})
 
 
 class BadHead(ValueError):
-    """A header block that is no HTTP/1; ``status`` is the answer to it."""
+    """A header block that is not valid HTTP/1; ``status`` is the answer to it."""
 
     def __init__(self, reason: str, status: int = 400) -> None:
         super().__init__(reason)
@@ -47,30 +47,29 @@ class BadHead(ValueError):
 
 
 class RequestHead:
-    """A request's header block. ``lines`` are the block's lines without their ends, the first one too.
-
-    ``length`` is the Content-Length (0 without one). ``baggage`` is the ``baggage`` header's value, several
-    of them joined, empty without one. ``noted`` are the headers that the record speaks of, by their names in
-    lower case. The ``*_at`` are indices into ``lines``.
-    """
+    """A request's header block. The ``*_at`` are indices into ``lines``."""
 
     method: str
     target: str
     lines: list[bytes]
+    """All lines without their ends, the request line included."""
     size: int
     length: int
+    """Content-Length; 0 without one."""
     encoded: bool
     chunked: bool
     keep_alive: bool
-    told_to_close: bool
+    has_close: bool
     expects_continue: bool
     upgrade: bool
     host_at: int
     baggage: bytes
+    """Value of the ``baggage`` header, several joined by commas; empty without one."""
     baggage_at: tuple[int, ...]
     trace_at: tuple[int, ...]
     lab_at: tuple[int, ...]
     noted: Mapping[bytes, str]
+    """Headers that go into the record, by their names in lower case."""
     __slots__ = tuple(__annotations__)
 
     def __init__(self, method: str, target: str, lines: list[bytes], size: int) -> None:
@@ -79,7 +78,7 @@ class RequestHead:
         self.lines = lines
         self.size = size
         self.length = self.host_at = 0
-        self.encoded = self.chunked = self.told_to_close = self.expects_continue = self.upgrade = False
+        self.encoded = self.chunked = self.has_close = self.expects_continue = self.upgrade = False
         self.keep_alive = True
         self.baggage = b""
         self.baggage_at = self.trace_at = self.lab_at = ()
@@ -87,7 +86,7 @@ class RequestHead:
 
 
 def read_request(block: bytes) -> RequestHead:
-    """Reads a whole header block, its empty line included. Raises ``BadHead``."""
+    """Read a whole header block, its empty line included. Raises ``BadHead``."""
     upgrade = _validate(block)
     lines = block[:-4].split(b"\r\n")
     method, _, rest = lines[0].decode("latin-1").partition(" ")
@@ -107,10 +106,10 @@ def read_request(block: bytes) -> RequestHead:
             elif name[: len(LAB_PREFIX)].lower() == LAB_PREFIX:
                 head.lab_at += (at,)
     if upgrade:
-        if head.encoded and not head.chunked:  # which llhttp sees in all others
+        if head.encoded and not head.chunked:  # llhttp checks this in all other requests
             raise BadHead("a Transfer-Encoding without chunked at its end")
         head.upgrade = is_1_1 or method == "CONNECT"
-    if not is_1_1:  # which knows neither: RFC 9110, 10.1.1, and RFC 9112, 6.1
+    if not is_1_1:  # HTTP/1.0 has neither: RFC 9110, 10.1.1, and RFC 9112, 6.1
         head.expects_continue = False
         head.keep_alive = head.keep_alive and not head.encoded
     return head
@@ -169,7 +168,7 @@ _NOTES: Mapping[bytes, Callable[[RequestHead, int, bytes], None]] = {
 
 
 def _validate(block: bytes) -> bool:
-    """Whether the request asks for an upgrade. Raises ``BadHead``."""
+    """Return whether the request asks for an upgrade. Raises ``BadHead``."""
     parser = httptools.HttpRequestParser(_OBSERVER)
     try:
         parser.feed_data(block)
@@ -179,16 +178,16 @@ def _validate(block: bytes) -> bool:
         method = _TOKEN.match(block)
         if method is None:
             raise BadHead(str(error)) from None
-        return _validate(b"POST " + block[method.end() :])  # a method that llhttp does not know
+        return _validate(b"POST " + block[method.end() :])  # a method unknown to llhttp
     except httptools.HttpParserError as error:
         raise BadHead(str(error)) from None
     return False
 
 
 def find_head(pending: bytes) -> tuple[RequestHead | None, bytes]:
-    """The next request's head, None if it is not whole yet, and the bytes after it. Raises ``BadHead``.
+    """Return the next request's head (None if it is not whole yet) and the rest. Raises ``BadHead``.
 
-    What can no longer become a request is refused before it is whole.
+    Bytes that cannot become a request are refused before the block is whole.
     """
     while pending[:2] == b"\r\n":  # tolerated between requests, as servers do
         pending = pending[2:]
@@ -199,7 +198,7 @@ def find_head(pending: bytes) -> tuple[RequestHead | None, bytes]:
     if end >= 4:
         return read_request(pending if end == size else pending[:end]), pending[end:]
     if pending:
-        _check_start(pending[:_LOOKED_AT])
+        _check_start(pending[:_CHECKED_START])
     return None, pending
 
 
@@ -216,34 +215,34 @@ def _members(value: bytes) -> list[bytes]:
 
 
 def _note_options(head: RequestHead | ReplyHead, value: bytes) -> None:
-    """A ``Connection`` header: ``close`` counts, whatever else it or another one says (RFC 9112, 9.3)."""
+    """Read a ``Connection`` header. ``close`` wins over any other option or header (RFC 9112, 9.3)."""
     options = _members(value)
     if b"close" in options:
-        head.told_to_close = True
+        head.has_close = True
         head.keep_alive = False
-    elif b"keep-alive" in options and not head.told_to_close:
+    elif b"keep-alive" in options and not head.has_close:
         head.keep_alive = True
 
 
 class ReplyHead:
     """A reply's header block. ``length`` None without Content-Length; ``bodiless`` by its status."""
 
-    __slots__ = ("bodiless", "chunked", "keep_alive", "length", "size", "status", "told_to_close")
+    __slots__ = ("bodiless", "chunked", "has_close", "keep_alive", "length", "size", "status")
 
     def __init__(self, status: int, size: int, keep_alive: bool) -> None:
         self.status = status
         self.size = size
         self.keep_alive = keep_alive
         self.length: int | None = None
-        self.chunked = self.told_to_close = False
+        self.chunked = self.has_close = False
         self.bodiless = status < 200 or status in _WITHOUT_BODY
 
 
 def read_reply(block: bytes) -> ReplyHead:
-    """Reads a whole header block, its empty line included. Raises ``BadHead``."""
+    """Read a whole header block, its empty line included. Raises ``BadHead``."""
     status_line = _STATUS.match(block)
     if status_line is None:
-        raise BadHead("the upstream's status line is no HTTP/1")
+        raise BadHead("the upstream's status line is not HTTP/1")
     version, status = status_line.groups()
     head = ReplyHead(int(status), len(block), version == b"1")
     encoding = b""
@@ -256,7 +255,7 @@ def read_reply(block: bytes) -> ReplyHead:
             case _:
                 _note_options(head, value)
     if encoding:
-        head.length = None  # it counts for nothing beside a transfer encoding
+        head.length = None  # a transfer encoding overrides it
         head.chunked = encoding == b"chunked"
         head.keep_alive = head.keep_alive and version == b"1"  # HTTP/1.0 has none: RFC 9112, 6.1
     elif head.length == _UNREADABLE:
@@ -265,6 +264,6 @@ def read_reply(block: bytes) -> ReplyHead:
 
 
 def _length(value: bytes, before: int | None) -> int:
-    """What a Content-Length says beside one that came before it."""
-    length = int(value) if value.isdigit() and len(value) <= _MOST_DIGITS else _UNREADABLE
+    """Read a Content-Length; it must agree with one that came before it."""
+    length = int(value) if value.isdigit() and len(value) <= _MAX_DIGITS else _UNREADABLE
     return length if before in (None, length) else _UNREADABLE

@@ -1,4 +1,4 @@
-"""From bytes on the wire to the messages that faults see, and back. Pure."""
+"""Converts between bytes on the wire and the messages that faults see. Pure."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 
 
 def request_of(head: RequestHead, body: bytes) -> Request:
-    """The request as faults see it; ``body`` is what its body carries."""
+    """Return the request as faults see it; ``body`` is free of framing."""
     return Request(_headers(head.lines[1:]), body, head.method, head.target)
 
 
 def reframed(request: Request, original: RequestHead) -> tuple[RequestHead, bytes]:
-    """A changed request as it is sent: its head, read again, and its body. Raises ``ValueError``."""
+    """Return the head and body that are sent for a changed request. Raises ``ValueError``."""
     version = original.lines[0].rpartition(b" ")[2].decode()
     lines = [f"{request.method} {request.target} {version}"]
     lines += [f"{name}: {value}" for name, value in request.headers if name.lower() not in _REQUEST_FRAMING]
     if request.body or original.length or original.chunked or request.method in _WITH_BODY:
         lines.append(f"Content-Length: {len(request.body)}")
     if any(character in line for line in lines for character in "\r\n\0"):
-        raise ValueError("a line of the changed request holds a line's end")
+        raise ValueError("a line of the changed request has a line end in it")
     return read_request("\r\n".join([*lines, "", ""]).encode("latin-1")), request.body
 
 
 def ask_for_identity(head: RequestHead) -> str:
-    """Asks the upstream for a reply that is not compressed; what the client had accepted for."""
+    """Ask the upstream for an uncompressed reply; return the encodings that the client accepts."""
     accepted = []
     for at, line in enumerate(head.lines):
         name, _, value = line.partition(b":")
@@ -46,7 +46,7 @@ def ask_for_identity(head: RequestHead) -> str:
 
 
 def reply_of(block: bytes, body: bytes = b"") -> Reply:
-    """The reply as faults see it: header block and decoded body, without framing and Content-Encoding."""
+    """Return the reply as faults see it: headers and decoded body, without framing and Content-Encoding."""
     first, *lines = block[:-4].split(b"\r\n")
     headers = tuple((name, value) for name, value in _headers(lines) if name.lower() not in _REPLY_FRAMING)
     status, _, reason = first.partition(b" ")[2].decode("latin-1").partition(" ")
@@ -68,26 +68,26 @@ def _headers(lines: Sequence[bytes]) -> Headers:
 
 
 class Unreadable(ValueError):
-    """A body in an encoding that the gateway does not read, or not really in it."""
+    """A body with an unknown Content-Encoding, or that does not match its Content-Encoding."""
 
 
 class Decoder:
-    """Takes the Content-Encoding off a body as it comes. Raises ``Unreadable``.
+    """Decodes the Content-Encoding of a body as it comes. Raises ``Unreadable``.
 
-    ``limit``: bytes that one ``feed`` may grow to.
+    ``limit``: maximum size in bytes of the result of one ``feed``.
     """
 
     def __init__(self, encoding: str, limit: int) -> None:
         if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise Unreadable(encoding)
         self._plain = encoding in ("", "identity")
-        self._raw_may_follow = encoding == "deflate"  # which many servers send without the zlib header
+        self._raw_may_follow = encoding == "deflate"  # many servers send it without the zlib header
         self._inner = zlib.decompressobj(zlib.MAX_WBITS | 32)
         self._limit = limit
 
     @property
     def whole(self) -> bool:
-        """Whether the end of what was compressed has come."""
+        """Whether the end of the compressed data has come."""
         return self._plain or self._inner.eof
 
     def feed(self, data: bytes) -> bytes:
@@ -97,7 +97,7 @@ class Decoder:
             return self._inflate(data)
         except zlib.error:
             if not self._raw_may_follow:
-                raise Unreadable("not what its Content-Encoding says") from None
+                raise Unreadable("it does not match its Content-Encoding") from None
         self._raw_may_follow = False
         self._inner = zlib.decompressobj(-zlib.MAX_WBITS)
         return self.feed(data)
@@ -114,7 +114,7 @@ class Decoder:
 
 
 def decoded(body: bytes, encoding: str, limit: int) -> bytes:
-    """A whole body without its Content-Encoding. Raises ``Unreadable``."""
+    """Decode the Content-Encoding of a whole body. Raises ``Unreadable``."""
     decoder = Decoder(encoding, limit)
     plain = decoder.feed(body)
     if body and not decoder.whole:
@@ -127,22 +127,22 @@ _WITHOUT_BODY = (204, 304)
 
 
 def refusal(status: int, code: str, message: str) -> Reply:
-    """The gateway's own error, in the lab's one shape."""
+    """Return the gateway's own error reply, in the shape of all errors of the lab."""
     return typed_error(TOOL, status, code, message)
 
 
 def render(reply: Reply, *, keep_alive: bool, head_only: bool) -> bytes:
-    """The whole reply in one piece, to be written in one go. ``head_only`` for the answer to a HEAD."""
+    """Return the bytes of a whole reply. ``head_only``: it answers a HEAD."""
     bodiless = reply.status < 200 or reply.status in _WITHOUT_BODY
     head = header_block(reply, len(reply.body), keep_alive=keep_alive)
     return head if head_only or bodiless else head + reply.body
 
 
 def header_block(reply: Reply, length: int | None, *, keep_alive: bool) -> bytes:
-    """Its header block with that Content-Length, or chunked without one."""
+    """Return its header block with that Content-Length, or chunked without one."""
     lines = head_bytes(reply, length)[:-4].split(b"\r\n")
     if reply.status < 200 or reply.status in _WITHOUT_BODY:
-        lines.pop()  # its framing: such a reply has none
+        lines.pop()  # such a reply has no framing
     if not keep_alive:
         lines.append(b"Connection: close")
     return b"\r\n".join((*lines, b"", b""))

@@ -233,7 +233,7 @@ class _FirstBytes(asyncio.Protocol):
             self._hand_over()
 
     def _start_tls(self, data: bytes) -> None:
-        if self._connection.client.said_all:
+        if self._connection.client.write_closed:
             return  # its attempt ended before the first byte, too late for a handshake
         tls = self._tls = TlsConnection(self._transport, self._context(), self, self._on_no_tls)
         self._connection.client.start_tls(tls)

@@ -1,4 +1,4 @@
-"""A client's stream of lines and its server's: what crosses, in both directions, and how they end."""
+"""Connections of a link over stdio: a client's lines and its server's, and the matching of the two."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class OpenStreams(Protocol):
     """The streams of a client and its server."""
 
     def client_ended(self, size: int) -> None:
-        """The client sends no more than that many bytes, which may still be on their way."""
+        """The client sends no more than that many bytes in all, some of which may still be on their way."""
 
     def close(self) -> None:
-        """Ends both."""
+        """End both."""
 
 
 class StdioServers:
-    """Of each link the server whose client is expected, and by their tokens those whose client is there.
+    """Per link the server whose client is expected, and by token the servers whose client has come.
 
-    ``wirefault mcp`` has its server announced just before it dials the link's proxy, one at a time: since
-    Toxiproxy stands between, nothing of the client's connection itself tells whose it is.
+    ``wirefault mcp`` announces its server just before it dials the link's proxy, one at a time: behind
+    Toxiproxy, the client's connection itself does not identify its server.
     """
 
     def __init__(self, lab_id: str) -> None:
@@ -39,11 +39,11 @@ class StdioServers:
         self._open: dict[str, OpenStreams] = {}
 
     def expect_client(self, link: str, server: ServerStream) -> None:
-        """The link's next connection is that of the server's client; one expected before has not come."""
+        """Expect the server's client as the link's next connection; one expected before did not come."""
         self._next[link] = server
 
     def take(self, link: str) -> ServerStream | None:
-        """The server whose client a connection accepted now is; None if none is expected."""
+        """Return the server of the client that connects now; None if no client is expected."""
         server = self._next.pop(link, None)
         return None if server is None or server.lost else server
 
@@ -56,23 +56,23 @@ class StdioServers:
     def client_ended(self, token: str, size: int) -> None:
         """The client has closed its stream after that many bytes.
 
-        Said beside the stream, since a proxy on the way cannot close one direction alone.
+        It comes by another connection, since a proxy on the way cannot close one direction alone.
         """
         streams = self._open.get(token)
         if streams is not None:
             streams.client_ended(size)
 
     def close(self) -> None:
-        """Ends all that are there."""
+        """End all streams."""
         for streams in tuple(self._open.values()):
             streams.close()
 
 
 class StdioConnection(asyncio.Protocol):
-    """The connection of one ``wirefault mcp``: the client's lines. The server's come by ``ServerStream``.
+    """The connection of one ``wirefault mcp`` for the client's lines; the server's come by ``ServerStream``.
 
-    It belongs to no attempt: each message does, to the one in progress when it comes. So a server that its
-    client keeps across attempts stays.
+    It does not belong to an attempt. Each message belongs to the attempt that is in progress when it comes,
+    so that a server can outlive attempts.
     """
 
     def __init__(self, listener: LinkListener, server: ServerStream, servers: StdioServers) -> None:
@@ -89,7 +89,7 @@ class StdioConnection(asyncio.Protocol):
         self._pushed_in: LaneAttempt | None = None
         self._received = 0
         self._ends_after: int | None = None
-        self._eof_wanted = self._ending = False
+        self._eof_pending = self._ending = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._client = cast(asyncio.Transport, transport)
@@ -119,7 +119,7 @@ class StdioConnection(asyncio.Protocol):
         return exchange
 
     def _on_cancelled(self, message: McpMessage) -> None:
-        """The client does not wait for that response any more."""
+        """The client no longer waits for that response."""
         id = message.params.get("requestId")
         for exchange in tuple(self._exchanges):
             if exchange.id is not None and exchange.id == id:
@@ -135,17 +135,17 @@ class StdioConnection(asyncio.Protocol):
             self._on_client_end()
 
     def _on_client_end(self) -> None:
-        """The client has said all: the server is told, after what is delayed, and may still answer."""
+        """The client has sent all: half-close towards the server, once delayed lines are sent."""
         self.to_server(self, self._from_client.end())
-        self._eof_wanted = True
+        self._eof_pending = True
         self._send_eof_if_due()
 
     def _send_eof_if_due(self) -> None:
-        if self._eof_wanted and not any(e.will_send for e in self._exchanges):
+        if self._eof_pending and not any(e.will_send for e in self._exchanges):
             self._server.send_eof()
 
     def eof_received(self) -> bool:
-        return False  # a proxy passes on no more than the end of both directions
+        return False  # a proxy can only pass on the end of both directions
 
     def connection_lost(self, error: Exception | None) -> None:
         self._ending = True
@@ -179,21 +179,21 @@ class StdioConnection(asyncio.Protocol):
         if waiting:
             waiting.popleft().on_response(line.data)
             return
-        reader = self._reader_of(message) if message is not None and message.kind != "response" else None
-        if reader is not None:
-            reader.on_event(line.data)
+        exchange = self._exchange_for(message) if message is not None and message.kind != "response" else None
+        if exchange is not None:
+            exchange.on_event(line.data)
         else:
             self.to_client(self, line.data)
 
-    def _reader_of(self, message: McpMessage) -> LineExchange | None:
-        """The exchange by which a fault may change what the server says unasked; None if none does."""
+    def _exchange_for(self, message: McpMessage) -> LineExchange | None:
+        """Return the exchange whose faults may change this notification; None without one."""
         token = message.params.get("progressToken") if message.method == PROGRESS else None
-        asked = (e for e in self._exchanges if token is not None and e.progress_token == token)
-        exchange = next(asked, None) or self._pushed_to()
+        by_token = (e for e in self._exchanges if token is not None and e.progress_token == token)
+        exchange = next(by_token, None) or self._push_exchange()
         return exchange if exchange is not None and exchange.takes_events else None
 
-    def _pushed_to(self) -> LineExchange | None:
-        """The stream of what the server sends of its own accord, begun anew with each attempt with faults."""
+    def _push_exchange(self) -> LineExchange | None:
+        """Return the exchange for what the server pushes, a new one in each attempt with faults."""
         run, attempt = self._listener.lane.run, self._listener.lane.attempt
         if run is None or attempt is None or not run.matcher.armed(self._listener.name):
             return None
@@ -213,7 +213,7 @@ class StdioConnection(asyncio.Protocol):
         self._client.close()
 
     def pause_client(self, paused: bool) -> None:
-        """The server takes its lines more slowly than the client sends them."""
+        """The server reads more slowly than the client sends."""
         if self._client.is_closing():
             return
         if paused:
@@ -265,14 +265,14 @@ def _key(id: Any) -> str:
     return json.dumps(id, sort_keys=True)
 
 
-_LONGEST = 4096
+_MAX_HELLO = 4096
 
 
 class _Hello(BaseModel):
     """The first line of ``wirefault mcp``.
 
-    Without ``bytes`` the connection carries a server's streams, and the link's next one is its client's; with
-    them that server's client sends no more than so many.
+    Without ``bytes``, the connection carries a server's streams, and the link's next connection is its
+    client. With them, that server's client sends no more than this number.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -283,7 +283,7 @@ class _Hello(BaseModel):
 
 
 class StdioArrival(asyncio.Protocol):
-    """Hands the connection over: to ``StdioConnection`` if a server's client is expected, else by its hello.
+    """A new connection: it becomes a ``StdioConnection`` if a client is expected, else its hello decides.
 
     Each hello is answered by a line of JSON, with ``error`` if it is refused.
     """
@@ -309,7 +309,7 @@ class StdioArrival(asyncio.Protocol):
         line, end, more = self._first.partition(b"\n")
         if end and not more:
             self._on_hello(line)
-        elif more or len(self._first) > _LONGEST:
+        elif more or len(self._first) > _MAX_HELLO:
             self._refuse("a first line of JSON, and then nothing until it is answered")
 
     def connection_lost(self, error: Exception | None) -> None:

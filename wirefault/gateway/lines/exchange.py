@@ -1,4 +1,4 @@
-"""One message of a client, carried out as the HTTP exchange that MCP over HTTP would make of it."""
+"""One message of a client over stdio, carried as the exchange that MCP over HTTP would make of it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from wirefault.gateway.lane import LinkListener
 
 
 class TransportOwner(Protocol):
-    """What becomes of the connection that the transport stands for."""
+    """The owner of a connection that has no socket."""
 
     def after_writing(self) -> None:
-        """Something was written: called in a later turn."""
+        """Bytes were written; called in a later turn of the loop."""
 
     def on_close(self) -> None:
-        """It would be closed now."""
+        """The connection is closed in order."""
 
     def on_abort(self, *, reset: bool) -> None:
-        """It would be ended at once, by a reset if a fault wants that."""
+        """The connection ends at once, by a reset if a fault demands it."""
 
 
 class LineTransport(asyncio.Transport):
-    """Gives ``feed`` what is written, and tells its owner how it ends."""
+    """The transport of an exchange without a socket: ``feed`` gets the bytes, the owner the end."""
 
     def __init__(self, feed: Callable[[bytes], None], owner: TransportOwner) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class LineTransport(asyncio.Transport):
             self._owner.on_abort(reset=self._resets)
 
     def write_eof(self) -> None:
-        """The attempt is over, and nothing is left of the exchange."""
+        """The attempt is over, and so is the exchange."""
         self.abort()
 
     def is_closing(self) -> bool:
@@ -65,7 +65,7 @@ class LineTransport(asyncio.Transport):
         return True
 
     def pause_reading(self) -> None:
-        """There is nothing more to read."""
+        """Nothing follows the request."""
 
     resume_reading = pause_reading
 
@@ -76,25 +76,25 @@ class LineTransport(asyncio.Transport):
         return self if name == "socket" else default
 
     def setsockopt(self, *_: object) -> None:
-        """As of a socket: only a connection that is to be reset is given an option."""
+        """As a socket; the one option that is ever set makes the close a reset."""
         self._resets = True
 
 
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 EVENTS = head_bytes(EVENT_STREAM_HEAD, None)
 EVENTS_END = chunk(b"")
-_MANY_LINES = b"text/event-stream"
+_EVENT_STREAM = b"text/event-stream"
 _RAW_LINES = RAW_LINES.encode()
 
 
 def post_of(body: bytes, link: str) -> bytes:
-    """The request that has this line, without its end, as its body."""
+    """Return the request with this line, without its end, as its body."""
     head = f"POST / HTTP/1.1\r\nHost: {link}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return head.encode() + b"\r\n\r\n" + body
 
 
 def reply_around(body: bytes) -> bytes:
-    """The reply that has this line, without its end, as its body."""
+    """Return the reply with this line, without its end, as its body."""
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (
         len(body),
         body,
@@ -102,29 +102,32 @@ def reply_around(body: bytes) -> bytes:
 
 
 def request_for_pushed(link: str) -> bytes:
-    """The request whose reply is all that the server sends of its own accord."""
+    """Return the request whose reply is all that the server pushes."""
     return f"GET / HTTP/1.1\r\nHost: {link}\r\nAccept: text/event-stream\r\n\r\n".encode()
 
 
 def event_around(line: bytes) -> bytes:
-    """A part of a reply that has begun with ``EVENTS``: one line as an event."""
+    """Return one line as an event of a reply that has begun with ``EVENTS``."""
     return chunk(event_of_line(line))
 
 
-def without_end(line: bytes) -> tuple[bytes, bytes]:
-    """The line, and its end: a line feed, perhaps with a carriage return, or nothing."""
+def split_line_end(line: bytes) -> tuple[bytes, bytes]:
+    """Split off the line's end: LF, CR LF, or nothing."""
     body = line.rstrip(b"\r\n")
     return body, line[len(body) :]
 
 
-class RepliedLines:
-    """Takes what an HTTP client would be sent, and gives ``write`` what goes onto its line.
+class ReplyLines:
+    """Turns the HTTP replies of an exchange into lines.
 
-    What a reply's body carries goes on as it is, with ``line_end`` at its end (unless it is the bytes of a
-    fault of lines); the events of a stream become a line each. A status has no counterpart, and of a reply
-    without a body nothing is written. ``replies`` counts those that were whole, ``partial`` tells whether one
-    has begun that is not.
+    A body passes unchanged, with ``line_end`` at its end unless a fault made raw lines; each stream event
+    becomes a line. A status has no counterpart; a reply without a body writes nothing.
     """
+
+    replies: int
+    """Whole replies so far."""
+    partial: bool
+    """A reply has begun and is not whole."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self.line_end = b"\n"
@@ -134,38 +137,38 @@ class RepliedLines:
         self._begin()
 
     def _begin(self) -> None:
-        self._carried = bytearray()
-        self._reader = ReplyReader("POST", False, True, self._carried.extend)
+        self._body = bytearray()
+        self._reader = ReplyReader("POST", False, True, self._body.extend)
         self._written = 0
         self.partial = False
 
     def feed(self, data: bytes) -> None:
-        """More of what the client would be sent, a header block always in one piece."""
+        """Take bytes of the reply; a header block comes in one piece."""
         while data:
             self.partial = True
             _, data = self._reader.feed(data)
-            self._pass_on()
+            self._write_body()
             if self._reader.done:
                 self.replies += 1
                 self._begin()
 
-    def _pass_on(self) -> None:
-        carried, done = bytes(self._carried), self._reader.done
-        self._carried.clear()
+    def _write_body(self) -> None:
+        body, done = bytes(self._body), self._reader.done
+        self._body.clear()
         block = self._reader.block.lower()
         if _RAW_LINES in block:
-            self._write(carried)
-        elif _MANY_LINES in block:
-            for event in self._events.feed(carried):
+            self._write(body)
+        elif _EVENT_STREAM in block:
+            for event in self._events.feed(body):
                 self._write_event(event)
             if done:
                 self._write_event(self._events.rest)
         elif done and not self._written:
-            if carried:
-                self._write(carried + self.line_end if b"\n" not in carried else line_of(carried))
+            if body:
+                self._write(body + self.line_end if b"\n" not in body else line_of(body))
         else:
-            self._written += len(carried)
-            self._write(carried + self.line_end if done else carried)
+            self._written += len(body)
+            self._write(body + self.line_end if done else body)
 
     def _write_event(self, event: bytes) -> None:
         data = data_of(event)
@@ -174,32 +177,37 @@ class RepliedLines:
 
 
 class ExchangeStream(Protocol):
-    """The two streams of lines that an exchange is a part of."""
+    """The two streams of lines that an exchange belongs to."""
 
     def to_server(self, sender: object, data: bytes) -> None: ...
 
     def to_client(self, sender: object, data: bytes) -> None: ...
 
     def expect(self, id: Any, exchange: LineExchange) -> None:
-        """The server's next response with that id is that exchange's."""
+        """Give the server's next response with that id to that exchange."""
 
     def forget(self, exchange: LineExchange) -> None:
-        """It waits for no response any more."""
+        """It no longer waits for a response."""
 
     def leave(self, exchange: LineExchange) -> None:
-        """Nothing is left of it."""
+        """It is over."""
 
     def break_off(self, *, reset: bool) -> None:
-        """A fault ends the connection: the client's stream ends, and the server with it."""
+        """A fault ends the client's stream, and the server with it."""
 
 
 class LineExchange:
-    """Begins with the client's line; a ``ClientConnection`` of its own does the rest.
+    """One line of the client and its response, carried by a ``ClientConnection``.
 
-    ``id`` is that of a request, None for any other message, which nobody answers; by ``progress_token`` the
-    server reports its progress. Without a line it ``pushes``: it stands for what the server sends of its own
-    accord.
+    Without a line, the exchange carries what the server pushes.
     """
+
+    id: Any
+    """Id of a request; None for other messages, which get no response."""
+    progress_token: Any
+    """The server reports progress under this token."""
+    pushes: bool
+    """It has no line."""
 
     def __init__(
         self,
@@ -211,18 +219,18 @@ class LineExchange:
         self.id = message.id if message is not None and message.kind == "request" else None
         self.progress_token = message.progress_token if message is not None else None
         self._stream = stream
-        self._body, self._line_end = without_end(line)
+        self._body, self._line_end = split_line_end(line)
         self._request = post_of(self._body, listener.name) if message else request_for_pushed(listener.name)
         self.pushes = self._events_begun = message is None
         self._left = False
         self._sent = 0
-        self._lines = RepliedLines(self._write)
+        self._lines = ReplyLines(self._write)
         self._upstream: _LineUpstream | None = None
         endpoint = Endpoint("stdio", 0, b"stdio", is_lab=False, opener=self._open)
         self._connection = ClientConnection(replace(listener, endpoint=endpoint))
 
     def begin(self) -> None:
-        """Sends the request on its way."""
+        """Send the request."""
         self._connection.connection_made(LineTransport(self._lines.feed, self))
         self._connection.data_received(self._request)
 
@@ -231,8 +239,8 @@ class LineExchange:
 
     @property
     def will_send(self) -> bool:
-        """Whether the server will still be sent something, after a delay or in another copy."""
-        request = self._connection.relay.request
+        """Whether the server will get more of it, after a delay or in another copy."""
+        request = self._connection.relay.exchange
         if self.pushes or request is None or request.answered_by_fault:
             return False
         fault = request.plan.request_fault if request.plan else None
@@ -240,10 +248,10 @@ class LineExchange:
 
     @property
     def takes_events(self) -> bool:
-        """Whether a fault on it changes event streams alone: then all that belongs to it comes as one."""
-        request = self._connection.relay.request
+        """Whether a fault changes only event streams: then its reply is one."""
+        request = self._connection.relay.exchange
         faults = request.plan.reply_candidates if request is not None and request.plan else []
-        edits = (met.act.events is not None and met.act.reply is None for met in faults)
+        edits = (fault.act.events is not None and fault.act.reply is None for fault in faults)
         return self._upstream is not None and any(edits)
 
     # towards the server
@@ -253,20 +261,20 @@ class LineExchange:
         return self._upstream
 
     def send(self, body: bytes) -> bool:
-        """Sends the line, as its faults have left it; whether the server will answer."""
+        """Send the line, perhaps changed by faults; True if the server will answer."""
         line = self._body + self._line_end if body == self._body else line_of(body)
-        sent = self.id is not None and read_message(body)
-        if sent:
-            self._stream.expect(sent.id, self)
+        message = read_message(body) if self.id is not None else None
+        if message:
+            self._stream.expect(message.id, self)
         self._sent += 1
         self._stream.to_server(self, line)
-        return bool(sent)
+        return bool(message)
 
-    # what the server says
+    # events of the server
 
     def on_event(self, line: bytes) -> None:
-        """A line that belongs to it and is not its response."""
-        body, _ = without_end(line)
+        """Take a line that belongs to it and is not its response."""
+        body, _ = split_line_end(line)
         self._reply((b"" if self._events_begun else EVENTS) + event_around(body))
         self._events_begun = True
 
@@ -275,7 +283,7 @@ class LineExchange:
             self.on_event(line)
             self._reply(EVENTS_END)
         else:
-            body, self._lines.line_end = without_end(line)
+            body, self._lines.line_end = split_line_end(line)
             self._reply(reply_around(body))
 
     def _reply(self, data: bytes) -> None:
@@ -288,14 +296,14 @@ class LineExchange:
             self._upstream.end()
 
     def forget(self) -> None:
-        """The response is not waited for: should it come, it goes on as it is."""
+        """Do not wait for the response; if it comes, it passes unchanged."""
         self._stream.forget(self)
 
     # the end
 
     @property
     def over(self) -> bool:
-        return self._left or self._connection.relay.request is None
+        return self._left or self._connection.relay.exchange is None
 
     def on_client_end(self) -> None:
         """The client is gone, or has cancelled its request."""
@@ -305,12 +313,12 @@ class LineExchange:
             self._stream.leave(self)
 
     def after_writing(self) -> None:
-        """Ends it if its reply has been given."""
-        if self._connection.relay.request is None:
+        """End it if its reply is written."""
+        if self._connection.relay.exchange is None:
             self.on_client_end()
 
     def on_close(self) -> None:
-        """The connection of an HTTP client would be closed now."""
+        """The client's connection would be closed now."""
         in_order = self._lines.replies > 1 and not self._lines.partial
         if not in_order:
             self._stream.break_off(reset=False)
@@ -323,7 +331,7 @@ class LineExchange:
 
 
 class _LineUpstream:
-    """The server, as the connection to an upstream: one request after the other, each answered by a line."""
+    """The server as an upstream: it takes one request after the other, and answers each by a line."""
 
     connecting = False
 
@@ -339,7 +347,7 @@ class _LineUpstream:
         if request is not None and self._exchange.pushes:
             self.reply(EVENTS)
         elif request is not None and not self._exchange.send(request.body):
-            # in a later turn, as over a network: whoever sends the request is not done with sending
+            # in a later turn of the loop, as over a network: the caller is still sending
             asyncio.get_running_loop().call_soon(self.reply, ACCEPTED)
 
     def reply(self, data: bytes) -> None:
@@ -358,7 +366,7 @@ class _LineUpstream:
     close = abort
 
     def send_eof(self) -> None:
-        """The server goes on to read the lines of others."""
+        """The server still reads lines of other exchanges."""
 
     def pause(self, paused: bool) -> None:
-        """A line is there in one piece."""
+        """A line comes in one piece."""

@@ -1,4 +1,4 @@
-"""A byte stream as lines, and lines of many senders as one byte stream. Pure."""
+"""Streams of lines: split and joined without reading them, and the stream of a server."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ MAX_LINE = 16 << 20
 
 
 class Line(NamedTuple):
-    """Bytes of a stream; ``whole``: one line from its beginning to its end, which is included."""
+    """Bytes of a stream. ``whole``: exactly one line, with its end."""
 
     data: bytes
     whole: bool
 
 
 class LineSplitter:
-    """Splits a stream into lines. One longer than 16 MiB is given out in pieces, none of which is whole."""
+    """Splits a stream into lines. A line over 16 MiB comes in pieces, none of which is whole."""
 
-    def __init__(self, longest: int = MAX_LINE) -> None:
-        self._longest = longest
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._max_line = max_line
         self._rest = bytearray()
         self._in_pieces = False
 
     def feed(self, data: bytes) -> list[Line]:
-        """The lines that these bytes complete."""
+        """Return the lines that these bytes complete."""
         lines: list[Line] = []
         start = 0
         while end := data.find(b"\n", start) + 1:
@@ -37,29 +37,29 @@ class LineSplitter:
             self._in_pieces = False
             start = end
         self._rest += data[start:]
-        if len(self._rest) > self._longest or (self._in_pieces and self._rest):
+        if len(self._rest) > self._max_line or (self._in_pieces and self._rest):
             self._in_pieces = True
             lines.append(Line(bytes(self._rest), False))
             self._rest.clear()
         return lines
 
     def end(self) -> bytes:
-        """The last line of a stream that has ended in the middle of it; empty if it has not."""
+        """Return the incomplete last line of a stream that has ended; empty without one."""
         rest = bytes(self._rest)
         self._rest.clear()
         return rest
 
 
 class LineSequence:
-    """Writes lines of several senders one after the other: none begins in the middle of another's line."""
+    """Writes lines of several senders one after the other: no line begins in the middle of another."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
-        self._sender: object = None  # of the line under way
+        self._sender: object = None  # of the line that is not complete
         self._waiting: deque[tuple[object, bytes]] = deque()
 
     def write(self, sender: object, data: bytes) -> None:
-        """Sends these bytes, or keeps them until the line that another sender has begun is over."""
+        """Send these bytes, or keep them until the line of another sender is complete."""
         if self._sender is None or self._sender is sender:
             self._send(sender, data)
             self._send_waiting()
@@ -67,7 +67,7 @@ class LineSequence:
             self._waiting.append((sender, data))
 
     def release(self, sender: object) -> None:
-        """That sender sends no more: what is next follows on its line, if that has no end."""
+        """That sender sends no more: the next bytes follow on its line if that has no end."""
         if self._sender is sender:
             self._sender = None
             self._send_waiting()
@@ -83,11 +83,11 @@ class LineSequence:
 
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, no time
-_CLIENT_IS_THERE = b"{}\n"
+_CLIENT_JOINED = b"{}\n"
 
 
 class ServerEvents(Protocol):
-    """What the server's stream reports."""
+    """The receiver of a server's stream."""
 
     def on_server_data(self, data: bytes) -> None: ...
 
@@ -97,7 +97,10 @@ class ServerEvents(Protocol):
 
 
 class ServerStream(asyncio.Protocol):
-    """``lost``: it is over. What the server says before ``join`` waits."""
+    """The connection of ``wirefault mcp`` that carries its server's two streams.
+
+    ``lost``: it is over. Bytes of the server wait until ``join``.
+    """
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -111,9 +114,9 @@ class ServerStream(asyncio.Protocol):
         self.pause(True)
 
     def join(self, events: ServerEvents) -> None:
-        """Its client is there, which ``wirefault mcp`` is told by a line before all others."""
+        """The client has come, as a first line lets ``wirefault mcp`` know."""
         self._events = events
-        self.write(_CLIENT_IS_THERE)
+        self.write(_CLIENT_JOINED)
         self.pause(False)
 
     def data_received(self, data: bytes) -> None:
@@ -138,13 +141,13 @@ class ServerStream(asyncio.Protocol):
             self._transport.write(data)
 
     def send_eof(self) -> None:
-        """The server's input ends here."""
+        """End the server's input."""
         if not (self._eof_sent or self._transport.is_closing()):
             self._eof_sent = True
             self._transport.write_eof()
 
     def pause(self, paused: bool) -> None:
-        """Stops or resumes reading what the server says."""
+        """Stop or resume reading from the server."""
         if paused != self._paused and not self._transport.is_closing():
             self._paused = paused
             if paused:
@@ -161,12 +164,12 @@ class ServerStream(asyncio.Protocol):
             self._events.pause_client(False)
 
     def ignore(self) -> None:
-        """What the server still says is read, and thrown away: it shall end in order."""
+        """Read and discard the rest, so that the server can end in order."""
         self._events = None
         self.pause(False)
 
     def abort(self) -> None:
-        """The server is to be killed, which a reset says."""
+        """Reset the connection, which makes ``wirefault mcp`` kill the server."""
         self._events = None
         if not self._transport.is_closing():
             sock = self._transport.get_extra_info("socket")

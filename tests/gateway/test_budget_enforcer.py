@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wirefault.gateway.budgets.enforcer import BudgetKeeper, Spender
+from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Spender
 from wirefault.history.events import BudgetUnknown, Event
 from wirefault.settings.budgets import Budget, Budgets, EpisodeBudget
 
@@ -15,13 +15,13 @@ class Kept:
     def __init__(self, folder: Path, budgets: Budgets) -> None:
         self.now = 1_000_000.0
         self.told: list[Event] = []
-        self._keeper = BudgetKeeper(budgets, {}, folder, 0, lambda: self.now)
+        self._keeper = BudgetEnforcer(budgets, {}, folder, 0, lambda: self.now)
 
     def ask(self, episode: str = "e", *, answered: bool = False) -> str:
         """The fault that the request meets, empty if none; what is let through is over at once."""
         entries, charge = self._keeper.admit(Spender(episode, 1, "model", True), self.told.append)
         if charge is not None:
-            charge.settle(answered=answered, tell=self.told.append)
+            charge.settle(answered=answered, record=self.told.append)
         return f"{entries[0].id} {entries[0].fault.name}" if entries else ""
 
 

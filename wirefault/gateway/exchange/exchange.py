@@ -1,0 +1,372 @@
+"""A request and its reply on one client connection, and the decision about the faults that it meets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from wirefault.core.identity import fingerprint
+from wirefault.dialects.http import Reply, Request
+from wirefault.dialects.mcp import CALL, has_mcp_header, is_mcp_message, mcp_fingerprint, read_message
+from wirefault.faults.base import Try, WhyNot
+from wirefault.faults.matching.matcher import IncomingTry
+from wirefault.faults.plan import Plan, plan_try, spared
+from wirefault.faults.sets.fault_set import Entry
+from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
+from wirefault.gateway.endpoint import identity_in
+from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord
+from wirefault.gateway.exchange.reply_changes import frame_lines
+from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
+from wirefault.gateway.http1.heads import RequestHead
+from wirefault.gateway.http1.messages import request_of
+from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin, attempt_fields
+from wirefault.gateway.run import Run
+from wirefault.history.events import ShadowMet
+
+MAX_FINGERPRINTED = 256 * 1024
+MAX_HELD_BODY = 16 << 20
+# A body in tiny chunks is mostly framing: its faults are decided at this many times the limit.
+_FRAMING = 4
+# Anthropic, OpenAI and Google count the tokens of a request for free.
+_FREE_OF_CHARGE = ("/count_tokens", "/input_tokens", ":countTokens")
+
+
+@dataclass(slots=True)
+class Decision:
+    """Which faults a request meets, beside the plan of what they do."""
+
+    eligible: Sequence[str] = ()
+    """Ids of the faults that name its link."""
+    shadows: Sequence[ShadowMet] = ()
+    """Faults that it would have met in other arms."""
+    charge: Charge | None = None
+    """Set if a budget let it through and counts it."""
+    link_call: int = 1
+    """Number of its call among all calls of the attempt on this link."""
+    waits_for_toxics: bool = False
+    """The manager changes the link's toxics before this call."""
+    remembers_reply: bool = False
+    """A fault may repeat its reply later."""
+
+
+class Exchange:
+    """A request and its reply. Bytes are counted as they cross the client's side, header blocks included."""
+
+    listener: LinkListener
+    head: RequestHead
+    origin: Origin
+    reply: ReplyRecord
+    began: float
+    """``perf_counter`` at the request's first byte."""
+    request_ended: float
+    """... at its last byte."""
+    ended: float
+    """... at the reply's last byte, or at the end of an exchange without one."""
+    request_bytes: int
+    request_done: bool
+    body_start: BodyStart | None
+    """The first 256 KiB of what the body carries, for the fingerprint."""
+    _body: Body
+    keep_alive: bool
+    tls: Literal["", "fresh", "kept"]
+    message: str | None
+    """MCP: method of the message, empty without one. None: the request is not of MCP, or not known to be."""
+    tool: str
+    """MCP: the tool that the message calls."""
+    fingerprint: str
+    call: int
+    try_: int
+    keyed: bool
+    """Fingerprint, call and try are filled in."""
+    decision: Decision | None
+    """None until the faults are decided, which most requests do not need."""
+    plan: Plan | None
+    """What the faults do; None without any."""
+    configuration: int
+    """Number of the fault set in force."""
+    waiting: list[bytes] | None
+    """The request's bytes while faults may still act on it."""
+    forwarding: bool
+    """The upstream gets the request as it comes."""
+    forwarded: bool
+    """The upstream has the whole request."""
+    continue_sent: bool
+    """The gateway itself has sent 100 Continue."""
+    client_left: bool
+    unavailable: bool
+    """The upstream failed, and no fault of ours is the cause."""
+    error: str | None
+    recorded: bool
+    # Slots, here and in the heads and readers of ``http1``: reading one costs a quarter of reading a class
+    # attribute (measure with ``python -m bench.gateway``).
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, listener: LinkListener, head: RequestHead, began: float) -> None:
+        self.listener = listener
+        self.head = head
+        self.origin = NO_ORIGIN
+        self.reply = ReplyRecord()
+        self.began = self.ended = self.request_ended = began
+        self.request_bytes = head.size
+        self.keep_alive = head.keep_alive
+        self.message = listener.no_message
+        if listener.dialect_by_request and has_mcp_header(head.lines):
+            self.message = ""
+        self.tls = self.tool = self.fingerprint = ""
+        self.call = self.try_ = self.configuration = 0
+        self.decision = self.plan = self.waiting = self.error = None
+        self.keyed = self.forwarding = self.forwarded = self.recorded = False
+        self.continue_sent = self.client_left = self.unavailable = False
+        if head.chunked or head.length:
+            self.body_start = BodyStart(MAX_FINGERPRINTED)
+            keep = self.body_start.keep
+            self._body = ChunkedBody(keep) if head.chunked else SizedBody(head.length, keep)
+            self.request_done = False
+        else:
+            self.body_start, self._body, self.request_done = None, NO_BODY, True
+            self.request_ended = time.perf_counter()  # the header block may have come in pieces
+
+    def take_body(self, data: bytes) -> int:
+        """Return how many of these bytes belong to the request. Raises ``BadBody``."""
+        used = self._body.feed(data)
+        self.request_bytes += used
+        self.request_done = self._body.done
+        if self.request_done:
+            self.request_ended = time.perf_counter()
+        return used
+
+    def take_waiting(self) -> bytes:
+        """Take out the bytes that waited for the faults' decision."""
+        waiting, self.waiting = self.waiting, None
+        return b"".join(waiting) if waiting else b""
+
+    # whose request it is
+
+    def identify(self, run: Run | None, attempt: LaneAttempt | None) -> None:
+        """Set the origin: the attempt of its connection (or lane), refined by the request's own baggage."""
+        if attempt is None and run is None:
+            return
+        sender = identity_in(self.head.baggage) if self.head.baggage else None
+        if sender and run and sender.run == run.run_id and self.listener.is_model:
+            # One connection to the model carries several attempts: the request names its own.
+            fields = attempt_fields(sender.episode, sender.attempt)
+            self.origin = Origin(run, attempt, sender.episode, sender.attempt, fields, "baggage")
+        elif attempt is not None:
+            self.origin = attempt.origin_of(sender)
+        else:
+            return
+        if sender:
+            self.call, self.try_ = sender.call, sender.try_
+        assert self.origin.run is not None
+        self.configuration = self.origin.run.configuration  # the decision about faults may replace it
+
+    @property
+    def crosses_toxic(self) -> bool:
+        """Whether its attempt has a toxic between the gateway and the client."""
+        attempt = self.origin.attempt
+        return attempt is not None and self.listener.name in attempt.toxic_links
+
+    @property
+    def attempt_is_over(self) -> bool:
+        """Whether its attempt has ended, so that faults must hold nothing up any more."""
+        attempt = self.origin.attempt
+        return attempt is not None and attempt.settling
+
+    def settle_key(self) -> None:
+        """Fill in fingerprint, call and try. Call it once: it cuts ``body_start`` to what records keep."""
+        self.keyed = True
+        start, head = self.body_start, self.head
+        if self.message is None and self.listener.dialect_by_request and head.method == "POST":
+            self.message = "" if start and is_mcp_message(bytes(start)) else None
+        if self.message is not None:
+            body = bytes(start) if start else b""
+            message = read_message(body)
+            if message is not None:
+                self.message = message.method or message.kind
+                self.tool = message.name if message.method == CALL else ""
+            self.fingerprint = mcp_fingerprint(head.method, head.target, body)
+        elif not self.listener.is_model:
+            body = bytes(start[:MAX_FINGERPRINTED]) if start else b""
+            self.fingerprint = fingerprint(head.method, head.target, body)
+        if start:
+            start.shorten()
+        if not self.call and self.origin.attempt is not None:
+            self.call = self.origin.attempt.count(self.listener.name, self.fingerprint)
+        self.try_ = self.try_ or 1
+
+    # its faults
+
+    @property
+    def answered_by_fault(self) -> bool:
+        """Whether a fault answers instead of the upstream."""
+        return self.plan is not None and self.plan.answers
+
+    @property
+    def waits_for_toxics(self) -> bool:
+        return self.decision is not None and self.decision.waits_for_toxics
+
+    def mark_faults_not_injected(self, why: WhyNot) -> None:
+        """Record the reason for all faults that have not acted by now."""
+        if self.plan is not None:
+            self.plan.mark_not_injected(why)
+
+    def reply_memory(self) -> Callable[[Reply], None] | None:
+        """Return where faults that repeat the reply later want it; None without such faults."""
+        run = self.origin.run
+        if run is None or self.decision is None or not self.decision.remembers_reply:
+            return None
+        return partial(run.matcher.remember, self.origin.episode, self.listener.name)
+
+    @property
+    def fault_is_cause(self) -> bool:
+        """Whether a fault that does more than delay was injected into a request that the upstream got."""
+        if not self.forwarded or self.plan is None:
+            return False
+        return any(fault.injected and not fault.act.only_delays for fault in self.plan.met_faults)
+
+
+def may_meet_fault(exchange: Exchange) -> bool:
+    """Whether a fault may act on the request, or its link's toxics must change first.
+
+    Such a request waits here until its body is known.
+    """
+    listener, origin = exchange.listener, exchange.origin
+    run, attempt = origin.run, origin.attempt
+    if run is None or origin.identity == "mismatch":
+        return False
+    if attempt is not None and listener.name in attempt.call_holds.links:
+        return True
+    if run.matcher.armed(listener.name, listener.is_model):
+        return True
+    if run.shadows is not None and run.shadows.armed(listener.name, listener.is_model):
+        return True
+    return run.budgets is not None and _is_counted(run.budgets, exchange)
+
+
+def _is_counted(budgets: BudgetEnforcer, exchange: Exchange) -> bool:
+    """Whether a budget counts requests like this one: on a model link only questions, which have a body."""
+    is_model = exchange.listener.is_model
+    if not budgets.counts(of_model=is_model):
+        return False
+    path = exchange.head.target.partition("?")[0]
+    return not is_model or (exchange.head.method == "POST" and not path.endswith(_FREE_OF_CHARGE))
+
+
+def ask_faults(exchange: Exchange) -> None:
+    """Decide at once if the request is whole; hold it if faults may act on it."""
+    if not exchange.request_done:
+        _hold(exchange)
+        return
+    decide(exchange)
+    if exchange.plan is not None or exchange.waits_for_toxics:
+        exchange.waiting = []
+
+
+def _hold(exchange: Exchange) -> None:
+    """Begin to hold the request, and as much of its body as the armed faults need."""
+    exchange.waiting = []
+    start, run, link = exchange.body_start, exchange.origin.run, exchange.listener.name
+    needs_body = exchange.message is not None or (
+        run is not None
+        and (run.matcher.needs_body(link) or (run.shadows is not None and run.shadows.needs_body(link)))
+    )
+    if start is not None and needs_body:
+        start.limit = MAX_HELD_BODY
+
+
+def can_be_decided(exchange: Exchange) -> bool:
+    """Whether enough of the request is here to decide its faults."""
+    start = exchange.body_start
+    if exchange.request_done or start is None:
+        return True
+    framed = exchange.request_bytes - exchange.head.size
+    return len(start) >= start.limit or framed >= _FRAMING * start.limit
+
+
+def decide(exchange: Exchange) -> None:
+    """Set the decision, the plan and the number of the fault set that was asked."""
+    listener, origin = exchange.listener, exchange.origin
+    run, attempt, link = origin.run, origin.attempt, listener.name
+    assert run is not None
+    decision = exchange.decision = Decision(remembers_reply=link in run.matcher.remembering)
+    start = exchange.body_start
+    whole = exchange.request_done and (start is None or not start.cut)
+    body = bytes(start) if start else b""
+    exchange.settle_key()
+    now = time.perf_counter()
+    if attempt is not None:
+        decision.link_call = _number_on_link(exchange, attempt)
+        if link in attempt.call_holds.links and not attempt.settling:
+            decision.waits_for_toxics = attempt.call_holds.must_wait(link, decision.link_call)
+    exchange.configuration = run.configuration
+
+    incoming = IncomingTry(
+        link,
+        exchange.head.method,
+        exchange.head.target.partition("?")[0],
+        _request_reader(exchange.head, body),
+        exchange.fingerprint,
+        origin.episode,
+        origin.attempt_number,
+        exchange.call,
+        exchange.try_,
+        now - run.began,
+        listener.is_model,
+        exchange.message,
+        listener.is_lines,
+        now - attempt.began if attempt is not None else 0.0,
+        decision.link_call,
+        attempt.turn if attempt is not None else 1,
+    )
+    matched = run.matcher.match(incoming)
+    decision.eligible = matched.eligible
+    # budgets first: a provider that refuses a request does nothing else with it
+    budget_faults = _met_budgets(exchange, decision, run, incoming)
+    if budget_faults or matched.met:
+        plan = plan_try([*budget_faults, *matched.met], whole=whole)
+        called = origin.attempt_number, link, exchange.fingerprint, exchange.call
+        if matched.met and plan.acts and not run.in_blast_radius(origin.episode, called):
+            # a blast radius limits faults; a budget is part of the subject's world and holds beyond it
+            plan = plan_try(budget_faults, whole=whole) if budget_faults else spared(plan)
+        if listener.is_lines:
+            frame_lines(plan)
+        exchange.plan = plan if plan.met_faults else None
+    if run.shadows is not None:
+        decision.shadows = run.shadows.met(incoming, whole=whole)
+
+
+def _request_reader(head: RequestHead, body: bytes) -> Callable[[], Request]:
+    """Read the request at most once, and keep it no longer than the decision: it may be large."""
+    request: Request | None = None
+
+    def read() -> Request:
+        nonlocal request
+        if request is None:
+            request = request_of(head, body)
+        return request
+
+    return read
+
+
+def _number_on_link(exchange: Exchange, attempt: LaneAttempt) -> int:
+    """Number the call among all of the attempt on its link. Of MCP's messages only tool calls count."""
+    if exchange.message is not None and exchange.message != CALL:
+        return attempt.last_call(exchange.listener.name)
+    return attempt.count_call(exchange.listener.name, exchange.fingerprint, exchange.call)
+
+
+def _met_budgets(
+    exchange: Exchange, decision: Decision, run: Run, incoming: IncomingTry
+) -> Sequence[tuple[Entry, Try]]:
+    """Return what the run's budgets do to the request; they count it if they let it through."""
+    if run.budgets is None or not _is_counted(run.budgets, exchange):
+        return ()
+    if exchange.message is not None and not exchange.tool:
+        return ()  # most messages of MCP call no tool
+    origin, listener = exchange.origin, exchange.listener
+    spender = Spender(origin.episode, origin.attempt_number, listener.name, listener.is_model)
+    entries, decision.charge = run.admit(spender)
+    return [(entry, run.matcher.try_of(entry, incoming)) for entry in entries]
