@@ -38,7 +38,7 @@ method:
     toxics:
       - {toxic: latency, links: [weather], with: {latency: 100}, when: {probability: 0.5}}
 hypothesis: [no crash, success_rate >= 0.9]
-assertions: [no_loop, {faults_delivered: 3}]
+assertions: [no_loop, {statement: {text: faults_delivered >= 3, over: arm}}]
 """
 # Whether one of both calls of the weather is struck is for the one that comes first.
 BY_ORDER = """

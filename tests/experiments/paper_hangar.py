@@ -36,7 +36,7 @@ class RecordingEngine(PaperEngine):
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         self.told.append((saved, how))
-        return super().fly(saved, how, run_arms)
+        return super().run(saved, how, run_arms)
 
 
 @dataclass

@@ -13,7 +13,6 @@ from tests.experiments.recorded_runs import flown, invalid, write
 from tests.judging.oracle.histories import exchange, run_finished, run_started
 from wirefault.experiments import facts as facts_file
 from wirefault.experiments.arms import ArmFacts, put_together
-from wirefault.experiments.assertions.assertion import Figure
 from wirefault.experiments.facts import RunFacts, read_facts
 from wirefault.experiments.measures import measures_of
 from wirefault.history.reader import read_run
@@ -117,10 +116,10 @@ def test_a_sum_without_an_upper_bound_is_kept(tmp_path: Path, worked_out: list[s
     silent = replace(exchange(link="model", dialect="openai_chat"), episode="one")
     write(tmp_path, "a", [run_started(1), *flown("one"), silent, run_finished()])
     folder = tmp_path / "experiments" / "x" / "facts"
-    entries = ({"max_tokens": {"count": 9, "over": "arm"}},)
+    entries = ({"statement": {"text": "tokens <= 9", "over": "arm"}},)
     first = read_facts(tmp_path, "a", entries, folder)
-    [sum_of_tokens] = first.episodes[0].asserted
-    assert isinstance(sum_of_tokens, Figure) and sum_of_tokens.bounds.high == math.inf
+    [figures] = first.episodes[0].asserted
+    assert isinstance(figures, tuple) and figures[0].bounds.high == math.inf
     assert read_facts(tmp_path, "a", entries, folder) == first
     assert worked_out == ["a"]
 

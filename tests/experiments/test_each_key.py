@@ -259,7 +259,7 @@ CASES = [
         of_arm(lambda arm: arm.assertions),
         ("no_loop",),
         method(assertions=["no_lop"]),
-        "no_lop is no assertion",
+        "unknown assertion no_lop",
     ),
     Case("variants", VARIANTS, names, ["a"], {"method": None, "variants": {"a": {}}}, "a: has no fault"),
     Case(
@@ -276,7 +276,7 @@ CASES = [
         of_arm(lambda arm: arm.assertions),
         ("completes",),
         {"assertions": ["complete"]},
-        "complete is no assertion",
+        "unknown assertion complete",
     ),
     Case(
         "matrix.faults",

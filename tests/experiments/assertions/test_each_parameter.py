@@ -14,7 +14,6 @@ from tests.experiments.assertions.test_each import (
     RECORDED,
     ROME,
     STRUCK,
-    TOKENS,
     opaque,
     sent,
 )
@@ -34,11 +33,8 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any], EpisodeView]] = [
     ("tool_called", {"tool": "send"}, {"times": 2}, RECORDED),
     ("tool_called", {"tool": "send"}, {"at_least": 2}, RECORDED),
     ("tool_called", {"tool": "send"}, {"at_most": 0}, RECORDED),
-    ("max_failed_calls", {"count": 0}, {"link": "model"}, ONCE_MORE),
+    ("statement", {"text": "failed_calls <= 0"}, {"link": "model"}, ONCE_MORE),
     ("no_loop", {}, {"most": 1}, opaque(sent(103), sent(104))),
-    ("max_tokens", {"count": 150}, {"per": "call"}, TOKENS),
-    ("max_tokens_in", {"count": 100}, {"per": "call"}, TOKENS),
-    ("max_tokens_out", {"count": 50}, {"per": "call"}, TOKENS),
     ("recovered_after_failure", {}, {"link": "shop"}, FAILED),
     ("fallback_used", {"to": "shop"}, {"from": "model"}, OTHER_WAY),
     ("fallback_used", {}, {"to": "shop"}, OTHER_WAY),
@@ -47,9 +43,8 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any], EpisodeView]] = [
     ("retry_spacing", {"at_least": 0}, {"at_most": 0.1}, ONCE_MORE),
     ("retry_spacing", {"at_least": 0}, {"growing": True}, EVEN),
     ("retry_spacing", {"at_least": 9}, {"link": "model"}, HASTY),
-    ("faults_delivered", {"over": "episode"}, {"at_least": 2}, STRUCK),
-    ("faults_delivered", {"over": "episode"}, {"kind": "rate_limit"}, STRUCK),
-    ("faults_delivered", {"over": "episode"}, {"link": "search"}, STRUCK),
+    ("statement", {"text": "faults_delivered >= 1"}, {"kind": "rate_limit"}, STRUCK),
+    ("statement", {"text": "faults_delivered >= 1"}, {"link": "search"}, STRUCK),
 ]
 
 

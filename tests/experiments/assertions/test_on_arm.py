@@ -73,12 +73,12 @@ def test_episodes_with_nothing_to_judge_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("entry", "passed"),
     [
-        ({"faults_delivered": 2}, True),
-        ({"faults_delivered": 3}, False),
-        ({"faults_delivered": {"at_least": 1, "over": "episode"}}, True),
-        ({"faults_delivered": {"kind": "rate_limit"}}, False),
-        ({"max_failed_calls": {"count": 1, "over": "arm"}}, False),
-        ({"max_failed_calls": {"count": 2, "over": "arm"}}, True),
+        ({"statement": {"text": "faults_delivered >= 2", "over": "arm"}}, True),
+        ({"statement": {"text": "faults_delivered >= 3", "over": "arm"}}, False),
+        ("faults_delivered >= 1", True),
+        ({"statement": {"text": "faults_delivered >= 1", "kind": "rate_limit"}}, False),
+        ({"statement": {"text": "failed_calls <= 1", "over": "arm"}}, False),
+        ({"statement": {"text": "failed_calls <= 2", "over": "arm"}}, True),
     ],
 )
 def test_figures_of_all_episodes_are_added_up(entry: AssertionEntry, passed: bool) -> None:
@@ -88,5 +88,5 @@ def test_figures_of_all_episodes_are_added_up(entry: AssertionEntry, passed: boo
 @pytest.mark.parametrize(("most", "passed"), [(1, False), (2, None)])
 def test_a_sum_without_some_episodes_is_a_lower_bound(most: int, passed: bool | None) -> None:
     model = view(asked(), asked(104.0))
-    result = on_arm({"max_model_calls": {"count": most, "over": "arm"}}, [model], 2).result
-    assert (result.passed, result.measured) == (passed, "2 or more")
+    result = on_arm({"statement": {"text": f"model_calls <= {most}", "over": "arm"}}, [model], 2).result
+    assert (result.passed, result.measured) == (passed, "model_calls 2 or more")

@@ -14,9 +14,9 @@ from tests.support import ROOT
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
 from wirefault.core.plain_data import read_yaml
-from wirefault.experiments.assertions.answers import CompletesWithin
 from wirefault.experiments.assertions.calls import ToolWasCalled
 from wirefault.experiments.assertions.registry import AssertionEntry, names_of, parse_assertion, statement_of
+from wirefault.experiments.assertions.statement import Statement
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import plan_experiment
@@ -27,24 +27,39 @@ from wirefault.wiring.wiring import Wiring, lab_wiring
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("complets", "complets is no assertion; did you mean 'completes'?"),
+        ("complets", "unknown assertion complets; did you mean 'completes'?"),
         ({"completes": {}, "no_loop": {}}, "must be one assertion"),
         (7, "must be one assertion"),
-        ({"completes_within": "soon"}, "completes_within: time: must be a number, or one with a unit"),
-        ({"completes_within": "5 %"}, "completes_within: time: must be a number"),
-        ({"completes_within": -1}, "completes_within: time: Input should be greater than or equal to 0"),
+        ("seconds <= soon", "statement: text: unknown measure soon"),
+        ("secnds <= 5", "statement: text: unknown measure secnds; did you mean 'seconds'?"),
+        ("tokens <= ", "statement: text: cannot be read"),
+        ({"completes_within": "30s"}, "completes_within was removed; write: completes, and seconds <= 30s"),
+        ({"max_model_calls": 4}, "max_model_calls was removed; write: model_calls <= 4"),
+        (
+            {"max_failed_calls": {"count": 2, "link": "shop"}},
+            "write: statement: {text: failed_calls <= 2, link: shop}",
+        ),
+        ({"max_tokens": {"count": 9, "per": "call"}}, "write: call_tokens <= 9"),
+        ({"faults_delivered": 3}, "write: statement: {text: faults_delivered >= 3, over: arm}"),
+        ({"retry_spacing": "5 %"}, "retry_spacing: at_least: must be a number"),
+        ({"retry_spacing": -1}, "at_least: Input should be greater than or equal to 0"),
         ({"completes": 3}, "completes: takes a mapping of parameters, not 3"),
         ("tool_called", "tool_called: tool is missing"),
         ({"tool_called": {"tool": "a", "tims": 1}}, "no such parameter tims; did you mean 'times'?"),
         ({"tool_called": {"tool": "a", "times": 1, "at_most": 2}}, "times: goes with neither"),
         ({"answer_matches": "(?=x)"}, "answer_matches: pattern: is no RE2 pattern"),
-        ({"max_model_calls": {"count": 1, "turn": 0}}, "turn: user turns count from 1"),
-        ({"max_model_calls": {"count": 1, "turn": 1, "over": "arm"}}, "over: arm is one figure"),
-        ({"max_tokens": {"count": 1, "per": "call", "over": "arm"}}, "per: call is of each call"),
+        ({"statement": {"text": "model_calls <= 1", "turn": 0}}, "turn: user turns count from 1"),
+        ({"statement": {"text": "model_calls <= 1", "turn": 1, "over": "arm"}}, "over: arm is one figure"),
+        ({"statement": {"text": "call_tokens <= 1", "over": "arm"}}, "over: arm sums, and call_tokens is"),
+        ({"statement": {"text": "tokens <= 1", "link": "shop"}}, "link: restricts failed_calls and"),
+        ({"statement": {"text": "tokens <= 1", "kind": "x"}}, "kind: restricts faults_delivered only"),
         ({"no_loop": {"episodes": "0 %"}}, "episodes: Input should be greater than 0"),
         ({"retry_spacing": {}}, "needs at_least, at_most or growing"),
         ({"fallback_used": {"from": "a"}}, "to: must name the link"),
-        ({"faults_delivered": {"turn": 1, "over": "episode"}}, "turn: faults are counted in whole episodes"),
+        (
+            {"statement": {"text": "faults_delivered > 0", "turn": 1}},
+            "turn: faults are counted in whole",
+        ),
         ({"callable": "polite"}, "callable: function: must be module:function or file.py:function"),
         ({"callable": {"function": "a:b", "over": "arm", "turn": 1}}, "over: arm is asked once"),
     ],
@@ -60,7 +75,8 @@ def test_a_mistake_says_what_is_wrong(entry: Any, problem: str) -> None:
     [
         ("no_loop", "no_loop"),
         ({"no_loop": None}, "no_loop"),
-        ({"completes_within": "30s"}, "completes_within: 30s"),
+        ("seconds <= 30s", "seconds <= 30s"),
+        ({"statement": {"text": "tokens <= 9", "turn": 1}}, "tokens <= 9, turn 1"),
         ({"tools_in_order": ["a", "b"]}, "tools_in_order: a, b"),
         ({"tool_called": {"tool": "a", "times": 1}}, "tool_called: tool a, times 1"),
     ],
@@ -73,11 +89,16 @@ def test_python_gives_objects_and_functions() -> None:
     experiment = Experiment(
         title="x",
         method=Arm(faults="lost-replies"),
-        assertions=[CompletesWithin(time=30), ToolWasCalled(tool="a", times=1), speaks_of_rome, "no_loop"],
+        assertions=[
+            Statement(text="seconds <= 30"),
+            ToolWasCalled(tool="a", times=1),
+            speaks_of_rome,
+            "no_loop",
+        ],
     )
     own = "tests.experiments.assertions.own:speaks_of_rome"
     assert experiment.assertions == [
-        {"completes_within": 30.0},
+        {"statement": "seconds <= 30"},
         {"tool_called": {"tool": "a", "times": 1}},
         {"callable": own},
         "no_loop",
@@ -97,7 +118,7 @@ def written(folder: Path, assertions: str) -> Path:
 @pytest.mark.parametrize(
     ("assertions", "problem"),
     [
-        ("    - completes\n    - no_lop\n", "e.yaml:6: method.assertions[2]: no_lop is no assertion"),
+        ("    - completes\n    - no_lop\n", "e.yaml:6: method.assertions[2]: unknown assertion no_lop"),
         ("    - callable: own.py:polite\n", "e.yaml:5: method.assertions[1]: "),
         ("    - callable: here.py:rude\n", "here.py:rude: there is no such function"),
     ],
@@ -118,13 +139,13 @@ def test_a_file_s_mistake_is_told_with_its_line(tmp_path: Path, assertions: str,
         ),
         ("tools_in_order: [get_weather, send_mesage]", "tools: there is no tool send_mesage; did you mean"),
         (
-            "max_failed_calls: {count: 1, link: wether}",
+            "statement: {text: failed_calls <= 1, link: wether}",
             "link: there is no link wether; did you mean 'weather'?",
         ),
         ("recovered_after_failure: {link: wether}", "recovered_after_failure: link: there is no link wether"),
         ("fallback_used: {from: movi, to: search}", "fallback_used: from: there is no link movi"),
         ("retry_spacing: {at_least: 1s, link: tools}", "retry_spacing: link: there is no link tools"),
-        ("faults_delivered: {link: serch}", "faults_delivered: link: there is no link serch"),
+        ("statement: {text: faults_delivered > 0, link: serch}", "statement: link: there is no link serch"),
     ],
 )
 def test_a_name_that_there_cannot_be_is_told_with_the_nearest(
@@ -163,9 +184,9 @@ def test_a_function_s_file_lies_beside_the_experiment_s(tmp_path: Path) -> None:
 
 
 def test_the_plan_shows_what_episodes_must_show(tmp_path: Path) -> None:
-    file = written(tmp_path, "    - completes_within: 30s\n    - no_loop\n")
+    file = written(tmp_path, "    - seconds <= 30s\n    - no_loop\n")
     shown = CliRunner().invoke(main, ["plan", str(file)])
-    assert shown.exit_code == 0 and "completes_within: 30s; no_loop" in shown.output
+    assert shown.exit_code == 0 and "seconds <= 30s; no_loop" in shown.output
 
 
 def test_the_example_of_the_page_can_be_read() -> None:

@@ -37,15 +37,15 @@ ONE_TURN = view(asked(), ended(ended_by="text", response="Rome"))
         ({"completes": {"turn": "each"}}, WHOLE, True),
         ({"completes": {"turn": "each"}}, BROKEN, False),
         ({"completes": {"turn": 1}}, BROKEN, True),
-        ({"completes_within": {"time": "2s", "turn": 1}}, WHOLE, True),
-        ({"completes_within": {"time": "2s", "turn": 2}}, WHOLE, False),
-        ({"max_model_calls": {"count": 1, "turn": 1}}, WHOLE, True),
-        ({"max_model_calls": {"count": 1, "turn": 2}}, WHOLE, False),
-        ({"max_model_calls": {"count": 1, "turn": "each"}}, WHOLE, False),
-        ({"max_model_calls": {"count": 9, "turn": 2}}, BROKEN_AT_ONCE, None),
-        ({"max_model_calls": {"count": 9, "turn": 1}}, ALL_AT_ONCE, None),
-        ({"max_tokens": {"count": 15, "turn": 1}}, WHOLE, True),
-        ({"max_tokens": {"count": 15, "turn": 2}}, WHOLE, False),
+        ({"statement": {"text": "seconds <= 2s", "turn": 1}}, WHOLE, True),
+        ({"statement": {"text": "seconds <= 2s", "turn": 2}}, WHOLE, False),
+        ({"statement": {"text": "model_calls <= 1", "turn": 1}}, WHOLE, True),
+        ({"statement": {"text": "model_calls <= 1", "turn": 2}}, WHOLE, False),
+        ({"statement": {"text": "model_calls <= 1", "turn": "each"}}, WHOLE, False),
+        ({"statement": {"text": "model_calls <= 9", "turn": 2}}, BROKEN_AT_ONCE, None),
+        ({"statement": {"text": "model_calls <= 9", "turn": 1}}, ALL_AT_ONCE, None),
+        ({"statement": {"text": "tokens <= 15", "turn": 1}}, WHOLE, True),
+        ({"statement": {"text": "tokens <= 15", "turn": 2}}, WHOLE, False),
         ({"tool_called": {"tool": "find", "turn": 1}}, WHOLE, True),
         ({"tool_called": {"tool": "find", "turn": 2}}, WHOLE, False),
         ({"error_expected": {"pattern": ".", "turn": 1}}, BROKEN, False),
@@ -60,12 +60,12 @@ def test_a_turn_is_judged_by_what_belongs_to_it(
 
 
 def test_of_each_turn_those_are_told_that_decide() -> None:
-    found = result({"max_model_calls": {"count": 1, "turn": "each"}}, WHOLE)
-    assert (found.measured, len(found.evidence)) == ("turn 2: 2", 2)
+    found = result({"statement": {"text": "model_calls <= 1", "turn": "each"}}, WHOLE)
+    assert (found.measured, len(found.evidence)) == ("turn 2: model_calls 2", 2)
 
 
 def test_a_history_without_the_times_of_the_turns_does_not_tell_them_apart() -> None:
     old = view(asked(), replace(conversation(answers=["Rome", "Paris"]), turn_ends=None), turns=TURNS)
     assert result({"answer_contains": {"text": "Paris", "turn": 2}}, old).passed is True
-    found = result({"max_model_calls": {"count": 9, "turn": 1}}, old)
+    found = result({"statement": {"text": "model_calls <= 9", "turn": 1}}, old)
     assert (found.passed, found.message) == (None, "when its turns ended is not in the history")

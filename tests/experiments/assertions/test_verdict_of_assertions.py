@@ -62,10 +62,10 @@ def test_evidence_is_found_in_the_run_that_it_names(tmp_path: Path) -> None:
 
 
 def test_a_saved_experiment_keeps_its_assertions(tmp_path: Path) -> None:
-    saved = saved_with(tmp_path, "no_loop", {"completes_within": "30s"})
+    saved = saved_with(tmp_path, "no_loop", "seconds <= 30s")
     again = load_saved(tmp_path / "logs", "e1", {"LOGS_DIR": str(tmp_path / "logs")})
     assert again.plan.arms == saved.plan.arms
-    assert again.plan.arms[1].assertions == ("no_loop", {"completes_within": "30s"})
+    assert again.plan.arms[1].assertions == ("no_loop", "seconds <= 30s")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from wirefault.experiments.assertions.episode_view import (
     NotRecorded,
     shown_text,
 )
-from wirefault.experiments.expression import Duration
 from wirefault.history.events import AttemptEnded
 
 
@@ -105,29 +104,6 @@ class Completes(Assertion):
         answered = bool(view.answer) or reported
         measured = "an answer" if answered else _how_it_ended(view)
         return AssertionResult(passed=answered, measured=measured, evidence=(view.last_end.id,))
-
-
-class CompletesWithin(Assertion):
-    """It gave an answer, and its attempts took together at most that long."""
-
-    name = "completes_within"
-    main = "time"
-    needs = "the end of the attempt; with `turn` the times of the turns"
-
-    time: Duration = Field(description="seconds, or a text such as 200 ms or 2 min")
-
-    @property
-    def expected(self) -> str:
-        return f"an answer within {self.time:g} s"
-
-    def check(self, view: EpisodeView) -> AssertionResult:
-        answered = Completes().check(view)
-        if not answered.passed:
-            return answered
-        seconds = view.seconds
-        return AssertionResult(
-            passed=seconds <= self.time, measured=f"{seconds:.3g} s", evidence=answered.evidence
-        )
 
 
 class ErrorExpected(Assertion):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -94,21 +94,26 @@ class Assertion(Spec):
 
 
 class Limit(Assertion):
-    """An assertion on a figure, of which bounds suffice where they decide."""
+    """An assertion on figures, of which bounds are enough where they decide."""
 
     def figure(self, view: EpisodeView) -> Figure:
         """The figure of an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
         raise NotImplementedError
+
+    def figures(self, view: EpisodeView) -> tuple[Figure, ...]:
+        """All figures, if there are several. Raises as ``figure`` does."""
+        return (self.figure(view),)
 
     def holds(self, figure: Figure) -> Truth:
         """Whether the figure is within the limit for certain."""
         raise NotImplementedError
 
     def check(self, view: EpisodeView) -> AssertionResult:
-        return self.judged(self.figure(view))
+        return self.judged(self.figures(view))
 
-    def judged(self, figure: Figure) -> AssertionResult:
-        """What the figure says."""
+    def judged(self, figures: Sequence[Figure]) -> AssertionResult:
+        """The result of these figures."""
+        [figure] = figures
         passed = self.holds(figure)
         message = figure.gap if passed is None else ""
         return AssertionResult(
@@ -117,12 +122,12 @@ class Limit(Assertion):
 
 
 class SummableLimit(Limit):
-    """One on a figure of which those of all episodes can be added up."""
+    """A limit on figures that can be summed over all episodes of an arm."""
 
-    over: Over = Field("episode", description="of each episode, or of all those of an arm together")
+    over: Over = Field("episode", description="each episode by itself, or the sum of all those of an arm")
 
     @model_validator(mode="after")
-    def _of_one_kind(self) -> SummableLimit:
+    def _is_of_one_kind(self) -> SummableLimit:
         if self.over == "arm" and (self.turn is not None or self.episodes != 1):
-            raise ValueError("over: arm is one figure for all episodes: it goes with no `turn` or `episodes`")
+            raise ValueError("over: arm is one figure for all episodes, without `turn` and `episodes`")
         return self

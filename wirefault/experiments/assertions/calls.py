@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 from pydantic import Field, model_validator
 
@@ -16,9 +16,14 @@ from wirefault.experiments.assertions.episode_view import (
     NotRecorded,
     shown_text,
 )
+from wirefault.experiments.assertions.statement import (
+    NEEDS_REQUESTS,
+    NEEDS_USAGE,
+    all_tokens,
+    counted_tokens,
+    ids_of,
+)
 from wirefault.experiments.expression import Bounds, Duration, Truth, every
-from wirefault.experiments.outages import has_failed
-from wirefault.history.events import Exchange
 from wirefault.judging.requests import Request
 
 _NEEDS_CALLS = (
@@ -128,86 +133,6 @@ def _is_part(expected: Any, given: Any) -> bool:
     return bool(expected == given)
 
 
-_NEEDS_REQUESTS = "all requests through the lab: connections past it make the figure a lower bound"
-
-
-def _model_calls(view: EpisodeView) -> Figure:
-    requests = view.model_requests
-    return figure_of(
-        len(requests), [id for sent in requests for id in sent.ids], view.unseen(view.trace.links.model_names)
-    )
-
-
-class MaxModelCalls(SummableLimit):
-    """At most so many requests to a model, those that an SDK sends again counted."""
-
-    name = "max_model_calls"
-    main = "count"
-    needs = f"a link to a model in the wiring; {_NEEDS_REQUESTS}"
-
-    count: int = Field(ge=0)
-
-    @property
-    def expected(self) -> str:
-        return f"at most {self.count}"
-
-    def figure(self, view: EpisodeView) -> Figure:
-        return _model_calls(view)
-
-    def holds(self, figure: Figure) -> Truth:
-        return figure.at_most(self.count)
-
-
-class MinModelCalls(SummableLimit):
-    """At least so many requests to a model."""
-
-    name = "min_model_calls"
-    main = "count"
-    needs = MaxModelCalls.needs
-
-    count: int = Field(ge=1)
-
-    @property
-    def expected(self) -> str:
-        return f"at least {self.count}"
-
-    def figure(self, view: EpisodeView) -> Figure:
-        return _model_calls(view)
-
-    def holds(self, figure: Figure) -> Truth:
-        return figure.at_least(self.count)
-
-
-class MaxFailedCalls(SummableLimit):
-    """At most so many requests to models and tools failed for the subject: an error, or no whole reply."""
-
-    name = "max_failed_calls"
-    main = "count"
-    needs = f"whether each reply came to the subject, which a toxic can leave open; {_NEEDS_REQUESTS}"
-    link_keys = ("link",)
-
-    count: int = Field(ge=0)
-    link: str = Field("", description="of that link alone")
-
-    @property
-    def expected(self) -> str:
-        return f"at most {self.count} failed"
-
-    def figure(self, view: EpisodeView) -> Figure:
-        requests = [sent for sent in view.sent if self.link in ("", sent.link_name)]
-        failed = [sent for sent in requests if has_failed(sent)]
-        unclear = sum(has_failed(sent) is None for sent in requests)
-        unseen = view.unseen([self.link] if self.link else ())
-        found = figure_of(len(failed), [id for sent in failed for id in sent.ids], unseen)
-        if not unclear or unseen:
-            return found
-        gap = f"whether {unclear} replies came to the subject is not known"
-        return Figure(Bounds(len(failed), len(failed) + unclear), found.evidence, gap)
-
-    def holds(self, figure: Figure) -> Truth:
-        return figure.at_most(self.count)
-
-
 class NoLoop(Limit):
     """No tool is called more often than that with the same arguments in an attempt, no model asked the same.
 
@@ -217,7 +142,7 @@ class NoLoop(Limit):
 
     name = "no_loop"
     main = "most"
-    needs = f"bodies, for models of a subject that records nothing; {_NEEDS_REQUESTS}"
+    needs = f"bodies, for models of a subject that records nothing; {NEEDS_REQUESTS}"
 
     most: int = Field(3, ge=1, description="so often is not yet a loop")
 
@@ -261,76 +186,11 @@ def _repeated_on_the_wire(view: EpisodeView) -> Figure:
     return Figure(Bounds(answered, len(most_sent)), evidence, gap)
 
 
-_NEEDS_USAGE = "the usage in each reply of the model: without it the figure is a lower bound"
-_TokenCount = Callable[[Exchange], int | None]
-
-
-def _tokens_in(exchange: Exchange) -> int | None:
-    return exchange.tokens_in
-
-
-def _tokens_out(exchange: Exchange) -> int | None:
-    return exchange.tokens_out
-
-
-def _all_tokens(exchange: Exchange) -> int | None:
-    if exchange.tokens_in is None or exchange.tokens_out is None:
-        return None
-    return exchange.tokens_in + exchange.tokens_out
-
-
-class MaxTokens(SummableLimit):
-    """At most so many tokens, in and out together, in all requests to models or in each single one."""
-
-    name: ClassVar[str] = "max_tokens"
-    main = "count"
-    needs = _NEEDS_USAGE
-    counted: ClassVar[_TokenCount] = staticmethod(_all_tokens)
-
-    count: int = Field(ge=0)
-    per: Literal["episode", "call"] = Field("episode", description="all requests together, or each by itself")
-
-    @property
-    def expected(self) -> str:
-        return f"at most {self.count} tokens{' a call' if self.per == 'call' else ''}"
-
-    def figure(self, view: EpisodeView) -> Figure:
-        known, untold = _told(view.model_requests, type(self).counted)
-        gap = _gap(view, untold)
-        if self.per == "episode":
-            return figure_of(sum(count for _, count in known), _ids(known), gap)
-        largest = max((count for _, count in known), default=0)
-        return figure_of(largest, _ids([pair for pair in known if pair[1] == largest]), gap)
-
-    def holds(self, figure: Figure) -> Truth:
-        return figure.at_most(self.count)
-
-    @model_validator(mode="after")
-    def _calls_are_not_summed(self) -> MaxTokens:
-        if self.per == "call" and self.over == "arm":
-            raise ValueError("per: call is of each call, and goes with no `over: arm`")
-        return self
-
-
-class MaxTokensIn(MaxTokens):
-    """The same of the tokens that the model was given."""
-
-    name: ClassVar[str] = "max_tokens_in"
-    counted: ClassVar[_TokenCount] = staticmethod(_tokens_in)
-
-
-class MaxTokensOut(MaxTokens):
-    """The same of the tokens that it wrote."""
-
-    name: ClassVar[str] = "max_tokens_out"
-    counted: ClassVar[_TokenCount] = staticmethod(_tokens_out)
-
-
 class NoTokenBurst(Limit):
     """In no span of that length are more tokens taken, each call's counted when its reply was there."""
 
     name = "no_token_burst"
-    needs = _NEEDS_USAGE
+    needs = NEEDS_USAGE
 
     count: int = Field(ge=1, description="tokens in and out")
     within: Duration = Field(description="the span: seconds, or a text such as 10 s")
@@ -340,41 +200,15 @@ class NoTokenBurst(Limit):
         return f"at most {self.count} tokens in any {self.within:g} s"
 
     def figure(self, view: EpisodeView) -> Figure:
-        known, untold = _told(view.model_requests, _all_tokens)
+        known, gap = counted_tokens(view, all_tokens)
         known.sort(key=lambda pair: pair[0].end)
         spans = [
             [pair for pair in known[place:] if pair[0].end - first.end <= self.within]
             for place, (first, _) in enumerate(known)
         ]
-        largest = max(spans, key=_sum, default=[])
-        return figure_of(_sum(largest), _ids(largest), _gap(view, untold))
+        largest = max(spans, key=lambda span: sum(tokens for _, tokens in span), default=[])
+        tokens = sum(tokens for _, tokens in largest)
+        return figure_of(tokens, ids_of(request for request, _ in largest), gap)
 
     def holds(self, figure: Figure) -> Truth:
         return figure.at_most(self.count)
-
-
-def _told(requests: Sequence[Request], counted: _TokenCount) -> tuple[list[tuple[Request, int]], int]:
-    """The requests whose usage is known, with it, and how many others a model has answered."""
-    known: list[tuple[Request, int]] = []
-    untold = 0
-    for sent in requests:
-        count = counted(sent.exchange) if sent.exchange else None
-        if sent.exchange is not None and count is not None:
-            known.append((sent, count))
-        elif sent.executed != "no":
-            untold += 1
-    return known, untold
-
-
-def _gap(view: EpisodeView, untold: int) -> str:
-    return (
-        f"{untold} replies do not tell their tokens" if untold else view.unseen(view.trace.links.model_names)
-    )
-
-
-def _sum(known: Sequence[tuple[Request, int]]) -> int:
-    return sum(count for _, count in known)
-
-
-def _ids(known: Sequence[tuple[Request, int]]) -> list[str]:
-    return [id for sent, _ in known for id in sent.ids]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wirefault.experiments.assertions.assertion import Assertion, Figure, SummableLimit, figure_of, total
+from wirefault.experiments.assertions.assertion import Assertion, Figure, SummableLimit, total
 from wirefault.experiments.assertions.episode_view import (
     AssertionResult,
     EpisodeView,
@@ -31,7 +31,7 @@ _MOST_RESULTS = 20
 
 
 # of an assertion in an episode: its result, or the episode's part of a sum over the arm
-OfEpisode = AssertionResult | Figure | None
+OfEpisode = AssertionResult | tuple[Figure, ...] | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def assert_on_episode(assertion: Assertion, view: EpisodeView | None) -> OfEpiso
     if view is None or needs_all_views(assertion):
         return None
     if isinstance(assertion, SummableLimit) and assertion.over == "arm":
-        return _figure_of(assertion, view)
+        return _figures_of(assertion, view)
     return check_episode(assertion, view)
 
 
@@ -127,24 +127,25 @@ def _of_each_turn(assertion: Assertion, view: EpisodeView) -> AssertionResult:
     )
 
 
-def _figure_of(assertion: SummableLimit, view: EpisodeView) -> Figure | AssertionResult:
+def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ...] | AssertionResult:
     """The episode's part of a sum, or why it is not known."""
     try:
         _refuse_invalid(view)
-        return assertion.figure(view)
-    except NothingToJudge:
-        return figure_of(0)
-    except NotRecorded as gap:
+        return assertion.figures(view)
+    except (NothingToJudge, NotRecorded) as gap:
         return AssertionResult(passed=None, message=str(gap))
 
 
 def _of_sum(
-    assertion: SummableLimit, known: Mapping[str, AssertionResult | Figure], missing: int
+    assertion: SummableLimit, known: Mapping[str, AssertionResult | tuple[Figure, ...]], missing: int
 ) -> AssertionResult:
     gaps = [f"{missing} episodes were not flown"] if missing else []
     gaps += [f"{key}: {found.message}" for key, found in known.items() if isinstance(found, AssertionResult)]
-    figures = [found for found in known.values() if isinstance(found, Figure)]
-    return assertion.judged(total(figures, gaps[0] if gaps else ""))
+    parts = [figures for figures in known.values() if not isinstance(figures, AssertionResult)]
+    if not parts:
+        return AssertionResult(passed=None, message=gaps[0] if gaps else "no episode")
+    gap = gaps[0] if gaps else ""
+    return assertion.judged([total(figures, gap) for figures in zip(*parts, strict=True)])
 
 
 def _of_all_at_once(

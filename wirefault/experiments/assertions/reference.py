@@ -8,6 +8,7 @@ from pydantic_core import PydanticUndefined
 
 from wirefault.experiments.assertions.assertion import Assertion
 from wirefault.experiments.assertions.registry import ASSERTIONS
+from wirefault.experiments.assertions.statement import episode_measure_rows
 
 _OF_ALL = ("turn", "episodes")
 
@@ -15,7 +16,9 @@ _OF_ALL = ("turn", "episodes")
 def assertion_rows() -> list[str]:
     """A table of all of them, as lines of Markdown."""
     head = ["| assertion | parameters | meaning | needs |", "|---|---|---|---|"]
-    return [*head, *map(_row, ASSERTIONS)]
+    measures = [f"| `{name}` | {meaning} | {needs} |" for name, meaning, needs in episode_measure_rows()]
+    title = ["", "## Measures of an episode", "", "| measure | meaning | needs |", "|---|---|---|"]
+    return [*head, *map(_row, ASSERTIONS), *title, *measures]
 
 
 def _row(kind: type[Assertion]) -> str:

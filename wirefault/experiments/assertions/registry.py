@@ -2,13 +2,14 @@
 
 A lone value stands for the main parameter:
 
-    completes_within: 30s
+    tokens <= 50000
     tool_called: {tool: send_email, times: 1}
     no_loop
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -32,23 +33,15 @@ from wirefault.experiments.assertions.answers import (
     AnswerLacks,
     AnswerMatches,
     Completes,
-    CompletesWithin,
     ErrorExpected,
 )
 from wirefault.experiments.assertions.assertion import Assertion
 from wirefault.experiments.assertions.calls import (
-    MaxFailedCalls,
-    MaxModelCalls,
-    MaxTokens,
-    MaxTokensIn,
-    MaxTokensOut,
-    MinModelCalls,
     NoLoop,
     NoTokenBurst,
     ToolsInOrder,
     ToolWasCalled,
 )
-from wirefault.experiments.assertions.delivery import FaultsDelivered
 from wirefault.experiments.assertions.episode_view import (
     AssertionResult,
     EpisodeView,
@@ -61,6 +54,7 @@ from wirefault.experiments.assertions.recovery import (
     RetryAfterRespected,
     RetrySpacing,
 )
+from wirefault.experiments.assertions.statement import Statement, replacement
 from wirefault.subjects.loading import LAB_SUBJECT
 from wirefault.wiring.spec_file import known_keys
 from wirefault.wiring.wiring import Wiring
@@ -161,29 +155,23 @@ def _named(assertion: Assertion, keys: Collection[str]) -> Iterator[tuple[str, s
 
 
 ASSERTIONS: tuple[type[Assertion], ...] = (
+    Statement,
     Completes,
-    CompletesWithin,
     ErrorExpected,
     AnswerContains,
     AnswerMatches,
     AnswerLacks,
     ToolWasCalled,
     ToolsInOrder,
-    MaxModelCalls,
-    MinModelCalls,
-    MaxFailedCalls,
     NoLoop,
-    MaxTokens,
-    MaxTokensIn,
-    MaxTokensOut,
     NoTokenBurst,
     RecoveredAfterFailure,
     FallbackUsed,
     RetrySpacing,
     RetryAfterRespected,
-    FaultsDelivered,
     CallableAssertion,
 )
+_COMPARES = re.compile(r"[<>=!]|^no ")
 _BY_NAME: Mapping[str, type[Assertion]] = {kind.name: kind for kind in ASSERTIONS}
 
 AssertionEntry = str | dict[str, Any]
@@ -195,7 +183,9 @@ def parse_assertion(entry: AssertionEntry) -> Assertion:
     name, given = _parts(entry)
     kind = _BY_NAME.get(name)
     if kind is None:
-        raise ValueError(f"{name} is no assertion{nearest(name, _BY_NAME)}")
+        if instead := replacement(name, given):
+            raise ValueError(f"{name} was removed; write: {instead}")
+        raise ValueError(f"unknown assertion {name}{nearest(name, _BY_NAME)}")
     if not isinstance(given, dict):
         if not kind.main:
             raise ValueError(f"{name}: takes a mapping of parameters, not {short_repr(given)}")
@@ -232,6 +222,10 @@ def located(entry: AssertionEntry, folder: Path, known: NamesOfWiring) -> Assert
 def statement_of(entry: AssertionEntry) -> str:
     """In one line, as a person would write it."""
     name, given = _parts(entry)
+    if name == Statement.name:
+        given = given if isinstance(given, dict) else {Statement.main: given}
+        more = [f"{key} {_shown(value)}" for key, value in given.items() if key != Statement.main]
+        return ", ".join([str(given.get(Statement.main)), *more])
     if not isinstance(given, dict):
         return f"{name}: {_shown(given)}"
     return f"{name}: {', '.join(f'{key} {_shown(value)}' for key, value in given.items())}" if given else name
@@ -249,12 +243,13 @@ def entry_schema() -> dict[str, Any]:
         }
         for kind in ASSERTIONS
     ]
-    return {"anyOf": [{"enum": list(_BY_NAME)}, *kinds]}
+    statement = {"type": "string", "pattern": _COMPARES.pattern}
+    return {"anyOf": [{"enum": list(_BY_NAME)}, statement, *kinds]}
 
 
 def _parts(entry: object) -> tuple[str, Any]:
     if isinstance(entry, str):
-        return entry, {}
+        return (Statement.name, entry) if _COMPARES.search(entry) else (entry, {})
     if not isinstance(entry, dict) or len(entry) != 1:
         raise ValueError(f"must be one assertion, such as `completes_within: 30s`, not {short_repr(entry)}")
     [(name, given)] = entry.items()
