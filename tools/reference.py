@@ -120,9 +120,10 @@ def findings_reference() -> str:
         " `wirefault judge RUN --event gateway-0:17` prints one, as does"
         " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the gravest with one example each;"
         " `findings` in `--json` and in the summary of `logs/info.log` has them all. They are computed from"
-        " the history, so that `wirefault judge RUN` gives them again. What a rule cannot know it does not"
-        " say: of a subject that keeps no record of its calls the gateway's record speaks alone. A rule is a"
-        " file in `wirefault/judging/findings/`, which this page is made of, and a line in its `rules.py`."
+        " the history, so that `wirefault judge RUN` gives them again. A rule reports only what the history"
+        " shows: for a subject that keeps no record of its calls, that is the gateway's record alone. A rule"
+        " is a `Rule` in a module of `wirefault/judging/findings/`, listed in `rules.py`; this page is made"
+        " from them."
     )
     return _page("Rules of the findings", intro, *findings_page())
 

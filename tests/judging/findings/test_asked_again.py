@@ -31,19 +31,19 @@ def wire(*bodies, model=True, **more):
 
 def test_calls_with_the_same_answer_are_counted():
     assert observed(ASKED_AGAIN, *calls("8.4", "8.4", "8.4")) == [
-        "get was asked again twice, each time with the same answer"
+        "get was called again twice, with the same answer each time"
     ]
 
 
 def test_calls_that_always_fail_are_counted():
     assert observed(ASKED_AGAIN, *calls(None, None, None, None)) == [
-        "get was asked again 3 times, and failed each time"
+        "get was called again 3 times, and failed each time"
     ]
 
 
 def test_of_an_opaque_subject_the_wire_tells():
     assert observed(ASKED_AGAIN, *wire("a", "a", "a")) == [
-        "GET /orders was asked again twice, each time with the same answer"
+        "GET /orders was called again twice, with the same answer each time"
     ]
 
 

@@ -19,7 +19,7 @@ def seen(*events):
 
 def test_who_says_done_of_a_refused_write_is_told_with_the_errors():
     assert seen(REFUSED, asked(1, status=503, forwarded=False), DONE) == [
-        "the answer says done, and POST /orders was sent twice and never carried out: 422, 503"
+        "the answer says done, but POST /orders was sent twice and never executed: 422, 503"
     ]
 
 

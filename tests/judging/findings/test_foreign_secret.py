@@ -16,7 +16,7 @@ TO_CRM = asked(1, link="crm", target="/contacts", **BEARER)
 
 def test_a_models_key_at_another_site_is_told_with_both_hosts():
     assert observed(FOREIGN_SECRET, asked_model(**BEARER), TO_CRM) == [
-        "the key of the link model (api.openai.com) was sent to the link crm (crm.example.net) too,"
+        "the key of the link model (api.openai.com) was also sent to the link crm (crm.example.net),"
         " with POST /contacts"
     ]
 

@@ -55,7 +55,10 @@ def test_a_toxic_that_keeps_every_reply_lost_it():
 
 def test_where_the_wiring_names_no_writes_it_may_be_one():
     post = {"link": "crm", "target": "/search"}
-    assert "if it is a write" in seen(lost(**post), asked(0.4, **post), links=Links([CRM]))[0]
+    assert (
+        "the wiring does not say whether it is a write"
+        in seen(lost(**post), asked(0.4, **post), links=Links([CRM]))[0]
+    )
 
 
 def test_deleting_twice_is_noted_only_where_both_were_executed():

@@ -35,7 +35,7 @@ def test_a_subject_with_a_record_reported_by_it():
 
 def test_a_subject_with_a_record_called_a_tool_by_it():
     events = [asked_model(**EARLY, **KNOWN), model_call(), called(), model_call(2)]
-    assert "the call of get in it was carried out" in observed(OPEN_STREAM, *events, ended())[0]
+    assert "its call of get was executed" in observed(OPEN_STREAM, *events, ended())[0]
 
 
 @pytest.mark.parametrize(

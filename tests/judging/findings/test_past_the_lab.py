@@ -15,7 +15,7 @@ def test_all_that_went_past_in_an_episode_is_one_finding_with_its_events():
     [finding] = found(PAST_THE_LAB, asked(), past(count=3), past("2001:db8::1", protocol="udp"))
     assert finding.text == (
         "it went past the lab: node to 93.184.216.34:443 (3 connections);"
-        " node to [2001:db8::1]:443 by UDP: no fault can strike that, and nothing of it is recorded"
+        " node to [2001:db8::1]:443 by UDP: no fault can reach that, and it is not recorded"
     )
     assert len(finding.evidence) == 2
 

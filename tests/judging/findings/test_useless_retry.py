@@ -23,7 +23,7 @@ def test_a_refused_request_sent_again_is_told_with_how_often():
 
 
 def test_a_refusal_that_the_lab_made_is_still_one_that_no_retry_passes():
-    assert "since the lab had made the error" in seen(asked(**MADE), asked(1))[0]
+    assert "because the lab had made the error" in seen(asked(**MADE), asked(1))[0]
 
 
 def test_a_models_request_that_is_too_long_stays_so():

@@ -1,4 +1,4 @@
-"""What a finding is, and what each rule must say of itself."""
+"""What a finding is, and what each rule says about itself."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal, get_args
 from wirefault.judging.requests import EpisodeTrace
 
 Severity = Literal[
-    "harmful",  # something was done twice, given away or claimed that is not so
-    "risky",  # it went well here, and need not the next time
-    "wasteful",  # it costs time, money or the goodwill of a server
-    "note",  # to be known, and no fault by itself
+    "harmful",  # something was done twice, given away or falsely claimed
+    "risky",  # it went well here, but may not the next time
+    "wasteful",  # it costs time, money or a server's goodwill
+    "note",  # good to know, not a fault
 ]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
@@ -33,29 +33,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a rule says: the sentence and its evidence. ``severity``: None for the rule's own."""
+    """What a rule has observed: a sentence and its evidence."""
 
     text: str
     evidence: tuple[str, ...]
-    severity: Severity | None = None
+    severity: Severity | None = None  # None for the rule's
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule by which findings are made, with what ``docs/findings-rules.md`` tells of it.
-
-    ``title`` is what it finds, in a few words; ``fires`` says when; ``silent`` names near cases of which it
-    says nothing; ``mistaken`` names cases of which it speaks although nothing is wrong. ``observe`` is pure;
-    what cannot be known from the trace it leaves unsaid.
-    """
+    """A rule that makes findings, as ``docs/findings-rules.md`` describes it."""
 
     name: str
     severity: Severity
-    title: str
-    fires: str
-    silent: tuple[str, ...]
-    mistaken: tuple[str, ...]
-    observe: Callable[[EpisodeTrace], Iterator[Observation]]
+    title: str  # what it finds, in a few words
+    fires: str  # when it fires
+    silent: tuple[str, ...]  # near cases for which it does not fire
+    mistaken: tuple[str, ...]  # cases for which it fires although nothing is wrong
+    observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; it reports only what the trace shows
 
 
 def span_in_words(span: float) -> str:

@@ -1,4 +1,4 @@
-"""A request sent again sooner than the server had asked for."""
+"""Rules about repeated requests: too early, in vain, by several layers at once, or again and again."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wirefault.history.events import ToolTry
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
 from wirefault.judging.requests import EpisodeTrace, Request, SameKey
 
-# Clocks differ, and clients round: what comes a tenth too early was meant to wait.
+# Clocks differ and clients round: a client that comes a tenth too early meant to wait.
 _ENOUGH = 0.9
 
 
-def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
+def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
     for group in trace.repeated:
         for first, again in pairwise(group):
-            wanted = _wanted(first)
+            wanted = _retry_after(first)
             waited = _waited(first, again)
             if wanted and waited is not None and 0 <= waited < _ENOUGH * wanted:
                 text = (
@@ -29,17 +29,17 @@ def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
                 yield Observation(text, first.ids + again.ids)
 
 
-def _wanted(sent: Request) -> float | None:
-    """The seconds that the reply asked for; None if it did not, or did not reach the caller."""
-    if sent.exchange is None or sent.status is None or sent.status < 300:
+def _retry_after(request: Request) -> float | None:
+    """The seconds that the reply asked for; None if it did not ask, or did not reach the caller."""
+    if request.exchange is None or request.status is None or request.status < 300:
         return None
-    return sent.exchange.retry_after
+    return request.exchange.retry_after
 
 
 def _waited(first: Request, again: Request) -> float | None:
-    """At most so many seconds, as the gateway saw it; None for what was sent by another's right.
+    """At most that many seconds, as the gateway saw it; None if the credential is another one.
 
-    The caller has seen the reply later and sent the next earlier than that, so it waited no longer.
+    The caller saw the reply later and sent the next request earlier than that, so it waited no longer.
     """
     if first.exchange is None or again.exchange is None:
         return None
@@ -53,99 +53,98 @@ HASTY_RETRY = Rule(
     severity="risky",
     title="Retry-After not respected",
     fires=(
-        "A reply of 300 or more carried a Retry-After, the caller saw it, and the same request came to the "
+        "A reply of 300 or more had a Retry-After, the caller saw it, and the same request came to the "
         "gateway again before nine tenths of that time were over."
     ),
     silent=(
-        "at least 90 % of the time was waited",
-        "another request goes to the same server meanwhile: only the same one counts",
+        "the caller waited for at least 90 % of the time",
+        "another request went to the same server meanwhile: only the same request counts",
         "the next one has another credential",
         "it was under way before the reply came, or the reply was lost",
         "the Retry-After is a date, or not recorded",
     ),
-    mistaken=("a server whose Retry-After is a standing phrase, and which takes the next request at once",),
-    observe=_observe,
+    mistaken=("a server that always sends the same Retry-After and accepts the next request at once",),
+    observe=_hasty_retry,
 )
 
 
-# of 4xx those of which RFC 9110 and its kin say nothing about another time; 408, 409, 421, 423, 424, 425 and
-# 429 do
-_OF_REQUEST = frozenset({400, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451})
-_OF_CREDENTIAL = frozenset({401, 402, 403})
-# A thing that is not there yet may come: who reads it again is polling.
-_MAY_COME = frozenset({404, 410})
-# A model writes something else the next time, unless it is the request that was too long.
-_OF_MODELS_WORDS = frozenset({400, 422})
+# The 4xx for which RFC 9110 and related RFCs do not suggest another try; they do for 408, 409, 421, 423, 424,
+# 425 and 429.
+_BAD_REQUEST = frozenset({400, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451})
+_BAD_CREDENTIAL = frozenset({401, 402, 403})
+# Something that does not exist yet may be created: whoever reads it again is polling.
+_MAY_APPEAR = frozenset({404, 410})
+# A model writes something else the next time, unless the request was too long.
+_MODEL_OUTPUT = frozenset({400, 422})
 _TOO_LONG = ("context_length", "context length", "too long", "token count")
 
 
-def _useless_retry_observe(trace: EpisodeTrace) -> Iterator[Observation]:
+def _useless_retry(trace: EpisodeTrace) -> Iterator[Observation]:
     for group in trace.repeated:
-        refused = [sent for sent in group if _is_final(sent)]
+        refused = [request for request in group if _is_final(request)]
         if refused:
             repeated = list(_repetitions(trace, refused[0], group))
-            if repeated and not _passed_by_itself(refused, repeated):
-                yield _told(refused[0], repeated)
+            if repeated and not _passed_later(refused, repeated):
+                yield _repeated_in_vain(refused[0], repeated)
 
 
 def _repetitions(trace: EpisodeTrace, refused: Request, group: Sequence[Request]) -> Iterator[Request]:
-    """Those sent after the refusal, as long as nothing has changed since that could make one pass."""
+    """The repetitions after the refusal, up to a change that might make one pass."""
     before = refused
     for again in group:
         if again is refused or again.start < refused.end:
             continue
-        if _something_changed(trace, before, again) or not _same_credential(refused, again):
+        if _state_may_have_changed(trace, before, again) or not _same_credential(refused, again):
             return
         yield again
         before = again
 
 
-def _is_final(sent: Request) -> bool:
-    if sent.status in _OF_CREDENTIAL:
-        return bool(sent.exchange and sent.exchange.dialect)  # else the history does not tell credentials
-    if sent.status not in _OF_REQUEST:
+def _is_final(request: Request) -> bool:
+    if request.status in _BAD_CREDENTIAL:
+        return bool(request.exchange and request.exchange.dialect)  # older histories have no credentials
+    if request.status not in _BAD_REQUEST:
         return False
-    if sent.of_model and sent.status in _OF_MODELS_WORDS:
-        body = (sent.exchange.reply_body if sent.exchange else None) or ""
-        return "context_length" in sent.fault_kinds or any(words in body for words in _TOO_LONG)
-    return sent.of_model or not (sent.is_read and sent.status in _MAY_COME)
+    if request.of_model and request.status in _MODEL_OUTPUT:
+        body = (request.exchange.reply_body if request.exchange else None) or ""
+        return "context_length" in request.fault_kinds or any(words in body for words in _TOO_LONG)
+    return request.of_model or not (request.is_read and request.status in _MAY_APPEAR)
 
 
-def _something_changed(trace: EpisodeTrace, before: Request, again: Request) -> bool:
-    """Whether another call may have changed the state since, in which the request was refused."""
+def _state_may_have_changed(trace: EpisodeTrace, before: Request, again: Request) -> bool:
+    """Whether another call may have changed the state in which the request was refused."""
     return any(
-        sent.link_name == before.link_name
-        and not sent.of_model
-        and not sent.is_read
-        and sent.same != before.same
-        and sent.executed != "no"
-        for sent in trace.between(before, again)
+        request.link_name == before.link_name
+        and not request.of_model
+        and not request.is_read
+        and request.same != before.same
+        and request.executed != "no"
+        for request in trace.between(before, again)
     )
 
 
 def _same_credential(refused: Request, again: Request) -> bool:
     if refused.exchange is None or again.exchange is None:
-        return refused.status not in _OF_CREDENTIAL
+        return refused.status not in _BAD_CREDENTIAL
     return refused.exchange.credential == again.exchange.credential
 
 
-def _passed_by_itself(refused: Sequence[Request], repeated: Sequence[Request]) -> bool:
-    """Whether the upstream itself, not a fault, refused what it then took."""
-    return any(sent.succeeded for sent in repeated) and not all(_is_of_fault(sent) for sent in refused)
+def _passed_later(refused: Sequence[Request], repeated: Sequence[Request]) -> bool:
+    """Whether the upstream itself, not a fault, refused the request and then accepted it."""
+    return any(request.succeeded for request in repeated) and not all(map(_is_of_fault, refused))
 
 
-def _is_of_fault(sent: Request) -> bool:
-    faults = sent.exchange.faults if sent.exchange else []
-    return any(met.injected and met.shows and met.shows.get("status") == sent.status for met in faults)
+def _is_of_fault(request: Request) -> bool:
+    return any(met.shows and met.shows.get("status") == request.status for met in request.injected)
 
 
-def _told(refused: Request, repeated: Sequence[Request]) -> Observation:
+def _repeated_in_vain(refused: Request, repeated: Sequence[Request]) -> Observation:
     text = f"{refused.name} was sent again {times(len(repeated))}, unchanged, after a {refused.status}"
-    if any(sent.succeeded for sent in repeated):
-        text += "; it passed since the lab had made the error: of a server, that status stays"
+    if any(request.succeeded for request in repeated):
+        text += "; it passed because the lab had made the error: a server's own status would stay"
     else:
         text += "; none passed"
-    return Observation(text, tuple(id for sent in (refused, *repeated) for id in sent.ids))
+    return Observation(text, tuple(id for request in (refused, *repeated) for id in request.ids))
 
 
 USELESS_RETRY = Rule(
@@ -154,81 +153,81 @@ USELESS_RETRY = Rule(
     title="a 4xx retried that no retry can pass",
     fires=(
         "A request was refused with a 4xx which says that the request itself is at fault (400 to 406, 410, "
-        "411, 413 to 417, 422, 428, 431, 451), and was sent again unchanged in the attempt, by whichever "
-        "layer. Of a model's 400 and 422 only those that say that the request is too "
-        "long count, since a model does not write the same again."
+        "411, 413 to 417, 422, 428, 431, 451), and some layer sent it again unchanged in the attempt. A "
+        "model's 400 and 422 count only if they say that the request is too long, since a model does not "
+        "write the same again."
     ),
     silent=(
-        "the status is 408, 409, 421, 423, 424, 425 or 429: another time may be better",
-        "a GET of what is not there (404, 410) is repeated: it may be polling",
-        "the credential is another one (401, 402, 403), or the history does not tell credentials",
-        "another call that may change state was carried out on that link in between",
+        "the status is 408, 409, 421, 423, 424, 425 or 429: a later try may pass",
+        "a GET of something that does not exist (404, 410) is repeated: it may be polling",
+        "the credential is another one (401, 402, 403), or the history has no credentials",
+        "another call that may change state was executed on that link in between",
         "the repetition passed, and the refusal was the server's own",
-        "it is not known whether the caller saw the refusal",
+        "it is unknown whether the caller saw the refusal",
     ),
     mistaken=(
-        "a right that is granted, or a thing that is made, by somebody else in between",
-        "a header that the repetition has and the first had not: the history has no headers",
+        "somebody else grants the permission, or creates the thing, in between",
+        "a header that only the repetition has: the history has no headers",
     ),
-    observe=_useless_retry_observe,
+    observe=_useless_retry,
 )
 
 
-def _layered_retries_observe(trace: EpisodeTrace) -> Iterator[Observation]:
+def _layered_retries(trace: EpisodeTrace) -> Iterator[Observation]:
     for group in trace.repeated:
-        if any(sent.succeeded or sent.reply_lost is None for sent in group[:-1]):
+        if any(request.succeeded or request.reply_lost is None for request in group[:-1]):
             continue
-        asked = _asked(trace, group)
-        layers = [(who, count) for who, count in _counted(asked) if count > 1]
-        if len(layers) > 1 and _multiplied(asked):
+        nested = _by_layers(trace, group)
+        layers = [(who, count) for who, count in _counted(nested) if count > 1]
+        if len(layers) > 1 and _multiplied(nested):
             up_to = "" if prod(count for _, count in layers) == len(group) else "up to "
             product = " x ".join(f"{up_to}{count} by {who}" for who, count in layers)
             failed = "until the last" if group[-1].succeeded else "each time"
             text = f"{group[0].name} was sent {len(group)} times and failed {failed}: {product}"
-            yield Observation(text, tuple(id for sent in group for id in sent.ids))
+            yield Observation(text, tuple(id for request in group for id in request.ids))
 
 
-def _asked(trace: EpisodeTrace, group: Sequence[Request]) -> list[list[list[Request]]]:
-    """The requests as the model asked for them, in these as the framework did, in these the SDK's tries."""
-    by_model = _split(group, lambda before, sent: _is_asked_anew(trace, before, sent))
-    return [_split(tries, lambda _, sent: not _is_sdk_retry(sent)) for tries in by_model]
+def _by_layers(trace: EpisodeTrace, group: Sequence[Request]) -> list[list[list[Request]]]:
+    """The requests by call of the model, in these by call of the framework, in these the SDK's tries."""
+    by_model = _split(group, lambda before, request: _is_new_call(trace, before, request))
+    return [_split(tries, lambda _, request: not _is_sdk_retry(request)) for tries in by_model]
 
 
-def _counted(asked: list[list[list[Request]]]) -> Iterator[tuple[str, int]]:
-    """Each layer from the outermost, and how often at most it asked the next."""
-    yield "the model", len(asked)
-    yield "the framework", max(map(len, asked))
-    yield "the SDK", max(len(tries) for by_framework in asked for tries in by_framework)
+def _counted(nested: list[list[list[Request]]]) -> Iterator[tuple[str, int]]:
+    """Each layer from the outermost, and how often at most it called the next."""
+    yield "the model", len(nested)
+    yield "the framework", max(map(len, nested))
+    yield "the SDK", max(len(tries) for by_framework in nested for tries in by_framework)
 
 
-def _multiplied(asked: list[list[list[Request]]]) -> bool:
-    """Whether an outer layer has made an inner one repeat itself at least twice."""
-    repeated = [by_framework for by_framework in asked if sum(map(len, by_framework)) > 1]
-    by_sdk = [tries for by_framework in asked for tries in by_framework if len(tries) > 1]
+def _multiplied(nested: list[list[list[Request]]]) -> bool:
+    """Whether an outer layer made an inner one repeat itself at least twice."""
+    repeated = [by_framework for by_framework in nested if sum(map(len, by_framework)) > 1]
+    by_sdk = [tries for by_framework in nested for tries in by_framework if len(tries) > 1]
     return len(repeated) > 1 or len(by_sdk) > 1
 
 
 def _split(group: Sequence[Request], is_new: Callable[[Request, Request], bool]) -> list[list[Request]]:
-    """The group in pieces; ``is_new`` tells of a request and the one before it whether it begins a piece."""
+    """The group in pieces. ``is_new`` takes a request and the one before it: does it begin a piece?"""
     pieces: list[list[Request]] = []
-    for place, sent in enumerate(group):
-        if not place or is_new(group[place - 1], sent):
+    for place, request in enumerate(group):
+        if not place or is_new(group[place - 1], request):
             pieces.append([])
-        pieces[-1].append(sent)
+        pieces[-1].append(request)
     return pieces
 
 
-def _is_asked_anew(trace: EpisodeTrace, before: Request, sent: Request) -> bool:
-    """Whether the model has asked for it once more: by the caller's count, or since it was asked itself."""
-    if sent.of_model:
+def _is_new_call(trace: EpisodeTrace, before: Request, request: Request) -> bool:
+    """Whether the model called once more: by the caller's count, or because it was asked in between."""
+    if request.of_model:
         return False
-    if isinstance(before.caller_record, ToolTry) and isinstance(sent.caller_record, ToolTry):
-        return before.caller_record.call != sent.caller_record.call
-    return any(other.of_model and other.succeeded for other in trace.between(before, sent))
+    if isinstance(before.caller_record, ToolTry) and isinstance(request.caller_record, ToolTry):
+        return before.caller_record.call != request.caller_record.call
+    return any(other.of_model and other.succeeded for other in trace.between(before, request))
 
 
-def _is_sdk_retry(sent: Request) -> bool:
-    return bool(sent.exchange and sent.exchange.sdk_retry)
+def _is_sdk_retry(request: Request) -> bool:
+    return bool(request.exchange and request.exchange.sdk_retry)
 
 
 LAYERED_RETRIES = Rule(
@@ -241,102 +240,102 @@ LAYERED_RETRIES = Rule(
         "between, or the subject's own count of its calls says so)."
     ),
     silent=(
-        "only one layer repeated it, or the inner one only once: a call that passed at the second asking",
-        "one of the tries before the last had succeeded",
-        "it is not known whether a reply reached the caller",
-        "a model's requests differ, or the history does not hold their bodies",
+        "only one layer repeated it, or the inner one only once: a call that passed the second time",
+        "one of the tries before the last succeeded",
+        "it is unknown whether a reply reached the caller",
+        "a model's requests differ, or the history does not have their bodies",
     ),
-    mistaken=("a model that was told to try again by the user or by the tool's own error",),
-    observe=_layered_retries_observe,
+    mistaken=("a model that the user, or the tool's own error, told to try again",),
+    observe=_layered_retries,
 )
 
 
-_LEAST_ANSWERED = 3
-_LEAST_FAILED = 4
+_MIN_ANSWERED = 3
+_MIN_FAILED = 4
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A call that the subject asked for, however often it was tried. ``answer``: None if it failed."""
+class _Call:
+    """A call by the subject, however often it was tried."""
 
     name: str
     ids: tuple[str, ...]
     at: float
-    answer: str | None
+    answer: str | None  # None if it failed
 
 
-def _asked_again_observe(trace: EpisodeTrace) -> Iterator[Observation]:
+def _asked_again(trace: EpisodeTrace) -> Iterator[Observation]:
     groups = _by_record(trace) if trace.calls else _by_wire(trace)
     for same, group in groups:
-        answers = {asked.answer for asked in group}
+        answers = {call.answer for call in group}
         answered = answers != {None}
-        often = len(group) >= (_LEAST_ANSWERED if answered else _LEAST_FAILED)
+        often = len(group) >= (_MIN_ANSWERED if answered else _MIN_FAILED)
         if often and len(answers) == 1 and not _state_changed(trace, same, group):
-            how = "each time with the same answer" if answered else "and failed each time"
-            text = f"{group[0].name} was asked again {times(len(group) - 1)}, {how}"
-            yield Observation(text, tuple(id for asked in group for id in asked.ids))
+            how = "with the same answer each time" if answered else "and failed each time"
+            text = f"{group[0].name} was called again {times(len(group) - 1)}, {how}"
+            yield Observation(text, tuple(id for call in group for id in call.ids))
 
 
-def _by_record(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Asked]]]:
-    """The calls that the model asked for, by the record of a subject that keeps one."""
-    groups: defaultdict[SameKey, list[_Asked]] = defaultdict(list)
+def _by_record(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
+    """The model's calls, by the record of a subject that keeps one."""
+    groups: defaultdict[SameKey, list[_Call]] = defaultdict(list)
     for id, call in ((call.id, call.event) for call in trace.calls):
         answer = call.result if call.ok else None
-        groups[call.attempt, call.link, call.fingerprint].append(_Asked(call.tool, (id,), call.t, answer))
+        groups[call.attempt, call.link, call.fingerprint].append(_Call(call.tool, (id,), call.t, answer))
     yield from groups.items()
 
 
-def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Asked]]]:
-    """The requests between two of which the model was asked: what is tried again at once is a retry."""
+def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
+    """The requests between which the model was asked: a request that is repeated at once is a retry."""
     for group in trace.repeated:
         same = group[0].same
-        if same is None or group[0].of_model or any(sent.reply_lost is None for sent in group):
+        if same is None or group[0].of_model or any(request.reply_lost is None for request in group):
             continue
-        asks = [group[0]]
+        calls = [group[0]]
         for before, again in pairwise(group):
-            if any(sent.of_model and sent.succeeded for sent in trace.between(before, again)):
-                asks.append(again)
-        yield same, [_Asked(sent.name, sent.ids, sent.start, _answer(sent)) for sent in asks]
+            if any(request.of_model and request.succeeded for request in trace.between(before, again)):
+                calls.append(again)
+        yield same, [_Call(request.name, request.ids, request.start, _answer(request)) for request in calls]
 
 
-def _answer(sent: Request) -> str | None:
-    exchange = sent.exchange
-    if not sent.succeeded or exchange is None:
+def _answer(request: Request) -> str | None:
+    exchange = request.exchange
+    if not request.succeeded or exchange is None:
         return None
     whole = exchange.reply_body is not None and not exchange.reply_cut
     return exchange.reply_body if whole else f"{exchange.status} and {exchange.reply_bytes} bytes"
 
 
-def _state_changed(trace: EpisodeTrace, same: SameKey, group: Sequence[_Asked]) -> bool:
-    """Whether another call on the link may have changed what the answers tell of."""
+def _state_changed(trace: EpisodeTrace, same: SameKey, group: Sequence[_Call]) -> bool:
+    """Whether another call on the link may have changed the answer."""
     return any(
-        sent.is_write
-        and sent.executed != "no"
-        and (sent.attempt, sent.link_name) == same[:2]
-        and sent.same != same
-        and group[0].at <= sent.start <= group[-1].at
-        for sent in trace.requests
+        request.is_write
+        and request.executed != "no"
+        and (request.attempt, request.link_name) == same[:2]
+        and request.same != same
+        and group[0].at <= request.start <= group[-1].at
+        for request in trace.requests
     )
 
 
 ASKED_AGAIN = Rule(
     name="asked_again",
     severity="wasteful",
-    title="the same call asked n times again",
+    title="the same call made again and again",
     fires=(
-        "The same call, argument by argument, was asked for three times or more in an attempt and answered "
-        "the same each time, or four times or more and failed each time. Retries of one call count once: of "
-        "a subject that keeps no record, only what was sent after the model had been asked in between."
+        "The same call, with the same arguments, was made three times or more in an attempt with the same "
+        "answer, or four times or more and failed each time. Retries of one call count once: if the subject "
+        "keeps no record, only requests between which the model was asked count."
     ),
     silent=(
-        "the answers differ: it was worth asking",
+        "the answers differ: the call was worth making",
         "a write on the same link may have changed the answer",
         "the repetitions come without the model in between: retries, or polling by the tool",
-        "it is asked in another attempt at the prompt",
+        "the call is made in another attempt at the prompt",
     ),
     mistaken=(
-        "a model that polls for something which does not come within the attempt",
-        "without bodies in the history, answers of one length that differ",
+        "a model that polls for something that does not come within the attempt",
+        "without bodies in the history, different answers of one length",
     ),
-    observe=_asked_again_observe,
+    observe=_asked_again,
 )

@@ -1,4 +1,4 @@
-"""An event stream of the model that was taken for whole although its end had not come."""
+"""Rules about replies that do not end: a cut stream taken for whole, a hang without a time limit."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from wirefault.judging.findings.finding import Observation, Rule, span_in_words
 from wirefault.judging.requests import EpisodeTrace, Request
 
 _CUT_BY = frozenset({"stream_cut", "early_end"})
-# A shorter piece of an answer may stand in another answer by chance.
-_LEAST_TEXT = 12
+# A shorter piece of an answer may occur in another answer by chance.
+_MIN_TEXT = 12
+# In seconds: a request that began shortly before the end had no time to reach a limit.
+_MIN_WAIT_S = 5.0
+_TOLERANCE_S = 0.5
 
 
-def _observe(trace: EpisodeTrace) -> Iterator[Observation]:
-    repeated = {id for group in trace.repeated for sent in group[:-1] for id in sent.ids}
-    for sent in trace.requests:
-        if not sent.of_model or sent.exchange is None or sent.ids[0] in repeated or not _has_no_end(sent):
+def _open_stream(trace: EpisodeTrace) -> Iterator[Observation]:
+    repeated = {id for group in trace.repeated for request in group[:-1] for id in request.ids}
+    for request in trace.requests:
+        if not request.of_model or request.exchange is None or request.ids[0] in repeated:
             continue
-        used = _use_by_record(trace, sent) or _use_by_answer(trace, sent)
+        used = _has_no_end(request) and (_use_by_record(trace, request) or _use_by_answer(trace, request))
         if used:
             how, ids = used
-            text = f"the stream of {sent.name} ended without its finish reason, and {how}"
-            yield Observation(text, (*sent.ids, *ids))
+            text = f"the stream of {request.name} ended without its finish reason, and {how}"
+            yield Observation(text, (*request.ids, *ids))
 
 
-def _has_no_end(sent: Request) -> bool:
-    """Whether the client got a stream that stopped in the midst, and stayed until then."""
-    exchange = sent.exchange
+def _has_no_end(request: Request) -> bool:
+    """Whether the client got a stream that was cut off, and stayed until then."""
+    exchange = request.exchange
     if exchange is None or exchange.client_left or exchange.status != 200:
         return False
-    if any(met.injected and met.kind in _CUT_BY and not met.why_not for met in exchange.faults):
+    if any(met.kind in _CUT_BY and not met.why_not for met in request.injected):
         return True
     dialect = MODEL_DIALECTS.get(exchange.dialect)
     body = exchange.reply_body or ""
@@ -44,37 +47,41 @@ def _has_no_end(sent: Request) -> bool:
     return not kinds & {"finish", "end"}
 
 
-def _use_by_record(trace: EpisodeTrace, sent: Request) -> tuple[str, tuple[str, ...]] | None:
-    """What a subject that keeps a record made of it: it saw no error, and called a tool or reported by it."""
-    asked = sent.caller_record
-    if not isinstance(asked, ModelCall) or asked.error is not None:
+def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
+    """How a subject that keeps a record used the stream: it saw no error, and called a tool or reported."""
+    call = request.caller_record
+    if not isinstance(call, ModelCall) or call.error is not None:
         return None
-    made = [c for c in trace.calls if (c.event.attempt, c.event.reply) == (asked.attempt, asked.ordinal)]
+    made = [c for c in trace.calls if (c.event.attempt, c.event.reply) == (call.attempt, call.ordinal)]
     if made:
-        return f"the call of {made[0].event.tool} in it was carried out", (made[0].id,)
-    end = trace.end_of(asked.attempt)
-    later = any(s.of_model and s.attempt == sent.attempt and s.start > sent.start for s in trace.requests)
-    if end is None or later or end.event.ended_by not in ("report", "text"):
+        return f"its call of {made[0].event.tool} was executed", (made[0].id,)
+    end = trace.end_of(call.attempt)
+    if end is None or _model_asked_later(trace, request) or end.event.ended_by not in ("report", "text"):
         return None
     return "was taken for the whole answer", (end.id,)
 
 
-def _use_by_answer(trace: EpisodeTrace, sent: Request) -> tuple[str, tuple[str, ...]] | None:
-    """The words of the stream stand in the subject's answer, and it did not ask the model again."""
-    end = trace.end_of(sent.attempt)
-    exchange = sent.exchange
+def _use_by_answer(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
+    """Whether the subject's answer has the words of the stream, without a later request to the model."""
+    end, exchange = trace.end_of(request.attempt), request.exchange
     dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
-    later = any(s.of_model and s.attempt == sent.attempt and s.start > sent.start for s in trace.requests)
-    if exchange is None or sent.caller_record is not None or end is None or dialect is None or later:
+    if exchange is None or request.caller_record is not None or end is None or dialect is None:
         return None
     words = _words(dialect, exchange.reply_body or "")
-    if exchange.reply_cut or len(words) < _LEAST_TEXT or words not in end.event.response:
+    if exchange.reply_cut or len(words) < _MIN_TEXT or words not in end.event.response:
         return None
-    return "was taken for the whole answer", (end.id,)
+    return None if _model_asked_later(trace, request) else ("was taken for the whole answer", (end.id,))
+
+
+def _model_asked_later(trace: EpisodeTrace, request: Request) -> bool:
+    return any(
+        other.of_model and other.attempt == request.attempt and other.start > request.start
+        for other in trace.requests
+    )
 
 
 def _words(dialect: ModelDialect, body: str) -> str:
-    """The text that the stream brought; empty if it cannot be read."""
+    """The text of the stream; empty if it cannot be read."""
     try:
         return as_text(dialect.read_reply(dialect.collect(split_events(body.encode()))).text).strip()
     except ValueError:
@@ -87,50 +94,47 @@ OPEN_STREAM = Rule(
     title="a stream accepted without its end",
     fires=(
         "An event stream of the model stopped before its finish reason, the client stayed until then and did "
-        "not ask again, and what had come was used: a tool call in it was carried out, or it became the "
-        "answer. Of a subject that keeps no record, only an answer that holds the words of the stream counts."
+        "not ask again, and the part that had arrived was used: a tool call in it was executed, or it became "
+        "the answer. If the subject keeps no record, only an answer with the words of the stream counts."
     ),
     silent=(
-        "the client left by itself: it had all that it wanted",
-        "the client reported an error, or the same was asked again",
-        "the history holds neither the stream's body nor the fault that cut it",
-        "nothing shows that what had come was used",
+        "the client left on its own: it had all that it wanted",
+        "the client reported an error, or repeated the request",
+        "the history has neither the stream's body nor the fault that cut it",
+        "nothing shows that the part was used",
     ),
     mistaken=("a server that never sends a finish reason and ends its streams by closing them",),
-    observe=_observe,
+    observe=_open_stream,
 )
 
 
-# in seconds: a request that began shortly before the end had no time to reach a limit
-_LEAST_WAIT = 5.0
-_ABOUT_THE_END = 0.5
-
-
-def _no_time_limit_observe(trace: EpisodeTrace) -> Iterator[Observation]:
+def _no_time_limit(trace: EpisodeTrace) -> Iterator[Observation]:
     for end in trace.ends:
         if end.event.ended_by != "limit" or not _time_was_over(trace, end.event):
             continue
-        for sent in trace.requests:
-            if sent.attempt == end.event.attempt and _waited_to_the_end(sent, end.event):
-                waited = end.event.end - sent.start
+        for request in trace.requests:
+            if request.attempt == end.event.attempt and _waited_to_the_end(request, end.event):
+                waited = end.event.end - request.start
                 text = (
-                    f"{sent.name} had no answer for {span_in_words(waited)}, until the attempt's "
+                    f"{request.name} had no answer for {span_in_words(waited)}, until the attempt's "
                     f"{end.event.ms / 1000:.0f} s were over: its client has no shorter time limit"
                 )
-                yield Observation(text, (*sent.ids, end.id))
+                yield Observation(text, (*request.ids, end.id))
 
 
 def _time_was_over(trace: EpisodeTrace, end: AttemptEnded) -> bool:
-    """Whether it was the time that ended the attempt, not the number of calls."""
-    return trace.attempt_seconds > 0 and end.ms / 1000 >= trace.attempt_seconds - _ABOUT_THE_END
+    """Whether the time limit ended the attempt, not the number of calls."""
+    return trace.attempt_seconds > 0 and end.ms / 1000 >= trace.attempt_seconds - _TOLERANCE_S
 
 
-def _waited_to_the_end(sent: Request, end: AttemptEnded) -> bool:
-    """Whether it was without any reply when the attempt ended; a caller that keeps a record has limits."""
-    exchange = sent.exchange
-    if exchange is None or sent.caller_record is not None or exchange.reply_bytes or exchange.reply_complete:
+def _waited_to_the_end(request: Request, end: AttemptEnded) -> bool:
+    """Whether it had no reply when the attempt ended. A caller that keeps a record has time limits."""
+    exchange = request.exchange
+    if exchange is None or request.caller_record is not None:
         return False
-    return sent.end >= end.end - _ABOUT_THE_END and end.end - sent.start >= _LEAST_WAIT
+    if exchange.reply_bytes or exchange.reply_complete:
+        return False
+    return request.end >= end.end - _TOLERANCE_S and end.end - request.start >= _MIN_WAIT_S
 
 
 NO_TIME_LIMIT = Rule(
@@ -138,18 +142,18 @@ NO_TIME_LIMIT = Rule(
     severity="risky",
     title="no time limit: waited for a hang until the lab ended it",
     fires=(
-        "The attempt's time was over while a request had been without a byte of an answer for 5 s or more, "
+        "The attempt's time ran out while a request had been without a byte of an answer for 5 s or more, "
         "and its client was still there."
     ),
     silent=(
         "the client left before the attempt ended",
-        "the attempt ended by itself, or by another limit",
-        "a part of the reply had come: it is not known when the client left then",
-        "the subject records its calls with their time limits, as the lab's own does",
+        "the attempt ended on its own, or by another limit",
+        "a part of the reply had arrived: it is unknown when the client left then",
+        "the subject records its calls with their time limits, as the lab's own agent does",
     ),
     mistaken=(
         "a client whose time limit is longer than the attempt's (`ATTEMPT_TIME`)",
-        "a request that nobody waits for: one in the background, or a long poll",
+        "a request that the subject does not wait for: one in the background, or a long poll",
     ),
-    observe=_no_time_limit_observe,
+    observe=_no_time_limit,
 )
