@@ -50,18 +50,21 @@ def test_a_whole_oracle_is_read():
             {"values": [{"number": 1, "unit": "metrs"}]},
             "expect.values[0].unit: unknown unit 'metrs'; did you mean 'metres'?",
         ),
-        ({"values": [{"date": "2026-02-30"}]}, "expect.values[0].date: '2026-02-30' is no date"),
+        ({"values": [{"date": "2026-02-30"}]}, "expect.values[0].date: '2026-02-30' is not a date"),
         ({"values": [{"date": "12/03/2026"}]}, "may be 2026-03-12 or 2026-12-03"),
         ({"values": [{"date": "12 March"}]}, "has no year"),
-        ({"values": [{"time": "25:00"}]}, "expect.values[0].time: '25:00' is no time of day"),
+        ({"values": [{"time": "25:00"}]}, "expect.values[0].time: '25:00' is not a time of day"),
         (
             {"effects": [{"kind": "event_created", "fields": {"date": "12 Marhc 2026"}}]},
-            "expect.effects[0].fields.date.date: '12 Marhc 2026' is no date",
+            "expect.effects[0].fields.date.date: '12 Marhc 2026' is not a date",
         ),
-        ({"effects": [{"kind": "event_created", "fields": {"time": "25:00"}}]}, "'25:00' is no time of day"),
+        (
+            {"effects": [{"kind": "event_created", "fields": {"time": "25:00"}}]},
+            "'25:00' is not a time of day",
+        ),
         (
             {"effects": [{"kind": "event_created", "fields": {"time": {"any_of": ["noonish"]}}}]},
-            "'noonish' is no time",
+            "'noonish' is not a time",
         ),
     ],
 )

@@ -44,12 +44,12 @@ def test_days_and_times_are_brought_into_the_form_that_is_stored():
 @pytest.mark.parametrize(
     ("normalise", "text", "why"),
     [
-        (normalised_day, "2026-02-30", "no date"),
-        (normalised_day, "on 2026-02-03", "no date"),
+        (normalised_day, "2026-02-30", "not a date"),
+        (normalised_day, "on 2026-02-03", "not a date"),
         (normalised_day, "12/03/2026", "may be 2026-03-12 or 2026-12-03"),
         (normalised_day, "12 March", "no year"),
-        (normalised_clock, "25:00", "no time of day"),
-        (normalised_clock, "noonish", "no time of day"),
+        (normalised_clock, "25:00", "not a time of day"),
+        (normalised_clock, "noonish", "not a time of day"),
     ],
 )
 def test_what_is_not_one_day_or_time_is_refused(normalise, text, why):

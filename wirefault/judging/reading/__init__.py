@@ -1,1 +1,1 @@
-"""What people's and models' words say: numbers with units, dates, times of day and texts. Pure."""
+"""Read the prose of models: numbers with units, dates, times of day and texts. Pure."""

@@ -1,4 +1,8 @@
-"""What a text may say of a value."""
+"""Tell whether a text affirms, denies or leaves open what it states at one place. Pure.
+
+The cues are words of the language files, looked for in the clause around the place; a clause ends at a comma,
+a "but" and the like. All texts here are in lower case.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ SUBSIDIARY = LazyPattern(r"\b<subsidiary>\b")
 FORMER = LazyPattern(r"^\s*<former>\b")
 CORRECTION = LazyPattern(r"\b<correction>\b")
 CONCLUSION = LazyPattern(r"(?:\b<conclusion>\b|[=≈→⇒])[^\d\n.!?;]{0,40}$")
-ANSWER_GIVEN = LazyPattern(r"\b<answer_given>(?: \w+)?\s*[\"'$€£]?$")
+ANNOUNCED_ANSWER = LazyPattern(r"\b<answer_given>(?: \w+)?\s*[\"'$€£]?$")
 FINAL_ANSWER = LazyPattern(r"\b<final_answer>\b\W{0,4}(?:is\b)?[^\d\n.!?;]{0,40}$")
 APPROXIMATE = LazyPattern(rf"(?:[~≈∼]|\b<approximate>\b\.?)\s*{_AMOUNT_BEGINS}")
 BETWEEN_ALTERNATIVES = LazyPattern(r"^[\s)\"'°%,.…?]*(?:<or>|<versus>|/)(?:\s+<or_qualifier>)?[\s(\"'$€£]*$")
@@ -58,7 +62,7 @@ OR_AFTER = LazyPattern(rf"^[\"')\].,]*\s*\(?{_JOINED}(?! so\b)(?=\W|\w)")
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
-    """What stands before and behind the place, in its sentence."""
+    """Return the rest of the sentence, before and after the place."""
     before, after = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
     stops = [stop.end() for stop in SENTENCE_END.finditer(before)]
     if stops and not (stops[-1] == len(before) and before.endswith(".")):
@@ -68,23 +72,23 @@ def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
 
 
 def clause_of(before: str, after: str) -> tuple[str, str]:
-    """Of what stands before and behind a place in its sentence, what belongs to its clause.
+    """Return the rest of the clause, before and after a place, from the rest of its sentence.
 
-    What introduces the place (``temperature: 8.4``) belongs to it.
+    An introduction of the place (``temperature: 8.4``) belongs to the clause.
     """
-    stops = [stop.end() for stop in CLAUSE_END.finditer(before) if _parts_clauses(before, stop)]
+    stops = [stop.end() for stop in CLAUSE_END.finditer(before) if _ends_clause(before, stop)]
     stop = next(CLAUSE_END.finditer(after), None)
     return before[stops[-1] :] if stops else before, after[: stop.start()] if stop else after
 
 
-def _parts_clauses(before: str, stop: re.Match[str]) -> bool:
-    """Whether a clause ends there; a comma right before the place ends one only if a number stands before."""
+def _ends_clause(before: str, stop: re.Match[str]) -> bool:
+    """Tell whether a clause ends there; directly before the place only a comma after a number does."""
     behind = before[stop.end() :].strip(" \"'")
     return bool(behind) or (stop[0] == "," and any(map(str.isdigit, before[: stop.start()])))
 
 
 def status_at(text: str, start: int, end: int) -> Affirmation:
-    """Whether the place is affirmed, denied, or only offered: as a guess, a question, a bound, an ``if``."""
+    """Tell whether the place is affirmed, denied, or offered (a guess, a question, a bound, an ``if``)."""
     sentence = sentence_around(text, start, end)
     if not "".join(sentence).strip(" .*\n"):
         return "affirmed"
@@ -110,7 +114,7 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
 
 
 def is_background(text: str, start: int, end: int) -> bool:
-    """Whether the place speaks of another time, a forecast, an extreme, or how it feels."""
+    """Tell whether the place is about another time, a forecast, an extreme, or a feeling."""
     sentence = sentence_around(text, start, end)
     bracket = re.search(r"\(([^()]{0,40})$", sentence[0][-41:])
     opening = sentence[0].partition(",")[0]  # "Tomorrow, it will be"
@@ -123,33 +127,33 @@ def is_background(text: str, start: int, end: int) -> bool:
 
 
 def clause_has(pattern: LazyPattern, text: str, start: int, end: int) -> bool:
-    """Whether the pattern occurs in the clause around the place."""
+    """Tell whether the pattern occurs in the clause around the place."""
     return any(pattern.search(part) for part in clause_of(*sentence_around(text, start, end)))
 
 
 def is_subsidiary(text: str, start: int, end: int) -> bool:
-    """Whether the place gives a part of, or something beside, what the sentence is about."""
+    """Tell whether the place is a part of the sentence's subject, or an addition to it."""
     return bool(SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0]))
 
 
-def stands_before(pattern: LazyPattern, text: str, start: int) -> bool:
-    """Whether the pattern, which ends with ``$``, occurs directly before the place."""
+def is_preceded(pattern: LazyPattern, text: str, start: int) -> bool:
+    """Tell whether the pattern, which ends with ``$``, occurs directly before the place."""
     return bool(pattern.search(text[max(0, start - 60) : start]))
 
 
 def last_correction(text: str) -> int:
-    """Where the last word of correction ends; 0 if there is none."""
+    """Return the end of the last word of correction; 0 without one."""
     return max((match.end() for match in CORRECTION.finditer(text)), default=0)
 
 
 def are_alternatives(text: str, end: int, start: int) -> bool:
-    """Whether nothing but an "or" stands between the end of one place and the start of the next."""
+    """Tell whether only an "or" separates the end of one place and the start of the next."""
     gap = text[end:start]
     return len(gap) <= 40 and bool(BETWEEN_ALTERNATIVES.match(gap) or SHORT_OR.match(gap))
 
 
 def are_a_range(text: str, first: int, end: int, start: int) -> bool:
-    """Whether two places, the first of which begins at ``first``, are the ends of a range."""
+    """Tell whether two places, of which one begins at ``first``, are the ends of a range."""
     gap = text[end:start]
     if len(gap) > 20:
         return False
@@ -158,7 +162,7 @@ def are_a_range(text: str, first: int, end: int, start: int) -> bool:
 
 
 def offers_alternative(text: str, start: int, end: int) -> bool:
-    """Whether an "or" touches the place on either side."""
+    """Tell whether an "or" touches the place on either side."""
     before, after = text[max(0, start - 30) : start], text[end : end + 30]
     in_a_list = OR_AFTER_A_LIST.match(text[end : end + 80])
     return bool(OR_BEFORE.search(before) or OR_AFTER.match(after) or in_a_list)

@@ -1,7 +1,7 @@
-"""Days and times of day, in the forms in which people write them. Pure.
+"""Read days and times of day in the forms that people write. Pure.
 
-``12/03/2026`` is a day in March or in December: a day has all its readings. A day without a year has year
-0, which fits any.
+``12/03/2026`` is in March or in December: a day has all its readings. A day without a year has year 0, which
+matches any.
 """
 
 from __future__ import annotations
@@ -53,33 +53,33 @@ _ENGLISH_SHORT = "sept"
 
 @dataclass(frozen=True)
 class DayOrTime:
-    """A day or a time of day in a text: its readings, ``YYYY-MM-DD`` (year 0000: none given) or ``HH:MM``."""
+    """A day or a time of day in a text."""
 
     start: int
     end: int
-    readings: tuple[str, ...]
+    readings: tuple[str, ...]  # YYYY-MM-DD (year 0000: without a year) or HH:MM
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day in ISO's form."""
+    """Tell whether a text is a day in ISO form."""
     return bool(_ISO_DAY.fullmatch(text)) and _day(*map(int, text.split("-"))) is not None
 
 
 def is_clock(text: str) -> bool:
-    """Whether a text is a time of day as ``14:30``."""
+    """Tell whether a text is a time of day such as ``14:30``."""
     return bool(_CLOCK.fullmatch(text)) and _clock(int(text[:2]), int(text[3:]), "") is not None
 
 
-def same_day(asked: str, reading: str) -> bool:
-    """Whether a reading is the day that is asked for; one without a year is any year's."""
-    return asked == reading or (reading.startswith("0000") and asked[4:] == reading[4:])
+def same_day(day: str, reading: str) -> bool:
+    """Tell whether a reading is that day; a reading without a year matches any year."""
+    return day == reading or (reading.startswith("0000") and day[4:] == reading[4:])
 
 
 def normalised_day(text: str) -> str:
-    """The one day that a text writes, as the lab's services store it; raises ``ValueError``."""
+    """Return the one day in a text, as the lab's services store it; raises ``ValueError``."""
     days = list(days_in(text.casefold().strip()))
     if len(days) != 1 or (days[0].start, days[0].end) != (0, len(text.strip())):
-        raise ValueError(f"{text!r} is no date; write YYYY-MM-DD, for example 2026-03-12")
+        raise ValueError(f"{text!r} is not a date; write YYYY-MM-DD, for example 2026-03-12")
     if len(days[0].readings) > 1:
         raise ValueError(f"{text!r} may be {' or '.join(days[0].readings)}; write YYYY-MM-DD")
     if days[0].readings[0].startswith("0000"):
@@ -88,15 +88,15 @@ def normalised_day(text: str) -> str:
 
 
 def normalised_clock(text: str) -> str:
-    """The one time of day that a text writes, as the lab's services store it; raises ``ValueError``."""
+    """Return the one time of day in a text, as the lab's services store it; raises ``ValueError``."""
     times = list(times_in(text.casefold().strip()))
     if len(times) != 1 or (times[0].start, times[0].end) != (0, len(text.strip())):
-        raise ValueError(f"{text!r} is no time of day; write HH:MM from 00:00 to 23:59, for example 14:30")
+        raise ValueError(f"{text!r} is not a time of day; write HH:MM from 00:00 to 23:59, for example 14:30")
     return times[0].readings[0]
 
 
 def days_in(text: str) -> Iterator[DayOrTime]:
-    """The days in a case folded text, in no order; what is no day of the calendar is left out."""
+    """Yield the days in a case-folded text, unordered; only days that the calendar has."""
     for match in _YEAR_FIRST.finditer(text):
         yield from _moment(match, _day(int(match[1]), int(match[3]), int(match[4])))
     for match in _COMPACT.finditer(text):
@@ -115,7 +115,7 @@ def days_in(text: str) -> Iterator[DayOrTime]:
 
 
 def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
-    """The times of day in a case folded text, in no order; with ``hours`` ``9h`` is one too."""
+    """Yield the times of day in a case-folded text, unordered; with ``hours`` also ``9h``."""
     for match in _BARE_HOUR.finditer(text) if hours else ():
         yield from _moment(match, _clock(int(match[1]), 0, ""))
     for match in _TIME.finditer(text):
@@ -134,15 +134,15 @@ def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
         yield from _moment(match, merged("clock", "named")[match[0]])
 
 
-def _half(said: str | None, text: str, end: int) -> str:
-    """``am`` or ``pm``, by what stands with a time of day, or the empty text."""
-    if said and said[0] in "ap":
-        return said
+def _half(suffix: str | None, text: str, end: int) -> str:
+    """Return ``am`` or ``pm`` from the words after a time of day, else the empty text."""
+    if suffix and suffix[0] in "ap":
+        return suffix
     return "pm" if _AFTERNOON.match(text, end) else ""
 
 
 def _spoken(match: re.Match[str], text: str) -> list[str | None]:
-    """``quarter to seven``: of the morning and of the evening, unless it says which."""
+    """Read ``quarter to seven``: in the morning and in the evening, unless the text tells which."""
     part, hour = match[1].split()[0], int(match[4])
     minutes = merged("clock", "fractions").get(part) or int(part)  # negative: before the hour, as "halb"
     minute = hour * 60 + (-abs(minutes) if match[3] else minutes)
@@ -189,7 +189,7 @@ def _month(name: str) -> int | None:
 
 @lru_cache(maxsize=2)
 def _months(locales: tuple[str, ...]) -> dict[str, int]:
-    """The names of the months and their short forms, with and without accents."""
+    """Return the names of the months and their short forms, with and without accents."""
     from babel import Locale
 
     months = {_ENGLISH_SHORT: 9}

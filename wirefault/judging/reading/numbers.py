@@ -1,8 +1,8 @@
-"""Numbers written in digits, in the forms of different countries. Pure.
+"""Read numbers in digits, in the forms of different countries, and in words. Pure.
 
-``4.200`` is 4200 in Berlin and 4.2 in London: a numeral has all the values that it may stand for. The
-expressions cannot backtrack far, whatever the text. They have no possessive quantifiers, by which early
-versions of Python 3.11 get a group's place wrong.
+``4.200`` is 4200 in Berlin and 4.2 in London: a numeral has all its possible values. The expressions cannot
+backtrack far on any text. They have no possessive quantifiers, which make early versions of Python 3.11 read
+wrongly.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from wirefault.judging.reading.languages import LazyPattern, is_common, languages
 
-# groups of three behind one kind of separator, India's groups, digits with a fraction, a fraction alone
+# groups of three with one kind of separator, Indian groups, digits with a fraction, a fraction alone
 _CORE = (
     r"(?:\d{1,3}(?:(?P<group>[ ,.'_])\d{3})(?:(?P=group)\d{3})*(?!(?P=group)\d{3}|\d)(?:[.,]\d+)?"
     r"|\d{1,2}(?:,\d{2}(?=,))+,\d{3}(?!\d)(?:\.\d+)?"
@@ -27,27 +27,24 @@ _POWER = r"(?:[eE][+-]?\d{1,4}(?!\w)|\s?[x×*·]\s?10(?:\^|\*\*)\{?[+-]?\d{1,4}\
 _NUMERAL = LazyPattern(rf"(?P<core>{_CORE})(?P<power>{_POWER})")
 _EXPONENT = LazyPattern(r"[+-]?\d+(?=\}?$)")
 _REST_OF_WORD = LazyPattern(r"[\w.]*")
-_LIMIT = 400  # digits; float() of more is slow, and no answer
-_AT_MOST = 5000  # numerals of one text
+_MAX_DIGITS = 400  # float() of more is slow, and never an answer
+_MAX_NUMERALS = 5000  # in one text
 
 
 @dataclass(frozen=True)
 class Numeral:
-    """Where it stands and what it may be worth, the likeliest value first.
-
-    ``step``: one unit of the last digit that each value has.
-    """
+    """A number in digits."""
 
     start: int
     end: int
-    values: tuple[float, ...]
-    steps: tuple[float, ...]
+    values: tuple[float, ...]  # the likeliest first
+    steps: tuple[float, ...]  # one unit of the last digit of each value
 
 
 def numerals(text: str) -> Iterator[Numeral]:
-    """Every numeral outside a word (``Q3``, ``v2``, ``1.2.3`` are none), signs included, in order."""
+    """Yield the numerals outside of words (not ``Q3``, ``v2``, ``1.2.3``), with their signs, in order."""
     at, count = 0, 0
-    while count < _AT_MOST and (match := _NUMERAL.search(text, at)):
+    while count < _MAX_NUMERALS and (match := _NUMERAL.search(text, at)):
         at, count = match.end(), count + 1
         if _within_a_word(text, match.start(), match.end()):
             rest = _REST_OF_WORD.match(text, at)
@@ -72,7 +69,7 @@ def _within_a_word(text: str, start: int, end: int) -> bool:
 
 
 def _sign(text: str, start: int) -> int:
-    """How many characters before the digits belong to it: a minus or a plus that is no operator or dash."""
+    """Return 1 if a sign precedes the digits that is not an operator or a dash, else 0."""
     if text[start - 1 : start] not in ("-", "+") or start == 0:
         return 0
     before = text[start - 2 : start - 1]
@@ -81,7 +78,7 @@ def _sign(text: str, start: int) -> int:
 
 def _read(match: re.Match[str], sign: int) -> Numeral | None:
     core, power = match["core"], match["power"]
-    if len(core) > _LIMIT:
+    if len(core) > _MAX_DIGITS:
         return None
     exponent = _EXPONENT.search(power)
     times = int(exponent[0]) if exponent else 0
@@ -103,7 +100,7 @@ def _step(exponent: int) -> float:
 
 
 def _plain_forms(core: str) -> list[str]:
-    """What the digits may mean, each as ``float`` takes it."""
+    """Return the possible meanings of the digits, each as ``float`` takes it."""
     digits = core.translate(str.maketrans("", "", " '_"))
     separators = [character for character in digits if character in ".,"]
     if not separators:
@@ -122,7 +119,7 @@ def _plain_forms(core: str) -> list[str]:
 
 
 def number_of(digits: str) -> float | None:
-    """The likeliest number that the digits write, or None if they write none."""
+    """Return the likeliest number of a text in digits; None if it is not one."""
     match = _NUMERAL.fullmatch(digits)
     numeral = _read(match, 0) if match else None
     return numeral.values[0] if numeral else None
@@ -160,25 +157,25 @@ def _ordinals() -> tuple[list[str], LazyPattern]:
 
 
 _WORD = LazyPattern(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_MOST_WORDS = 3000  # of one text that are looked at
-_PIECES = 24  # parts that one number may have
-_LONGEST = 60  # characters of one written word
+_MAX_WORDS = 3000  # of one text that are looked at
+_MAX_PIECES = 24  # parts of one number
+_MAX_WORD = 60  # characters
 
 
 @dataclass(frozen=True)
 class WrittenNumber:
-    """Where it stands and its value. ``single``: one small word, which may be no number at all (``one``)."""
+    """A number in words."""
 
     start: int
     end: int
     value: float
-    single: bool
+    single: bool  # one small word, which may not be a number at all ("one")
 
 
 def written_numbers(text: str) -> Iterator[WrittenNumber]:
-    """The numbers in words of a case folded text, each as long as the language that reads most of it."""
+    """Yield the numbers in words of a case-folded text, each in the language that reads most of it."""
     at = 0
-    words = list(islice(_WORD.finditer(text), _MOST_WORDS))
+    words = list(islice(_WORD.finditer(text), _MAX_WORDS))
     for place, word in enumerate(words):
         if word.start() < at or not _may_begin(word[0]):
             continue
@@ -204,7 +201,7 @@ def _ambiguous() -> frozenset[str]:
 
 
 def in_digits(text: str) -> str:
-    """A case folded text with its numbers in words, and English ordinals, in digits."""
+    """Replace numbers in words, and English ordinals, by digits in a case-folded text."""
     text = _ordinals()[1].sub(_ordinal, text)
     parts, at = [], 0
     for number in written_numbers(text):
@@ -225,13 +222,13 @@ def _beginnings() -> frozenset[str]:
 
 
 def _may_begin(word: str) -> bool:
-    return len(word) <= _LONGEST and (word[:3] in _beginnings() or word[:1] in _beginnings())
+    return len(word) <= _MAX_WORD and (word[:3] in _beginnings() or word[:1] in _beginnings())
 
 
 def _run(text: str, words: list[re.Match[str]], first: int) -> list[re.Match[str]]:
-    """The words from the first one on that nothing but a space parts."""
+    """Return the words from the first one on that only spaces separate."""
     run = [words[first]]
-    for word in words[first + 1 : first + _PIECES]:
+    for word in words[first + 1 : first + _MAX_PIECES]:
         if text[run[-1].end() : word.start()] not in (" ", "  "):
             break
         run.append(word)
@@ -239,7 +236,7 @@ def _run(text: str, words: list[re.Match[str]], first: int) -> list[re.Match[str
 
 
 def _reading(language: _Language, text: str, run: list[re.Match[str]]) -> tuple[float | None, int]:
-    """The value of the longest beginning of the run that is a number, and of how many words it is."""
+    """Return the value of the longest number at the start of the run, and its number of words."""
     parts: list[int] = []
     decimals: list[int] | None = None
     best: tuple[float | None, int] = (None, 0)
@@ -280,20 +277,20 @@ def _split_at_point(pieces: list[int]) -> tuple[list[int], bool, list[int] | Non
 
 
 def _continues(parts: list[int], more: list[int]) -> bool:
-    """Whether the next word goes on with the number: ``two`` after ``forty``, not after ``three``."""
+    """Tell whether the next word continues the number: ``two`` after ``forty``, not after ``three``."""
     if not more or more[0] >= 100 or parts[-1] >= 100:
         return bool(more)
     return parts[-1] >= 20 and more[0] < (20 if parts[-1] in (60, 80) else 10)
 
 
 def _is_year(parts: list[int], more: list[int]) -> bool:
-    """``nineteen eighty-four``, ``twenty nineteen``."""
+    """Tell whether it is a year such as ``nineteen eighty-four`` or ``twenty nineteen``."""
     return len(parts) == 1 and 13 <= parts[0] <= 20 and bool(more) and 10 <= more[0] < 100
 
 
 def _pieces(language: _Language, word: str) -> list[int] | None:
-    """The parts of one written word, -1 for a decimal point; None if it is no number."""
-    if len(word) > _LONGEST:
+    """Split one written word into its parts, -1 for a decimal point; None if it is not a number."""
+    if len(word) > _MAX_WORD:
         return None
     pieces: list[int] = []
     at = 0
@@ -329,6 +326,6 @@ def _value(parts: list[int]) -> float:
 
 
 def _fraction(decimals: list[int]) -> float:
-    """Digits as they are read one after the other; a last part of two digits is read as one (``forty``)."""
+    """Join decimals as they are read one after the other; ``forty`` counts as two digits."""
     text = "".join(str(piece) for piece in decimals if piece >= 0)
     return float(f"0.{text}") if text else 0.0

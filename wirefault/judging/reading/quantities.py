@@ -1,4 +1,7 @@
-"""The quantities that a text speaks of: numbers in digits or words, each with its unit. Pure."""
+"""Find the quantities in a text: numbers in digits or words, each with its unit. Pure.
+
+Operands of calculations in the text (``12 * 9 =``, ``15% of 240``, ``± 0.5``) are recognised too.
+"""
 
 from __future__ import annotations
 
@@ -36,26 +39,22 @@ _COMPOUND = frozenset({"length", "duration", "mass"})
 
 @dataclass(frozen=True)
 class Reading:
-    """One thing that a quantity may mean. ``step``: one unit of the last digit that was written."""
+    """One possible meaning of a quantity."""
 
     value: float
-    step: float
+    step: float  # one unit of the last written digit
     unit: Unit | None
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Where a quantity stands, and its readings, the likeliest first.
-
-    ``weak``: a number that may count or name something else (a year, a page, ``one``). ``is_name``: it names
-    something (``#42``), and counts nothing.
-    """
+    """A quantity in a text."""
 
     start: int
     end: int
-    readings: tuple[Reading, ...]
-    weak: bool = False
-    is_name: bool = False
+    readings: tuple[Reading, ...]  # the likeliest first
+    weak: bool = False  # may count or name something else: a year, a page, "one"
+    is_name: bool = False  # names something ("#42")
 
     @property
     def year_like(self) -> bool:
@@ -64,7 +63,7 @@ class Quantity:
 
 
 def lowered(text: str) -> str:
-    """In lower case, with every character where it was."""
+    """Return the text in lower case, every character at its place."""
     low = text.lower()
     if len(low) == len(text):
         return low
@@ -92,7 +91,7 @@ def _money_before() -> LazyPattern:
 
 @cache
 def cldr_scales() -> tuple[dict[str, float], LazyPattern]:
-    """CLDR's words for thousands, millions and so on, and a pattern that finds them."""
+    """Return CLDR's words for thousands, millions and so on, and a pattern that finds them."""
     from babel.numbers import format_compact_decimal
 
     words: dict[str, float] = {}
@@ -108,13 +107,13 @@ def cldr_scales() -> tuple[dict[str, float], LazyPattern]:
 
 
 def quantities(text: str) -> list[Quantity]:
-    """The quantities of a plain text (see ``text.plain``) in their order, without dates and times of day."""
+    """Find the quantities of a plain text (see ``text.plain``), in order, without dates and times of day."""
     low = lowered(text)
     taken = sorted((moment.start, moment.end) for moment in (*days_in(low), *times_in(low)))
-    found = [
+    numbers = [
         _with_unit(low, numeral, numeral.start, numeral.end) for numeral in _outside(numerals(text), taken)
     ]
-    digits = [quantity for quantity in found if quantity is not None]
+    digits = [quantity for quantity in numbers if quantity is not None]
     spans = sorted([*taken, *((quantity.start, quantity.end) for quantity in digits)])
     in_words = [quantity for quantity in _in_words(low, spans) if quantity is not None]
     return _compounded(low, sorted([*digits, *in_words], key=lambda quantity: quantity.start))
@@ -123,7 +122,7 @@ def quantities(text: str) -> list[Quantity]:
 def is_unknown_language(text: str, known: Iterable[tuple[int, int]] = ()) -> bool:
     """Tell whether a plain text has a sentence in a language that cannot be read.
 
-    ``known``: places of what was read. Dates and times of day are not looked at either.
+    ``known``: places of quantities or phrases, which are ignored, like dates and times of day.
     """
     if text.isascii() and len(text) <= _MAX_UNWORDED and not text.strip(" .").count(" "):
         return False
@@ -141,7 +140,7 @@ def _blanked(text: str, places: Iterable[tuple[int, int]]) -> str:
 
 
 def _outside(every: Iterator[Numeral], taken: list[tuple[int, int]]) -> Iterator[Numeral]:
-    """What overlaps none of the spans; both are in order."""
+    """Yield the numerals outside the spans; both are in order."""
     index = 0
     for numeral in every:
         while index < len(taken) and taken[index][1] <= numeral.start:
@@ -173,7 +172,7 @@ def _step_of(value: float) -> float:
 
 
 def _with_unit(low: str, numeral: Numeral, start: int, end: int) -> Quantity | None:
-    """The quantity that begins with this number; None if its digits are part of a word (``3d``)."""
+    """Read the quantity that begins with this number; None if its digits belong to a word (``3d``)."""
     before, after = low[max(0, start - 60) : start], low[end : end + 80]
     if _FOOTNOTE.match(low[start : end + 1]) and before.endswith("["):
         return None
@@ -198,7 +197,7 @@ def _with_unit(low: str, numeral: Numeral, start: int, end: int) -> Quantity | N
 def _readings(
     low: str, pairs: list[tuple[float, float]], before: str, end: int
 ) -> tuple[list[Reading], int, bool]:
-    """What the number may mean by the words around it, where these end, and whether any word was read."""
+    """Return the number's readings by the words around it, their end, and whether any word was read."""
     money = _money_before().search(before)
     prefix = unit_words()[money[1]] if money else ()
     units, until = unit_after(low, end)
@@ -231,7 +230,7 @@ def _each_unit(value: float, step: float, units: tuple[Unit, ...]) -> list[Readi
 
 
 def _named_beside(low: str, before: str, end: int, prefix: tuple[Unit, ...]) -> tuple[tuple[Unit, ...], int]:
-    """A unit that stands apart from its number: ``"unit": "celsius"`` behind it, ``(°C)`` before it."""
+    """Find a unit apart from its number: ``"unit": "celsius"`` after it, ``(°C)`` before it."""
     if prefix:
         return prefix, end
     named = _NAMED_UNIT.match(low[end : end + 60])
@@ -248,7 +247,7 @@ def _named_beside(low: str, before: str, end: int, prefix: tuple[Unit, ...]) -> 
 
 
 def _compounded(low: str, every: list[Quantity]) -> list[Quantity]:
-    """``1 h 30 min`` and ``5 ft 11 inches`` are one quantity each."""
+    """Join ``1 h 30 min`` and ``5 ft 11 inches`` into one quantity each."""
     merged: list[Quantity] = []
     for quantity in every:
         joined = _joined(low, merged[-1], quantity) if merged else None
@@ -270,7 +269,7 @@ def _joined(low: str, left: Quantity, right: Quantity) -> Quantity | None:
 
 
 def _sum_of(large: Reading, small: Reading) -> Reading | None:
-    """The sum in the larger unit, if the smaller part is less than one of it."""
+    """Add in the larger unit, if the smaller part is less than one of it."""
     if large.unit is None or small.unit is None or large.unit == small.unit or large.step < 1:
         return None
     if large.unit.dimension != small.unit.dimension or not (
@@ -290,10 +289,10 @@ _PART_OF = LazyPattern(r"^\s*(?:\w{1,15}\s){0,2}<part_of>\s*$")
 _EQUALS = LazyPattern(r"\s*=")
 
 
-def operands(low: str, found: Sequence[Quantity]) -> set[int]:
-    """Which of the quantities stand beside an operator, by their places in the list."""
-    there = {at for at, quantity in enumerate(found) if _is_operand_alone(low, quantity)}
-    for at, (left, right) in enumerate(pairwise(found)):
+def operands(low: str, mentions: Sequence[Quantity]) -> set[int]:
+    """Return the indexes of the quantities that are operands of a calculation."""
+    there = {at for at, quantity in enumerate(mentions) if _is_operand_alone(low, quantity)}
+    for at, (left, right) in enumerate(pairwise(mentions)):
         gap = low[left.end : right.start]
         part = _PART_OF.match(gap) and any(r.unit and r.unit.dimension == "share" for r in left.readings)
         if part or (_OPERATOR.match(gap) and not _is_range(low, left, right)):
@@ -302,12 +301,12 @@ def operands(low: str, found: Sequence[Quantity]) -> set[int]:
 
 
 def is_uncertainty(low: str, quantity: Quantity) -> bool:
-    """Whether the quantity says how exact the one before it is."""
+    """Tell whether the quantity is the uncertainty of the one before it."""
     return bool(_UNCERTAINTY.search(low[max(0, quantity.start - 20) : quantity.start]))
 
 
 def is_squared(low: str, quantity: Quantity) -> bool:
-    """Whether a power of the quantity is meant: ``42²``."""
+    """Tell whether the quantity is raised to a power: ``42²``."""
     return bool(_SQUARED.match(low[quantity.end : quantity.end + 20]))
 
 
@@ -317,7 +316,7 @@ def _is_operand_alone(low: str, quantity: Quantity) -> bool:
 
 
 def _is_range(low: str, left: Quantity, right: Quantity) -> bool:
-    """``8-10 °C`` is a range; ``10 - 2 =`` is reckoned with."""
+    """Tell a range (``8-10 °C``) from a calculation (``10 - 2 =``)."""
     gap = low[left.end : right.start].strip()
     units = [reading.unit for reading in (*left.readings, *right.readings) if reading.unit]
     measured = any(unit.dimension != "share" for unit in units)

@@ -1,7 +1,7 @@
-"""What a text in prose says of one value that was asked for. Pure.
+"""Read what prose states of one value that an oracle asks for: a number, a phrase, a day, a time. Pure.
 
-A value counts only where the text affirms it: with a unit that fits, not negated, not corrected later and
-not as one of several alternatives. What cannot be read is ``unreadable``, never ``wrong``.
+A value counts only if the text affirms it: with a fitting unit, not negated, not corrected later and not as
+one of several alternatives. A text that cannot be read is ``unreadable``, never ``wrong``.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 __all__ = ["AskedValue", "Stated", "stated", "stated_in"]
 
 _BEST_FIRST: tuple[Stated, ...] = ("right", "unreadable", "wrong", "none")
-_LONGEST = 100_000  # characters of one text that are read
+_MAX_TEXT = 100_000  # characters of one text that are read
 
 
 class AskedValue(Protocol):
-    """What is asked of one value, as ``oracle.slots.Slot`` has it: any one of the options is right."""
+    """One value of an oracle (``oracle.slots.Slot``); any one of the options is right."""
 
     @property
     def options(self) -> Sequence[int | float | str]: ...
@@ -49,34 +49,34 @@ class AskedValue(Protocol):
 
 
 def stated(slot: AskedValue, text: str) -> Stated:
-    """What a text says of the slot's value; ``none``: it says nothing of its kind."""
+    """Read what a text states of the slot's value; ``none``: nothing of its kind."""
     return stated_in(slot, text, None)
 
 
 def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[AskedValue] = ()) -> Stated:
-    """As ``stated``; a number without a unit in the text is in ``unit``.
+    """As ``stated``; numbers without a unit in the text are in ``unit``.
 
-    ``besides``: other slots, whose values the same text may give.
+    ``besides``: other slots, whose values the same text may have.
     """
     from wirefault.judging.reading.amounts import stated_number
     from wirefault.judging.reading.text import is_garbled, plain
 
-    seen = plain(text[:_LONGEST])
+    seen = plain(text[:_MAX_TEXT])
     texts = [option for option in slot.options if isinstance(option, str)]
-    # what a reader does not see may be what is asked for: an address, a piece of markup
+    # an oracle may ask for invisible parts: an address, a piece of markup
     verdicts = [
-        stated_phrase(option, seen if plain(option) == option else text[:_LONGEST], unit) for option in texts
+        stated_phrase(option, seen if plain(option) == option else text[:_MAX_TEXT], unit) for option in texts
     ]
-    asked = _numbers(slot)
-    if asked:
+    wanted = _numbers(slot)
+    if wanted:
         others = [number for other in besides for number in _numbers(other)]
-        verdicts.append(stated_number(asked, seen, others, unit))
+        verdicts.append(stated_number(wanted, seen, others, unit))
     verdict = best_of(verdicts)
-    return "unreadable" if verdict != "right" and is_garbled(text[:_LONGEST]) else verdict
+    return "unreadable" if verdict != "right" and is_garbled(text[:_MAX_TEXT]) else verdict
 
 
 def best_of(verdicts: Iterable[Stated]) -> Stated:
-    """Of several options the best counts."""
+    """Return the best of several verdicts."""
     return min(verdicts, key=_BEST_FIRST.index, default="none")
 
 
@@ -90,22 +90,22 @@ def _numbers(slot: AskedValue) -> list[AskedNumber]:
     ]
 
 
-_TOO_MANY = 200  # moments or places in one text: it is no answer to anything
+_MAX_PLACES = 200  # of moments or phrases in one text; more is not an answer
 _NONE_OF_IT = LazyPattern(r"\b<none_of_it>\s+[\"']?$")
 _MEANWHILE = LazyPattern(r"\b<meanwhile>\s[^,]*$")
 _OF_SOMETHING_ELSE = LazyPattern(r"<of_something_else>\s+[\"']?$")
 _OWNER = LazyPattern(r"^[\"']?<owner>")
 _RELATIVE = LazyPattern(r"\b<relative_day>\b")
-# of a number without a month or minutes: it may be a day, an hour, or seconds since 1970
+# a number without a month or minutes may be a day, an hour, or seconds since 1970
 _PART_OF_A_DAY = LazyPattern(r"(?<!\d)(?:\d{1,2}|\d{5,})(?!\d|th\b)")
 _PART_OF_A_CLOCK = LazyPattern(r"(?<!\d)(?:\d{1,2}|[012]\d[0-5]\d)(?!\d|th\b)")
 _END_OR_LIMIT = LazyPattern(r"(?:\b<limit>(?: <limit_link>)*|[-–—])[: ]*$")
 
 
 def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
-    """What a plain text says of a phrase, a day (``2026-03-12``) or a time of day (``14:30``).
+    """Read what a plain text states of a phrase, a day (``2026-03-12``) or a time of day (``14:30``).
 
-    ``unit``: what stands beside the text, as ``PM`` may beside ``6:45``.
+    ``unit``: the unit that a report has next to the text, for example ``PM``.
     """
     verdict, places = _stated_phrase(option, text, unit)
     return "unreadable" if is_unknown_language(text, places) else verdict
@@ -125,14 +125,14 @@ def _stated_phrase(option: str, text: str, unit: str | None) -> tuple[Stated, li
     spans = [(day.start, day.end) for day in dates.days_in(low)]
     unread = any(
         not any(start <= part.start() < end for start, end in spans)
-        for part in islice(_PART_OF_A_CLOCK.finditer(low), _TOO_MANY)
+        for part in islice(_PART_OF_A_CLOCK.finditer(low), _MAX_PLACES)
     )
     times = list(dates.times_in(low, hours=True))
     return _stated_moment(low, times, lambda reading: reading == moment, unread), []
 
 
 def _as_moment(option: str) -> str:
-    """A phrase that is a day or a time of day, in ISO's form."""
+    """Return a phrase that is a day or a time of day in ISO form, any other as it is."""
     for normalised in (dates.normalised_day, dates.normalised_clock) if re.search(r"\d", option) else ():
         try:
             return normalised(option)
@@ -142,8 +142,8 @@ def _as_moment(option: str) -> str:
 
 
 def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], bool], unread: bool) -> Stated:
-    """``unread``: whether there are digits that may be a moment in a form that is not known."""
-    if len(moments) > _TOO_MANY:
+    """``unread``: the text has digits that may be a moment in an unknown form."""
+    if len(moments) > _MAX_PLACES:
         return "unreadable"
     if not moments:
         return "unreadable" if unread or _RELATIVE.search(low) else "none"
@@ -181,7 +181,7 @@ def _stated_words(option: str, text: str) -> Stated:
     if not wanted:
         return "right" if option.strip() and option.strip() in text else ("wrong" if text.strip() else "none")
     low = lowered(text)
-    places = occurrences_of(wanted, text)[:_TOO_MANY]
+    places = occurrences_of(wanted, text)[:_MAX_PLACES]
     statuses = [_status(low, start, end, option) for start, end in places]
     if "affirmed" in statuses:
         return "right"
@@ -211,7 +211,7 @@ def _status(low: str, start: int, end: int, option: str) -> Affirmation:
 
 
 def occurrences_of(wanted: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """Where the words stand in the text, one after the other, whatever punctuation parts them."""
+    """Find the words in the text, one after the other, with any punctuation between them."""
     there = [(match.start(), match.end(), folded(match[0])) for match in re.finditer(r"[^\W_]+", text)]
     flat = [word for _, _, word in there]
     size, first = len(wanted), wanted[0]
@@ -224,7 +224,7 @@ def occurrences_of(wanted: Sequence[str], text: str) -> list[tuple[int, int]]:
 
 
 def _among_other_letters(phrase: str, text: str) -> list[tuple[int, int]]:
-    """Where a phrase stands in a text that parts its words by nothing, as Japanese does."""
+    """Find a phrase in a text without spaces between words, such as Japanese."""
     latin = "A-Za-z0-9À-ɏ"
     pattern = rf"(?<![{latin}]){re.escape(phrase)}(?![{latin}])"
     if not any("\u3040" <= character <= "\u9fff" for character in text):

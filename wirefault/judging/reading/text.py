@@ -1,7 +1,6 @@
-"""Texts of people, models and tools in a form that can be compared and read. Pure.
+"""Bring texts of people, models and tools into a form that can be compared and read. Pure.
 
-Texts come from models and tools: they are read with regular expressions that cannot backtrack far, and
-never evaluated.
+The texts are not trusted: the regular expressions cannot backtrack far, and nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _RAISED = LazyPattern(r"[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _VULGAR = LazyPattern(r"(\d{0,9})[ ]?([¼-¾⅐-⅞])")
 _THOUGHTS = ("think", "thinking", "reasoning")
 _TAG = LazyPattern(r"</?[a-zA-Z][^<>]{0,200}>")
-_STRUCK = LazyPattern(r"~~[^~]{1,500}~~")
+_STRUCK_OUT = LazyPattern(r"~~[^~]{1,500}~~")
 _LETTER_O = LazyPattern(r"(?<=\d)\s?[oO](?=[CF]\b)")
 _MIDDLE_DOT = LazyPattern(r"(?<=\d)·(?=\d)")  # as British papers print decimals
 _LINK = LazyPattern(r"\[([^\[\]]{0,300})\]\([^()\s]{0,500}\)")
@@ -57,24 +56,24 @@ _FINAL = "\nfinal answer: "
 
 
 def folded(text: str) -> str:
-    """Case folded, in one Unicode form, white space reduced to single spaces and trimmed."""
+    """Fold case, Unicode forms and white space."""
     return " ".join(unicodedata.normalize("NFKC", _visible(text).translate(_QUOTES)).casefold().split())
 
 
 def bare(text: str) -> str:
-    """``folded``, without the punctuation around it."""
+    """Fold a text and strip the punctuation around it."""
     return folded(text).strip(_EDGES)
 
 
 def compared_words(text: str) -> list[str]:
-    """The words of a text, folded: what is left to compare without its punctuation."""
+    """Return the words of a text, folded, without punctuation."""
     return re.findall(r"\w+", folded(text).replace("_", " "))
 
 
 def plain(text: str) -> str:
-    """What a reader sees: without markup, hidden characters and the forms of typesetting; lines are kept.
+    """Reduce a text to what a reader sees: no markup, hidden characters or typesetting; lines are kept.
 
-    What is struck out or stands among the thoughts of a model is left out.
+    Struck-out text and the thoughts of a model are left out.
     """
     if "<" in text:
         text = _TAG.sub(" ", _without_thoughts(text))
@@ -89,7 +88,7 @@ def plain(text: str) -> str:
     text = _LETTER_O.sub("°", text)
     if "·" in text and "=" not in text:
         text = _MIDDLE_DOT.sub(".", text)
-    text = _STRUCK.sub(" ", text) if "~~" in text else text
+    text = _STRUCK_OUT.sub(" ", text) if "~~" in text else text
     text = _ADDRESS.sub(" ", _LINK.sub(r"\1", text))
     text = _digits(text)
     text = _BULLET.sub("", text)
@@ -102,12 +101,12 @@ def plain(text: str) -> str:
 
 
 def is_garbled(text: str) -> bool:
-    """Whether characters were lost on the way: replaced, or read in another encoding than written in."""
+    """Tell whether characters were lost: replaced, or decoded with the wrong encoding."""
     return bool(_GARBLED.search(text))
 
 
 def _without_thoughts(text: str) -> str:
-    """Without what a model wrote to itself before its answer."""
+    """Drop the thoughts that a model wrote before its answer."""
     for name in _THOUGHTS:
         begin = text.find(f"<{name}>")
         end = text.rfind(f"</{name}>")
@@ -117,14 +116,14 @@ def _without_thoughts(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """Without the characters that nobody sees: zero width, direction marks, soft hyphens."""
+    """Drop invisible characters: zero width, direction marks, soft hyphens."""
     if text.isascii():
         return text
     return "".join(character for character in text if unicodedata.category(character) != "Cf")
 
 
 def _digits(text: str) -> str:
-    """Digits of all alphabets as ASCII ones, with Arabic's separators."""
+    """Replace the digits of all alphabets by ASCII ones, and Arabic separators."""
     if text.isascii():
         return text
     text = text.replace("٫", ".").replace("٬", ",")
@@ -146,7 +145,7 @@ def _decimal(vulgar: re.Match[str]) -> str:
 
 
 def _without_latex(text: str) -> str:
-    for _ in range(2):  # one may stand within the other
+    for _ in range(2):  # they may be nested
         text = _LATEX_WRAP.sub(r"\1", text)
     for sign, meaning in _LATEX_SIGNS:
         text = text.replace(sign, meaning)
@@ -156,9 +155,9 @@ def _without_latex(text: str) -> str:
 
 
 def numbers(text: str, unit: str | None = None) -> Iterator[float]:
-    """The likeliest values of the numerals in a text, in order; those with a unit converted to ``unit``.
+    """Yield the likeliest values of the numerals in a text, in order; those with a unit in ``unit``.
 
-    Dates and times of day are left out: they are told by their numerals' neighbours.
+    Dates and times of day, recognised by the neighbours of a numeral, are left out.
     """
     text = text.replace("−", "-")
     low = text.casefold()
@@ -179,9 +178,9 @@ def _is_date_part(text: str, start: int, end: int) -> bool:
 
 
 def tolerance_of(expected: float, tolerance: float | None) -> float:
-    """The tolerance that holds: as given; else 1e-6 of a whole number, 0.01 for a number with a fraction.
+    """Return the explicit tolerance; else 1e-6 of a whole number, 0.01 for a number with a fraction.
 
-    A whole number given as a float (11.0) counts as one with a fraction.
+    A whole number written as a float (11.0) counts as one with a fraction.
     """
     if tolerance is not None:
         return tolerance
@@ -189,6 +188,6 @@ def tolerance_of(expected: float, tolerance: float | None) -> float:
 
 
 def close(value: float, expected: float, tolerance: float | None) -> bool:
-    """Whether the value is within the tolerance; rounding of the difference does not count."""
+    """Tell whether the value is within the tolerance, except for rounding of the difference."""
     allowed = tolerance_of(expected, tolerance)
     return abs(value - expected) <= allowed + 1e-9 * max(1.0, abs(expected))

@@ -1,8 +1,8 @@
-"""Units by the words that people write for them, and the conversion between them. Pure.
+"""Read units in words and signs, and convert between them. Pure.
 
-A table has the words that stand for a unit in running text, where ``in`` is no inch; CLDR (babel) adds the
-words of other languages, and pint knows all other names, one at a time, for what is given as a unit by
-itself. pint converts. Both libraries are loaded when a text needs them first: they take half a second.
+Running text is read with the words of the language files, where ``in`` is not an inch; CLDR (babel) adds
+more languages. A text that is only a unit may also have any name that pint knows. pint converts. Both
+libraries are loaded at the first text that needs them: they take half a second.
 """
 
 from __future__ import annotations
@@ -86,24 +86,21 @@ _NOT_UNITS = frozenset(_NOT_UNIT_LIST.split())
 
 @dataclass(frozen=True)
 class Unit:
-    """``name`` as pint has it, or a currency's code. Units of one dimension convert into one another.
+    """A unit, or one possible meaning of a word for it."""
 
-    ``hundredth``: the hundredth part of the currency.
-    """
-
-    name: str
-    dimension: str
-    hundredth: bool = False
+    name: str  # pint's name, or a currency's code
+    dimension: str  # units of one dimension convert into one another
+    hundredth: bool = False  # the hundredth part of the currency
 
     @property
     def converts(self) -> bool:
-        """Bare degrees are taken as they are."""
+        """False for bare degrees, whose values are taken as they are."""
         return self.name != "degree"
 
 
 @cache
 def unit_words() -> Mapping[str, tuple[Unit, ...]]:
-    """Return the units of each word and sign; several where what is asked for must tell ("pounds")."""
+    """Return the units of each word and sign; several if the word is ambiguous ("pounds")."""
     spelt = [language.get("units", {}) for language in languages()]
     words: dict[str, tuple[Unit, ...]] = {}
     for dimension, units in _SIGNS.items():
@@ -152,9 +149,9 @@ _TOKEN = LazyPattern(r"[A-Za-zµΩ]{1,40}")
 
 
 def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
-    """The units that the words at this place may stand for, and where they end; none if there are none.
+    """Return the possible units of the words at this place, and their end; none if they are not a unit.
 
-    ``text`` is case folded. Words that begin right here may belong to the number (``8.4c``).
+    ``text`` is case-folded. The words may follow the number directly (``8.4c``).
     """
     gap = _GAP.match(text, at)
     start = gap.end() if gap else at
@@ -172,12 +169,12 @@ def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
     return (), at
 
 
-def units_of(given: str) -> tuple[Unit, ...]:
-    """The units that a text which is given as a unit may stand for; none if it is not known.
+def units_of(name: str) -> tuple[Unit, ...]:
+    """Return the possible units of a text that names one; none if it is unknown.
 
-    ``metres tall`` is one of length. Raises nothing.
+    ``metres tall`` is a unit of length. Raises nothing.
     """
-    text = " ".join(given.casefold().replace("° ", "°").split()).strip(" .,;:()[]{}\"'*_`")
+    text = " ".join(name.casefold().replace("° ", "°").split()).strip(" .,;:()[]{}\"'*_`")
     if text in unit_words() or not text:
         return unit_words().get(text, ())
     foreign, _ = _words_of_other_languages()
@@ -188,7 +185,7 @@ def units_of(given: str) -> tuple[Unit, ...]:
             units, end = unit_after(text, word.start())
             if units and end > word.start():
                 return units
-    token = _TOKEN.fullmatch(given.strip())
+    token = _TOKEN.fullmatch(name.strip())
     unit = _by_pint(token[0]) if token else None
     return (unit,) if unit else ()
 
@@ -202,13 +199,13 @@ def _registry() -> UnitRegistry[float]:
 
 @lru_cache(maxsize=1024)
 def _by_pint(token: str) -> Unit | None:
-    """The unit that pint knows by this one word, never by an expression."""
+    """Return pint's unit of this one word; expressions are not evaluated."""
     registry = _registry()
     for spelt in (token, token.lower()):
         try:
             name = registry.get_name(spelt)
             dimension = registry.get_dimensionality(name)
-        except (AttributeError, KeyError, ValueError, AssertionError):  # how pint says that it knows none
+        except (AttributeError, KeyError, ValueError, AssertionError):  # pint's errors for unknown names
             continue
         if not name:
             continue
@@ -246,15 +243,15 @@ def _words_of_other_languages() -> tuple[dict[str, tuple[Unit, ...]], LazyPatter
 
 
 def convert(value: float, source: str | None, target: str | None) -> float:
-    """The value in the target unit; unchanged where either is absent or the two are not convertible."""
+    """Convert a value; unchanged if a unit is missing or the two are not convertible."""
     sources, targets = units_of(source or ""), units_of(target or "")
-    pairs = ((given, asked) for given in sources for asked in targets if given.dimension == asked.dimension)
+    pairs = ((one, other) for one in sources for other in targets if one.dimension == other.dimension)
     pair = next(pairs, None)
     return converted(value, *pair) if pair else value
 
 
 def converted(value: float, source: Unit, target: Unit) -> float:
-    """The value in the target unit, which must be of the same dimension."""
+    """Convert a value to a unit of the same dimension."""
     if source == target or not source.converts or not target.converts:
         return value
     factor, offset = _affine(source, target)
@@ -262,7 +259,7 @@ def converted(value: float, source: Unit, target: Unit) -> float:
 
 
 def scale_between(source: Unit, target: Unit) -> float:
-    """How many of the target unit one step of the source unit is."""
+    """Return the size of one step of the source unit in the target unit."""
     if source == target or not source.converts or not target.converts:
         return 1.0
     return abs(_affine(source, target)[0])
@@ -270,19 +267,19 @@ def scale_between(source: Unit, target: Unit) -> float:
 
 @lru_cache(maxsize=256)
 def _affine(source: Unit, target: Unit) -> tuple[float, float]:
-    """Factor and offset. Temperatures, the commonest, do without pint, which takes half a second to load."""
+    """Return factor and offset; for temperatures, the most common case, without loading pint."""
     if source.name == target.name:
         return 0.01**source.hundredth / 0.01**target.hundredth, 0.0
     if source.name in _TO_KELVIN and target.name in _TO_KELVIN:
         (factor, offset), (divisor, subtracted) = _TO_KELVIN[source.name], _TO_KELVIN[target.name]
         return factor / divisor, (offset - subtracted) / divisor
-    given = (_registry().Quantity(x, source.name) for x in (0.0, 100.0))
-    zero, hundred = (float(quantity.to(target.name).magnitude) for quantity in given)
+    quantities = (_registry().Quantity(x, source.name) for x in (0.0, 100.0))
+    zero, hundred = (float(quantity.to(target.name).magnitude) for quantity in quantities)
     return (hundred - zero) / 100.0, zero
 
 
 def siblings(unit: str | None) -> list[str]:
-    """That unit and those of the same dimension; none if it is unknown."""
+    """Return the unit and the others of its dimension; none if it is unknown."""
     known = units_of(unit or "")
     if not known:
         return []

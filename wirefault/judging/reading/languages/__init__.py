@@ -1,6 +1,6 @@
-"""The languages that the reader knows: one YAML file each beside this module, and nothing else about them.
+"""The languages that the reader knows: one YAML file each next to this module.
 
-A sentence in any other language is recognised as such and not read. English comes first: its words win.
+Sentences in any other language are recognised and not read. English comes first: its words win.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SENTENCE = re.compile(r"[^.!?;\n。！？]+")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
 _ADDRESS = re.compile(r"\S+@\S+|\b[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+\b")
 _WORD = re.compile(r"[^\W\d_]+")
-# letters of Latin alphabets other than those of the languages here
+# letters of other Latin alphabets than the ones used by the languages here
 _OTHER_LATIN = re.compile(r"[ãõłąężźśćńčřžšěůğşıőűåæøðþșțăđħ]")
 _MAX_SENTENCES = 400
 _PROSE = 8  # words in lower case, none of them known, that make a sentence of an unknown language
@@ -88,7 +88,7 @@ def merged(*path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _CommonWords:
-    """Common words of the languages that can be read, of the others, and those of the others only."""
+    """Common words: of each readable language, of each other one, of all readable ones, of others only."""
 
     readable: tuple[frozenset[str], ...]
     others: tuple[frozenset[str], ...]
