@@ -51,7 +51,7 @@ def _state_path() -> Path:
 
 
 def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
-    """Removes the lane's proxies, for a launcher whose manager is gone. Returns the exit code.
+    """Remove the lane's proxies, for a launcher whose manager is gone. Returns the exit code.
 
     Those of links that were found, too: only ``state.db`` knows of them.
     """
@@ -106,7 +106,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 
 
 def clear_up_for_launcher(topology_path: Path, state: Path, lab_id: str) -> None:
-    """Removes the files by which the lab is found, since a launcher that was killed no longer can."""
+    """Remove the files by which the lab is found, since a launcher that was killed no longer can."""
     record = read_lab_record(state)
     if record and record.get("lab_id") == lab_id:
         remove_lab_record(state)

@@ -89,7 +89,7 @@ class FaultsEndpoint:
             return self._shown(state.configurations.latest(*self._lab))
 
     def set(self, faults: FaultSet, source: str) -> dict[str, Any]:
-        """Returns once the faults are in force. Raises ``ChangeRefused``."""
+        """Return once the faults are in force. Raises ``ChangeRefused``."""
         if self._loop.error is not None or self._loop.reconciler is None:
             raise ChangeRefused(503, "not_ready", f"the manager is not ready: {self._loop.error}")
         with self._open_state() as state:

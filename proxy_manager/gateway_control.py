@@ -51,12 +51,12 @@ class GatewayControl:
         self._call("PUT", f"/lanes/{attempt.lane}", body, _TIMEOUT_S)
 
     def set_faults(self, attempt: AttemptRow, number: int, faults: str) -> None:
-        """Puts the set in force from the attempt's next request on. Raises ``FaultsRefused`` too."""
+        """Put the set in force from the attempt's next request on. Raises ``FaultsRefused`` too."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "number": number, "faults": faults}
         self._call("PUT", f"/lanes/{attempt.lane}/faults", body, _TIMEOUT_S)
 
     def expect_changes(self, attempt: AttemptRow, changes: Mapping[str, Sequence[int]]) -> None:
-        """Has the gateway hold these calls of each link until they are released."""
+        """Have the gateway hold these calls of each link until they are released."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "changes": changes}
         self._call("PUT", f"/lanes/{attempt.lane}/calls", body, _TIMEOUT_S)
 
@@ -71,12 +71,12 @@ class GatewayControl:
         self._call("PUT", f"/lanes/{attempt.lane}/turn", body, _TIMEOUT_S)
 
     def open_link(self, lane: int, link: Link) -> Address:
-        """Has the gateway listen for a link that was found; where it does."""
+        """Have the gateway listen for a link that was found; where it does."""
         path = f"/lanes/{lane}/links/{link.name}"
         return Address.parse(str(self._call("PUT", path, {"link": link.dump()}, _TIMEOUT_S)["listen"]))
 
     def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
-        """Waits until the attempt has no open connection, then ends it; False if some were left."""
+        """Wait until the attempt has no open connection, then ends it; False if some were left."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "bound_s": bound_s}
         answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + _TIMEOUT_S)
         if self._ingress is not None:
@@ -86,7 +86,7 @@ class GatewayControl:
         return bool(answer["settled"])
 
     def _send(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> requests.Response:
-        """Sends the request again if the connection broke: the gateway may just have closed an idle one.
+        """Send the request again if the connection broke: the gateway may just have closed an idle one.
 
         Each of the calls may be repeated: the second time it changes nothing.
         """
@@ -125,7 +125,7 @@ class GatewayFaults:
         self._since: tuple[tuple[str, int], str] | None = None  # since when it is there, in words
 
     def read(self) -> None:
-        """Reads which configuration was set last."""
+        """Read which configuration was set last."""
         self._latest = self._configurations.latest(*self._lab)
 
     @property
@@ -145,11 +145,11 @@ class GatewayFaults:
         return self._since[1]
 
     def forget(self) -> None:
-        """Sends the configuration again with the next attempt: the gateway may have been restarted."""
+        """Send the configuration again with the next attempt: the gateway may have been restarted."""
         self._sent = None
 
     def send(self, attempt: AttemptRow, run: RunRow) -> None:
-        """Sends the gateway the configuration that was set since the run began, unless it has it."""
+        """Send the gateway the configuration that was set since the run began, unless it has it."""
         latest = self._latest
         if latest is None or latest.created < run.created or self._sent == (run.run_id, latest.number):
             return

@@ -30,7 +30,7 @@ class LinksOnDemand:
         self._parts = parts
 
     def restore(self) -> None:
-        """Opens the links again that were found before; gateway and proxies may be others than then.
+        """Open the links again that were found before; gateway and proxies may be others than then.
 
         What cannot be opened waits until the ingress wants it again. Raises ``ToxiproxyError``.
         """
@@ -46,7 +46,7 @@ class LinksOnDemand:
     def open_wanted(
         self, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
     ) -> bool:
-        """Opens what is wanted, with the toxics that the attempt draws; whether anything was opened.
+        """Open what is wanted, with the toxics that the attempt draws; whether anything was opened.
 
         ``latest``: the fault set that was set on the lab since the run began, if one was.
         """
@@ -78,7 +78,7 @@ class LinksOnDemand:
         self._parts.state.found_links.mark_open(*self._parts.lab, link.name, str(gateway), str(proxy))
 
     def _start_toxics(self, attempt: AttemptRow, plan: list[PlannedToxic]) -> None:
-        """Sets those of the new link that stand now; those that begin within the attempt are recorded."""
+        """Set those of the new link that stand now; those that begin within the attempt are recorded."""
         outages, begun = self._parts.outages, self._parts.clock()
         outages.add(plan)
         if changes := calls_with_changes(plan):

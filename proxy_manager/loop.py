@@ -90,7 +90,7 @@ class Loop:
         return self.stop.is_set()
 
     def _run_until_lost(self) -> None:
-        """Works with one database and one Toxiproxy until it is stopped or either is lost."""
+        """Work with one database and one Toxiproxy until it is stopped or either is lost."""
         try:
             self.addresses = self._proxies.ensure()
             with self._open_state() as state:
@@ -142,7 +142,7 @@ class Loop:
             raise OSError(f"{self._state_path} was deleted or replaced while in use; it is created again")
 
     def _beat(self) -> None:
-        """Writes the heartbeat, from a thread of its own; not while the loop is stuck or not ready."""
+        """Write the heartbeat, from a thread of its own; not while the loop is stuck or not ready."""
         while not self.stop.is_set():
             if self.error is None:
                 with suppress(sqlite3.Error), self._open_state() as state:

@@ -38,7 +38,7 @@ class LaneProxies:
         return self._topology.links
 
     def add(self, link: Link, gateway: Address) -> Address:
-        """Makes the proxy of a link that was found, and says where it is to be dialled."""
+        """Make the proxy of a link that was found, and says where it is to be dialled."""
         if link.name not in self._topology.links:
             topology = self._topology
             host, listen = topology.proxy_hosts
@@ -53,7 +53,7 @@ class LaneProxies:
         return self._ensure(self._topology.proxy_name(link.name), link.name)
 
     def ensure(self) -> dict[str, Address]:
-        """Creates the missing proxies; the address at which each link's proxy is to be dialled, by link.
+        """Create the missing proxies; the address at which each link's proxy is to be dialled, by link.
 
         A port that is taken is replaced the first time. Later a proxy keeps its port, since callers know it.
         Where the topology names the address to listen on, callers know that: the proxy keeps name and port.
@@ -75,7 +75,7 @@ class LaneProxies:
         return {link: states[name] for name, link in self._names.items() if name in states}
 
     def apply(self, plan: Sequence[PlannedToxic]) -> list[dict[str, Any]]:
-        """Sets the toxics of the plan, removes all others, and reads them back. Raises ``NotAsPlanned``."""
+        """Set the toxics of the plan, removes all others, and reads them back. Raises ``NotAsPlanned``."""
         observed = self.observe()
         if self.misplaced(observed):
             self.ensure()
@@ -124,11 +124,11 @@ class LaneProxies:
             self._client.set_enabled(proxy.name, up)
 
     def heal(self) -> list[dict[str, Any]]:
-        """Removes every toxic of the lane and verifies it; what is left, which is nothing."""
+        """Remove every toxic of the lane and verifies it; what is left, which is nothing."""
         return self.apply([])
 
     def remove(self) -> None:
-        """Deletes the lane's proxies."""
+        """Delete the lane's proxies."""
         for name in self._names:
             self._client.delete_proxy(name)
 

@@ -147,7 +147,7 @@ class Reconciler:
         return self._outages.changing
 
     def step(self) -> None:
-        """Does whatever the state asks for now.
+        """Do whatever the state asks for now.
 
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
@@ -213,16 +213,16 @@ class Reconciler:
         self._history.record(attempt, "armed", observed)
 
     def _open_links(self, attempt: AttemptRow, run: RunRow) -> None:
-        """Opens the links that the subject has called for the first time."""
+        """Open the links that the subject has called for the first time."""
         if self._on_demand.open_wanted(attempt, run, self._faults.latest):
             self._show(attempt)
 
     def restore_links(self) -> None:
-        """Takes over the links that were found before this manager. Raises ``ToxiproxyError``."""
+        """Take over the links that were found before this manager. Raises ``ToxiproxyError``."""
         self._on_demand.restore()
 
     def _change_toxics(self, attempt: AttemptRow) -> None:
-        """Starts and ends the toxics whose time, call or turn has come."""
+        """Start and ends the toxics whose time, call or turn has come."""
         self._carry_out_change(attempt)
         if attempt.turn != attempt.armed_turn:
             self._outages.note_turn(attempt.turn)
@@ -236,7 +236,7 @@ class Reconciler:
             self.state.held_calls.remove(held)
 
     def _carry_out_change(self, attempt: AttemptRow) -> None:
-        """Carries out what is due, which is no disturbance since the plan says so."""
+        """Carry out what is due, which is no disturbance since the plan says so."""
         if not self._outages.due:
             return
         self._check(attempt, "repaired")  # else what someone else changed would be undone without a word
@@ -260,7 +260,7 @@ class Reconciler:
         self.state.move_attempt(attempt.id, "finished", "healed", self._clock(), settled)
 
     def _abandon(self, attempt: AttemptRow) -> None:
-        """Heals and ends an attempt whose run lost its lease, so that nobody waits for it."""
+        """Heal and ends an attempt whose run lost its lease, so that nobody waits for it."""
         self._heal_needed = True
         self.heal()
         self.state.move_attempt(attempt.id, attempt.state, "abandoned", self._clock())
@@ -273,7 +273,7 @@ class Reconciler:
             log.warning("%s", error)  # the lane is healed, and the next attempt takes over the gateway anyway
 
     def heal(self) -> None:
-        """Removes every toxic of the lane, and verifies it."""
+        """Remove every toxic of the lane, and verifies it."""
         self.status.observed = self._proxies.heal()
         self.state.toxics.mark_removed(self._lab_id, self._lane, self._clock())
         self._outages.forget()
@@ -284,7 +284,7 @@ class Reconciler:
     # watching
 
     def take_over(self, reason: str) -> None:
-        """Heals the lane as a successor of a manager that was lost.
+        """Heal the lane as a successor of a manager that was lost.
 
         Nobody watched an attempt in progress for a while, so it counts as disturbed and is not armed again.
         """
@@ -298,7 +298,7 @@ class Reconciler:
             self._given_up.add(attempt.id)
 
     def watch(self) -> None:
-        """Compares desired and observed; repairs a difference, and notes that the attempt is disturbed.
+        """Compare desired and observed; repairs a difference, and notes that the attempt is disturbed.
 
         An attempt that is requested or finished, perhaps only since this moment, is left to ``step``.
         """

@@ -86,9 +86,12 @@ def test_a_clash_of_names_is_told_whatever_is_asked_for(
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("theirs = string:digits", "is no subclass of wirefault.faults.base.Fault"),
-        ("theirs = wirefault.faults.base:Fault", "has no name and no family"),
-        ("theirs = wirefault.faults.catalogue.http.delivery:Flap", "is called 'flap' in its class"),
+        ("theirs = string:digits", "is not a subclass of wirefault.faults.base.Fault"),
+        ("theirs = wirefault.faults.base:Fault", "lacks name and family"),
+        (
+            "theirs = wirefault.faults.catalogue.http.delivery:Flap",
+            "has the name 'flap'; the entry point must have the same name",
+        ),
         ("flap = wirefault.faults.catalogue.http.delivery:Flap", "has the name of one of Wirefault's own"),
     ],
 )

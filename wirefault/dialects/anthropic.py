@@ -80,7 +80,7 @@ class Anthropic:
         return ModelReply(text, calls, _FINISH.get(stop, stop))
 
     def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
-        """Blocks of other kinds than text and tool calls stay where they are."""
+        """Block of other kinds than text and tool calls stay where they are."""
         same_text = reply.text == self.read_reply(body).text
         calls, text = list(reply.calls), reply.text
         content: list[_Block] = []

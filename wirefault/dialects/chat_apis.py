@@ -206,7 +206,7 @@ def gemini_as_chat(request: Request) -> dict[str, Any]:
 
 
 def _messages(given: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Calls without ids, as older clients send them, get some: the next result of that name answers each."""
+    """Call without ids, as older clients send them, get some: the next result of that name answers each."""
     waiting: list[tuple[str, str]] = []
     for at, message in enumerate(given):
         parts, role = as_list(message.get("content")), message.get("role")
@@ -290,7 +290,7 @@ def responses_as_chat(request: Request) -> dict[str, Any]:
 
 
 def _responses_messages(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Calls that the model asked for together are one message, with what it said before them."""
+    """Call that the model asked for together are one message, with what it said before them."""
     messages: list[dict[str, Any]] = []
     for at, item in enumerate(items):
         kind, place = item.get("type", "message"), f"input.{at}"

@@ -65,7 +65,7 @@ class Conversation:
         return units[:count], units[count:]
 
     def set_units(self, *parts: list[list[ChatMessage]]) -> None:
-        """Makes these units, in this order, the conversation's messages."""
+        """Make these units, in this order, the conversation's messages."""
         self.messages = [message for units in parts for unit in units for message in unit]
 
     def indexed(self, *roles: str) -> Iterator[tuple[int, ChatMessage]]:
@@ -111,7 +111,7 @@ def text_of(message: ChatMessage) -> str:
 
 
 def set_text(message: ChatMessage, text: str) -> None:
-    """Puts the text in the place of what text there was; what else the message holds stays."""
+    """Put the text in the place of what text there was; what else the message holds stays."""
     key = _text_key(message)
     message[key] = _with_text(message.get(key), text)
 

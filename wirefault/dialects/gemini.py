@@ -120,7 +120,7 @@ def collect_chunks(events: Iterable[bytes]) -> dict[str, Any]:
 
 
 def _add(candidate: _Candidate, piece: _Candidate) -> None:
-    """Adds what a chunk brings to the candidate so far: pieces of one text are joined."""
+    """Add what a chunk brings to the candidate so far: pieces of one text are joined."""
     content = as_object(piece.get("content"))
     whole = candidate["content"]
     parts = whole.setdefault("parts", [])

@@ -89,7 +89,7 @@ def _to_content(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_message_part(part: ContentPart) -> dict[str, Any]:
-    """Calls and results are marked as such; the part as it came is kept beside."""
+    """Call and results are marked as such; the part as it came is kept beside."""
     call, result = call_in(part), as_object(named_field(part, "functionResponse"))
     if call:
         return {"type": "tool_use", "id": call.get("id"), "part": part}

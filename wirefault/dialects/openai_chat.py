@@ -219,7 +219,7 @@ def _written(old: dict[str, Any], call: ToolCall) -> dict[str, Any]:
 
 
 def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
-    """Adds a chunk's delta to the choice so far."""
+    """Add a chunk's delta to the choice so far."""
     message = choice["message"]
     for key, value in as_object(part.get("delta")).items():
         if key == "tool_calls":
@@ -235,7 +235,7 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
 
 
 def _add_call(calls: list[dict[str, Any]], delta: dict[str, Any]) -> None:
-    """Adds a piece of a tool call to the call with its index, or begins that call."""
+    """Add a piece of a tool call to the call with its index, or begins that call."""
     at = index_in(delta)
     known = next((call for call in calls if call["index"] == at), None)
     function = as_object(delta.get("function"))

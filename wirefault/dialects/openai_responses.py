@@ -57,7 +57,7 @@ def collect_response(events: Iterable[bytes]) -> dict[str, Any]:
 
 
 def _add(item: dict[str, Any], kind: str, event: _Event) -> None:
-    """Adds what an event brings to the item so far."""
+    """Add what an event brings to the item so far."""
     delta = as_text(event.get("delta"))
     if kind == "response.function_call_arguments.delta":
         item["arguments"] = as_text(item.get("arguments")) + delta

@@ -1,7 +1,7 @@
-"""What a fault is: it looks at one try and says what becomes of it. Pure.
+"""The contract of a fault: it looks at one try and returns an ``Act``, which the gateway carries out. Pure.
 
-A fault is a small class with typed parameters, registered in ``wirefault.faults.catalogue``. Its docstring
-is its page in the catalogue. A fault has no effects: it returns an ``Act``, which the gateway carries out.
+A fault is a small class with typed parameters, listed in ``wirefault.faults.catalogue``. Its docstring is its
+entry in the catalogue's page.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _Family = Literal["http", "meaning", "model", "context", "mcp"]
 Where = Literal["any", "tool", "model", "mcp"]
 McpView = Literal["reply", "message", "result"]
 WhyNot = Literal[
-    "spared",  # the blast radius leaves this episode, or this call of it, alone
+    "spared",  # outside the blast radius: this episode or call may not be faulted
     "already_faulted",  # another fault changed this try before it
-    "no_tool_result_to_change",  # the reply holds nothing of the kind that it changes
-    "nothing_to_change",  # the request or the model's reply holds nothing of the kind that it changes
-    "no_earlier_answer",  # the link has given no earlier answer that differs
-    "not_a_line",  # it acts on lines of stdio, and this message came over HTTP
-    "not_a_stream",  # it acts on event streams, and this reply is none
-    "cut_short",  # the client left, or the attempt ended, before it could act
-    "upstream_failed",  # no whole reply came that it could have changed
+    "no_tool_result_to_change",  # the reply has no value that the fault can change
+    "nothing_to_change",  # the request or the model's reply has nothing that the fault can change
+    "no_earlier_answer",  # the link has no earlier reply that differs
+    "not_a_line",  # the fault acts on lines of stdio, and this message came over HTTP
+    "not_a_stream",  # the fault acts on event streams only
+    "cut_short",  # the client left or the attempt ended before the fault acted
+    "upstream_failed",  # the upstream sent no complete reply to change
     "too_large",  # the message is larger than the gateway keeps
     "failed",  # the fault's own code raised an exception
-    "unreadable",  # compressed in a way that the gateway cannot read, or not of the link's protocol
+    "unreadable",  # compressed in an unknown way, or not in the link's protocol
 ]
 
-# how the id of what a budget does to a try begins, which no entry of a fault set has
+# prefix of the ids of a budget's acts; ids of fault sets must not have it
 BUDGET_ID = "budget:"
 MAX_EVIDENCE = 4096
 _MAX_EVIDENCE_BRACKETS = 100
@@ -43,15 +43,7 @@ _MAX_EVIDENCE_BRACKETS = 100
 
 @dataclass(frozen=True)
 class Try:
-    """One try that has met a fault, its request whole.
-
-    ``dialect`` is what is spoken on the link. ``call`` is the number of the logical call among those with
-    the same fingerprint, ``try_`` that of the HTTP try of this call; both count from 1. ``ordinal`` counts
-    the logical calls on that link in the episode which the fault's entry selects, if the fault is
-    ``by_order`` (else it is 1). ``chance(purpose)`` is the schedule's keyed draw in [0, 1) for this try and
-    this entry. ``earlier`` holds the link's whole replies in this episode, oldest first, if the fault
-    ``remembers``. ``lines``: the message travels as a line of its own (MCP over stdio), not over HTTP.
-    """
+    """One try that has met a fault, with its complete request."""
 
     link: str
     dialect: Dialect
@@ -59,33 +51,39 @@ class Try:
     episode: str
     attempt: int
     call: int
+    """Number of the logical call among those with the same fingerprint, from 1."""
     try_: int
+    """Number of the HTTP try of the call, from 1."""
     ordinal: int
+    """Number of the call among the entry's calls on the link in the episode; 1 unless ``by_order``."""
     chance: Callable[[str], float]
+    """The schedule's keyed draw in [0, 1) for this try, entry and purpose."""
     earlier: Sequence[Reply] = ()
+    """The link's complete replies in the episode, oldest first, if the fault ``remembers``."""
     lines: bool = False
+    """Whether the message is a line (MCP over stdio) and not HTTP."""
 
 
 @dataclass(frozen=True)
 class Miss:
-    """The try has met the fault, which changed nothing: it is not injected, and this is why."""
+    """The try met the fault, but the fault is not injected, for this reason."""
 
     why: WhyNot
 
 
 @dataclass(frozen=True)
 class Changed:
-    """What the client gets in the reply's place. ``evidence`` (JSON) shows in the history what was done."""
+    """The replacement of a reply. ``evidence`` (JSON) documents the change in the history."""
 
     reply: Reply | RawReply
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 class EventEditor(Protocol):
-    """Changes one event stream as it goes by. The gateway frames what an editor returns.
+    """Edits one event stream as it passes. The gateway adds the HTTP framing.
 
     After every call the gateway reads ``ending``: anything but ``keep`` ends the reply there. ``why_not`` is
-    None once the editor has changed something. The gateway reads ``evidence`` when the stream has ended.
+    None once the editor has changed something. The gateway reads ``evidence`` after the stream's end.
     """
 
     ending: Ending
@@ -93,94 +91,89 @@ class EventEditor(Protocol):
     evidence: dict[str, Any]
 
     def event(self, data: bytes) -> Sequence[Step]:
-        """What is sent for one whole event, its blank line included: bytes, and seconds to wait."""
+        """The replacement of one complete event, including its blank line: bytes, and seconds to wait."""
 
     def end(self) -> Sequence[Step]:
-        """What is sent after the upstream's last event."""
+        """Steps to send after the upstream's last event."""
 
 
 @dataclass(frozen=True)
 class Act:
-    """What a fault does with a try; the default of each field leaves things as they are.
-
-    - ``delay``: seconds before the request goes on; the delays of several faults add up.
-    - ``answer``: what the client gets in the upstream's place, which never sees the request.
-    - ``request``: what is forwarded in the original's place.
-    - ``copies``: how often the upstream gets the request, one after the other; the client gets the last
-      answer.
-    - ``reply``: turns the upstream's whole reply into what the client gets.
-    - ``events``: makes an editor that changes an event stream as it comes; with both, ``reply`` is for a
-      reply that is no event stream.
-    - ``evidence`` (JSON) shows in the history what was done.
-    """
+    """A fault's effect on a try; the defaults change nothing."""
 
     delay: float = 0.0
+    """Seconds before the request is forwarded; delays of several faults add up."""
     answer: Reply | RawReply | None = None
+    """A reply in place of the upstream, which does not get the request."""
     request: Request | None = None
+    """The request to forward instead of the original."""
     copies: int = 1
+    """How many times the request is forwarded; the client gets the last reply."""
     reply: Callable[[Reply], Changed | Miss] | None = None
+    """Changes the upstream's complete reply; with ``events`` only a reply that is not an event stream."""
     events: Callable[[], EventEditor] | None = None
+    """Creates an editor for an event stream."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    """JSON that documents the effect in the history."""
 
     @property
     def only_delays(self) -> bool:
-        """Whether the try goes on unchanged, only later."""
+        """Whether the try is delayed but otherwise unchanged."""
         return self == Act(delay=self.delay, evidence=self.evidence)
 
 
 class Fault(BaseModel):
-    """One kind of fault with its parameters. Subclasses are frozen and refuse unknown parameters.
-
-    - ``name``: how fault sets, the history and the catalogue call it.
-    - ``family``: the part of the catalogue that has its page.
-    - ``where``: the links that it can act on.
-    - ``needs_body``: it reads the request's body, so that the gateway keeps long ones too.
-    - ``remembers``: it needs the link's earlier replies.
-    - ``lab_only``: it acts only on links whose servers are the lab's own.
-    - ``messages``: on a link of MCP, the methods of the messages that it acts on; ``*`` stands for anything.
-    - ``mcp_view``: what it is shown of an exchange there: the ``reply`` as it came; the response ``message``
-      alone, however it came; or a tool's arguments as the request and its ``result`` as the reply.
-    - ``chooses``: its ``act`` may return None, which lets the try pass.
-    - ``can_cause``: the errors of a try that it may lead to; one that only changes what a reply says leads to
-      none. It explains no other.
-    """
+    """One kind of fault with its parameters. Subclasses are frozen and refuse unknown parameters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: ClassVar[str]
+    """The fault's name in fault sets, the history and the catalogue."""
     family: ClassVar[_Family]
+    """The catalogue's section with the fault."""
     where: ClassVar[Where] = "any"
+    """The links on which it can act."""
     needs_body: ClassVar[bool] = False
+    """It reads the request's body, so the gateway keeps long bodies too."""
     remembers: ClassVar[bool] = False
+    """It needs the link's earlier replies."""
     lab_only: ClassVar[bool] = False
+    """It acts only on links to the lab's own servers."""
     messages: ClassVar[tuple[str, ...]] = ("tools/call",)
+    """On MCP links: patterns of the methods of the messages that it acts on."""
     mcp_view: ClassVar[McpView] = "reply"
+    """Its view of an exchange on an MCP link: the ``reply`` as sent; only the response ``message``, in
+    any transport; or the tool's arguments as the request and its ``result`` as the reply."""
     chooses: ClassVar[bool] = False
+    """``act`` may return None, which lets the try pass."""
     can_cause: ClassVar[frozenset[ErrorKind]] = NOTHING
+    """The errors of a try that it can cause; it explains no others."""
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
-        """Those of ``can_cause`` that it may lead to with these parameters."""
+        """The subset of ``can_cause`` that is possible with these parameters."""
         return self.can_cause
 
     @property
     def by_order(self) -> bool:
-        """Whether it depends on ``ordinal`` or ``earlier``, and so on the order in which calls arrive."""
+        """Whether it depends on ``ordinal`` or ``earlier``, and thus on the order of arrival."""
         return self.remembers
 
     def wants(self, chance: Callable[[str], float]) -> bool:
-        """For a fault that ``chooses`` by chance: whether a try with these draws meets it. The matcher asks
-        this before it builds the ``Try``, which costs more."""
+        """Whether a try with these draws meets a fault that ``chooses`` by chance.
+
+        The matcher calls this before it builds the ``Try``, which costs more.
+        """
         return True
 
     def act(self, tried: Try) -> Act | Miss | None:
-        """What becomes of the try; None lets it pass as if it had not met the fault. Never raises."""
+        """The effect on the try; None lets it pass as if it had not met the fault. Never raises."""
         raise NotImplementedError
 
 
 def evidence_of(value: Any) -> Any:
-    """A JSON value as evidence: itself, or the first 4096 characters of its JSON text where that is longer
-    or holds more than 100 objects and lists (the history's readers refuse what is nested too deep)."""
+    """A JSON value as evidence: unchanged, or the first 4096 characters of its JSON text if that is longer
+    or has more than 100 objects and lists (the history's readers refuse deep nesting)."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError:

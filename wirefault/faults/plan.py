@@ -1,8 +1,8 @@
-"""What becomes of one try that has met faults: which of them acts, and the account of them all. Pure.
+"""The plan for one try that has met faults: which of them acts, and the record of each. Pure.
 
-Delays add up. At most one fault changes the try, the first in the order of the set. Whether a fault can
-change the reply is known only when the reply is there: until then all that might are candidates, and the
-first of them that can does.
+Delays add up. At most one fault changes the try, the first in the set's order. Whether a fault can change the
+reply is known only when the reply arrives: until then all possible faults are candidates, and the first that
+can change it does. On MCP links a fault sees the exchange through its ``mcp_view``.
 """
 
 from __future__ import annotations
@@ -146,13 +146,7 @@ _T = TypeVar("_T")
 
 @dataclass(eq=False)
 class MetFault:
-    """A fault that the try has met, and whether it was injected.
-
-    ``delay`` is planned (s), ``delay_ms`` was added. ``shows``: what the caller must see of it.
-    ``content``: what a whole reply carries was changed. ``acted_at``: when it began to act, in s of the
-    gateway's clock. ``answered``, of one that changes or repeats the request: whether the upstream answered
-    what became of it.
-    """
+    """A fault that the try has met, and whether it was injected."""
 
     id: str
     fault: Fault
@@ -160,13 +154,17 @@ class MetFault:
     injected: bool = False
     why_not: WhyNot | None = None
     detail: str = ""
-    delay: float = 0.0
-    delay_ms: float = 0.0
+    delay: float = 0.0  # planned, in s
+    delay_ms: float = 0.0  # added so far
     shows: dict[str, Any] = field(default_factory=dict)
+    """Signs of the fault that the caller must see."""
     evidence: dict[str, Any] = field(default_factory=dict)
     content: bool = False
+    """Whether the content of a complete reply was changed."""
     acted_at: float | None = None
+    """When the fault began to act, in s of the gateway's clock."""
     answered: bool | None = None
+    """Whether the upstream replied to the changed or repeated request."""
 
     @property
     def settled(self) -> bool:
@@ -182,12 +180,12 @@ class MetFault:
             return None
 
     def mark_injected(self, evidence: Mapping[str, Any] | None = None) -> None:
-        """Records that the fault changed something."""
+        """Record that the fault changed something."""
         self.injected, self.why_not = True, None
         self.evidence.update(evidence or {})
 
     def mark_acting(self, now: float) -> None:
-        """Records when it began to act, unless that is known."""
+        """Record when it began to act, unless that is known."""
         if self.acted_at is None:
             self.acted_at = now
 
@@ -196,18 +194,18 @@ class MetFault:
         return self.acted_at is not None and self.acted_at > moment
 
     def take_back(self, why: WhyNot) -> None:
-        """Records that nobody was there to meet what it did."""
+        """Record that nobody was there to meet what it did."""
         self.injected, self.why_not = False, why
         self.shows.clear()
 
     def mark_delayed(self, ms: float) -> None:
-        """Records a delay that was really added."""
+        """Record a delay that was really added."""
         self.mark_injected()
         self.delay_ms += ms
         self.shows["delay_ms"] = round(self.delay_ms, 3)
 
     def mark_not_injected(self, why: WhyNot) -> None:
-        """Records why the fault changes nothing, unless it is settled."""
+        """Record why the fault changes nothing, unless it is settled."""
         if not self.settled:
             self.why_not = why
 
@@ -239,20 +237,20 @@ class Plan:
         return self.request_fault is not None and self.request_fault.act.answer is not None
 
     def mark_answered(self, *, upstream_answered: bool) -> None:
-        """Records of a fault that changes the request whether the upstream answered what became of it."""
+        """Record of a fault that changes the request whether the upstream answered what became of it."""
         met = self.request_fault
         if met is not None and met.act.request is not None:
             met.answered = upstream_answered
 
     def mark_delayed(self, seconds: float) -> None:
-        """Shares out a delay that was really added."""
+        """Share out a delay that was really added."""
         planned = self.delay
         for met in self.met_faults:
             if met.delay:
                 met.mark_delayed(seconds * 1000 * met.delay / planned)
 
     def mark_not_injected(self, why: WhyNot) -> None:
-        """Records for all that are not settled that they change nothing."""
+        """Record for all that are not settled that they change nothing."""
         for met in self.met_faults:
             met.mark_not_injected(why)
 
@@ -263,7 +261,7 @@ def spared(plan: Plan) -> Plan:
 
 
 def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
-    """Plans a try from the entries that it met. ``whole``: the request that the faults see is all of it."""
+    """Plan a try from the entries that it met. ``whole``: the request that the faults see is all of it."""
     plan = Plan()
     for entry, tried in met_entries:
         met = MetFault(entry.id, entry.fault)

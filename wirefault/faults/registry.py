@@ -1,4 +1,4 @@
-"""Every fault by its name: the catalogue's, and those of installed packages (``wirefault.faults``)."""
+"""All faults by name: the catalogue's, and those of installed packages (entry point ``wirefault.faults``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wirefault.faults.base import Fault
 
 
 def _catalogue() -> Mapping[str, type[Fault]]:
-    # its sixty classes take a while to import: only who asks for a fault waits for them
+    # importing its sixty classes takes a while, so it happens on first use
     from wirefault.faults.catalogue import FAULTS
 
     return {fault.name: fault for fault in FAULTS}
@@ -17,12 +17,12 @@ def _catalogue() -> Mapping[str, type[Fault]]:
 
 def _checked(name: str, loaded: object) -> type[Fault]:
     if not (isinstance(loaded, type) and issubclass(loaded, Fault)):
-        raise TypeError("is no subclass of wirefault.faults.base.Fault")
+        raise TypeError("is not a subclass of wirefault.faults.base.Fault")
     missing = [word for word in ("name", "family") if not hasattr(loaded, word)]
     if missing:
-        raise TypeError(f"has no {' and no '.join(missing)}")
+        raise TypeError(f"lacks {' and '.join(missing)}")
     if loaded.name != name:
-        raise TypeError(f"is called {loaded.name!r} in its class, and must be called so by its entry point")
+        raise TypeError(f"has the name {loaded.name!r}; the entry point must have the same name")
     return loaded
 
 

@@ -136,12 +136,12 @@ class ToxiproxyClient:
             return self._create(name, f"{listen.rpartition(':')[0]}:0", upstream)
 
     def delete_proxy(self, name: str) -> None:
-        """Deletes the proxy, if it exists."""
+        """Delete the proxy, if it exists."""
         with suppress(ToxiproxyNotFound), self._calling():
             _handle(name).destroy()
 
     def set_enabled(self, name: str, enabled: bool) -> ProxyState:
-        """Starts or stops listening; stopping closes the open connections."""
+        """Start or stops listening; stopping closes the open connections."""
         with self._calling():
             handle = _handle(name)
             (handle.enable if enabled else handle.disable)()
@@ -150,7 +150,7 @@ class ToxiproxyClient:
     def add_toxic(
         self, proxy: str, name: str, kind: str, stream: str, attributes: Mapping[str, int]
     ) -> ToxicState:
-        """Adds a toxic that affects every connection (toxicity 1); returns what the server stored."""
+        """Add a toxic that affects every connection (toxicity 1); returns what the server stored."""
         with self._calling():
             _handle(proxy).add_toxic(
                 type=kind, name=_checked(name), stream=stream, toxicity=1.0, attributes=dict(attributes)
@@ -158,12 +158,12 @@ class ToxiproxyClient:
             return toxic_state(_last_reply.get().json())
 
     def update_toxic(self, proxy: str, name: str, attributes: Mapping[str, int]) -> None:
-        """Gives an existing toxic these attributes; connections that are open have them from now on."""
+        """Give an existing toxic these attributes; connections that are open have them from now on."""
         path = f"/proxies/{_checked(proxy)}/toxics/{_checked(name)}"
         self.send("POST", path, {"attributes": dict(attributes)})
 
     def remove_toxic(self, proxy: str, name: str) -> None:
-        """Removes the toxic, if it and its proxy exist."""
+        """Remove the toxic, if it and its proxy exist."""
         with suppress(ToxiproxyNotFound), self._calling():
             _handle(proxy).destroy_toxic(_checked(name))
 

@@ -1,6 +1,6 @@
-"""The catalogue of faults at the gateway: one small file or class each, registered in one list.
+"""The catalogue of faults at the gateway: a class each, listed by family.
 
-Adding one is a class with a docstring and an entry here: see docs/adding-a-fault.md.
+To add one, write a class with a docstring and list it in its family: see docs/adding-a-fault.md.
 """
 
 from __future__ import annotations

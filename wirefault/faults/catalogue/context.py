@@ -1,4 +1,4 @@
-"""Faults of the conversation's texts: added, garbled, padded, or not what the user said."""
+"""Faults of the conversation in the request to the model: its order and its texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wirefault.faults.base import Act, Fault, Miss, Try, evidence_text
 
 
 class ContextFault(Fault):
-    """Changes the request to the model; its reply is that to the changed request."""
+    """Changes the conversation in the request to the model."""
 
     family = "context"
     where = "model"
@@ -35,12 +35,12 @@ class ContextFault(Fault):
         return self.change(tried, chat)
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
-        """Changes the conversation and forwards the request with it."""
+        """Change the conversation and forward the request with it."""
         raise NotImplementedError
 
 
 def rewritten(tried: Try, conversation: Conversation, **evidence: Any) -> Act:
-    """Forwards the request with this conversation in place of its own. Long texts of the evidence are cut."""
+    """Forward the request with this conversation instead. Long texts of the evidence are cut."""
     evidence = {key: evidence_text(item) if isinstance(item, str) else item for key, item in evidence.items()}
     return Act(request=tried.request.with_json(conversation.as_body()), evidence=evidence)
 
@@ -60,13 +60,13 @@ _ABROAD = {
 
 
 class InjectMessage(ContextFault):
-    """The conversation holds a message that nobody wrote."""
+    """Add a message to the conversation."""
 
     name = "inject_message"
 
-    text: str = Field("Please note: the plan has changed.", min_length=1, description="what it says")
-    role: Literal["user", "assistant", "system"] = Field("user", description="who seems to say it")
-    position: Literal["end", "start", "random"] = Field("end", description="where it stands")
+    text: str = Field("Please note: the plan has changed.", min_length=1, description="text of the message")
+    role: Literal["user", "assistant", "system"] = Field("user", description="role of the message")
+    position: Literal["end", "start", "random"] = Field("end", description="position of the message")
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         system_units, units = chat.split()
@@ -77,7 +77,7 @@ class InjectMessage(ContextFault):
 
 
 class _TextFault(ContextFault):
-    """Changes the texts of the messages of some roles, each by ``altered``."""
+    """Changes the texts of messages of some roles by ``altered``."""
 
     roles: tuple[_Role, ...] = Field(("user", "tool"), description="whose messages")
 
@@ -97,31 +97,31 @@ class _TextFault(ContextFault):
         )
 
     def altered(self, text: str, numbers: random.Random) -> str:
-        """The text that stands in this one's place."""
+        """The changed text."""
         raise NotImplementedError
 
 
 class Noise(_TextFault):
-    """Letters in the messages are lost, doubled, swapped or replaced, as by a bad transcription."""
+    """Drop, double, swap or replace letters in the messages, as in a bad transcription."""
 
     name = "noise"
 
-    rate: float = Field(0.03, gt=0, le=1, description="share of the letters that is touched")
+    rate: float = Field(0.03, gt=0, le=1, description="share of the letters that is changed")
 
     def altered(self, text: str, numbers: random.Random) -> str:
         return _garbled(text, self.rate, numbers)
 
 
 class Encoding(_TextFault):
-    """The messages' text was read in a wrong encoding: ``Zürich`` is ``ZÃ¼rich``, or ``Z�rich``.
+    """Decode the messages with a wrong encoding: ``Zürich`` becomes ``ZÃ¼rich`` or ``Z�rich``.
 
-    ASCII text looks the same in all these encodings: then there is nothing to change.
+    ASCII text is the same in all these encodings and passes.
     """
 
     name = "encoding"
 
     kind: Literal["utf8_as_latin1", "latin1_as_utf8", "twice"] = Field(
-        "utf8_as_latin1", description="how it was misread (twice: utf8_as_latin1, two times over)"
+        "utf8_as_latin1", description="the mistake (twice: utf8_as_latin1, applied twice)"
     )
     roles: tuple[_Role, ...] = Field(("user", "assistant", "tool", "system"), description="whose messages")
 
@@ -134,10 +134,10 @@ class Encoding(_TextFault):
 
 
 class Overflow(ContextFault):
-    """The conversation is padded with text that says nothing, until the model's context is full.
+    """Pad the conversation with meaningless text, up to a full context.
 
-    The padding comes before the text of the first message after the system's. The model refuses a request
-    that is longer than its context; a shorter one costs you the padding's tokens.
+    The padding precedes the text of the first message after the system messages. The model refuses a request
+    that exceeds its context; a shorter one costs you the tokens of the padding.
     """
 
     name = "overflow"
@@ -155,17 +155,17 @@ class Overflow(ContextFault):
 
 
 class UserInput(ContextFault):
-    """The user's last message is not what the user said.
+    """Change the user's last message.
 
-    ``emptied`` (no words), ``cut`` (its first half), ``contradicted`` (it asks for the opposite at its end),
-    ``repeated`` (three times over), ``mixed_language`` (common words in other languages), ``garbled`` (many
+    ``emptied`` (no words), ``cut`` (only the first half), ``contradicted`` (asks for the opposite at the
+    end), ``repeated`` (three times), ``mixed_language`` (common words in other languages), ``garbled`` (many
     typos).
     """
 
     name = "user_input"
 
     kind: Literal["emptied", "cut", "contradicted", "repeated", "mixed_language", "garbled"] = Field(
-        "cut", description="what became of it"
+        "cut", description="the change"
     )
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
@@ -198,8 +198,7 @@ class UserInput(ContextFault):
 
 
 def _garbled(text: str, rate: float, numbers: random.Random) -> str:
-    """The text with that share of its letters, at least one, lost, doubled, swapped with the next, or
-    replaced."""
+    """Drop, double, swap or replace that share of the text's letters, at least one."""
     places = [at for at, letter in enumerate(text) if letter.isalpha()]
     if not places:
         return text
@@ -223,17 +222,16 @@ def _touch(letters: list[str], at: int, numbers: random.Random) -> None:
 
 
 class TruncateHistory(ContextFault):
-    """The model is shown only the end of the conversation.
+    """Remove the beginning of the conversation from the request.
 
-    System messages stay. With ``keep_pairs`` a tool's result stays with the call that it answers, so that
-    the API accepts the request. Without it messages are counted one by one, and real APIs refuse (400) a
-    result whose call is gone.
+    System messages stay. With ``keep_pairs`` tool results stay with their calls, so that the API accepts the
+    request. Without it messages are counted one by one, and real APIs refuse (400) a result without its call.
     """
 
     name = "truncate_history"
 
-    keep_last: int | None = Field(None, ge=1, description="units that stay; instead of fraction")
-    fraction: float = Field(0.5, ge=0, lt=1, description="share of the units that stays, at least one")
+    keep_last: int | None = Field(None, ge=1, description="number of units that are kept; overrides fraction")
+    fraction: float = Field(0.5, ge=0, lt=1, description="share of the units that is kept, at least one")
     keep_pairs: bool = Field(True, description="keep tool results with their calls")
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
@@ -249,10 +247,10 @@ class TruncateHistory(ContextFault):
 
 
 class ReorderHistory(ContextFault):
-    """The conversation's messages come in another order.
+    """Shuffle the conversation's messages.
 
-    The first message after the system's keeps its place, and so does the last one if it is the user's. A
-    tool's result stays with its call: the API accepts the request.
+    The first message after the system messages keeps its place, and so does a last message of the user. Tool
+    results stay with their calls, so that the API accepts the request.
     """
 
     name = "reorder_history"
@@ -273,10 +271,10 @@ class ReorderHistory(ContextFault):
 
 
 class DropMessage(ContextFault):
-    """One message is missing from the conversation.
+    """Remove one message from the conversation.
 
-    Tool calls go with their results. Without ``keep_pairs`` one message alone goes; if half a pair is left,
-    real APIs refuse the request (400).
+    Tool calls are removed with their results. Without ``keep_pairs`` a single message is removed; if half a
+    pair is left, real APIs refuse the request (400).
     """
 
     name = "drop_message"
@@ -301,11 +299,11 @@ class DropMessage(ContextFault):
 
 
 class DuplicateMessage(ContextFault):
-    """One message stands in the conversation twice, tool calls with their results (under new ids)."""
+    """Repeat one message of the conversation, tool calls with their results (under new ids)."""
 
     name = "duplicate_message"
 
-    which: Literal["random", "oldest", "newest"] = Field("random", description="which one")
+    which: Literal["random", "oldest", "newest"] = Field("random", description="which message")
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         system, units = chat.split()
@@ -319,16 +317,16 @@ class DuplicateMessage(ContextFault):
 
 
 class StaleContext(ContextFault):
-    """What the model is shown is not up to date.
+    """Give the model an outdated conversation.
 
     ``older_result``: the newest tool result has the text of an earlier one; ``forgotten``: the last
-    ``turns`` calls with their results are missing.
+    ``turns`` calls with their results are removed.
     """
 
     name = "stale_context"
 
-    kind: Literal["older_result", "forgotten"] = Field("older_result", description="what is out of date")
-    turns: int = Field(1, ge=1, description="calls that are forgotten")
+    kind: Literal["older_result", "forgotten"] = Field("older_result", description="what is outdated")
+    turns: int = Field(1, ge=1, description="number of calls that are removed")
 
     def change(self, tried: Try, chat: Conversation) -> Act | Miss:
         change = self._older if self.kind == "older_result" else self._forgotten

@@ -1,4 +1,4 @@
-"""Errors as the answer to a try, in the form of its link. Pure."""
+"""Error replies to a try, in its link's form. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from wirefault.faults.base import Try
 
 
 def error_for(tried: Try, kind: str, **values: Any) -> Reply:
-    """The error ``kind`` of the link's dialect, with a request id; ``values`` as of ``error_reply``."""
+    """The error ``kind`` in the link's dialect, with a request id; ``values`` as for ``error_reply``."""
     return error_reply(DIALECTS[tried.dialect], kind, id=request_id(tried), model=_model(tried), **values)
 
 
 def _model(tried: Try) -> str:
-    """The name of the model that is asked: in the body, or where the dialect has it in the path."""
+    """The name of the requested model, from the body, or from the path where the dialect has it."""
     dialect = MODEL_DIALECTS.get(tried.dialect)
     in_path = dialect.read_request(tried.request).model if dialect else ""
     return as_text(tried.request.json_object().get("model")) or in_path or "the model"
 
 
 def request_id(tried: Try) -> str:
-    """A request id like those of providers; the seed fixes it."""
+    """A request id in the providers' style, determined by the seed."""
     return f"req_{int(tried.chance('request-id') * 2**48):012x}"

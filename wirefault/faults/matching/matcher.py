@@ -267,7 +267,7 @@ class _GroupCount:
     met: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, incoming: IncomingTry, model_requests: int) -> Moment:
-        """Counts this try; the moment at which it came."""
+        """Count this try; the moment at which it came."""
         self.tries += 1
         call = (incoming.attempt, incoming.fingerprint, incoming.call)
         ordinal = self.ordinals.setdefault(call, len(self.ordinals) + 1)
@@ -297,7 +297,7 @@ class FaultMatcher:
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
     def add_link(self, link: str, entries: Iterable[Entry]) -> None:
-        """Arms those of the entries that name the link, which was not there when the matcher was made."""
+        """Arm those of the entries that name the link, which was not there when the matcher was made."""
         entries = [entry for entry in entries if link in entry.links]
         if entries and link not in self._candidates:
             candidates = self._candidates[link] = LinkCandidates(entries)
@@ -313,13 +313,13 @@ class FaultMatcher:
         return link in self._candidates and self._candidates[link].needs_body
 
     def remember(self, episode: str, link: str, reply: Reply) -> None:
-        """Keeps the upstream's whole reply for faults that give an earlier one again."""
+        """Keep the upstream's whole reply for faults that give an earlier one again."""
         replies = self._replies[episode, link]
         replies.append(reply)
         del replies[:-KEPT_REPLIES]
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
-        """Counts the try, and says which faults it has met."""
+        """Count the try, and says which faults it has met."""
         link, episode, attempt, message = incoming.link, incoming.episode, incoming.attempt, incoming.message
         call = incoming.call
         if incoming.of_model:
@@ -354,7 +354,7 @@ class FaultMatcher:
         return self._try(entry, incoming, 1, partial(_chance, draws, entry.id))
 
     def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
-        """Adds those of the group that this try has met."""
+        """Add those of the group that this try has met."""
         count, moment = None, _ANY_MOMENT
         if group.counts:
             count = self._counts[group, incoming.episode]

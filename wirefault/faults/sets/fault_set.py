@@ -251,7 +251,7 @@ def _expanded(names: Sequence[str], links: Links) -> tuple[str, ...]:
 
 
 def load_set(text: str, where: str, registry: Registry, links: Links | None) -> FaultSet:
-    """Reads YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
+    """Read YAML or JSON. ``where`` (a file's name) is shown in errors. Raises ``FaultSetError``."""
     return build_set(_checked_data(read_yaml, text, where), where, registry, links)
 
 

@@ -54,7 +54,7 @@ class BandwidthToxic(Toxic):
 
 
 async def _trickle(stub: ToxicStub, chunk: Chunk, owed_s: float) -> float:
-    """Sends the chunk but for its last part, waits until that part is due, and returns the time owed then."""
+    """Send the chunk but for its last part, waits until that part is due, and returns the time owed then."""
     rate = max(0, stub.attributes["rate"])  # a negative rate would crash the real server
     owed_s = owed_s + len(chunk.data) / (rate * 1000) if rate else 0.0
     part_bytes = rate * 100  # at rate 0 the parts are empty: nothing passes, and the end is never reached

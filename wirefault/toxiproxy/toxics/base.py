@@ -172,20 +172,20 @@ class ToxicStub(Protocol):
         """The next chunk; None once the input has ended, or after ``within`` s. Raises ``Interrupted``."""
 
     async def send(self, chunk: Chunk) -> None:
-        """Passes the chunk on, and waits until there is room behind. It is never interrupted."""
+        """Pass the chunk on, and waits until there is room behind. It is never interrupted."""
 
     async def sleep(self, seconds: float) -> None:
         """Raises ``Interrupted``, and has then slept for less."""
 
     async def sleep_uninterrupted(self, seconds: float) -> None:
-        """Sleeps to the end: until then no change of the chain gets past this toxic."""
+        """Sleep to the end: until then no change of the chain gets past this toxic."""
 
     def close(self) -> None:
-        """Ends the output. Nothing may be sent afterwards."""
+        """End the output. Nothing may be sent afterwards."""
 
 
 async def pass_all(stub: ToxicStub) -> None:
-    """Passes all data on as it comes, and then the end."""
+    """Pass all data on as it comes, and then the end."""
     while (chunk := await stub.receive()) is not None:
         await stub.send(chunk)
     stub.close()
@@ -280,7 +280,7 @@ class Toxic(ABC):
         return 0
 
     async def pipe(self, stub: ToxicStub) -> None:
-        """Carries the data of one direction of one connection, in the embedded server.
+        """Carry the data of one direction of one connection, in the embedded server.
 
         Works until the input has ended, the stub is closed or ``Interrupted`` was raised. It is run anew
         after each change of the chain that concerns this toxic.

@@ -1,4 +1,4 @@
-"""Faults of HTTP itself, on any link."""
+"""Faults at HTTP level, on any link."""
 
 from __future__ import annotations
 

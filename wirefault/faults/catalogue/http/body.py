@@ -1,4 +1,4 @@
-"""The reply's body ends early, trickles, or is not there: truncate, slow_body, empty."""
+"""Faults of a reply's body (truncate, slow_body, empty, malformed), and editing of replies."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from wirefault.dialects.base import html_reply
 from wirefault.dialects.http import RawReply, Reply, Step, dump_json, whole
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_text
 
-# Faults look for nothing deeper: replies of such a shape are attacks, not answers.
+# Faults do not look deeper: replies of that shape are attacks.
 _MAX_DEPTH = 48
 
 
 @dataclass(frozen=True)
 class JsonEdit:
-    """The JSON value that a reply gets, and the evidence of what was done."""
+    """A reply's new JSON value, and evidence of the change."""
 
     value: Any
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
 def edit_json(reply: Reply, edit: Callable[[Any], JsonEdit | Miss]) -> Changed | Miss:
-    """The reply with its JSON changed; ``unreadable`` if it holds none."""
+    """Change the reply's JSON; ``unreadable`` without JSON."""
     try:
         value = reply.json()
     except ValueError:
@@ -37,12 +37,12 @@ def edit_json(reply: Reply, edit: Callable[[Any], JsonEdit | Miss]) -> Changed |
     try:
         done = edit(value)
         return done if isinstance(done, Miss) else Changed(reply.with_json(done.value), done.evidence)
-    except RecursionError:  # It could be read, but is too deep to be written again.
+    except RecursionError:  # readable, but too deep to be written again
         return Miss("unreadable")
 
 
 def replace_reply(before: Reply, after: Reply, **evidence: Any) -> Changed | Miss:
-    """``after`` in the place of ``before``, with both bodies as evidence; a miss if they are equal."""
+    """Replace ``before`` by ``after``, with both bodies as evidence; a miss if they are equal."""
     if after == before:
         return Miss("nothing_to_change")
     if after.body != before.body:
@@ -57,14 +57,14 @@ def with_type(reply: Reply, content_type: str) -> Reply:
 
 
 def has_body(tried: Try, reply: Reply) -> bool:
-    """Whether the client reads a body of this reply at all."""
+    """Whether a client reads a body of this reply."""
     return tried.request.method != "HEAD" and reply.status not in (204, 304) and reply.status >= 200
 
 
 def objects_in(
     value: Any, path: tuple[str, ...] = (), depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Every object in a JSON value with the field names that lead to it. Lists add no name."""
+    """Every object in a JSON value, with the path of field names to it. Lists add no name."""
     children: Iterable[tuple[tuple[str, ...], Any]] = ()
     if isinstance(value, dict):
         yield path, value
@@ -81,10 +81,10 @@ _EMPTY_BODIES = {"body": b"", "object": b"{}", "array": b"[]", "null": b"null"}
 
 
 class Truncate(Fault):
-    """The reply's body ends early, at a byte or at a fraction of it.
+    """Cut off the reply's body, at a byte or a fraction of its length.
 
-    With ``content_length: kept`` the header still claims the whole length and the connection closes, which
-    most clients report (old ones take the part that came); with ``corrected`` the cut body is a clean
+    With ``content_length: kept`` the header still claims the full length and the connection closes: most
+    clients report this, old ones accept the partial body. With ``corrected`` the cut body is a valid HTTP
     reply, and only a parser can notice. The upstream has executed the request.
     """
 
@@ -93,8 +93,8 @@ class Truncate(Fault):
     can_cause = CLOSED | {"bad_reply"}
 
     fraction: float = Field(0.5, ge=0, lt=1, description="share of the body that is sent")
-    at_byte: int | None = Field(None, ge=0, description="bytes that are sent; instead of fraction")
-    content_length: Literal["kept", "corrected"] = Field("kept", description="what the header claims")
+    at_byte: int | None = Field(None, ge=0, description="number of bytes that are sent; overrides fraction")
+    content_length: Literal["kept", "corrected"] = Field("kept", description="the Content-Length header")
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
@@ -116,10 +116,10 @@ class Truncate(Fault):
 
 
 class SlowBody(Fault):
-    """The headers come at once, the body in pieces at so many bytes a second.
+    """Send the headers at once and the body slowly, in pieces.
 
-    All of it arrives in the end. A timeout per read (``requests``, ``httpx``) never fires while pieces keep
-    coming; only a deadline for the whole call helps. The upstream has executed the request.
+    The whole body arrives in the end. A timeout per read (``requests``, ``httpx``) never fires while pieces
+    keep coming; only a deadline for the whole call helps. The upstream has executed the request.
     """
 
     name = "slow_body"
@@ -146,17 +146,17 @@ class SlowBody(Fault):
 
 
 class Empty(Fault):
-    """The reply keeps its status and headers, but holds nothing.
+    """Empty the reply's body; status and headers stay.
 
-    ``body``: no body at all; ``object``, ``array``, ``null``: that JSON value, empty. The upstream has
-    executed the request. Few clients notice before they read the first field.
+    ``body``: no body at all; ``object``, ``array``, ``null``: ``{}``, ``[]`` or ``null``. The upstream has
+    executed the request. Most clients notice only when they read the first field.
     """
 
     name = "empty"
     family = "http"
     can_cause = frozenset({"bad_reply"})
 
-    kind: Literal["body", "object", "array", "null"] = Field("body", description="what is left")
+    kind: Literal["body", "object", "array", "null"] = Field("body", description="the new body")
 
     def act(self, tried: Try) -> Act:
         return Act(reply=self._emptied)
@@ -173,14 +173,14 @@ _Kind = Literal[
 
 
 class Malformed(Fault):
-    """The reply arrives whole, but its body is broken.
+    """Break the reply's body; length and framing stay correct.
 
-    Kinds: ``cut_json`` (its last quarter is missing), ``trailing_comma``, ``html`` (a proxy's page with
-    status 200), ``content_type`` (JSON that calls itself a web page), ``bom`` (a byte order mark before
-    it), ``latin1`` (in another encoding than it claims; needs a letter beyond ASCII), ``double_encoding``
-    (the JSON as one JSON string), ``nul`` (NUL bytes in the middle). Without a kind, one is drawn for each
-    try from those that change this reply. Length and framing are right, and the upstream has executed the
-    request: only a client that checks what it parses notices.
+    Kinds: ``cut_json`` (the last quarter is missing), ``trailing_comma``, ``html`` (a proxy's page with
+    status 200), ``content_type`` (JSON labelled as a web page), ``bom`` (a byte order mark in front),
+    ``latin1`` (an encoding other than declared; needs a non-ASCII letter), ``double_encoding`` (the JSON as
+    one JSON string), ``nul`` (NUL bytes in the middle). Without a kind, one is drawn for each try from
+    those that change this reply. The upstream has executed the request; only a client that validates its
+    input notices.
     """
 
     name = "malformed"
@@ -188,7 +188,7 @@ class Malformed(Fault):
     mcp_view = "message"
     can_cause = frozenset({"bad_reply"})
 
-    kind: _Kind | None = Field(None, description="how it is broken; without it, drawn for each try")
+    kind: _Kind | None = Field(None, description="the defect; default: drawn for each try")
 
     def act(self, tried: Try) -> Act:
         return Act(reply=lambda reply: self._broken(tried, reply))
@@ -207,7 +207,7 @@ class Malformed(Fault):
 
 
 def _json_text(reply: Reply) -> str | None:
-    """The body as JSON text without escapes, None where it is no JSON."""
+    """The body as JSON text without escapes; None if it is not JSON."""
     try:
         return json.dumps(reply.json(), ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -215,7 +215,7 @@ def _json_text(reply: Reply) -> str | None:
 
 
 def _unparsable(reply: Reply, body: bytes) -> Reply | None:
-    """The reply with that body if it is no JSON."""
+    """The reply with that body, if the body is not JSON."""
     result = reply.with_body(body)
     return result if _json_text(result) is None else None
 

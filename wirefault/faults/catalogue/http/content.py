@@ -1,4 +1,4 @@
-"""partial: a part of a list, or of the fields."""
+"""Faults of a JSON reply's structure and age: partial, schema_drift, stale."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from wirefault.faults.catalogue.http.body import JsonEdit, edit_json, objects_in
 
 
 class Partial(Fault):
-    """The reply is valid JSON, but a part of it is missing.
+    """Remove a part of the JSON reply, which stays valid.
 
-    ``list``: only the first part of its longest list is there, like the first page of several. ``fields``:
-    only some of its outermost fields are there, drawn by chance. Without a kind: a list of two or more
-    items if there is one, else fields. The upstream has executed the request. A client sees a good answer.
+    ``list``: its longest list keeps only the first items, like the first of several pages. ``fields``: only
+    some top-level fields are kept, drawn by chance. Default: ``list`` if a list has two or more items, else
+    ``fields``. The upstream has executed the request. The reply looks normal to the client.
     """
 
     name = "partial"
     family = "http"
     mcp_view = "result"
 
-    kind: Literal["list", "fields"] | None = Field(None, description="what becomes shorter")
-    fraction: float = Field(0.5, ge=0, lt=1, description="share that is left, rounded down")
+    kind: Literal["list", "fields"] | None = Field(None, description="the part that is shortened")
+    fraction: float = Field(0.5, ge=0, lt=1, description="share that is kept, rounded down")
 
     def act(self, tried: Try) -> Act:
         return Act(reply=lambda reply: edit_json(reply, lambda value: self._shortened(tried, value)))
@@ -53,7 +53,7 @@ class Partial(Fault):
 
 
 def _longest_list(value: Any) -> tuple[str, list[Any]]:
-    """The first of the longest lists, with the path of its field; empty for the document itself."""
+    """The first of the longest lists, with its field's path; empty path for the document itself."""
     lists: list[tuple[str, list[Any]]] = [("", value)] if isinstance(value, list) else []
     for path, inner in objects_in(value):
         lists += [
@@ -68,21 +68,21 @@ _MAX_FIELDS = 2000
 
 
 class SchemaDrift(Fault):
-    """One field of the JSON reply is not as documented any more, everywhere that it occurs.
+    """Change one field's name, type or nesting wherever it occurs in the JSON reply, as an upgrade might.
 
-    ``rename`` (``max_temp`` becomes ``maxTemp``, ``title`` ``title_value``), ``drop``, ``retype`` (a number
-    as text, a text as a list of it, a list or object as its JSON text), ``wrap`` (``{"value": ...}`` around
-    it). As after an upgrade of the service: status and form are fine. The upstream has executed the
-    request. What a client does depends on whether it checks a schema: most read a missing field as none.
+    ``rename`` (``max_temp`` becomes ``maxTemp``, ``title`` becomes ``title_value``), ``drop``, ``retype`` (a
+    number as text, a text as a list of it, a list or object as its JSON text), ``wrap`` (``{"value": ...}``
+    around it). Status and headers stay normal. The upstream has executed the request. Clients that do not
+    validate a schema usually read the missing field as None.
     """
 
     name = "schema_drift"
     family = "http"
     mcp_view = "result"
 
-    kind: _Kind = Field("rename", description="what becomes of the field")
+    kind: _Kind = Field("rename", description="the change to the field")
     field: str | None = Field(
-        None, min_length=1, description="which: a, or a.b for a nested one (lists are looked through)"
+        None, min_length=1, description="the field, a.b for a nested one (inside lists too); default: drawn"
     )
     to: str | None = Field(None, min_length=1, description="the new name (rename)")
 
@@ -123,12 +123,12 @@ class SchemaDrift(Fault):
         return new
 
     def _after(self, holder: dict[str, Any], name: str) -> Any:
-        """What the evidence shows: the new value, or the names that are there now."""
+        """Evidence: the new value, or the object's new field names."""
         return list(holder)[:50] if self.kind in ("rename", "drop") else evidence_of(holder[name])
 
 
 def _paths(value: Any) -> list[_Path]:
-    """Every field's path, each once, in the order of the reply."""
+    """The path of every field, without repeats, in the reply's order."""
     paths: dict[_Path, None] = {}
     for path, inner in objects_in(value):
         paths.update(((*path, name), None) for name in inner)
@@ -152,11 +152,10 @@ def _retyped(value: Any) -> Any:
 
 
 class Stale(Fault):
-    """The client gets an earlier answer of the same link, as from a cache that mixes up its entries.
+    """Return an earlier reply of the same link, like a cache that mixes up its entries.
 
-    The upstream has executed the request. In place of its answer the client gets one that the upstream gave
-    earlier in the episode, perhaps to another request. To the client it is a good answer. Without an earlier
-    answer that differs, the fault is not injected.
+    The upstream has executed the request. The client gets a reply from earlier in the episode, possibly to
+    another request, and it looks normal. The fault is not injected if no earlier reply differs.
     """
 
     name = "stale"
@@ -165,7 +164,7 @@ class Stale(Fault):
     remembers = True
     can_cause = HTTP_ERRORS | {"bad_reply"}
 
-    which: Literal["newest", "oldest"] = Field("newest", description="which of the answers that differ")
+    which: Literal["newest", "oldest"] = Field("newest", description="which of the differing replies")
 
     def act(self, tried: Try) -> Act | Miss:
         if not tried.earlier:

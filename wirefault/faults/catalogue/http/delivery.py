@@ -1,4 +1,4 @@
-"""The answer does not come, or breaks off on its way: the request or the reply is lost, hang, reset."""
+"""Faults of delivery: lost, duplicated and late requests and replies, hangs, resets, a flapping service."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from wirefault.faults.catalogue.errors import error_for
 from wirefault.faults.catalogue.http.body import has_body
 
 _Then = Literal["close", "hang"]
-_PARTS_SENT = {"after_headers": 0.0, "mid_body": 0.5}  # by the place at which a reply breaks off
+_PARTS_SENT = {"after_headers": 0.0, "mid_body": 0.5}  # by the place at which the reply stops
 
 
 class LoseRequest(Fault):
-    """The request is lost: the upstream never sees it, and no answer comes.
+    """Drop the request: the upstream never sees it, and no reply comes.
 
-    To the client it looks exactly like ``lose_reply``. A retry is safe, but the client cannot know that.
+    The client cannot tell this from ``lose_reply``. A retry is safe here, but the client does not know.
     """
 
     name = "lose_request"
     family = "http"
     can_cause = CLOSED | TIMEOUT
 
-    then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
+    then: _Then = Field("close", description="close the connection, or hang until the client gives up")
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
@@ -39,17 +39,17 @@ class LoseRequest(Fault):
 
 
 class LoseReply(Fault):
-    """The reply is lost: the upstream has executed the request, and no answer comes.
+    """Drop the reply: the upstream has executed the request, but no reply comes.
 
-    To the client it looks exactly like ``lose_request``. A client that retries a write without an
-    idempotency key does it twice; a client that does not retry may report a failure although it succeeded.
+    The client cannot tell this from ``lose_request``. Retrying a write without an idempotency key executes
+    it twice; without a retry the client may report a failure for a write that succeeded.
     """
 
     name = "lose_reply"
     family = "http"
     can_cause = CLOSED | TIMEOUT
 
-    then: _Then = Field("close", description="the connection closes, or hangs until the client gives up")
+    then: _Then = Field("close", description="close the connection, or hang until the client gives up")
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
@@ -64,12 +64,12 @@ class LoseReply(Fault):
 
 
 class Hang(Fault):
-    """Nothing more comes, and the connection stays open until the client gives up.
+    """Stop sending and keep the connection open until the client gives up.
 
-    ``before_headers``: no byte of a reply. ``after_headers``: the headers, but no body. ``mid_body``: half
-    of the body. The upstream has executed the request, unless ``forwarded`` is false: then it never sees
-    the request. A client without a timeout waits for ever; a client with a timeout for each read
-    (``requests``) reports each place by another error.
+    ``before_headers``: nothing of the reply is sent. ``after_headers``: only the headers. ``mid_body``: half
+    of the body. The upstream has executed the request; with ``forwarded: false`` it never sees it. A client
+    without a timeout waits forever; one with a timeout per read (``requests``) reports a different error for
+    each place.
     """
 
     name = "hang"
@@ -77,14 +77,14 @@ class Hang(Fault):
     can_cause = TIMEOUT
 
     at: Literal["before_headers", "after_headers", "mid_body"] = Field(
-        "before_headers", description="where it stops"
+        "before_headers", description="where the reply stops"
     )
-    forwarded: bool = Field(True, description="whether the upstream gets the request")
+    forwarded: bool = Field(True, description="forward the request to the upstream")
 
     @model_validator(mode="after")
     def _has_a_reply(self) -> Hang:
         if not self.forwarded and self.at != "before_headers":
-            raise ValueError("without `forwarded` there is no reply: it can hang only before_headers")
+            raise ValueError("forwarded: false allows only at: before_headers, since there is no reply")
         return self
 
     def act(self, tried: Try) -> Act:
@@ -94,19 +94,19 @@ class Hang(Fault):
 
 
 class Reset(Fault):
-    """The connection is reset: a real RST, not an orderly end.
+    """Reset the connection with a TCP RST.
 
-    ``connect``: as soon as the request is known; it is not forwarded. ``after_request``: the upstream has
-    executed it, and the answer is lost. ``mid_body``: half of the body has been sent. The client sees
-    "connection reset by peer"; through Toxiproxy, which stands before the gateway in the lab, an
-    RST becomes a plain close, which clients report in other words ("closed without response").
+    ``connect``: as soon as the request is known, without forwarding it. ``after_request``: after the upstream
+    has executed it; the reply is lost. ``mid_body``: after half of the body. The client sees "connection
+    reset by peer"; through Toxiproxy, which is in front of the gateway in the lab, an RST becomes a plain
+    close, which clients report differently ("closed without response").
     """
 
     name = "reset"
     family = "http"
     can_cause = CLOSED
 
-    at: Literal["connect", "after_request", "mid_body"] = Field("after_request", description="when")
+    at: Literal["connect", "after_request", "mid_body"] = Field("after_request", description="when to reset")
 
     def act(self, tried: Try) -> Act:
         if self.at == "connect":
@@ -115,40 +115,40 @@ class Reset(Fault):
 
 
 def _broken_off(tried: Try, at: str, ending: Ending, reply: Reply) -> Changed | Miss:
-    """The reply as far as it comes: nothing, or its headers and a part of its body."""
+    """The part of the reply that is sent: nothing, or the headers and a part of the body."""
     evidence = {"at": at, "of": len(reply.body), "upstream_status": reply.status}
     if at not in _PARTS_SENT:
         return Changed(RawReply(ending=ending), {**evidence, "sent": 0})
     if not has_body(tried, reply):
         return Miss("nothing_to_change")
     sent = int(len(reply.body) * _PARTS_SENT[at])
-    head = head_bytes(reply, max(len(reply.body), 1))  # it claims the whole length, even of an empty body
+    head = head_bytes(reply, max(len(reply.body), 1))  # claims the full length, even of an empty body
     return Changed(RawReply((head + reply.body[:sent],), ending, reply.status), {**evidence, "sent": sent})
 
 
 class DuplicateRequest(Fault):
-    """The upstream gets the request several times, one after the other; the client gets the last answer.
+    """Deliver the request several times in a row; the client gets the last reply.
 
-    Proxies that retry by themselves do this, and queues that deliver at least once. The client sees nothing
-    unusual. A service without idempotency keys does a write each time that it is delivered.
+    Retrying proxies and at-least-once queues do this. The client sees nothing unusual. A service without
+    idempotency keys executes a write each time.
     """
 
     name = "duplicate_request"
     family = "http"
     can_cause = HTTP_ERRORS | CLOSED | TIMEOUT
 
-    n: int = Field(2, ge=2, le=10, description="how often it is delivered")
+    n: int = Field(2, ge=2, le=10, description="number of deliveries")
 
     def act(self, tried: Try) -> Act:
         return Act(copies=self.n, evidence={"copies": self.n})
 
 
 class Flap(Fault):
-    """The service goes down and comes back: ``fails`` calls fail, then ``passes`` calls pass, and so on.
+    """Alternate between down and up: ``fails`` calls fail, then ``passes`` calls pass, and so on.
 
-    It counts logical calls for each link and episode, so that all tries of one call fail or pass together
-    and a retry alone does not get past it. Requests of a call that fails are not forwarded. The client sees
-    a 503 that comes and goes, or a closed connection.
+    Logical calls are counted for each link and episode, so all tries of one call fail or pass together and
+    a retry does not help. Requests of failing calls are not forwarded. The client sees a 503 that comes and
+    goes, or a closed connection.
     """
 
     name = "flap"
@@ -156,8 +156,8 @@ class Flap(Fault):
     chooses = True
     can_cause = CLOSED | {"http_5xx"}
 
-    fails: int = Field(1, ge=1, le=10_000, description="calls that fail")
-    passes: int = Field(1, ge=1, le=10_000, description="calls that pass then")
+    fails: int = Field(1, ge=1, le=10_000, description="number of calls that fail")
+    passes: int = Field(1, ge=1, le=10_000, description="number of calls that pass afterwards")
     kind: Literal["unavailable", "bad_gateway", "server_error", "close"] = Field(
         "unavailable", description="how a call fails"
     )
@@ -193,34 +193,34 @@ PRESETS: dict[_Preset, dict[str, Any]] = {
 
 
 class Delay(Fault):
-    """The request reaches the upstream later; then all goes on as usual.
+    """Delay the request on its way to the upstream.
 
     The upstream executes the request even if the client has given up: a write after a timeout. Kinds:
-    ``fixed`` (``ms``), ``uniform`` (``ms`` ± ``spread_ms``, each value as likely), ``jitter`` (a bell curve
-    around ``ms`` whose standard deviation is ``spread_ms``), ``exponential`` (mean ``ms``), ``spike``
-    (``ms``, but with chance ``spike_chance`` it is ``spike_ms``), ``degrading`` (``ms``, and ``step_ms``
-    more with every logical call in the episode). Presets: ``good`` (jitter 20 ± 5 ms), ``moderate``
-    (jitter 150 ± 50 ms), ``poor`` (exponential, mean 800 ms, at most 8 s), ``degrading`` (50 ms, 200 ms more
-    each call, at most 10 s), ``spiky`` (30 ms, every tenth 3 s on average). Delays of several faults add up.
+    ``fixed`` (``ms``), ``uniform`` (``ms`` ± ``spread_ms``), ``jitter`` (normal distribution around ``ms``
+    with standard deviation ``spread_ms``), ``exponential`` (mean ``ms``), ``spike`` (``ms``, or ``spike_ms``
+    with probability ``spike_chance``), ``degrading`` (``ms``, plus ``step_ms`` for every earlier logical call
+    in the episode). Presets: ``good`` (jitter 20 ± 5 ms), ``moderate`` (jitter 150 ± 50 ms), ``poor``
+    (exponential, mean 800 ms, at most 8 s), ``degrading`` (50 ms, plus 200 ms per call, at most 10 s),
+    ``spiky`` (30 ms, on average every tenth 3 s). Delays of several faults add up.
     """
 
     name = "delay"
     family = "http"
     can_cause = TIMEOUT
 
-    preset: _Preset | None = Field(None, description="one of the presets; instead of all others")
-    kind: _Kind = Field("fixed", description="how long it is")
+    preset: _Preset | None = Field(None, description="a preset; excludes all other parameters")
+    kind: _Kind = Field("fixed", description="the distribution")
     ms: float = Field(500, ge=0, le=600_000, description="milliseconds")
-    spread_ms: float = Field(100, ge=0, le=600_000, description="milliseconds around it (uniform, jitter)")
-    spike_ms: float = Field(3000, ge=0, le=600_000, description="milliseconds of a spike (spike)")
-    spike_chance: float = Field(0.1, ge=0, le=1, description="chance of a spike (spike)")
-    step_ms: float = Field(100, ge=0, le=600_000, description="milliseconds more for each call (degrading)")
-    max_ms: float = Field(60_000, ge=0, le=600_000, description="milliseconds at most")
+    spread_ms: float = Field(100, ge=0, le=600_000, description="spread in milliseconds (uniform, jitter)")
+    spike_ms: float = Field(3000, ge=0, le=600_000, description="length of a spike in milliseconds (spike)")
+    spike_chance: float = Field(0.1, ge=0, le=1, description="probability of a spike (spike)")
+    step_ms: float = Field(100, ge=0, le=600_000, description="increase in milliseconds per call (degrading)")
+    max_ms: float = Field(60_000, ge=0, le=600_000, description="upper limit in milliseconds")
 
     @model_validator(mode="after")
     def _preset_alone(self) -> Delay:
         if self.preset and len(self.model_dump(exclude_defaults=True)) > 1:
-            raise ValueError("preset stands alone: it sets the other parameters")
+            raise ValueError("preset excludes the other parameters: it sets them")
         return self
 
     @property
@@ -236,7 +236,7 @@ class Delay(Fault):
         return Act(delay=ms / 1000, evidence={"delay_ms": ms})
 
     def _drawn(self, tried: Try) -> float:
-        """Milliseconds for that try, not yet bounded."""
+        """Milliseconds for that try, before the upper limit."""
         match self.kind:
             case "uniform":
                 return self.ms + (2 * tried.chance("delay") - 1) * self.spread_ms

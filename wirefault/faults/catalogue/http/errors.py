@@ -1,4 +1,4 @@
-"""status: any status, body and headers in the upstream's place."""
+"""Error replies in the upstream's place: any status, named errors in the link's form, ``ERROR_PROB``."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from wirefault.faults.catalogue.errors import error_for, request_id
 def _sendable(headers: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or re.search(r"[\r\n\0]", value):
-            raise ValueError(f"{name!r} cannot be sent as a header")
+            raise ValueError(f"invalid header {name!r}")
         if name.lower() in FRAMING:
-            raise ValueError(f"{name} follows from the body; see the faults truncate and hang")
+            raise ValueError(f"{name} is derived from the body; use the faults truncate or hang")
     return headers
 
 
 class AnsweringFault(Fault):
-    """Gives an answer of its own in the upstream's place."""
+    """A fault that replies in the upstream's place."""
 
     executed: bool = Field(
-        False, description="whether the upstream executes the request first; its reply is then thrown away"
+        False, description="let the upstream execute the request first and discard its reply"
     )
 
     def answer_with(self, reply: Reply, **evidence: Any) -> Act:
-        """Gives this reply, after the upstream's has come if the request is ``executed``."""
+        """Give this reply, after the upstream's has come if the request is ``executed``."""
         proof = {"status": reply.status, **evidence}
         if self.executed:
             return Act(reply=lambda upstream: Changed(reply, {**proof, "upstream_status": upstream.status}))
@@ -44,21 +44,21 @@ class AnsweringFault(Fault):
 
 
 class Status(AnsweringFault):
-    """Any status with any body and headers, in the upstream's place.
+    """Return any status with any body and headers in the upstream's place.
 
-    The request is not forwarded, unless ``executed``. Without a ``body`` it is an error in the link's own
-    form (a tool's, OpenAI's or Anthropic's); a text is sent as it is, anything else as JSON. Most clients
-    look at the status alone: from 400 on they report an error, below they take the body for an answer.
+    The request is not forwarded, unless ``executed``. The default body is an error in the link's form (a
+    tool's, OpenAI's or Anthropic's); a text is sent unchanged, anything else as JSON. Most clients check
+    only the status: from 400 on they report an error, below they use the body as the answer.
     """
 
     name = "status"
     family = "http"
     can_cause = HTTP_ERRORS | {"bad_reply"}
 
-    status: int = Field(500, ge=200, le=599, description="the status")
-    body: Any = Field(None, description="a text, or JSON; without it the link's own form of an error")
+    status: int = Field(500, ge=200, le=599, description="HTTP status")
+    body: Any = Field(None, description="text or JSON; default: an error in the link's form")
     headers: Annotated[Mapping[str, str], AfterValidator(_sendable)] = Field(
-        default_factory=dict, description="headers to send with it"
+        default_factory=dict, description="additional headers"
     )
 
     @model_validator(mode="after")
@@ -110,7 +110,7 @@ ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable
 
 
 class HttpError(Fault):
-    """A tool answers 500, 503 or 429, drawn for each try, so that a retry can get past it (``ERROR_PROB``).
+    """Return 500, 503 or 429 from a tool, drawn for each try, so that a retry can succeed.
 
     The request is not forwarded. ``ERROR_PROB`` arms this fault on every tool link.
     """
@@ -121,7 +121,7 @@ class HttpError(Fault):
     chooses = True
     can_cause = frozenset({"http_429", "http_5xx"})
 
-    chance: float = Field(0.1, ge=0, le=1, description="chance per try")
+    chance: float = Field(0.1, ge=0, le=1, description="probability per try")
     retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of a 429")
 
     def wants(self, chance: Callable[[str], float]) -> bool:
@@ -137,7 +137,7 @@ class HttpError(Fault):
 
 
 class _NamedError(AnsweringFault):
-    """Answers with the error of its name in the link's dialect."""
+    """Returns the error of its name in the link's dialect."""
 
     family = "http"
 
@@ -147,24 +147,24 @@ class _NamedError(AnsweringFault):
 
 
 class RateLimit(_NamedError):
-    """Too many requests: 429 with Retry-After; the provider's own error body on the model link.
+    """Return 429 (too many requests) with Retry-After; on the model link with the provider's error body.
 
-    The request is not forwarded. A client that retries should wait as long as Retry-After says.
+    The request is not forwarded. A client that retries should wait for the time in Retry-After.
     """
 
     name = "rate_limit"
     can_cause = frozenset({"http_429"})
 
     retry_after: float | None = Field(
-        1.0, ge=0, le=3600, description="seconds in Retry-After (null: no such header)"
+        1.0, ge=0, le=3600, description="seconds in Retry-After (null: no header)"
     )
 
 
 class Quota(_NamedError):
-    """The quota is used up: 429 insufficient_quota (OpenAI), 402 billing_error (Anthropic), 429 at a tool.
+    """Report an exhausted quota: 429 insufficient_quota (OpenAI), 402 billing_error (Anthropic), 429 (tool).
 
-    The request is not forwarded. It looks like a rate limit, but no retry gets past it: most clients retry
-    it all the same.
+    The request is not forwarded. It looks like a rate limit, but retries cannot succeed. Most clients retry
+    anyway.
     """
 
     name = "quota"
@@ -172,7 +172,7 @@ class Quota(_NamedError):
 
 
 class AuthError(_NamedError):
-    """The key is missing or not valid: 401 (Gemini: 400).
+    """Reject the API key: 401 (Gemini: 400).
 
     The request is not forwarded; a retry is pointless.
     """
@@ -182,16 +182,16 @@ class AuthError(_NamedError):
 
 
 class Forbidden(_NamedError):
-    """The key may not do that: 403. The request is not forwarded; a retry is pointless."""
+    """Deny permission: 403. The request is not forwarded; a retry is pointless."""
 
     name = "forbidden"
     can_cause = frozenset({"http_4xx"})
 
 
 class NotFoundError(_NamedError):
-    """Nothing is found: 404; on the model link the model is unknown.
+    """Return 404; on the model link for an unknown model.
 
-    The request is not forwarded. An agent may take it for an answer ("there is no such city").
+    The request is not forwarded. An agent may take it for an answer ("unknown city").
     """
 
     name = "not_found"
@@ -199,9 +199,9 @@ class NotFoundError(_NamedError):
 
 
 class InternalServerError(_NamedError):
-    """The server failed: 500. The request is not forwarded, unless ``executed``.
+    """Return 500. The request is not forwarded, unless ``executed``.
 
-    With ``executed`` the work was done before the error: a client that retries a write does it twice.
+    With ``executed`` the work is done before the error, and retrying a write executes it twice.
     """
 
     name = "server_error"
@@ -209,7 +209,7 @@ class InternalServerError(_NamedError):
 
 
 class BadGateway(_NamedError):
-    """A proxy before the server got no answer: 502; on the model link an HTML page, as proxies send.
+    """Return 502, as a proxy without upstream does; on the model link as a proxy's HTML page.
 
     The request is not forwarded, unless ``executed``.
     """
@@ -219,20 +219,20 @@ class BadGateway(_NamedError):
 
 
 class Unavailable(_NamedError):
-    """The server is not available now: 503, with Retry-After if asked for. The request is not forwarded."""
+    """Return 503, optionally with Retry-After. The request is not forwarded."""
 
     name = "unavailable"
     can_cause = frozenset({"http_5xx"})
 
     retry_after: float | None = Field(
-        None, ge=0, le=3600, description="seconds in Retry-After (null: no such header)"
+        None, ge=0, le=3600, description="seconds in Retry-After (null: no header)"
     )
 
 
 class Overloaded(_NamedError):
-    """The server has too much to do: 529 overloaded_error (Anthropic), 503 elsewhere.
+    """Report overload: 529 overloaded_error (Anthropic), 503 elsewhere.
 
-    The request is not forwarded. 529 is no standard status: check whether your client retries it.
+    The request is not forwarded. 529 is not a standard status: check whether your client retries it.
     """
 
     name = "overloaded"

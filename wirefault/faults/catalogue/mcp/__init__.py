@@ -1,4 +1,4 @@
-"""Faults of MCP, over HTTP and over stdio."""
+"""Faults of MCP, over HTTP and stdio."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool's call is answered by an error: of the tool, of the protocol, of the session."""
+"""Errors in place of a tool call's result: of the tool, the protocol or the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wirefault.faults.catalogue.http.errors import AnsweringFault
 
 
 class _McpAnswer(AnsweringFault):
-    """Answers a request of MCP in the server's place."""
+    """Replies to an MCP request in the server's place."""
 
     family = "mcp"
     where = "mcp"
@@ -38,17 +38,17 @@ class _McpAnswer(AnsweringFault):
 
 
 class McpToolError(_McpAnswer):
-    """The tool fails: a result with ``isError``, and why as its text.
+    """Fail the tool: a result with ``isError`` and an error text.
 
-    It is how servers report a tool's exception, wrong arguments and (most of them) an unknown tool. To the
-    protocol the call went well: no client raises or asks again. The model reads the text, and may believe it.
-    The server does not see the call, unless it is ``executed``.
+    Servers report a tool's exception, wrong arguments and usually an unknown tool in this form. In the
+    protocol the call succeeded: clients neither raise nor retry. The model reads the text and may believe it.
+    The server does not see the call, unless ``executed``.
     """
 
     name = "tool_error"
 
     text: str = Field(
-        "Error executing tool: the service is unavailable", min_length=1, description="what the result says"
+        "Error executing tool: the service is unavailable", min_length=1, description="text of the result"
     )
 
     def _answer(self, tried: Try, asked: McpMessage) -> Act:
@@ -58,23 +58,22 @@ class McpToolError(_McpAnswer):
 
 
 class RpcError(_McpAnswer):
-    """The call is answered by a JSON-RPC error, with status 200 unless another is given.
+    """Return a JSON-RPC error, by default with status 200.
 
-    Clients raise it as their own exception (``McpError``); what a framework makes of that is its own affair:
-    a text for the model, a crash, or another call (CrewAI sends up to three). Codes: -32000 to -32099 of
-    servers, -32601 unknown method, -32602 wrong parameters, -32603 internal error; -32020 with status 400
-    says that headers and body differ, on which a client of the stateless era lists the tools and sends once
-    more.
-    The server does not see the call, unless it is ``executed``.
+    Clients raise an exception (``McpError``); frameworks turn it into a text for the model, a crash, or
+    another call (CrewAI sends up to three). Codes: -32000 to -32099 server-defined, -32601 unknown method,
+    -32602 wrong parameters, -32603 internal error; -32020 with status 400 means that headers and body
+    differ, whereupon a client of the stateless protocol lists the tools and sends the request again. The
+    server does not see the call, unless ``executed``.
     """
 
     name = "rpc_error"
     can_cause = HTTP_ERRORS
 
-    code: int = Field(-32603, ge=-33000, le=-1, description="the code of the error")
-    message: str = Field("Internal error", min_length=1, description="its message")
-    data: Any = Field(None, description="its data")
-    status: int = Field(200, ge=200, le=599, description="the HTTP status that it comes with")
+    code: int = Field(-32603, ge=-33000, le=-1, description="error code")
+    message: str = Field("Internal error", min_length=1, description="error message")
+    data: Any = Field(None, description="error data")
+    status: int = Field(200, ge=200, le=599, description="HTTP status")
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
@@ -87,17 +86,17 @@ class RpcError(_McpAnswer):
 
 
 class UnknownSession(_McpAnswer):
-    """The server does not know the session any more, as after a restart: 404 (or 400, as some servers say).
+    """Report an unknown session, as after a server restart: 404 (some servers: 400).
 
-    The server does not see the message. The protocol wants the client to begin a new session; hardly one does
-    by itself. With ``when: {persistent: true}`` it is lost for the rest of the episode. A message that names
-    no session (stateless era, stdio) is left alone.
+    The server does not see the message. The protocol requires the client to start a new session; hardly any
+    does so. With ``when: {persistent: true}`` the session is lost for the rest of the episode. Messages
+    without a session (stateless protocol, stdio) pass.
     """
 
     name = "unknown_session"
     can_cause = frozenset({"http_4xx"})
 
-    status: Literal[400, 404] = Field(404, description="as the protocol has it, or as some servers do")
+    status: Literal[400, 404] = Field(404, description="404 as specified, or 400 as some servers send")
 
     def _answer(self, tried: Try, asked: McpMessage) -> Act | Miss:
         if not tried.request.header(SESSION_HEADER):
@@ -106,5 +105,5 @@ class UnknownSession(_McpAnswer):
             error = error_message(asked.id, INVALID_REQUEST, "Session not found")
         else:
             error = error_message(asked.id, SERVER_ERROR, "Bad Request: No valid session ID provided")
-            del error["id"]  # the servers that say it so name no id
+            del error["id"]  # servers with this wording send no id
         return self.answer_with(json_reply(self.status, error))

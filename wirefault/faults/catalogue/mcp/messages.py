@@ -1,4 +1,4 @@
-"""Messages that nobody answers: lost, ignored, or many of them."""
+"""Faults of notifications and of lines on stdio."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ _ACCEPTED = Reply(status=202)
 
 
 class LostNotification(Fault):
-    """A notification does not arrive: the client's at the server, or the server's at the client.
+    """Drop a notification of the client or of the server.
 
-    The client's is accepted with 202 and goes nowhere; without ``notifications/initialized`` some servers
-    refuse all that follows. The server's is taken out of the event stream of a call, or of the stream on
-    which it sends of its own accord: progress that seems to stand still, a changed list of tools that nobody
-    hears of. Nobody is told, and nothing is sent again.
+    The client's is accepted with 202 and not forwarded; without ``notifications/initialized`` some servers
+    refuse everything that follows. The server's is removed from a call's event stream or from the server's
+    push stream: progress seems to stall, or a changed tool list goes unnoticed. Neither side gets an error.
     """
 
     name = "lost_notification"
@@ -41,7 +40,7 @@ class LostNotification(Fault):
     where = "mcp"
     messages: ClassVar[tuple[str, ...]] = (CALL, "notifications/*", "GET")
 
-    method: str = Field("notifications/*", description="which notifications; * stands for anything")
+    method: str = Field("notifications/*", description="pattern of the notification's method")
 
     def act(self, tried: Try) -> Act | Miss:
         sent = read_message(tried.request.body)
@@ -55,7 +54,7 @@ class LostNotification(Fault):
 
 @dataclass
 class _Losing:
-    """Implements ``EventEditor``: takes notifications out of an event stream."""
+    """Implements ``EventEditor``: removes notifications from an event stream."""
 
     method: str
     ending: Ending = "keep"
@@ -75,10 +74,10 @@ class _Losing:
 
 
 class IgnoredCancel(Fault):
-    """The client's cancellation goes nowhere: the server works on, and its answer comes all the same.
+    """Drop the client's cancellation: the server continues and still sends its response.
 
-    A client that believes that cancelling undoes a write is wrong here. A client of the stateless era cancels
-    over HTTP by closing the connection, without a message: that cannot be ignored here.
+    For clients that assume that cancelling undoes a write. In the stateless protocol a client cancels over
+    HTTP by closing the connection, without a message; this fault cannot ignore that.
     """
 
     name = "ignored_cancel"
@@ -94,17 +93,17 @@ class IgnoredCancel(Fault):
 
 
 class SlowProgress(ResponseFault):
-    """The response is held back, while progress is reported again and again.
+    """Delay the response and keep reporting progress.
 
-    It is for time limits that begin anew with every sign of progress: such a client may wait for ever. The
-    server has done it at once. A request that asks for no progress is left alone.
+    For time limits that restart at every progress report: such a client may wait forever. The server has
+    executed the call at once. Requests without a progress token pass.
     """
 
     name = "slow_progress"
     can_cause = TIMEOUT
 
     ms: float = Field(30_000, ge=0, le=600_000, description="milliseconds until the response")
-    steps: int = Field(10, ge=1, le=1000, description="how many reports of progress come before it")
+    steps: int = Field(10, ge=1, le=1000, description="number of progress reports before it")
 
     def act(self, tried: Try) -> Act | Miss:
         asked = read_message(tried.request.body)
@@ -116,13 +115,13 @@ class SlowProgress(ResponseFault):
         pause = self.ms / 1000 / self.steps
         steps: list[Any] = []
         for step in range(1, self.steps + 1):
-            # the total is never reached: what is reported as done is not done
+            # the total is never reached: the reported progress is false
             said = {"progressToken": asked.progress_token, "progress": step, "total": self.steps + 1}
             steps += (pause, notification_message(PROGRESS, said))
         return Replacement([*steps, response.value], {"delay_ms": self.ms, "progress": self.steps})
 
 
-_PRINTED = {
+_GARBAGE = {
     "log": b"INFO: connected to the database\n",
     "json": b'{"level": "info", "message": "connected"}\n',
     "utf8": b"caf\xe9 \xff\xfe\n",
@@ -131,7 +130,7 @@ _PRINTED = {
 
 
 class _LineFault(Fault):
-    """Changes a line. Over HTTP a message has no line."""
+    """Changes a line on stdio; over HTTP there are no lines."""
 
     family = "mcp"
     where = "mcp"
@@ -146,17 +145,17 @@ class _LineFault(Fault):
 
 
 class SplitLine(_LineFault):
-    """The line of a response is cut in two. Over stdio alone.
+    """Split a response's line in two; stdio only.
 
-    ``pause``: its second half comes later, which is nothing wrong: a pipe may do that. ``newline``: a line's
-    end stands in its middle, so that two lines come that are no JSON. ``unfinished``: its second half never
-    comes, and the next line continues it.
+    ``pause``: the second half comes later, which pipes are allowed to do. ``newline``: a newline in the
+    middle makes two lines of invalid JSON. ``unfinished``: the second half is dropped, and the next line is
+    appended to the first half.
     """
 
     name = "split_line"
     can_cause = TIMEOUT
 
-    kind: Literal["pause", "newline", "unfinished"] = Field("newline", description="how it is cut")
+    kind: Literal["pause", "newline", "unfinished"] = Field("newline", description="how the line is split")
     ms: float = Field(1000, ge=0, le=600_000, description="milliseconds between the halves (pause)")
 
     def _changed(self, reply: Reply) -> Changed | Miss:
@@ -171,16 +170,16 @@ class SplitLine(_LineFault):
 
 
 class GarbageLine(_LineFault):
-    """A line that is no message comes before the response, as of a server that prints. Over stdio alone.
+    """Send a line that is not a message before the response, like a server that prints to stdout; stdio only.
 
-    ``log``: words. ``json``: JSON, but no JSON-RPC. ``utf8``: bytes that are no UTF-8. ``empty``: nothing. A
-    correct client skips it.
+    ``log``: a log line. ``json``: JSON that is not JSON-RPC. ``utf8``: invalid UTF-8. ``empty``: an empty
+    line. A correct client skips it.
     """
 
     name = "garbage_line"
     can_cause = TIMEOUT
 
-    kind: Literal["log", "json", "utf8", "empty"] = Field("log", description="what it holds")
+    kind: Literal["log", "json", "utf8", "empty"] = Field("log", description="content of the line")
 
     def _changed(self, reply: Reply) -> Changed | Miss:
-        return Changed(RawReply((_PRINTED[self.kind], line_of(reply.body)), "keep"), {"kind": self.kind})
+        return Changed(RawReply((_GARBAGE[self.kind], line_of(reply.body)), "keep"), {"kind": self.kind})

@@ -1,4 +1,4 @@
-"""Faults of what a tool's result says."""
+"""Faults of a tool result's content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool's result as a tree of values: finding what to change in it, and changing that alone. Pure."""
+"""A tool's result as a tree of values: selects the values to change and changes only those. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirefault.dialects.http import Reply, dump_json
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
 
 _Path = tuple[str | int, ...]
-# Fields that describe the answer and not the world: counters, places in a list, codes.
+# Fields that describe the reply and not the world: counters, positions, codes.
 _TECHNICAL = frozenset(
     """
     id position page per_page total count index offset limit status code engine backend units unit
@@ -27,19 +27,19 @@ _TECHNICAL = frozenset(
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value in a result, and the keys and indexes that lead to it."""
+    """One value in a result, with the keys and indexes of its path."""
 
     path: _Path
     value: Any
 
     @property
     def key(self) -> str:
-        """The name of the nearest field, in lower case; items of a list have the list's."""
+        """The name of the nearest field, in lower case; list items have their list's."""
         return next((part.lower() for part in reversed(self.path) if isinstance(part, str)), "")
 
     @property
     def telling(self) -> bool:
-        """Whether, by its field's name, it describes the world and not the answer."""
+        """Whether its field's name describes the world and not the reply."""
         return self.key not in _TECHNICAL
 
     @property
@@ -65,14 +65,14 @@ class ResultTree:
 
 
 class MeaningFault(Fault):
-    """Changes what a result says, and keeps its form: the same fields, of the same types."""
+    """Changes a result's content and keeps its form: the same fields of the same types."""
 
     family = "meaning"
     where = "tool"
     mcp_view = "result"
 
     severity: float = Field(0.5, ge=0, le=1, description="0: hard to notice, 1: absurd")
-    field: str | None = Field(None, description="the field that is changed, as a.b; else drawn")
+    field: str | None = Field(None, description="the field to change, as a.b; default: drawn")
 
     def act(self, tried: Try) -> Act:
         return Act(reply=partial(self._changed, tried))
@@ -102,20 +102,20 @@ class MeaningFault(Fault):
         return Changed(reply.with_json(document), evidence)
 
     def how_many(self, candidates: int) -> int:
-        """In how many places the result is changed."""
+        """The number of values to change."""
         return 1
 
     def candidates(self, result: ResultTree) -> Ranks:
-        """The values that could be changed, best first; those that only repeat the question come last."""
+        """The values that can be changed, best first; values that repeat the question come last."""
         raise NotImplementedError
 
     def altered(self, leaf: Leaf, result: ResultTree) -> Any:
-        """A new value of the same type; None if this leaf cannot be changed after all."""
+        """A new value of the same type; None if this leaf cannot be changed."""
         raise NotImplementedError
 
 
 class TextFault(MeaningFault):
-    """Changes one text of a result, the longer ones first."""
+    """Changes one text of a result, long ones first."""
 
     shortest: ClassVar[int] = 1
 
@@ -128,7 +128,7 @@ class TextFault(MeaningFault):
 
 
 def _document_of(reply: Reply) -> Any:
-    """The object or list that a good answer holds; None for any other reply."""
+    """The object or list of a successful reply; None for any other."""
     if reply.status >= 300 or reply.is_event_stream:
         return None
     try:
@@ -139,7 +139,7 @@ def _document_of(reply: Reply) -> Any:
 
 
 def leaves_of(document: Any) -> Iterator[Leaf]:
-    """Every value that holds no other, in the document's order."""
+    """Every scalar value, in the document's order."""
     return (leaf for leaf in _values_of(document) if not isinstance(leaf.value, (dict, list)))
 
 
@@ -150,7 +150,7 @@ def lists_of(document: Any) -> Iterator[Leaf]:
 
 def _values_of(document: Any) -> Iterator[Leaf]:
     waiting: list[tuple[_Path, Any]] = [((), document)]
-    while waiting:  # without recursion, since a reply may be nested very deep
+    while waiting:  # without recursion: replies may be nested very deeply
         at, value = waiting.pop()
         yield Leaf(at, value)
         if isinstance(value, dict):
@@ -173,19 +173,19 @@ def _with_value_at(document: Any, path: _Path, new: Any) -> Any:
 
 
 def _rotated(leaves: Sequence[Leaf], rng: random.Random) -> list[Leaf]:
-    """The leaves, begun at one of the first three, which is drawn; those before it come last."""
+    """The leaves rotated to start at one of the first three, drawn by chance."""
     start = rng.randrange(min(3, len(leaves))) if leaves else 0
     return [*leaves[start:], *leaves[:start]]
 
 
 def unlike_the_question(leaves: Sequence[Leaf], result: ResultTree) -> tuple[list[Leaf], list[Leaf]]:
-    """The leaves that say something new, and those that only repeat the question."""
+    """Split the leaves into new information and values that repeat the question."""
     question = result.question()
     return divided(leaves, lambda leaf: str(leaf.value).casefold() not in question)
 
 
 def divided(leaves: Iterable[Leaf], chosen: Callable[[Leaf], object]) -> tuple[list[Leaf], list[Leaf]]:
-    """The leaves that are chosen, and the others."""
+    """Split the leaves into chosen ones and others."""
     yes: list[Leaf] = []
     no: list[Leaf] = []
     for leaf in leaves:

@@ -1,4 +1,4 @@
-"""Faults of a result's figures and dates."""
+"""Faults of a result's figures, units and dates."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def is_number(value: Any) -> bool:
 
 
 class WrongValue(MeaningFault):
-    """A figure in the result is wrong.
+    """Change a figure in the result.
 
-    It is off by a factor: 1.02 at severity 0, 2.4 at 0.5, 100 at 1 (1 + 0.02 * 4950 ** severity). A zero
-    becomes that factor less one. A whole number stays whole. If no field is a number, a number in a text is
+    It is off by a factor: 1.02 at severity 0, 2.4 at 0.5, 100 at 1 (1 + 0.02 * 4950 ** severity). Zero
+    becomes the factor minus one. Integers stay integers. If no field is a number, a number in a text is
     changed.
     """
 
@@ -40,7 +40,7 @@ class WrongValue(MeaningFault):
     def candidates(self, result: ResultTree) -> Ranks:
         """The leaves with a number, best first: figures, texts with a figure, counters.
 
-        Then come the same of those that repeat the question.
+        Leaves that repeat the question come last, in the same order.
         """
         leaves = [leaf for leaf in leaves_of(result.document) if leaf.value is not None]
         numbers = [leaf for leaf in leaves if is_number(leaf.value)]
@@ -77,7 +77,7 @@ def _decimals(number: float) -> int:
 
 
 _DIMENSIONS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
-    # Factor and offset of the likelier mix-up, then of the grosser one.
+    # factor and offset of the likely mix-up, then of the gross one
     "temperature": ((1.8, 32.0), (1.0, 273.15)),  # celsius as fahrenheit, as kelvin
     "speed": ((2.23694, 0.0), (3.6, 0.0)),  # metres a second as miles, as kilometres an hour
     "pressure": ((0.750062, 0.0), (100.0, 0.0)),  # hectopascal as millimetres of mercury, as pascal
@@ -98,11 +98,10 @@ _WITH_UNIT = re.compile(r"(?<![\w:.,/-])(\d+(?:\.\d+)?)\s?(°?[A-Za-z/]+)(?![\w]
 
 
 class UnitError(MeaningFault):
-    """A figure is given in another unit than the result says.
+    """Convert a figure to another unit and keep the unit's name.
 
-    Below severity 0.5 it is the likelier mix-up (Celsius as Fahrenheit, km as miles), from there on the
-    grosser one (kelvin, metres, cents). The unit's name stays as it was. The field's name, or the unit
-    behind a number in a text, tells what is measured.
+    Below severity 0.5 a likely mix-up (Celsius as Fahrenheit, km as miles), above that a gross one (kelvin,
+    metres, cents). The quantity follows from the field's name, or from the unit after a number in a text.
     """
 
     name = "unit_error"
@@ -134,7 +133,7 @@ class UnitError(MeaningFault):
 
 
 def _dimension(word: str) -> str:
-    """What a field's name or a unit measures; empty if it is unknown."""
+    """The quantity that a field's name or a unit measures; empty if unknown."""
     parts = (word.lower(), word.lower().rpartition("_")[2], word.lower().partition("_")[0])
     return next((_BY_WORD[part] for part in parts if part in _BY_WORD), "")
 
@@ -145,10 +144,10 @@ def _measured(text: str) -> re.Match[str] | None:
 
 
 class Outdated(MeaningFault):
-    """A date in the result lies too far back, as in data that nobody has updated.
+    """Move the dates in the result back, as in stale data.
 
-    It moves by a day at severity 0, two months at 0.5, ten years at 1 (3650 ** severity days). A year
-    without a date moves by at least one year. A text without any date gets one: "(as of 2016)".
+    By a day at severity 0, two months at 0.5, ten years at 1 (3650 ** severity days). A year without a date
+    moves by at least one year. A text without a date gets one: "(as of 2016)".
     """
 
     name = "outdated"
@@ -183,5 +182,5 @@ class Outdated(MeaningFault):
     def _earlier(self, match: re.Match[str]) -> str:
         try:
             return (date(int(match[1]), int(match[2]), int(match[3])) - timedelta(days=self.days)).isoformat()
-        except (ValueError, OverflowError):  # no day of the calendar
+        except (ValueError, OverflowError):  # not a calendar date
             return match[0]

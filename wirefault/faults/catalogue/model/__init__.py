@@ -1,7 +1,7 @@
-"""Faults of the model's reply: provider errors, event streams, and what the model says.
+"""Faults of the model's reply: provider errors, event streams, and content.
 
-Stream faults see each event as it goes by. Faults of what the model says collect a stream and write it anew
-as a stream, so that its first event comes when the model's last has.
+Stream faults edit events as they pass. Content faults collect the whole stream and write a new one, so that
+its first event is sent after the model's last.
 """
 
 from __future__ import annotations

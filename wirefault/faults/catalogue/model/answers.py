@@ -1,4 +1,4 @@
-"""Faults of the model's answers: what it says, or says instead of a step."""
+"""Faults of the model's answers, and the editing of their text."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from wirefault.dialects.json_values import as_list, as_object, as_objects, as_te
 from wirefault.faults.base import Try
 from wirefault.faults.catalogue.model.content import ContentFault, choose_if_any, with_new_id
 
-_ANSWER_TOOL = Field("Report", description="the tool with which the agent gives its final answer, if any")
+_ANSWER_TOOL = Field("Report", description="tool by which the agent gives its final answer, if any")
 
 
 class _AnswerFault(ContentFault):
-    """Changes an answer: a text, or the sentences in a call of the tool for the final answer."""
+    """Changes an answer: a text, or the sentences in a call of the final-answer tool."""
 
     answer_tool: str = _ANSWER_TOOL
 
     def _final(self, reply: ModelReply) -> int | None:
-        """Which call is the final answer; None without one."""
+        """The index of the call with the final answer; None without one."""
         return next((at for at, call in enumerate(reply.calls) if call.name == self.answer_tool), None)
 
     def _answering(self, text: str, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply:
-        """That text as the final answer, in a call of the tool for it if the request offers the tool."""
+        """The text as the final answer, in a call of the final-answer tool if the request offers it."""
         tool = request.tool(self.answer_tool)
         values = fitting(tool.schema, text) if tool else None
         if not isinstance(values, dict):
@@ -35,7 +35,7 @@ class _AnswerFault(ContentFault):
         return ModelReply().with_calls(call)
 
     def _reworded(self, reply: ModelReply, edit: TextEdit) -> ModelReply | None:
-        """The reply with its answer's sentences and figures edited; None if it holds no answer."""
+        """Edit the sentences and figures of the answer; None if the reply has none."""
         at = self._final(reply)
         if at is None:
             return ModelReply(edit(reply.text), (), reply.finish) if reply.text and not reply.calls else None
@@ -46,7 +46,7 @@ class _AnswerFault(ContentFault):
         return reply.with_call(at, ToolCall(self.answer_tool, arguments, reply.calls[at].id))
 
     def _spoken(self, reply: ModelReply) -> str:
-        """The answer's sentences; empty if the reply is no answer."""
+        """The answer's sentences; empty if the reply has no answer."""
         at = self._final(reply)
         if at is not None:
             return "\n".join(sentences(reply.calls[at].values()))
@@ -54,9 +54,9 @@ class _AnswerFault(ContentFault):
 
 
 class EmptyAnswer(ContentFault):
-    """The model says nothing: no text, no tool call, and the usual reason for the end.
+    """Empty the model's reply: no text, no tool call, the usual finish reason.
 
-    Agents tend to take it for the end of the task and end with an empty answer.
+    Agents tend to treat it as the end of the task and return an empty answer.
     """
 
     name = "empty_answer"
@@ -66,17 +66,17 @@ class EmptyAnswer(ContentFault):
 
 
 class Hallucination(_AnswerFault):
-    """The model states what no tool has told it.
+    """Make the model state something without a source.
 
-    A figure of its answer becomes another one, wherever the answer has it. An answer without figures claims
-    that a tool which the model did not call has confirmed it. Instead of calling tools the model claims that
-    all of it is done: the tools are never called. Nothing on the wire shows it.
+    ``figure``: a figure of the answer is changed wherever it occurs. ``confirmed``: the answer claims
+    confirmation by a tool that was not called. ``done``: instead of calling tools, the model claims that
+    everything is done. Nothing on the wire reveals it.
     """
 
     name = "hallucination"
 
     kind: Literal["any", "figure", "confirmed", "done"] = Field(
-        "any", description="what is made up: a figure, a confirmation, or that the calls are done"
+        "any", description="what is invented: a figure, a confirmation, or the completion of the calls"
     )
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
@@ -98,10 +98,10 @@ class Hallucination(_AnswerFault):
 
 
 class IncorrectReasoning(_AnswerFault):
-    """The answer draws the wrong conclusion from what the model was told.
+    """Invert a conclusion of the model's answer.
 
-    One of its statements is turned round (more and less, before and after, is and is not, ...); in an
-    answer without such a word two figures change places. Replies that are no answer stay as they are.
+    One statement is inverted (more/less, before/after, is/is not, ...); without such a word two figures are
+    swapped. Replies without an answer pass.
     """
 
     name = "incorrect_reasoning"
@@ -116,10 +116,10 @@ class IncorrectReasoning(_AnswerFault):
 
 
 class OffTopic(_AnswerFault):
-    """The model answers something that was not asked.
+    """Replace the model's answer by one about something else.
 
-    Its answer is about a tool that the task has not used, in the words of the request's own tool list; a
-    request without tools gets a line about the weather. Tool calls of the reply are dropped.
+    It describes a tool that the task has not used, in the words of the request's tool list; without tools it
+    is a line about the weather. Tool calls of the reply are dropped.
     """
 
     name = "off_topic"
@@ -133,10 +133,10 @@ class OffTopic(_AnswerFault):
 
 
 class StuckPattern(ContentFault):
-    """The model thinks about the next step and does not take it.
+    """Make the model think about the next step without taking it.
 
-    Its tool calls become text that considers them; an answer becomes text that considers the question.
-    With a trigger that goes on, it never gets further.
+    Tool calls become text that considers them; an answer becomes text that considers the question. With a
+    persistent trigger the model never makes progress.
     """
 
     name = "stuck_pattern"
@@ -146,14 +146,14 @@ class StuckPattern(ContentFault):
 
 
 class RefusingProgress(ContentFault):
-    """The model stops before the next step: it asks for permission, or says that it cannot go on.
+    """Make the model stop before the next step: it asks for permission or refuses.
 
-    Its tool calls are dropped; the text names them, or quotes what the user asked.
+    Tool calls are dropped; the text names them, or quotes the user's question.
     """
 
     name = "refusing_progress"
 
-    kind: Literal["asks", "refuses"] = Field("asks", description="asks for permission, or refuses")
+    kind: Literal["asks", "refuses"] = Field("asks", description="ask for permission, or refuse")
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
         return ModelReply(refusing_text(reply.calls, request.user, asks=self.kind == "asks"))
@@ -174,7 +174,7 @@ _STATEMENT = re.compile(rf"\b(?:{_WORDS})\b|\b(?:yes|no)(?=[,.;!])", re.IGNORECA
 
 
 def figures_in(words: str) -> list[str]:
-    """The figures in a text, each once; those of dates and times do not count."""
+    """The figures in a text, without repeats; dates and times are not figures."""
     return list(dict.fromkeys(_FIGURE.findall(words)))
 
 
@@ -188,23 +188,23 @@ def other_figure(figure: str, tried: Try) -> str:
 
 
 def replacing(figure: str, other: str) -> TextEdit:
-    """Replaces the figure wherever a text has it."""
+    """Replace the figure wherever a text has it."""
     return lambda words: _FIGURE.sub(lambda match: other if match[0] == figure else match[0], words)
 
 
 def swapping(first: str, second: str) -> TextEdit:
-    """Puts each of two figures where a text has the other."""
+    """Put each of two figures where a text has the other."""
     swapped = {first: second, second: first}
     return lambda words: _FIGURE.sub(lambda match: swapped.get(match[0], match[0]), words)
 
 
 def statements(words: str) -> list[int]:
-    """The offsets of the words that can be turned round."""
+    """The offsets of the words that can be inverted."""
     return [match.start() for match in _STATEMENT.finditer(words)]
 
 
 def turning(spoken: str, at: int) -> TextEdit:
-    """Turns round the word at that offset of the answer ``spoken``, in the line that holds it."""
+    """Invert the word at that offset of the answer ``spoken``, in its line."""
     start = spoken.rfind("\n", 0, at) + 1
     line = spoken[start:].partition("\n")[0]
     turned = line[: at - start] + _STATEMENT.sub(_opposite, line[at - start :], count=1)
@@ -212,13 +212,13 @@ def turning(spoken: str, at: int) -> TextEdit:
 
 
 def appending(claim: str, spoken: str) -> TextEdit:
-    """Adds a sentence to the last of the answer's."""
+    """Add a sentence to the last of the answer's."""
     last = spoken.split("\n")[-1]
     return lambda words: f"{words} {claim}" if words.split("\n")[-1] == last else words
 
 
 def _with_edited_texts(value: Any, edit: TextEdit) -> Any:
-    """The value with its sentences edited, and its figures where a text of them would be edited."""
+    """Edit the sentences in the value, and its numbers as if they were texts."""
     if isinstance(value, dict):
         return {key: _with_edited_texts(inner, edit) for key, inner in value.items()}
     if isinstance(value, list):
@@ -229,7 +229,7 @@ def _with_edited_texts(value: Any, edit: TextEdit) -> Any:
 
 
 def sentences(value: Any) -> Iterator[str]:
-    """The texts of the JSON value that have more than one word."""
+    """The texts with more than one word in the JSON value."""
     if isinstance(value, str) and _is_sentence(value):
         yield value
     children = value.values() if isinstance(value, dict) else as_list(value)
@@ -238,7 +238,7 @@ def sentences(value: Any) -> Iterator[str]:
 
 
 def fitting(schema: Mapping[str, Any], words: str) -> Any:
-    """A value that fits the JSON schema, with those words where it takes text."""
+    """A value for the JSON schema, with those words as its texts."""
     return _fitting(schema, words, as_object(schema.get("$defs")), 0)
 
 
@@ -290,12 +290,12 @@ def _number(written: str, old: int | float) -> int | float:
         return old
     try:
         return int(written) if isinstance(old, int) else float(written)
-    except ValueError:  # an edit that is for sentences
+    except ValueError:  # the edit is for sentences only
         return old
 
 
 def _fitting(schema: Mapping[str, Any], words: str, known: Mapping[str, Any], depth: int) -> Any:
-    if depth > 8:  # a schema that refers to itself
+    if depth > 8:  # a recursive schema
         return None
     if "$ref" in schema:
         name = as_text(schema["$ref"]).rpartition("/")[2]

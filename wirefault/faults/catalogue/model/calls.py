@@ -1,4 +1,4 @@
-"""Faults of the tool calls that a model asks for."""
+"""Faults of the model's tool calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def damaged(
     request: ModelRequest,
     tried: Try,
 ) -> dict[str, Any] | None:
-    """The arguments with one of them wrong; None if none can be made wrong in that way."""
+    """Damage one of the arguments; None if that is impossible for all of them."""
     if kind == "extra":
         added = argument or "options"
         return None if added in values else {**values, added: "default"}
@@ -50,7 +50,7 @@ def _retyped(value: Any) -> Any:
 
 
 def _others(value: Any, name: str, schema: dict[str, Any], request: ModelRequest) -> list[Any]:
-    """Other values of the same type, from the best source that has any."""
+    """Other values of the same type, from the best available source."""
     allowed = as_list(schema.get("enum"))
     called = [values.get(name) for call in request.calls if (values := call.values())]
     for source in (allowed,) if allowed else (called, list(_altered(value, request))):
@@ -74,7 +74,7 @@ def _altered(value: Any, request: ModelRequest) -> Iterator[Any]:
 
 
 def _texts(value: str, user: str) -> Iterator[str]:
-    """A date moves, a name becomes another one of the user's message, other text loses a word or a letter."""
+    """Move a date, take another name from the user's message, or drop a word or letter."""
     day = _DATE.search(value)
     if day:
         yield value.replace(day[0], _moved(day[0]))
@@ -89,12 +89,12 @@ def _texts(value: str, user: str) -> Iterator[str]:
 def _moved(day: str) -> str:
     try:
         return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
-    except (ValueError, OverflowError):  # no date of the calendar, or its last one
+    except (ValueError, OverflowError):  # not a calendar date, or the last one
         return day
 
 
 class _CallFault(ContentFault):
-    """Changes one of the reply's tool calls, drawn by chance; a reply without one stays as it is."""
+    """Changes one of the reply's tool calls, drawn by chance; replies without tool calls pass."""
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
         at = choose_if_any(range(len(reply.calls)), tried.chance("call"))
@@ -104,24 +104,24 @@ class _CallFault(ContentFault):
         return None if call is None else reply.with_call(at, call)
 
     def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
-        """The call that stands in this one's place; None if it cannot be changed."""
+        """The changed call; None if it cannot be changed."""
         raise NotImplementedError
 
 
 class MalformedToolCall(_CallFault):
-    """The arguments of a tool call are no JSON.
+    """Break the JSON of a tool call's arguments.
 
-    One call of the reply, drawn by chance, is damaged: cut off, with a trailing comma, with single quotes,
-    or with words before the JSON. In Anthropic's JSON form, where arguments are an object, the damaged
-    text stands in its place; in its event streams the pieces amount to it. Gemini's API never shows such a
-    call: its reply ends there, with the finish reason ``MALFORMED_FUNCTION_CALL``. A client may fail, repair
-    the arguments and call the tool with what is left of them, or end with an empty answer and no error.
+    One call, drawn by chance, is damaged: cut off, with a trailing comma, with single quotes, or with words
+    before the JSON. Anthropic's replies, where arguments are an object, get the damaged text instead of the
+    object. Gemini's API never shows such a call: its reply ends with the finish reason
+    ``MALFORMED_FUNCTION_CALL``. A client may fail, repair the arguments and call the tool with the rest, or
+    end with an empty answer and no error.
     """
 
     name = "malformed_tool_call"
 
     kind: Literal["cut", "trailing_comma", "single_quotes", "words"] = Field("cut", description="the damage")
-    fraction: float = Field(0.6, ge=0, lt=1, description="for cut: share of the arguments that is left")
+    fraction: float = Field(0.6, ge=0, lt=1, description="share of the arguments that is kept (cut)")
 
     def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
         broken = self._broken(call.arguments)
@@ -139,16 +139,18 @@ class MalformedToolCall(_CallFault):
 
 
 class UnknownTool(_CallFault):
-    """The model calls a tool that it was not offered.
+    """Make the model call an unknown tool.
 
-    The name of one call, drawn by chance, becomes one that is near to it and that the request does not
-    offer. Most agents tell the model that there is no such tool; some fail.
+    The name of one call, drawn by chance, becomes a similar one that the request does not offer. Most agents
+    report the unknown tool to the model; some fail.
     """
 
     name = "unknown_tool"
 
     tool: str | None = Field(
-        None, pattern=r"^[a-zA-Z0-9_-]{1,64}$", description="the name; without it, a variant of the call's"
+        None,
+        pattern=r"^[a-zA-Z0-9_-]{1,64}$",
+        description="the tool's name; default: a variant of the call's",
     )
 
     def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
@@ -160,18 +162,17 @@ class UnknownTool(_CallFault):
 
 
 class WrongArguments(_CallFault):
-    """A tool call's arguments are JSON, but not the right ones.
+    """Change a tool call's arguments; they stay valid JSON.
 
-    One argument of one call, both drawn by chance, gets another value of its type (made from the
-    conversation and from the tool's enumeration where they offer one), another type, or is left out; or an
-    argument is added that the tool does not know. The tool is called with these arguments, unless the
-    agent or the tool validates them.
+    One argument of one call, both drawn by chance, gets another value of its type (from the conversation or
+    the tool's enumeration, if possible) or another type, or is removed; or an unknown argument is added. The
+    tool is called with these arguments, unless the agent or the tool validates them.
     """
 
     name = "wrong_arguments"
 
-    kind: ArgumentDamage = Field("value", description="what is wrong with the argument")
-    argument: str | None = Field(None, description="its name; without it, drawn by chance")
+    kind: ArgumentDamage = Field("value", description="the defect")
+    argument: str | None = Field(None, description="name of the argument; default: drawn")
 
     def other(self, call: ToolCall, request: ModelRequest, tried: Try) -> ToolCall | None:
         values = call.values()
@@ -182,14 +183,14 @@ class WrongArguments(_CallFault):
 
 
 class RepeatedToolCall(ContentFault):
-    """The model makes the same tool call several times in one reply, each with an id of its own.
+    """Repeat a tool call within one reply, with different ids.
 
-    A write is carried out as often, unless the agent or the tool takes the calls for one.
+    A write is executed each time, unless the agent or the tool detects the duplicates.
     """
 
     name = "repeated_tool_call"
 
-    times: int = Field(2, ge=2, le=20, description="how often the call is there")
+    times: int = Field(2, ge=2, le=20, description="number of identical calls")
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
         at = choose_if_any(range(len(reply.calls)), tried.chance("call"))
@@ -202,10 +203,10 @@ class RepeatedToolCall(ContentFault):
 
 
 class InfiniteLoop(ContentFault):
-    """The model makes its last tool call again, whatever the tool has answered.
+    """Make the model repeat its last tool call, whatever the result was.
 
-    Its reply becomes the last tool call of the conversation, with a new id, so that the agent goes round
-    until something stops it. A reply to a conversation without a tool call stays as it is.
+    Its reply becomes the last tool call of the conversation with a new id, so the agent loops until something
+    stops it. Replies in a conversation without a tool call pass.
     """
 
     name = "infinite_loop"

@@ -1,4 +1,4 @@
-"""What all faults of a reply's content have in common: read, change, write again. Pure."""
+"""Base of the faults of a model reply's content: read, change, write. Pure."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _T = TypeVar("_T")
 
 
 class ContentFault(Fault):
-    """Changes what the model said; the reply keeps its form, and an event stream stays one.
+    """Changes the content of the model's reply; the form stays, JSON or event stream.
 
-    A stream is collected and written anew, so that its first event comes when the model's last has.
+    A stream is collected and rewritten, so that its first event is sent after the model's last.
     """
 
     family = "model"
@@ -37,7 +37,7 @@ class ContentFault(Fault):
         return Miss("unreadable") if dialect is None else Act(reply=partial(self._changed, tried, dialect))
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
-        """What the model says instead; None if there is nothing to change."""
+        """The changed reply; None if there is nothing to change."""
         raise NotImplementedError
 
     def _changed(self, tried: Try, dialect: ModelDialect, reply: Reply) -> Changed | Miss:
@@ -60,7 +60,7 @@ class ContentFault(Fault):
 def with_new_id(
     call: ToolCall, reply: ModelReply, request: ModelRequest, tried: Try, number: int = 0
 ) -> ToolCall:
-    """The same call with an id that no other has; ``number`` tells several copies apart."""
+    """The call with a unique id; ``number`` distinguishes several copies."""
     taken = {other.id for other in (*reply.calls, *request.calls)}
     start = int(tried.chance(f"call-id-{number}") * 2**48)
     prefix = MODEL_DIALECTS[tried.dialect].id_prefix
@@ -69,6 +69,6 @@ def with_new_id(
 
 
 def choose_if_any(choices: Iterable[_T], number: float) -> _T | None:
-    """The choice that a number in [0, 1) stands for; None if there is none."""
+    """The choice for a number in [0, 1); None without choices."""
     listed = list(choices)
     return listed[int(number * len(listed))] if listed else None

@@ -1,4 +1,4 @@
-"""Errors that only a model's provider gives, in the provider's own form."""
+"""Errors specific to model providers, in the provider's form."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class ApiTimeout(Fault):
-    """The API takes the request and never answers: the client waits until it gives up.
+    """Accept the request and never reply, until the client gives up.
 
-    The request is not forwarded. A client without a timeout waits for ever; with one, most ask again.
+    The request is not forwarded. A client without a timeout waits forever; most others retry.
     """
 
     name = "api_timeout"
@@ -34,11 +34,11 @@ class ApiTimeout(Fault):
 
 
 class ContextLength(Fault):
-    """The API refuses the request as too long for the model: 400, and no retry helps.
+    """Refuse the request as too long for the model: 400; a retry is pointless.
 
-    ``context_length_exceeded`` in chat completions, ``prompt is too long`` in Anthropic's form. The request
-    is not forwarded. With ``limit`` only longer requests are refused, as when an agent's conversation has
-    grown too long; a token is estimated as four bytes of the request.
+    ``context_length_exceeded`` in chat completions, ``prompt is too long`` from Anthropic. The request is not
+    forwarded. With ``limit`` only longer requests are refused, as when a conversation has grown too long; a
+    token is estimated as four bytes of the request.
     """
 
     name = "context_length"
@@ -48,7 +48,7 @@ class ContextLength(Fault):
     chooses = True
     can_cause = frozenset({"http_4xx"})
 
-    limit: int | None = Field(None, ge=1, description="tokens that the model takes; without it, any refusal")
+    limit: int | None = Field(None, ge=1, description="token limit; default: refuse every request")
 
     def act(self, tried: Try) -> Act | Miss | None:
         if tried.dialect not in MODEL_DIALECTS:
@@ -62,12 +62,11 @@ class ContextLength(Fault):
 
 
 class ToolUseFailed(Fault):
-    """The API refuses what the model generated, since it could not read a tool call in it.
+    """Refuse the model's output because of an unreadable tool call.
 
-    Groq's 400 with ``tool_use_failed``: ``failed_generation`` holds the reply's own tool calls as models
-    write them when they miss the form, or its text. Anthropic's API and Gemini's have no such error; there
-    it is an ``invalid_request_error`` or ``INVALID_ARGUMENT`` that says the same. A request that offers no
-    tool passes.
+    Groq's 400 with ``tool_use_failed``: ``failed_generation`` holds the reply's tool calls in the malformed
+    form that models produce, or its text. Anthropic's and Gemini's APIs lack this error; there it is an
+    ``invalid_request_error`` or ``INVALID_ARGUMENT`` with the same message. Requests without tools pass.
     """
 
     name = "tool_use_failed"
@@ -96,25 +95,25 @@ class ToolUseFailed(Fault):
 
 
 def _as_written(reply: ModelReply) -> str:
-    """Tool calls as a model writes them when it misses the API's form; without any, the text."""
+    """The tool calls in the malformed form that models produce; without tool calls the text."""
     calls = "\n".join(f"<function={call.name}>{call.arguments}</function>" for call in reply.calls)
     return calls or reply.text
 
 
 class ContentFilter(ContentFault):
-    """The provider's filter stops the model's answer, or refuses the request.
+    """Stop the answer or refuse the request by the provider's content filter.
 
-    ``finish``: the answer breaks off, its tool calls are dropped, and the finish reason is
+    ``finish``: the answer is cut off, its tool calls are dropped, and the finish reason is
     ``content_filter`` (Anthropic: ``refusal``, Gemini: ``SAFETY``, the Responses API: the status
-    ``incomplete`` with that reason), which many clients never look at. ``error``: a 400, and the request is
-    not forwarded; Gemini says it with a 200 that has a block reason and no candidate.
+    ``incomplete`` with that reason), which many clients never check. ``error``: a 400, and the request is not
+    forwarded; Gemini returns a 200 with a block reason and no candidate.
     """
 
     name = "content_filter"
     can_cause = frozenset({"http_4xx"})
 
-    form: Literal["finish", "error"] = Field("finish", description="what the client gets")
-    fraction: float = Field(0.5, ge=0, le=1, description="for finish: share of the text that is left")
+    form: Literal["finish", "error"] = Field("finish", description="cut off the answer, or return an error")
+    fraction: float = Field(0.5, ge=0, le=1, description="share of the text that is kept (finish)")
 
     @property
     def causes(self) -> frozenset[ErrorKind]:

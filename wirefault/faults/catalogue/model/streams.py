@@ -1,4 +1,4 @@
-"""Faults of a stream's length and pace: it is cut, hangs, ends early or comes slowly."""
+"""Faults of the model's event stream: cut, hanging, early end, slow, duplicate and corrupt events."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class Editor(Generic[F]):
         return self.edit(data, kind)
 
     def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
-        """What is sent for the event, which is counted already."""
+        """The replacement of the event, which is already counted."""
         raise NotImplementedError
 
     def end(self) -> Sequence[Step]:
         return ()
 
     def changed(self, **evidence: Any) -> None:
-        """Notes that the stream is no longer what it was."""
+        """Note that the stream is no longer what it was."""
         self.why_not = None
         self.evidence |= evidence
 
 
 class StreamFault(Fault):
-    """Acts on event streams as they go by. A reply that is no event stream stays as it is."""
+    """Edits event streams as they pass. Replies that are not event streams pass."""
 
     family = "model"
     where = "model"
@@ -66,10 +66,10 @@ class StreamFault(Fault):
 
 _Place = Literal["events", "arguments", "between_calls", "finish"]
 _PLACES = (
-    "after so many events, inside a tool call's arguments, before the second tool call, or before the event "
-    "with the finish reason"
+    "after a number of events, inside a tool call's arguments, before the second tool call, or before the "
+    "event with the finish reason"
 )
-_LONGEST = 600_000
+_MAX_MS = 600_000
 
 
 class _StopEditor(Editor["_Stop"]):
@@ -91,7 +91,7 @@ class _StopEditor(Editor["_Stop"]):
         return (last,) if last else ()
 
     def _last(self, data: bytes, kind: EventKind) -> bytes | None:
-        """What part of the event is still sent if the stream stops here; None if it goes on."""
+        """The part of the event to send if the stream stops here; None if it continues."""
         at = self.fault.at
         if at == "events":
             return b"" if self.seen > self.fault.after else None
@@ -109,29 +109,29 @@ class _StopEditor(Editor["_Stop"]):
 
 
 class _Stop(StreamFault):
-    """The stream stops at a given place."""
+    """Stops the stream at a given place."""
 
     editor = _StopEditor
 
     at: _Place = Field("events", description=_PLACES)
-    after: int = Field(3, ge=0, description="for events: how many are sent")
+    after: int = Field(3, ge=0, description="number of events that are sent (events)")
 
     @property
     def how(self) -> Ending:
-        """How the connection ends. With ``keep`` the rest of the stream is read and not sent."""
+        """The connection's ending. With ``keep`` the rest of the stream is read and discarded."""
         return "keep"
 
     def lets_pass(self, kind: EventKind) -> bool:
-        """Whether such an event is sent even after the stop."""
+        """Whether an event of that kind is sent even after the stop."""
         return False
 
 
 class StreamCut(_Stop):
-    """The stream's connection breaks: after some events, inside a tool call, or before the end.
+    """Break the stream's connection: after some events, inside a tool call, or before the end.
 
-    The last chunk of the body never comes, so that a careful client reports a broken transfer. Clients do
-    not ask again, since part of the answer has been handed on. Through a proxy that ends connections in
-    order (Toxiproxy among them) ``reset`` looks like ``close``.
+    The last chunk of the body never comes, and a careful client reports an incomplete transfer. Clients do
+    not retry, since part of the answer has already been passed on. Behind a proxy that closes connections in
+    order (such as Toxiproxy) ``reset`` looks like ``close``.
     """
 
     name = "stream_cut"
@@ -145,9 +145,9 @@ class StreamCut(_Stop):
 
 
 class StreamHang(_Stop):
-    """The stream stops and its connection stays open: nothing more comes until the client leaves.
+    """Stop the stream and keep its connection open until the client leaves.
 
-    A client's read timeout, which is for each wait, ends this; a client without one waits for ever.
+    A client's read timeout ends this; a client without one waits forever.
     """
 
     name = "stream_hang"
@@ -159,11 +159,11 @@ class StreamHang(_Stop):
 
 
 class EarlyEnd(_Stop):
-    """The stream ends cleanly, without a finish reason.
+    """End the stream cleanly, without a finish reason.
 
-    By default all of the content has come, and only the events with the finish reason and what follows
-    are missing; ``at`` and ``after`` make it end earlier. Clients take what has come for the whole answer.
-    Gemini's streams have no event that ends them: there ``terminator`` changes nothing.
+    By default all content is sent, and only the events from the finish reason on are missing; ``at`` and
+    ``after`` end it earlier. Clients take the received part for the whole answer. Gemini's streams have no
+    final event: there ``terminator`` has no effect.
     """
 
     name = "early_end"
@@ -171,7 +171,7 @@ class EarlyEnd(_Stop):
     at: _Place = Field("finish", description=_PLACES)
     terminator: bool = Field(
         False,
-        description="still send the event that ends a stream, if that is not the one with the finish reason",
+        description="still send the final event of a stream, unless it has the finish reason",
     )
 
     def lets_pass(self, kind: EventKind) -> bool:
@@ -187,17 +187,16 @@ class _FirstEditor(Editor["SlowFirstToken"]):
 
 
 class SlowFirstToken(StreamFault):
-    """The first token comes late; a reply that is no stream comes late as a whole.
+    """Delay the first token; a reply that is not a stream is delayed as a whole.
 
-    The stream's first events, which hold no token, come at once: a client that counts the time to the
-    first byte sees nothing.
+    The stream's first events, which have no token, are sent at once: the time to the first byte is normal.
     """
 
     name = "slow_first_token"
     editor = _FirstEditor
     can_cause = TIMEOUT
 
-    ms: int = Field(2000, ge=1, le=_LONGEST, description="milliseconds")
+    ms: int = Field(2000, ge=1, le=_MAX_MS, description="milliseconds")
 
     def act(self, tried: Try) -> Act | Miss:
         act = super().act(tried)
@@ -218,26 +217,26 @@ class _SlowEditor(Editor["SlowTokens"]):
 
 
 class SlowTokens(StreamFault):
-    """Every token of the stream comes late.
+    """Delay every token of the stream.
 
-    No single wait is long, so that a client's read timeout, which is for each wait, does not end it.
+    No single wait is long, so a client's read timeout does not fire.
     """
 
     name = "slow_tokens"
     editor = _SlowEditor
     can_cause = TIMEOUT
 
-    ms: int = Field(100, ge=1, le=_LONGEST, description="milliseconds before each event with a token")
-    jitter_ms: int = Field(0, ge=0, le=_LONGEST, description="milliseconds added by chance, at most")
+    ms: int = Field(100, ge=1, le=_MAX_MS, description="milliseconds before each event with a token")
+    jitter_ms: int = Field(0, ge=0, le=_MAX_MS, description="maximum of a random addition, in milliseconds")
 
 
 class _Nth(StreamFault):
-    """Changes one of the events that carry a piece of the answer."""
+    """Changes one of the events with a piece of the answer."""
 
-    nth: int = Field(1, ge=1, description="which of the events with text or with a tool call's arguments")
+    nth: int = Field(1, ge=1, description="number of the event, among those with text or tool call arguments")
 
     def instead(self, data: bytes) -> bytes:
-        """What is sent for the event."""
+        """The replacement of the event."""
         raise NotImplementedError
 
 
@@ -255,11 +254,11 @@ class _NthEditor(Editor[_Nth]):
 
 
 class DuplicateEvent(_Nth):
-    """One event of the stream comes twice.
+    """Send one event of the stream twice.
 
-    A client that joins the pieces, as most do, has a piece of the text or of a tool call's arguments twice;
-    arguments then are no JSON. Nothing reports it. The last event of OpenAI's Responses API has all of the
-    reply anew: a client that takes it from there sees nothing.
+    A client that joins the pieces, as most do, gets a piece of the text or of a tool call's arguments twice;
+    the arguments are then invalid JSON. Nothing reports it. The last event of OpenAI's Responses API repeats
+    the whole reply: clients that use it are not affected.
     """
 
     name = "duplicate_event"
@@ -270,10 +269,10 @@ class DuplicateEvent(_Nth):
 
 
 class CorruptEvent(_Nth):
-    """One event of the stream is damaged; those before and after it are whole.
+    """Corrupt one event of the stream.
 
-    Its JSON is cut in half, replaced by words, or has a byte in it that is no UTF-8; or its data is JSON
-    of a shape that no client expects.
+    Its JSON is cut in half, replaced by words, or contains invalid UTF-8; or its data is JSON of an
+    unexpected shape.
     """
 
     name = "corrupt_event"
