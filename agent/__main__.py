@@ -1,4 +1,4 @@
-"""``python -m agent``: start ``wirefault run``, which sends the prompts to this agent."""
+"""``python -m agent``: start ``wirefault run --lab``, which sends the prompts to this agent."""
 
 import sys
 
@@ -6,5 +6,5 @@ from wirefault.core.interrupts import end_at_interrupt, hand_over
 
 if __name__ == "__main__":
     end_at_interrupt(of_background_job=True)
-    command = [sys.executable, "-m", "wirefault", "run", *sys.argv[1:]]
+    command = [sys.executable, "-m", "wirefault", "run", "--lab", *sys.argv[1:]]
     hand_over(command)  # the same process, with its signals and open files

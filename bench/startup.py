@@ -24,7 +24,7 @@ _COMMANDS: Mapping[str, Sequence[str]] = {
     "--help": (*_WIREFAULT, "--help"),
     "faults list": (*_WIREFAULT, "faults", "list"),
     "faults show heavy": (*_WIREFAULT, "faults", "show", "heavy"),
-    "judge latest": (*_WIREFAULT, "judge", "latest"),
+    "runs verify latest": (*_WIREFAULT, "runs", "verify", "latest"),
     "toxiproxy": (*_WIREFAULT, "toxiproxy", "--port", "0"),
 }
 TARGET_MS = 400

@@ -19,8 +19,7 @@ from unittest.mock import patch
 
 from wirefault.cli import demo as _demo
 from wirefault.cli import exec as _exec
-from wirefault.cli import fly as _fly
-from wirefault.cli import resume as _resume
+from wirefault.cli import running as _running
 from wirefault.cli.main import main as run_command_line
 from wirefault.core.interrupts import end_at_interrupt, end_quickly
 from wirefault.experiments import engine as local_engine
@@ -28,7 +27,7 @@ from wirefault.lab import fork_server, forking
 from wirefault.lab import own_lab as demo
 from wirefault.lab.process import Process, ProcessLog, program_of
 
-COMMANDS = (_demo, _exec, _fly, _resume)  # imported to be there when they are called
+COMMANDS = (_demo, _exec, _running)  # imported to be there when they are called
 
 
 def main() -> None:

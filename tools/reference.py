@@ -57,7 +57,7 @@ def settings_page() -> str:
         " default counts. Something unknown or out of range is an error that names it, before anything"
         " starts; of names in `.env`, which may be another program's, too, only those that are one of these"
         " but for a slip, and a warning lists the others. The defaults are the same for `make run`,"
-        " `wirefault demo`, `wirefault run` and Compose,"
+        " `wirefault demo`, `wirefault run --lab` and Compose,"
         " with `FAULTS` too: the set's faults alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
     )
     return _page("Settings", intro, *rows)
@@ -117,13 +117,13 @@ def findings_reference() -> str:
         "After each run its summary says in words how the subject dealt with what went wrong, also for"
         " prompts without an oracle. Findings change no outcome, and no exit code but that of"
         " `wirefault exec`. Each names the events that show it by file and line:"
-        " `wirefault judge RUN --event gateway-0:17` prints one, as does"
+        " `wirefault runs verify RUN --event gateway-0:17` prints one, as does"
         " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the gravest with one example each;"
         " `findings` in `--json` and in the summary of `logs/info.log` has them all. They are computed from"
-        " the history, so that `wirefault judge RUN` gives them again. A rule reports only what the history"
-        " shows: for a subject that keeps no record of its calls, that is the gateway's record alone. A rule"
-        " is a `Rule` in a module of `wirefault/judging/findings/`, listed in `rules.py`; this page is made"
-        " from them."
+        " the history, so that `wirefault runs verify RUN` gives them again. A rule reports only what the"
+        " history shows: for a subject that keeps no record of its calls, that is the gateway's record alone."
+        " A rule is a `Rule` in a module of `wirefault/judging/findings/`, listed in `rules.py`; this page is"
+        " made from them."
     )
     return _page("Rules of the findings", intro, *findings_page())
 

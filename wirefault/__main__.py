@@ -11,7 +11,7 @@ def main() -> None:
     import sys  # is there already
 
     # Ctrl-C ends a flight at any moment, whoever started it: its lab is to be healed then
-    end_at_interrupt(of_background_job=sys.argv[1:2] in (["demo"], ["fly"], ["run"], ["lab"]))
+    end_at_interrupt(of_background_job=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
     from wirefault.core.lab_folder import program_of_folder
 
     program = program_of_folder()

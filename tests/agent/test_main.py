@@ -52,8 +52,8 @@ def _environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
-    """As ``python -m agent``, which becomes ``wirefault run``: that is called in this process."""
-    done = wirefault(folder, _environ(environ), "run", *arguments)
+    """As ``python -m agent``, which becomes ``wirefault run --lab``: that is called in this process."""
+    done = wirefault(folder, _environ(environ), "run", "--lab", *arguments)
     return ModelReply(done.returncode, done.stdout, done.stderr, folder)
 
 

@@ -14,7 +14,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import NAMES, Settings
 
-FLY = ["fly", "--link", "shop=http://127.0.0.1:9", "--prompt", "x", "--no-charts", "--", "true"]
+FLY = ["run", "--link", "shop=http://127.0.0.1:9", "--prompt", "x", "--no-charts", "--", "true"]
 
 
 @pytest.fixture
@@ -73,10 +73,10 @@ def test_with_out_it_is_logged_there(folder: Path) -> None:
 
 
 def test_a_run_that_is_not_there(folder: Path) -> None:
-    result = call("judge", "nope")
+    result = call("runs", "verify", "nope")
     assert result.exit_code == 64
     assert "no history of a run there" in result.output
-    assert "no run was recorded there" in call("judge", "latest").output
+    assert "no run was recorded there" in call("runs", "verify", "latest").output
 
 
 def test_the_demo_flies_with_the_defaults_of_every_other_way(
@@ -88,7 +88,7 @@ def test_the_demo_flies_with_the_defaults_of_every_other_way(
         flown.append(saved.plan.configuration)
         return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", fly)
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
@@ -103,7 +103,7 @@ def _fly_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
 def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", _fly_nothing)
     (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
     flown = call(*command)
     assert flown.exit_code == 0
@@ -113,7 +113,7 @@ def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
 
 
 def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", _fly_nothing)
     said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
     assert "light" not in call("demo", "--faults", "light").output

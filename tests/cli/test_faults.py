@@ -87,10 +87,10 @@ def test_a_preset_shows_its_entries(name):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["show", "lose_rply"], "no fault, preset or file is called 'lose_rply'; did you mean 'lose_reply'?"),
+        (["show", "lose_rply"], "unknown fault, preset or file 'lose_rply'; did you mean 'lose_reply'?"),
         (["show", "hevy"], "did you mean 'heavy'?"),
-        (["show", ""], "no fault, preset or file is called ''; valid: status, "),
-        (["show", "x" * 5000], "no fault, preset or file is called 'xxx"),
+        (["show", ""], "unknown fault, preset or file ''; known are:\n  status  "),
+        (["show", "x" * 5000], "unknown fault, preset or file 'xxx"),
         (["show", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
         (["show", "."], ".: cannot be read: Is a directory"),
         (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),

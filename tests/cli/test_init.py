@@ -1,4 +1,4 @@
-"""``wirefault init`` from a checkout; tests/package has it from an installation."""
+"""``wirefault lab init`` from a checkout; tests/package has it from an installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def init(*words: str) -> Result:
-    return CliRunner().invoke(main, ["init", *words])
+    return CliRunner().invoke(main, ["lab", "init", *words])
 
 
 def test_a_new_folder_has_all_and_the_next_command_is_named(folder: Path) -> None:

@@ -20,7 +20,7 @@ WIREFAULT = [sys.executable, "-m", "wirefault"]
 # Each ends by itself, with an error, once it has imported what it needs. It is interrupted at every so many
 # of its imports, at a third of them outside CI.
 FLIGHTS: dict[str, tuple[Sequence[str], int]] = {
-    "script": ([str(Path(sysconfig.get_path("scripts"), "wirefault")), "judge", "nope"], 1),
+    "script": ([str(Path(sysconfig.get_path("scripts"), "wirefault")), "runs", "verify", "nope"], 1),
     "module": ([*WIREFAULT, "--nonsense"], 1),
     "faults": ([*WIREFAULT, "faults", "show", "nope"], 4),
     "toxiproxy": ([*WIREFAULT, "toxiproxy", "--config", "nope.json"], 3),
@@ -112,7 +112,7 @@ main()
 """
 
 
-@pytest.mark.parametrize(("command", "code"), [("demo", 130), ("run", 130), ("lab", 130), ("judge", 0)])
+@pytest.mark.parametrize(("command", "code"), [("demo", 130), ("run", 130), ("lab", 130), ("runs", 0)])
 def test_a_flight_in_the_background_is_ended_by_it_from_its_first_moment_on(command: str, code: int) -> None:
     program = [sys.executable, "-c", FLIES.format(command=command)]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)

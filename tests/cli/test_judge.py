@@ -1,4 +1,4 @@
-"""``wirefault judge``: its exit codes, and what it says of the history that it judges by."""
+"""``wirefault runs verify``: its exit codes, and what it says of the history that it judges by."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judge(folder: Path, events: Iterable[Event], *arguments: str) -> Result:
     for event in events:
         writer.write(event)
     writer.close()
-    return CliRunner().invoke(main, ["judge", "run-1", "--logs", str(folder), *arguments])
+    return CliRunner().invoke(main, ["runs", "verify", "run-1", *arguments], env={"LOGS_DIR": str(folder)})
 
 
 def test_a_sealed_run_that_is_scored_as_before_is_0(tmp_path):
@@ -95,6 +95,6 @@ def test_what_crossed_a_lab_live_is_shown_without_a_line_that_would_repeat_it(tm
     for event in [replace(START, run_id="live-lab"), *EVENTS[1:]]:
         writer.write(event)
     writer.close()
-    result = CliRunner().invoke(main, ["judge", "live-lab", "--logs", str(tmp_path)])
+    result = CliRunner().invoke(main, ["runs", "verify", "live-lab"], env={"LOGS_DIR": str(tmp_path)})
     assert result.exit_code == 0 and "live-lab" in result.output
     assert "wirefault demo" not in result.output

@@ -49,16 +49,16 @@ def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.Mon
         handed.append(saved.plan.source)
         return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.run_in_lab.run_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", fly)
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")
     assert (handed[0].file, handed[0].only, handed[0].match) == ("few.json", ["1", "ho"], "Say h")
 
 
-@pytest.mark.parametrize("command", ["demo", "run"])
-def test_what_is_not_there_is_said(prompts: Path, command: str) -> None:
-    result = CliRunner().invoke(main, [command, "--prompts", "few.json", "--only", "hoo"])
+@pytest.mark.parametrize("command", [["demo"], ["run", "--lab"]])
+def test_what_is_not_there_is_said(prompts: Path, command: list[str]) -> None:
+    result = CliRunner().invoke(main, [*command, "--prompts", "few.json", "--only", "hoo"])
     assert result.exit_code == 64
     assert "few.json: --only='hoo': no entry has this id" in result.output
     assert "did you mean 'ho'?" in result.output
@@ -66,16 +66,18 @@ def test_what_is_not_there_is_said(prompts: Path, command: str) -> None:
 
 def test_judge_repeats_the_run_s_own_file_and_what_was_picked(prompts: Path) -> None:
     flown(prompts)
-    assert "wirefault demo --seed 7 --prompts few.json --only=ho --match=ho" in said("judge", "run-1")
+    assert "wirefault demo --seed 7 --prompts few.json --only=ho --match=ho" in said(
+        "runs", "verify", "run-1"
+    )
 
 
 def test_judge_says_that_the_file_has_changed_or_is_gone(prompts: Path) -> None:
     flown(prompts)
-    assert "changed since the run" not in said("judge", "run-1")
+    assert "changed since the run" not in said("runs", "verify", "run-1")
     moved = prompts.rename("moved.json")
-    assert "the run's prompts file is not here: few.json" in said("judge", "run-1")
-    assert "--prompts moved.json --only=ho" in said("judge", "run-1", "--prompts", "moved.json")
-    assert "is not here" not in said("judge", "run-1", "--prompts", "moved.json")
+    assert "the run's prompts file is not here: few.json" in said("runs", "verify", "run-1")
+    assert "--prompts moved.json --only=ho" in said("runs", "verify", "run-1", "--prompts", "moved.json")
+    assert "is not here" not in said("runs", "verify", "run-1", "--prompts", "moved.json")
     prompts.write_text("[]", encoding="utf-8")
-    assert "the prompts file few.json has changed since the run" in said("judge", "run-1")
+    assert "the prompts file few.json has changed since the run" in said("runs", "verify", "run-1")
     assert moved.exists()

@@ -42,7 +42,7 @@ def refused(result: Result, name: str) -> None:
 
 
 def judge() -> Result:
-    return CliRunner().invoke(main, ["judge", RUN])
+    return CliRunner().invoke(main, ["runs", "verify", RUN])
 
 
 def draw() -> Result:
@@ -146,7 +146,7 @@ def test_charts_follow_no_link_on_the_way(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-@pytest.mark.parametrize("words", [("run",), ("demo",), ("lab", "up")], ids=" ".join)
+@pytest.mark.parametrize("words", [("run", "--lab"), ("demo",), ("lab", "up")], ids=" ".join)
 def test_no_run_starts_on_a_database_that_is_none(
     folder: Path, trap: Callable[..., None], words: tuple[str, ...]
 ) -> None:
@@ -163,7 +163,7 @@ def test_a_run_appends_to_no_file_of_the_users(folder: Path, trap: Callable[...,
     place = folder / "logs" / "agent.log"
     victim = victim_of(place)
     trap(place, victim)
-    refused(CliRunner().invoke(main, ["run", "--prompts", "prompts.json"]), "agent.log")
+    refused(CliRunner().invoke(main, ["run", "--lab", "--prompts", "prompts.json"]), "agent.log")
     assert victim.read_bytes() == VICTIM
 
 

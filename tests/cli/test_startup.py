@@ -30,7 +30,7 @@ FLIGHTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "version": ("--version", 0, (*NETWORK, *MODELS)),
     "list": ("faults list", 0, (*NETWORK, *ROOMS, "rich")),
     "show": ("faults show heavy", 0, (*NETWORK, *ROOMS, "rich")),
-    "judge": ("judge latest", 0, (*NETWORK, "yaml", "wirefault.faults.catalogue", "wirefault.lab")),
+    "verify": ("runs verify latest", 0, (*NETWORK, "yaml", "wirefault.faults.catalogue", "wirefault.lab")),
     "toxiproxy": ("toxiproxy --config none.json", 64, (*MODELS, "wirefault.lab")),
 }
 

@@ -107,7 +107,7 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(
         assert ran.code == 1  # a write that was done again is a finding
         assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(ran.stderr.split())
 
-        flown = ["fly", "--wiring", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
+        flown = ["run", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
         again_flown = wirefault(tmp_path, environ_in(tmp_path), *flown, "--error-prob", "0")
         assert again_flown.returncode == 0, again_flown.stdout + again_flown.stderr
         assert record.requests == [("POST", "/orders")] * 3
@@ -116,7 +116,7 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(
 def test_a_command_that_meets_no_fault_is_no_success(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "--faults", "moderate", "--", sys.executable, "-c", "print('nothing to do')")
     assert ran.code == 2
-    assert "nothing to do" in ran.stderr and "nothing was met" in ran.stderr
+    assert "nothing to do" in ran.stderr and "no fault was met" in ran.stderr
     assert "it called no server" in ran.stderr
 
 
@@ -156,7 +156,7 @@ def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
         (["--faults", "lost-replys", "--", "true"], "did you mean 'lost-replies'"),
         (["--", "no-such-program"], "there is no program 'no-such-program'"),
         (["--", "agent.py"], "'agent.py' is a file and no program: name what runs it first"),
-        (["--record", "no/such/found.yaml", "--", "true"], "no/such/found.yaml: there is no such folder"),
+        (["--record", "no/such/found.yaml", "--", "true"], "no/such/found.yaml: no such folder"),
         ([], "Missing argument"),
     ],
 )

@@ -102,7 +102,7 @@ def test_one_that_was_aborted_says_so_again_healed_and_is_not_gone_on_with(
     assert shown["rollback"] == "verified" and 5 <= judged(folder, *method["run_ids"]) < 20
     again = wirefault(folder, "report", shown["experiment"], "--json")
     assert (again.returncode, json.loads(again.stdout)["because"]) == (2, shown["because"])
-    refused = wirefault(folder, "resume", shown["experiment"], "--toxiproxy", "embedded")
+    refused = wirefault(folder, "run", "--resume", shown["experiment"], "--toxiproxy", "embedded")
     assert refused.returncode == 64 and "was aborted" in refused.stderr
 
 
@@ -114,8 +114,8 @@ def judged(folder: Path, *run_ids: str) -> int:
 
 def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:
     file = str(ROOT / "experiments" / "an-invented-answer-is-found-out.yaml")
-    words = ["--levels", "0.25,1", "--iterations", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
-    done = wirefault(folder, "stress", file, *words)
+    words = ["--levels", "0.25,1", "--repeats", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
+    done = wirefault(folder, "run", file, *words)
     shown = json.loads(done.stdout)
     assert done.returncode == 1 and "method: the hypothesis holds at none of these levels" in done.stderr
     assert [row["level"] for row in shown["levels"]] == [0.25, 1.0]
@@ -131,8 +131,8 @@ def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
         killed.kill()
     [folder] = tmp_path.glob("logs/experiments/*")
     asked = wirefault(tmp_path, "report", "latest")
-    assert asked.returncode == 2 and f"wirefault resume {folder.name}" in asked.stdout
-    done = wirefault(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+    assert asked.returncode == 2 and f"wirefault run --resume {folder.name}" in asked.stdout
+    done = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
     assert done.returncode == 0, done.stdout + done.stderr
     runs = sorted(path.name.removeprefix(folder.name) for path in tmp_path.glob("logs/runs/*"))
     assert runs == ["-1-control", "-2-method", "-2-method.2", "-3-control-after"]
@@ -170,7 +170,7 @@ def test_a_flight_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
     until(lambda: any(tmp_path.glob("logs/runs/*/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
     broken.kill()
     broken.wait()
-    resumed = wirefault(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+    resumed = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
     assert resumed.returncode == 0, resumed.stderr
     [experiment] = (tmp_path / "logs" / "experiments").iterdir()
     [arm] = (
@@ -179,4 +179,4 @@ def test_a_flight_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
     assert {episode.episode for episode in saved.facts_of(arm).episodes} == {
         prompt.key for prompt in saved.plan.prompts
     }
-    assert f"wirefault rerun {experiment.name}" in resumed.stdout
+    assert f"wirefault run --again {experiment.name}" in resumed.stdout

@@ -45,7 +45,7 @@ EXPERIMENT = {
     "hypothesis": ["no duplicate"],
 }
 FLY = ["run", "exp.json", "--toxiproxy", "embedded", "--workers", "2"]
-RESUME = ["resume", "latest", "--toxiproxy", "embedded", "--workers", "2"]
+RESUME = ["run", "--resume", "latest", "--toxiproxy", "embedded", "--workers", "2"]
 PARTS = {
     "worker": b"wirefault.cli.run_process\0",
     "gateway": b"wirefault.gateway\0",

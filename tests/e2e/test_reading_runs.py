@@ -64,7 +64,7 @@ def test_an_episode_flown_again_by_itself_goes_as_before(
     folder: Path, experiment: str, struck: list[Any]
 ) -> None:
     before = next(timeline for timeline in struck if "fault" in kinds(timeline))
-    wirefault(folder, "rerun", experiment, "--episode", before["episode"], "--toxiproxy", "embedded")
+    wirefault(folder, "run", "--again", experiment, "--episode", before["episode"], "--toxiproxy", "embedded")
     again = read(folder, "show", "latest", "1")
     assert (again["episode"], kinds(again)) == (before["episode"], kinds(before))
     compared = read(folder, "compare", experiment, "latest")

@@ -111,13 +111,13 @@ def _listens(address: Address) -> bool:
     return False
 
 
-@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault fly")])
+@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault run ")])
 def test_ones_own_agent(clone: Path, shop: str, line: str) -> None:
     led = line.replace("http://127.0.0.1:9000", shop)
-    led = led.replace("wirefault fly", f"wirefault fly --no-charts --link shop={shop}")
+    led = led.replace("wirefault run", f"wirefault run --no-charts --link shop={shop}")
     done = run(clone, led)
     assert done.returncode == 0, done.stderr
-    assert "wirefault fly --seed 7" in done.stdout
+    assert "wirefault run --seed 7" in done.stdout
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault exec")])
@@ -128,7 +128,7 @@ def test_a_command_as_it_is(clone: Path, shop: str, line: str) -> None:
     assert shop in (clone / "found.yaml").read_text(encoding="utf-8")
 
 
-OWN = ("wirefault fly", "wirefault exec")
+OWN = ("wirefault run ", "wirefault exec")
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith(OWN)])

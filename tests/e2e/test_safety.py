@@ -41,7 +41,7 @@ def test_after_a_limit_no_episode_begins_and_the_rest_is_resumed(tmp_path: Path)
     assert (shown["code"], shown["verdict"], shown["rollback"]) == (2, "unknown", "verified")
     assert shown["because"].startswith("the limit of time, 4 s, was reached") and shown["flown"] < 2
     for _ in range(30):  # a busy machine flies few of them in that time
-        done = wirefault(tmp_path, "resume", "latest", "--toxiproxy", "embedded")
+        done = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
         if done.returncode == 0:
             break
     assert done.returncode == 0 and len(judged(tmp_path)) == 2, done.stdout

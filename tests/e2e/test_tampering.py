@@ -1,4 +1,4 @@
-"""Every edit of ``tampering.txt`` on one recorded run: ``wirefault judge`` names the place."""
+"""Every edit of ``tampering.txt`` on one recorded run: ``wirefault runs verify`` names the place."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class Run:
         self.write(file, lines)
 
     def judge(self, *arguments: str) -> Result:
-        return CliRunner().invoke(main, ["judge", self.folder.name, "--logs", str(self.logs), *arguments])
+        return CliRunner().invoke(
+            main, ["runs", "verify", self.folder.name, *arguments], env={"LOGS_DIR": str(self.logs)}
+        )
 
 
 def dumped(record: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""``wirefault fly``, called in the test's process."""
+"""``wirefault run``, called in the test's process."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.support import ROOT
 
 def fly(folder: Path, wiring: Path, *words: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The summary of a flight; ``folder`` takes its state and its logs."""
-    words = ("--wiring", str(wiring), "--out", str(folder), *words)
-    flown = ("fly", "--no-charts", "--json", "--toxiproxy", "embedded", *words)
+    words = (str(wiring), "--out", str(folder), *words)
+    flown = ("run", "--no-charts", "--json", "--toxiproxy", "embedded", *words)
     done = wirefault(ROOT, environ_in(folder, **(environ or {})), *flown)
     assert done.returncode == 0, done.stdout + done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)

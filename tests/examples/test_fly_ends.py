@@ -68,7 +68,7 @@ class Flying:
         links = {"shop": {"upstream": "http://127.0.0.1:9"}}
         wiring = folder / "wirefault.yaml"
         wiring.write_text(json.dumps({"links": links, "subject": subject(kind, folder)}), encoding="utf-8")
-        words = ("fly", "--wiring", str(wiring), "--prompt", "Wait", "--no-charts", "--out", str(folder))
+        words = ("run", str(wiring), "--prompt", "Wait", "--no-charts", "--out", str(folder))
         self.process = Launched(folder, environ_in(folder), *words, "--toxiproxy", server.url, *TOXIC)
         self.pid = pid_in(folder / "pid")
         assert [proxy for proxy in server.proxies().values() if proxy.toxics]

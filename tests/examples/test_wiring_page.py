@@ -88,7 +88,7 @@ def test_the_wiring_flies_with_a_file_and_without(folder: Folder) -> None:
     assert "lose_reply" in flown and "1/2" in flown and "2/2" in flown
     assert "lost-replies" in flown and "2 prompts" in judged
     [slow] = folder.run(ELSEWHERE)
-    assert "latency" in slow and "1/1  success" in slow
+    assert "latency" in slow and "2/2  success" in slow
     (folder.path / "wirefault.yaml").unlink()
     [without] = folder.run(WITHOUT)
     assert "1/1  unjudged" in without
@@ -97,7 +97,7 @@ def test_the_wiring_flies_with_a_file_and_without(folder: Folder) -> None:
 def test_a_world_is_looked_at(folder: Folder) -> None:
     folder.write("wirefault.yaml", WIRING + WORLD)
     folder.write("prompts.json", ADDED)
-    [calm] = folder.run("wirefault fly --link model=scripted --toxic-prob 0 --error-prob 0")
+    [calm] = folder.run("wirefault run --link model=scripted --toxic-prob 0 --error-prob 0")
     assert "1/1  success" in calm
 
 

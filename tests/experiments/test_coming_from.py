@@ -149,9 +149,10 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("line", commands())
 def test_each_command_takes_these_options(line: str) -> None:
-    name, *words = shlex.split(line)[1:]
-    context = click.Context(main)
-    command = main.get_command(context, name)
+    words = shlex.split(line)[1:]
+    command: click.Command | None = main
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
     assert command is not None
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known

@@ -14,20 +14,24 @@ import pytest
 from tests.experiments.paper_hangar import EXPERIMENT, Hangar
 from tests.experiments.test_each_key import WIRING
 from wirefault.cli.main import main
+from wirefault.settings.settings import NAMES
 
-COMMANDS = ("run", "plan", "report", "compare", "rerun", "resume", "list", "show", "stress", "fuzz")
+COMMANDS = ("run", "plan", "report", "compare", "list", "show", "faults draw")
 FLY = "run exp.json --toxiproxy embedded --json"
 BOTH = "run both --toxiproxy embedded --json"
 OUT = f"{FLY} --out o"
 BROKEN_OFF = "run limited.json --toxiproxy embedded"
-RERUN = "rerun latest --toxiproxy embedded"
-RESUME = "resume latest --toxiproxy embedded"
-STRESS = "stress exp.json --levels 1 --iterations 1 --toxiproxy embedded"
+AGAIN = "run --again latest --toxiproxy embedded"
+RESUME = "run --resume latest --toxiproxy embedded"
+LEVELS = "run exp.json --levels 1 --repeats 1 --toxiproxy embedded"
 PLAN = "plan exp.json"
-FUZZ = "fuzz found --n 1"
+DRAW = "faults draw found --n 1"
 # what tests/report/test_timeline.py looks at, whose lines are long enough
-ELSEWHERE = {"show": ("--full",)}
-OF_THE_LAB_THAT_IS_UP = ("--subject", "--prompts", "--prompt", "--match")
+OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
+ELSEWHERE = {
+    "show": ("--full",),
+    "run": (*OF_WIRINGS, "--link", "--charts", "--lab", "--resume", "--again"),
+}
 
 Sees = Callable[[Hangar], object]
 
@@ -51,7 +55,8 @@ class Case:
     @property
     def place(self) -> tuple[str, str]:
         """Command and option."""
-        return self.words.split()[0], self.option.split()[0]
+        words = self.words.split()
+        return " ".join(words[: 2 if words[0] == "faults" else 1]), self.option.split()[0]
 
     def __str__(self) -> str:
         return " ".join(self.place)
@@ -92,7 +97,7 @@ def of_changes(words: str) -> list[Case]:
         Case(
             words,
             "--set persona=quitter",
-            lambda h: h.saved.plan.arms[0].settings.persona,
+            persona,
             "quitter",
             "persna=x",
             "did you mean 'persona'?",
@@ -111,6 +116,10 @@ def printed(text: str) -> Sees:
 def drawn(text: str) -> Sees:
     """Whether that stands in the experiments that fuzz has written."""
     return lambda h: any(text in path.read_text("utf-8") for path in (h.folder / "found").glob("*.yaml"))
+
+
+def persona(h: Hangar) -> object:
+    return h.saved.plan.arms[0].settings.persona
 
 
 def prompts(h: Hangar) -> object:
@@ -134,17 +143,19 @@ CASES = [
     *of_flights(FLY),
     *of_changes(FLY),
     Case(FLY, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
-    Case(FLY, "--junit j.xml", exists("j.xml"), True, "no/j.xml", "there is no folder no"),
-    Case(FLY, "--output o.json", exists("o.json"), True, "no/o.json", "there is no folder no"),
+    Case(FLY, "--junit j.xml", exists("j.xml"), True, "no/j.xml", "no folder no"),
+    Case(FLY, "--output o.json", exists("o.json"), True, "no/o.json", "no folder no"),
     Case(BOTH, "--fail-fast", lambda h: len(h.object.get("of", [1])), 1),
     Case(FLY, "--dry-run", lambda h: h.engine.flown, []),
+    Case("run both --toxiproxy embedded --json", "--recursive", lambda h: len(h.object.get("of", [1])), 3),
+    Case(FLY, "--persona quitter", persona, "quitter", "x", "PERSONA"),
     Case(
         BOTH,
         "--filter A",
         lambda h: h.object.get("title"),
         "a",
         "c",
-        "no experiment has such a title or tag; tags: quick",
+        "no experiment has this title or tag; tags: quick",
     ),
     Case(FLY, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range"),
     Case(FLY, "--only two", prompts, ["two"], "three", "no entry has this id"),
@@ -156,7 +167,7 @@ CASES = [
         lambda h: h.output.count("episodes each"),
         1,
         "c",
-        "no experiment has such a title or tag",
+        "no experiment has this title or tag",
     ),
     Case(PLAN, "--seed 9", printed("seed 9"), True, "-1", "seed"),
     Case(PLAN, "--repeats 3", printed("4 arms of 6 episodes each"), True, "0", "repeats"),
@@ -167,11 +178,12 @@ CASES = [
         printed("On paper"),
         True,
         "no",
-        "there is no experiment latest",
+        "no run was recorded there",
         before=OUT,
     ),
     Case("report latest", "--json", is_object, True, before=FLY),
-    Case("report latest", "--junit", printed("<testsuite"), True, before=FLY),
+    Case("report latest", "--junit -", printed("<testsuite"), True, before=FLY),
+    Case("report latest", "--junit j.xml", exists("j.xml"), True, "no/j.xml", "No such file", before=FLY),
     Case("compare latest latest", "--arm a", lambda h: "control" in h.output, False, "c", "'c'", before=FLY),
     Case(
         "compare latest latest",
@@ -183,12 +195,12 @@ CASES = [
         before=OUT,
     ),
     Case("compare latest latest", "--json", is_object, True, before=FLY),
-    *of_flights(RERUN, before=FLY),
-    Case(RERUN, "--out o", flights, 1, "no", "there is no experiment", before=OUT),
-    Case(RERUN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=FLY),
-    Case(RERUN, "--episode two", prompts, ["two"], "three", "--episode three", before=FLY),
+    *of_flights(AGAIN, before=FLY),
+    Case(AGAIN, "--out o", flights, 1, "no", "no run was recorded there", before=OUT),
+    Case(AGAIN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=FLY),
+    Case(AGAIN, "--episode two", prompts, ["two"], "three", "--episode three", before=FLY),
     Case(
-        RERUN,
+        AGAIN,
         "--arm a",
         lambda h: h.arms,
         ["control", "a", "control-after"],
@@ -197,18 +209,26 @@ CASES = [
         before=FLY,
     ),
     *of_flights(RESUME, before=BROKEN_OFF),
-    Case(RESUME, "--out o", flights, 1, "no", "there is no experiment", before=f"{BROKEN_OFF} --out o"),
+    Case(RESUME, "--out o", flights, 1, "no", "no run was recorded there", before=f"{BROKEN_OFF} --out o"),
     Case(RESUME, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=BROKEN_OFF),
-    Case("list", "--out o", printed("On paper"), True, "no", "no experiment was begun there", before=OUT),
+    Case(
+        "list",
+        "--out o",
+        printed("On paper"),
+        True,
+        "no",
+        "no run and no experiment was recorded there",
+        before=OUT,
+    ),
     Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=FLY),
     Case(
         "show latest --arm a", "--out o", printed("1/2"), True, "no", "no run was recorded there", before=OUT
     ),
     Case("show latest --arm a", "--json", is_object, True, before=FLY),
-    *of_flights(STRESS),
-    *of_changes(STRESS),
+    *of_flights(LEVELS),
+    *of_changes(LEVELS),
     Case(
-        "stress exp.json --toxiproxy embedded",
+        "run exp.json --toxiproxy embedded",
         "--levels 0.5,2",
         lambda h: h.arms[1:3],
         ["a-x0.5", "a-x2"],
@@ -216,24 +236,29 @@ CASES = [
         "each must be above 0",
     ),
     Case(
-        "stress exp.json --levels 1 --toxiproxy embedded",
-        "--iterations 3",
+        "run exp.json --levels 1 --toxiproxy embedded",
+        "--repeats 3",
         lambda h: len(h.prompts),
         6,
         "0",
+        "repeats",
+    ),
+    Case(LEVELS, "--only two", prompts, ["two"], "three", "no entry has this id"),
+    Case(LEVELS, "--json", is_object, True),
+    Case(
+        "faults draw found",
+        "--n 11",
+        exists("found/fuzz-default-1-0011.yaml"),
+        True,
+        "0",
         "0 is not in the range",
     ),
-    Case(STRESS, "--only two", prompts, ["two"], "three", "no entry has this id"),
-    Case(STRESS, "--json", is_object, True),
-    Case(
-        "fuzz found", "--n 11", exists("found/fuzz-default-1-0011.yaml"), True, "0", "0 is not in the range"
-    ),
-    Case(FUZZ, "--seed 9", exists("found/fuzz-default-9-0001.yaml"), True, "-1", "-1 is not in the range"),
-    Case(FUZZ, "--space llm", exists("found/fuzz-llm-1-0001.yaml"), True, "x", "'x' is not one of"),
-    Case(FUZZ, "--wiring w.json", drawn("wiring: ../w.json"), True, "no.yaml", "no.yaml"),
-    Case(FUZZ, "--prompts p.json", drawn("prompts: ../p.json"), True, "no.json", "no.json"),
-    Case(FUZZ, "--only 1", drawn("only:"), True, "nobody", "no entry has this id"),
-    Case(STRESS, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
+    Case(DRAW, "--seed 9", exists("found/fuzz-default-9-0001.yaml"), True, "-1", "-1 is not in the range"),
+    Case(DRAW, "--space llm", exists("found/fuzz-llm-1-0001.yaml"), True, "x", "'x' is not one of"),
+    Case(DRAW, "--wiring w.json", drawn("wiring: ../w.json"), True, "no.yaml", "no.yaml"),
+    Case(DRAW, "--prompts p.json", drawn("prompts: ../p.json"), True, "no.json", "no.json"),
+    Case(DRAW, "--only 1", drawn("only:"), True, "nobody", "no entry has this id"),
+    Case(LEVELS, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
 ]
 
 
@@ -241,7 +266,7 @@ CASES = [
 def hangar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hangar:
     monkeypatch.chdir(tmp_path)
     hangar = Hangar(tmp_path)
-    monkeypatch.setattr("wirefault.cli.experiment.LocalEngine", lambda: hangar.engine_called("local"))
+    monkeypatch.setattr("wirefault.cli.running.LocalEngine", lambda: hangar.engine_called("local"))
     monkeypatch.setattr("wirefault.experiments.ray_engine.RayEngine", lambda: hangar.engine_called("ray"))
     (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     limited = {**EXPERIMENT, "limits": {"time": 1e-9}}
@@ -252,6 +277,11 @@ def hangar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hangar:
     both.mkdir()
     for name in "ab":
         (both / f"{name}.json").write_text(json.dumps({**EXPERIMENT, "title": name}), encoding="utf-8")
+    below = both / "below"
+    below.mkdir()
+    (below / "c.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+    (below / "prompts.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
+    (below / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
     return hangar
 
 
@@ -271,7 +301,7 @@ def test_where_it_is_wrong_it_is_said(hangar: Hangar, case: Case) -> None:
     assert case.said in " ".join(hangar.output.split()) and not hangar.engine.flown
 
 
-@pytest.mark.parametrize("option", OF_THE_LAB_THAT_IS_UP)
+@pytest.mark.parametrize("option", OF_WIRINGS)
 def test_what_is_not_for_experiments_is_refused_of_one(hangar: Hangar, option: str) -> None:
     assert hangar.wirefault(*FLY.split(), option, "x").exit_code == 64
     assert "an experiment names its subject and prompts" in hangar.output and not hangar.engine.flown
@@ -279,8 +309,13 @@ def test_what_is_not_for_experiments_is_refused_of_one(hangar: Hangar, option: s
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_option_is_left_out(command: str) -> None:
-    known = main.get_command(click.Context(main), command)
+    known: click.Command | None = main
+    for word in command.split():
+        assert isinstance(known, click.Group)
+        known = known.get_command(click.Context(known), word)
     assert known is not None
     options = {p.opts[0] for p in known.params if isinstance(p, click.Option) and not p.hidden}
     here = {case.place[1] for case in CASES if case.place[0] == command}
-    assert options - here == set(OF_THE_LAB_THAT_IS_UP if command == "run" else ELSEWHERE.get(command, ()))
+    if command == "run":
+        options -= {f"--{name.replace('_', '-')}" for name in NAMES} - {"--seed"}
+    assert options - here == set(ELSEWHERE.get(command, ()))

@@ -100,7 +100,7 @@ def test_experiments_are_picked_by_title_or_tag(monkeypatch: pytest.MonkeyPatch)
     shown = planned("experiments", "--filter", "*write twice", "--filter", "no such tag")
     assert shown.count(" episodes, seed") == 1 and "A lost reply does not" in shown
     refused = CliRunner().invoke(main, ["plan", "experiments", "--filter", "nothing"])
-    assert refused.exit_code == 64 and "no experiment has such a title or tag; tags: " in refused.output
+    assert refused.exit_code == 64 and "no experiment has this title or tag; tags: " in refused.output
 
 
 def test_prompts_are_picked_by_a_pattern_of_their_ids(example: str) -> None:
@@ -145,4 +145,4 @@ def test_options_that_do_not_fit_are_refused(words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("levels", ["", "0", "-1", "1,many", "101", "nan"])
 def test_levels_that_are_none_are_refused(levels: str) -> None:
-    assert CliRunner().invoke(main, ["stress", "x.yaml", "--levels", levels]).exit_code == 64
+    assert CliRunner().invoke(main, ["run", "x.yaml", "--levels", levels]).exit_code == 64

@@ -76,5 +76,5 @@ def test_a_run_of_an_arm_stands_for_the_arm(plan: ExperimentPlan, tmp_path: Path
 
 def test_of_a_run_by_itself_no_plan_was_saved(tmp_path: Path) -> None:
     Flight(tmp_path, "run-a", prompts=1).write()
-    with pytest.raises(InputError, match="wirefault judge run-a ends with the line that repeats it"):
+    with pytest.raises(InputError, match="wirefault runs verify run-a ends with the line that repeats it"):
         saved_plan(tmp_path, "run-a", {})

@@ -29,7 +29,7 @@ def test_a_subject_is_struck_on_the_lines_of_its_server(tmp_path: Path, intercep
     (tmp_path / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
     faults = json.dumps({"faults": [{"id": "f", "fault": "tool_error", "links": "files"}]})
     calm = ("--toxic-prob=0", "--error-prob=0", "--toxiproxy=embedded", "--no-charts")
-    run = wirefault(tmp_path, os.environ, "fly", "--prompt=hello", f"--faults={faults}", *calm)
+    run = wirefault(tmp_path, os.environ, "run", "--prompt=hello", f"--faults={faults}", *calm)
     [history] = (tmp_path / "logs" / "runs").glob("*/gateway-0.jsonl")
     exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
     assert [exchange.message for exchange in exchanges] == ["initialize", "tools/call"], run.stderr

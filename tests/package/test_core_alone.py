@@ -42,13 +42,13 @@ def packages(environment: Environment) -> set[str]:
 
 def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) -> None:
     assert packages(core) & OF_THE_LAB == set()
-    for words in (["--help"], ["--version"], ["faults"], ["faults", "show", "light"], ["init", "lab"]):
+    for words in (["--help"], ["--version"], ["faults"], ["faults", "show", "light"], ["lab", "init", "lab"]):
         core.flies(tmp_path, *words)
     assert "Usage" in core.flies(tmp_path, "toxiproxy", "--help")
 
 
 def test_a_run_is_judged_by_the_core(core: Environment, flown: Flown) -> None:
-    assert "wirefault demo --seed 7" in core.flies(flown.folder, "judge", "latest")
+    assert "wirefault demo --seed 7" in core.flies(flown.folder, "runs", "verify", "latest")
 
 
 @pytest.mark.parametrize("words", [["demo"], ["run"], ["lab", "up"]], ids=" ".join)

@@ -68,7 +68,7 @@ def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
     repeated = installed.wirefault(tmp_path, *shlex.split(line), "--no-charts", "--json")
     assert set(outcomes(repeated.stdout)) == {"success"}
     [run_id] = re.findall(r"^history: logs/runs/(.*)$", flown.said, flags=re.MULTILINE)
-    assert line in installed.flies(flown.folder, "judge", run_id)
+    assert line in installed.flies(flown.folder, "runs", "verify", run_id)
 
 
 def test_packages_called_like_the_lab_s_are_never_taken_for_it(
@@ -80,11 +80,11 @@ def test_packages_called_like_the_lab_s_are_never_taken_for_it(
     assert "wirefault run" in installed.flies(occupied, "lab", "up")
     try:
         assert "faults of light" in installed.flies(occupied, "faults", "set", "light")
-        flown = installed.wirefault(occupied, "run", "--prompts", few, "--json")
+        flown = installed.wirefault(occupied, "run", "--lab", "--prompts", few, "--json")
         assert len(outcomes(flown.stdout)) == 2, flown.stderr
     finally:
         installed.flies(occupied, "lab", "down")
-    assert "wirefault demo --seed" in installed.flies(occupied, "judge", "latest")
+    assert "wirefault demo --seed" in installed.flies(occupied, "runs", "verify", "latest")
     assert traces(occupied) == set()
 
 
@@ -122,7 +122,7 @@ def test_the_embedded_toxiproxy_serves_from_an_occupied_folder(
 def test_what_is_changed_in_a_folder_of_init_s_takes_effect_there(
     installed: Environment, tmp_path: Path, few: str
 ) -> None:
-    said = installed.flies(tmp_path, "init", "my lab")
+    said = installed.flies(tmp_path, "lab", "init", "my lab")
     assert "cd 'my lab' && wirefault demo" in said
     folder = tmp_path / "my lab"
     for changed in ("agent/loop.py", "flask_tools/app.py", "wirefault/cli/demo.py"):
@@ -137,7 +137,7 @@ def test_what_is_changed_in_a_folder_of_init_s_takes_effect_there(
 
 def test_init_overwrites_nothing_and_leaves_nothing_half_done(installed: Environment, tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
-    done = installed.wirefault(tmp_path, "init")
+    done = installed.wirefault(tmp_path, "lab", "init")
     assert done.returncode != 0 and "agent is there already" in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["agent"]
@@ -146,7 +146,7 @@ def test_init_overwrites_nothing_and_leaves_nothing_half_done(installed: Environ
 def test_a_folder_of_init_s_has_what_its_image_and_its_containers_are_made_of(
     installed: Environment, tmp_path: Path
 ) -> None:
-    installed.flies(tmp_path, "init")
+    installed.flies(tmp_path, "lab", "init")
     copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     compose = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
     mounted = re.findall(r'"\./(?:\$\{\w+:-)?([\w/.]+)\}?', compose) + re.findall(r"- \./([\w]+):", compose)

@@ -256,7 +256,7 @@ def test_findings_stand_in_the_summary_with_one_example_and_its_events():
     text = printed([run_started(1), *episode(*twice, expect={}), run_finished()])
     assert "harmful   1  POST / was sent again 0.5 s after its reply was lost" in text
     assert "[gateway-0:1, agent-0:3, gateway-0:2, agent-0:4]" in " ".join(text.split())
-    assert "wirefault judge run-1 --json; an event: --event ID" in text
+    assert "wirefault runs verify run-1 --json; an event: --event ID" in text
 
 
 def test_without_findings_nothing_is_said_of_them():

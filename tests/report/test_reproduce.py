@@ -71,7 +71,7 @@ def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
 
 def test_a_subject_of_one_s_own_is_flown_again_in_its_container() -> None:
     environ = {"HOST_SUBJECT_IMAGE": "mine", "HOST_SUBJECT_COMMAND": "node a.mjs"}
-    prompts, wiring = PromptsSource("/app/mine/prompts.json"), ("--wiring", "mine/wirefault.yaml")
+    prompts, wiring = PromptsSource("/app/mine/prompts.json"), ("mine/wirefault.yaml",)
     settings = Settings(seed=7, translator_backend="offline")
     assert command(settings, prompts, "compose", environ, wiring, Links(())) == (
         "SEED=7 SUBJECT_FOLDER=mine SUBJECT_IMAGE=mine SUBJECT_COMMAND='node a.mjs'"
@@ -141,9 +141,5 @@ def test_a_switch_is_said_as_it_is_written():
 
 def test_a_run_of_a_wiring_is_repeated_with_it():
     settings = Settings(seed=7, error_prob=0.5, translator_backend="offline")
-    line = command(
-        settings, PromptsSource("mine.json"), wiring=["--wiring", "my agent.yaml", "--", "sh", "a.sh"]
-    )
-    assert line == (
-        "wirefault fly --seed 7 --error-prob 0.5 --prompts mine.json --wiring 'my agent.yaml' -- sh a.sh"
-    )
+    line = command(settings, PromptsSource("mine.json"), wiring=["my agent.yaml", "--", "sh", "a.sh"])
+    assert line == ("wirefault run --seed 7 --error-prob 0.5 --prompts mine.json 'my agent.yaml' -- sh a.sh")

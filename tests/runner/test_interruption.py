@@ -36,7 +36,7 @@ def test_what_is_lost_while_the_subject_is_opened_comes_again(tmp_path: Path, na
     swallow = SWALLOWED.format(name=name).replace("\n", "\n    ")
     (tmp_path / "mine.py").write_text(SUBJECT.format(swallow=swallow))
     (tmp_path / "prompts.json").write_text('[{"prompt": "Hello"}]')
-    command = [sys.executable, "-m", "wirefault", "run", "--subject", "mine:swallowing"]
+    command = [sys.executable, "-m", "wirefault", "run", "--lab", "--subject", "mine:swallowing"]
     done = subprocess.run(
         [*command, "--prompts", "prompts.json"],
         cwd=tmp_path,

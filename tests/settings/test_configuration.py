@@ -31,7 +31,7 @@ from wirefault.wiring.topology import default_topology, usual_ports
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent").mkdir()
-    (tmp_path / MARKER).touch()  # a lab of its own, as `wirefault init` makes one
+    (tmp_path / MARKER).touch()  # a lab of its own, as `wirefault lab init` makes one
     return tmp_path
 
 

@@ -1,40 +1,49 @@
-"""``wirefault demo``: ``fly`` with the lab's own wiring."""
+"""``wirefault demo``: the lab that ships, under chaos."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from wirefault.cli.experiment_options import workers_option
-from wirefault.cli.run_in_lab import RunOptions, run_in_own_lab
-from wirefault.cli.run_options import (
+from wirefault.cli.help import Command
+from wirefault.cli.options import (
     PromptsOptions,
-    lab_options,
+    RunOptions,
+    charts_option,
+    json_option,
+    options,
+    out_option,
     prompts_options,
     setting_options,
     subject_option,
+    toxiproxy_option,
+    workers_option,
 )
+from wirefault.cli.running import run_in_own_lab
 from wirefault.wiring.wiring import lab_wiring
 
 
-@click.command("demo")
-@setting_options
-@prompts_options
-@subject_option
-@lab_options
-@workers_option
+@click.command(
+    "demo",
+    cls=Command,
+    brief=(
+        *("texts", "file", "model", "subject", "seed", "faults", "toxic_prob"),
+        *("workers", "charts", "as_json"),
+    ),
+    examples=("wirefault demo", "wirefault demo --faults lost-replies --toxic-prob 0 --error-prob 0"),
+)
+@options(
+    prompts_options, subject_option, setting_options, workers_option, out_option, charts_option(True),
+    json_option, toxiproxy_option,
+)  # fmt: skip
 def demo_command(
-    prompts: PromptsOptions,
-    subject: str | None,
-    toxiproxy: str,
-    out: Path | None,
-    charts: bool,
-    as_json: bool,
-    workers: str,
-    **settings: str | None,
+    file: Path | None, texts: tuple[str, ...], only: tuple[str, ...], match: str, **chosen: Any
 ) -> None:
-    """Start a lab, send the prompts through it under chaos, show what happened, take the lab down."""
-    options = RunOptions(subject, toxiproxy, out, charts, as_json, workers)
-    sys.exit(run_in_own_lab(lab_wiring(), prompts, settings, options).code)
+    """Start the lab, send the prompts through it under chaos, and show what happened."""
+    names = ("toxiproxy", "out", "as_json", "workers", "subject", "charts")
+    how = RunOptions(**{name: chosen.pop(name) for name in names})
+    prompts = PromptsOptions(file, texts, only, match)
+    sys.exit(run_in_own_lab(lab_wiring(), prompts, chosen, how).code)

@@ -1,28 +1,41 @@
-"""``wirefault exec``: a command as it is, whatever it calls, with faults on the way."""
+"""``wirefault exec``: any command, unchanged, with faults on the links that it uses."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from wirefault.cli.run_in_lab import Flown, RunOptions, run_in_own_lab
-from wirefault.cli.run_options import PromptsOptions, lab_options, setting_options
-from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
+from wirefault.cli.help import Command, option
+from wirefault.cli.options import (
+    PromptsOptions,
+    RunOptions,
+    charts_option,
+    json_option,
+    options,
+    out_option,
+    setting_options,
+    toxiproxy_option,
+)
+from wirefault.cli.running import CompletedRun, run_in_own_lab
+from wirefault.core.exit_codes import DEVIATED, UNKNOWN
+from wirefault.core.user_errors import InputError
 from wirefault.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
 from wirefault.history.reader import read_history
-from wirefault.judging.calls import calls_by_link
+from wirefault.judging.calls import LinkCalls, calls_by_link
 from wirefault.judging.findings.leaks import PAST_THE_LAB
 from wirefault.judging.summary import summarise
-from wirefault.report.calls import calls_table
 from wirefault.report.reproduce import EXEC
+from wirefault.report.tables import new_table, one_line
 from wirefault.report.terminal import plain_console
 from wirefault.subjects.surroundings import program_problem
 from wirefault.wiring.spec_file import SpecFile
@@ -30,40 +43,70 @@ from wirefault.wiring.subject_spec import PROMPT, CommandSpec
 from wirefault.wiring.wiring import Wiring, build_wiring, recorded_wiring
 
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
-# The lab's own chances would strike besides the faults that are asked for, and its own agent needs less time.
-_UNLESS_ASKED = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_time": "600"}
+_PATH = click.Path(path_type=Path)
+# the lab's own chances would add faults that were not asked for, and its own agent needs less time
+DEFAULTS = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_time": "600"}
 
 
-@click.command("exec")
-@click.option(
-    "--tap",
-    type=_TAPS,
-    default="auto",
-    show_default=True,
-    help="how connections are caught; auto: a network namespace where there are any, else proxy variables",
+@click.command(
+    "exec",
+    cls=Command,
+    brief=("texts", "file", "faults", "seed", "scripted", "passed", "offline", "record", "as_json", "out"),
+    examples=(
+        "wirefault exec --faults lost-replies -- python my_agent.py",
+        'wirefault exec --scripted --prompt "Order two mugs" -- ./my-agent {prompt}',
+    ),
 )
-@click.option("--only", metavar="HOST", multiple=True, help="intercept this host; all others pass untouched")
-@click.option("--pass", "passed", metavar="HOST", multiple=True, help="let this host pass untouched")
-@click.option("--refuse", metavar="HOST", multiple=True, help="let this host be out of reach")
-@click.option("--offline", is_flag=True, help="dial nothing but this machine and what is wired")
-@click.option(
-    "--scripted",
-    is_flag=True,
-    help="the scripted model answers for OpenAI, Anthropic, Gemini and the like",
+@options(
+    option(
+        "--prompt",
+        "texts",
+        metavar="TEXT",
+        multiple=True,
+        section="Agent",
+        help=f"Run it for this prompt: {PROMPT} in COMMAND, or its standard input. Repeatable.",
+    ),
+    option("--prompts", "file", type=_PATH, section="Agent", help="Run it for each prompt of this file."),
+    option(
+        "--scripted",
+        is_flag=True,
+        section="Agent",
+        help="Let the scripted model answer for OpenAI, Anthropic, Gemini and the like.",
+    ),
+    option(
+        "--tap",
+        type=_TAPS,
+        default="auto",
+        show_default=True,
+        section="Agent",
+        help="Catch connections by a network namespace or by proxy variables; auto: by a namespace where"
+        " possible.",
+    ),
+    option(
+        "--only", metavar="HOST", multiple=True, section="Agent", help="Intercept only this host. Repeatable."
+    ),
+    option(
+        "--pass",
+        "passed",
+        metavar="HOST",
+        multiple=True,
+        section="Agent",
+        help="Leave this host alone. Repeatable.",
+    ),
+    option("--refuse", metavar="HOST", multiple=True, section="Agent", help="Refuse this host. Repeatable."),
+    option("--offline", is_flag=True, section="Agent", help="Dial only this machine and wired links."),
+    setting_options,
+    option(
+        "--record",
+        type=_PATH,
+        section="Output",
+        help="Write the wiring that was found to this file, for wirefault run.",
+    ),
+    out_option,
+    charts_option(False),
+    json_option,
+    toxiproxy_option,
 )
-@click.option(
-    "--record", type=click.Path(path_type=Path), help="write the wiring that was found: for wirefault fly"
-)
-@click.option(
-    "--prompt",
-    "texts",
-    metavar="TEXT",
-    multiple=True,
-    help=f"run it for this prompt: {PROMPT} in COMMAND, or its standard input",
-)
-@click.option("--prompts", "file", type=click.Path(path_type=Path), help="run it for each prompt of the file")
-@setting_options
-@partial(lab_options, charts=False)
 @click.argument("command", nargs=-1, required=True)
 def exec_command(
     tap: str,
@@ -82,69 +125,69 @@ def exec_command(
     as_json: bool,
     **settings: str | None,
 ) -> None:
-    """Run a command unchanged, break what it calls, and tell what it did about it.
+    """Run a command unchanged, break the links it uses, and show what it did about it.
 
-    COMMAND, after --, is run once, or once for each prompt. It needs no change and no variable: whatever it
-    calls is found. Its standard input is the prompt, unless {prompt} stands in COMMAND, and is else empty.
-    Exit codes: 0 nothing to tell, 1 findings or a command that failed, 2 no fault was met.
+    COMMAND, after --, runs once, or once per prompt. It needs no change and no variable: the servers that it
+    calls are found. Its standard input is the prompt, unless {prompt} is in COMMAND, and empty without
+    prompts. Exit codes: 0 no findings, 1 findings or a failed command, 2 no fault was met.
     """
     if record is not None and record.exists():
-        raise InputError(f"--record {record}: there is such a file; name another, or remove it")
+        raise InputError(f"--record {record}: exists already; name another file, or remove it")
     if record is not None and not record.absolute().parent.is_dir():
-        raise InputError(f"--record {record}: there is no such folder")
+        raise InputError(f"--record {record}: no such folder")
     if command[0] and (problem := program_problem(command[0], Path(), os.environ)):
         raise InputError(problem)
-    asks = bool(texts or file)
+    has_prompts = bool(texts or file)
     intercept: dict[str, Any] = {"tap": tap, "offline": offline, "models": "scripted" if scripted else "own"}
     intercept |= {"only": list(only), "pass": list(passed), "refuse": list(refuse)}
     intercept = {key: value for key, value in intercept.items() if value not in (False, [], "auto", "own")}
-    wiring = _wiring(intercept, command, asks=asks)
+    wiring = _wiring(intercept, command, has_prompts=has_prompts)
     words = [f"--{key}={host}" for key in ("only", "pass", "refuse") for host in intercept.get(key, ())]
     words += [f"--tap={tap}"] if tap != "auto" else []
     words += [flag for flag, on in (("--offline", offline), ("--scripted", scripted)) if on]
     words += [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
     wiring = replace(wiring, said=(EXEC, *words, "--", *command))
-    prompts = PromptsOptions(file, texts if asks else (shlex.join(command),), (), "")
-    unless_asked = {name: value for name, value in _UNLESS_ASKED.items() if settings.get(name) is None}
-    options = RunOptions(None, toxiproxy, out, charts, as_json)
-    flown = run_in_own_lab(wiring, prompts, {**settings, **unless_asked}, options)
-    sys.exit(_tell(flown, wiring, intercept, record))
+    prompts = PromptsOptions(file, texts if has_prompts else (shlex.join(command),), (), "")
+    defaults = {name: value for name, value in DEFAULTS.items() if settings.get(name) is None}
+    how = RunOptions(toxiproxy=toxiproxy, out=out, as_json=as_json, charts=charts)
+    completed = run_in_own_lab(wiring, prompts, {**settings, **defaults}, how)
+    sys.exit(_show(completed, wiring, intercept, record))
 
 
-def _wiring(intercept: dict[str, Any], command: Sequence[str], *, asks: bool) -> Wiring:
-    in_words = any(PROMPT in word for word in command)
-    prompt = {} if in_words else {"prompt": "stdin" if asks else "none"}
+def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: bool) -> Wiring:
+    in_command = any(PROMPT in word for word in command)
+    prompt = {} if in_command else {"prompt": "stdin" if has_prompts else "none"}
     subject = {"command": list(command), "folder": ".", "show": True, **prompt}
     return build_wiring(SpecFile("wirefault exec", {"intercept": intercept, "subject": subject}), Path())
 
 
-def _tell(flown: Flown, wiring: Wiring, intercept: dict[str, Any], record: Path | None) -> int:
-    """Shows what was called, writes the wiring that was found, and returns the exit code."""
-    if not (flown.logs / "runs" / flown.run_id).exists():
-        return flown.code
-    events = read_history(flown.logs, flown.run_id).events()
+def _show(completed: CompletedRun, wiring: Wiring, intercept: dict[str, Any], record: Path | None) -> int:
+    """Show the servers called, write the wiring that was found, and return the exit code."""
+    if not (completed.logs / "runs" / completed.run_id).exists():
+        return completed.code
+    events = read_history(completed.logs, completed.run_id).events()
     rows = calls_by_link(events)
     summary = summarise(events)
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
     missed |= dict.fromkeys(f"it went past the lab: {past.text}" for past in summary.went_past)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
-    plain_console(stderr=True).print(calls_table(rows, missed, nothing_met=armed and not met))
+    plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not met))
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(record, events, intercept, wiring.subject)
-    if flown.code:
-        return flown.code
-    of_subject = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
-    if of_subject or any(map(_failed_by_itself, events)):
+    if completed.code:
+        return completed.code
+    of_command = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
+    if of_command or any(map(_command_failed, events)):
         return DEVIATED
     if armed and not met:
         return UNKNOWN
     return DEVIATED if summary.findings else 0
 
 
-def _failed_by_itself(event: Event) -> bool:
-    """Whether it is the end of an attempt that the command, and not the lab, failed in."""
+def _command_failed(event: Event) -> bool:
+    """Whether it ends an attempt in which the command, and not the lab, failed."""
     return isinstance(event, AttemptEnded) and event.ended_by == "exception" and event.error_class != "none"
 
 
@@ -159,3 +202,35 @@ def _write_wiring(
     except OSError as error:
         raise InputError(f"--record {path}: {error.strerror}") from None
     click.echo(f"the wiring that was found: {path}", err=True)
+
+
+NOTHING_MET = (
+    "no fault was met: none reached the command, so this shows nothing about its behaviour under faults"
+)
+
+
+def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_met: bool) -> RenderableType:
+    """The servers that a command called. ``missed``: a sentence for each connection not intercepted."""
+    warning = [Text(one_line(sentence), style="yellow") for sentence in missed]
+    warning += [Text(NOTHING_MET, style="bold yellow")] if nothing_met else []
+    if not rows:
+        return Group(Text("no calls: it called no server that the lab could see", style="bold"), *warning)
+    table = new_table("link", "server", "requests", "what struck it, and what it did", text_columns=(0, 1, 3))
+    table.columns[3].no_wrap = False
+    for row in rows:
+        server = one_line(row.server) + (" (MCP)" if row.of_mcp else "")
+        table.add_row(Text(row.link), Text(server), str(row.requests), Text(_story(row)))
+    return Group(table, *warning)
+
+
+def _story(row: LinkCalls) -> str:
+    parts = [_counts(row.struck)] if row.struck else []
+    parts += [f"toxics: {_counts(row.toxics)}"] if row.toxics else []
+    if row.failed:
+        again = f"{row.again} of {row.failed} failed requests were sent again"
+        parts.append(f"{again}, {row.recovered} got through" if row.again else f"{again}")
+    return "; ".join(parts) or "-"
+
+
+def _counts(kinds: Counter[str]) -> str:
+    return ", ".join(f"{kind} x{count}" if count > 1 else kind for kind, count in kinds.items())

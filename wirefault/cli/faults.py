@@ -1,4 +1,4 @@
-"""``wirefault faults``: the catalogue, and fault sets on a lab that is up."""
+"""``wirefault faults``: the catalogue, fault sets on a lab that is up, and fault sets drawn at random."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import inspect
 import json
 import math
 import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirefault.core.errors import nearest
-from wirefault.core.plain_data import short_repr
+from wirefault.cli.help import Group, option
+from wirefault.core.spelling import nearest
+from wirefault.core.strict_yaml import short_repr
+from wirefault.core.user_errors import InputError
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, scaled
-from wirefault.faults.sets.presets import (
-    describe_preset,
-    find_set,
-    is_text,
-    names_set,
-    preset_names,
-    read_canonical,
-)
+from wirefault.faults.sets.canonical import read_canonical
+from wirefault.faults.sets.chaos_level import scaled
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError
+from wirefault.faults.sets.presets import describe_preset, find_set, is_text, names_set, preset_names
 from wirefault.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.toxiproxy.toxics import TOXICS
@@ -40,24 +39,25 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     return value
 
 
-_level = click.option(
+_level = option(
     "--chaos-level",
     type=click.FloatRange(0, 1),
     default=1.0,
     callback=_number,
-    help="times every probability: 1 as written",
+    show_default=True,
+    help="Multiply every probability by this.",
 )
 
 
-@click.group("faults", invoke_without_command=True)
+@click.group("faults", cls=Group, invoke_without_command=True)
 @click.pass_context
 def faults_command(context: click.Context) -> None:
-    """List the faults; show one, or a fault set; set or clear them on a lab that is up."""
+    """List, show and draw faults and fault sets; set or clear them on a lab that is up."""
     if context.invoked_subcommand is None:
         context.invoke(_list)
 
 
-@faults_command.command("list")
+@faults_command.command("list", examples=("wirefault faults list", "wirefault faults list | grep mcp"))
 def _list() -> None:
     """List the faults and the presets; the same as without a subcommand."""
     rows = [[_unmarked(cell) for cell in row] for row in list_rows()]
@@ -67,7 +67,9 @@ def _list() -> None:
     click.echo("\nmore: wirefault faults show NAME")
 
 
-@faults_command.command("show")
+@faults_command.command(
+    "show", examples=("wirefault faults show lose_reply", "wirefault faults show heavy --chaos-level 0.5")
+)
 @click.argument("name")
 @_level
 def _show(name: str, chaos_level: float) -> None:
@@ -76,13 +78,8 @@ def _show(name: str, chaos_level: float) -> None:
         _print_fault(REGISTRY[name])
         return
     if not names_set(name):
-        toxics = [toxic.kind for toxic in TOXICS]
-        known = (
-            "; it is a toxic: see docs/toxics.md"
-            if name in toxics
-            else nearest(name, (*REGISTRY, *preset_names()))
-        )
-        raise FaultSetError(f"no fault, preset or file is called {short_repr(name)}{known}")
+        hint = "; it is a toxic: see docs/toxics.md" if name in _toxic_names() else _names_like(name)
+        raise FaultSetError(f"unknown fault, preset or file {short_repr(name)}{hint}")
     fault_set = find_set(name)
     if fault_set.description:
         click.echo(textwrap.fill(" ".join(fault_set.description.split()), width_of(sys.stdout)) + "\n")
@@ -94,6 +91,23 @@ def _show(name: str, chaos_level: float) -> None:
         " earlier entry acts on some tries only.\nOn the tools, what ERROR_PROB answers comes before all."
         " TOXIC_PROB comes besides."
     )
+
+
+def _toxic_names() -> list[str]:
+    return [toxic.kind for toxic in TOXICS]
+
+
+def _names_like(name: str) -> str:
+    """The nearest name, else all names in columns."""
+    names = [*REGISTRY, *preset_names()]
+    hint = nearest(name, names)
+    if "did you mean" in hint:
+        return hint
+    width = max(map(len, names)) + 2
+    columns = max(width_of(sys.stderr) // width, 1)
+    rows = -(-len(names) // columns)
+    lines = ("".join(f"{each:<{width}}" for each in names[row::rows]).rstrip() for row in range(rows))
+    return "; known are:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def _print_fault(kind: type[Fault]) -> None:
@@ -119,7 +133,10 @@ def print_set(fault_set: FaultSet, level: float = 1.0, err: bool = False) -> Non
         click.echo("(no fault can be met)", err=err)
 
 
-@faults_command.command("set")
+@faults_command.command(
+    "set",
+    examples=("wirefault faults set lost-replies", "wirefault faults set my-faults.yaml --chaos-level 0.5"),
+)
 @click.argument("fault_set")
 @_level
 def _set(fault_set: str, chaos_level: float) -> None:
@@ -135,7 +152,9 @@ def _set(fault_set: str, chaos_level: float) -> None:
     _tell(live.set(chosen.dump(), source))
 
 
-@faults_command.command("clear")
+@faults_command.command(
+    "clear", examples=("wirefault faults clear", "wirefault faults clear && wirefault faults status")
+)
 def _clear() -> None:
     """Remove the fault set of the lab that is up, and that of a run in progress.
 
@@ -144,7 +163,7 @@ def _clear() -> None:
     _tell(_live().clear())
 
 
-@faults_command.command("status")
+@faults_command.command("status", examples=("wirefault faults status", "watch wirefault faults status"))
 def _status() -> None:
     """Show the faults in force on the lab that is up."""
     live = _live()
@@ -202,3 +221,71 @@ def _print(head: Sequence[str], rows: Iterable[Sequence[str]], err: bool = False
     click.secho(first, bold=True, err=err)
     for line in others:
         click.echo(line, err=err)
+
+
+_PATH = click.Path(path_type=Path)
+
+
+@faults_command.command(
+    "draw",
+    examples=("wirefault faults draw drawn", "wirefault faults draw drawn --n 50 --seed 7 --space llm"),
+)
+@option("--n", "count", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Draw this many.")
+@option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Draw with this seed.")
+@option(
+    "--space",
+    type=click.Choice(["default", "llm", "stream", "tools", "network", "stress"]),
+    default="default",
+    show_default=True,
+    help="Draw from all faults, or those of a kind; stress: much at once.",
+)
+@option("--wiring", type=_PATH, help="Draw for the links of this wiring file.  [default: the lab's own]")
+@option("--prompts", type=_PATH, help="Send the prompts of this file.  [default: the wiring's]")
+@option("--only", metavar="ID|N", multiple=True, help="Send only this prompt. Repeatable.")
+@click.argument("folder", type=_PATH)
+def _draw(
+    count: int,
+    seed: int,
+    space: str,
+    wiring: Path | None,
+    prompts: Path | None,
+    only: tuple[str, ...],
+    folder: Path,
+) -> None:
+    """Draw fault sets at random, and save each as an experiment in FOLDER. Runs nothing.
+
+    The same seed and space give the same files: number 3 of 10 is number 3 of 100.
+    """
+    import yaml
+
+    from wirefault.core.lab_files import sample_prompts
+    from wirefault.experiments.fuzz import drawn_experiment
+    from wirefault.judging.prompts import load_prompts
+    from wirefault.wiring.wiring import lab_wiring, load_wiring
+
+    wired = load_wiring(wiring) if wiring else lab_wiring()
+    # report prompts that cannot be run now, not once per file
+    load_prompts(prompts or wired.prompts or sample_prompts(), only, links=wired.links)
+    more: dict[str, Any] = {}
+    for key, path in (("wiring", wiring), ("prompts", prompts)):
+        if path is not None:
+            more[key] = os.path.relpath(path, folder)
+    more |= {"only": list(only)} if only else {}
+    for number in range(1, count + 1):
+        drawn = drawn_experiment(seed, number, space, wired.links)
+        text = yaml.safe_dump({**drawn, **more}, sort_keys=False, allow_unicode=True, width=100)
+        _write_experiment(folder / f"fuzz-{space}-{seed}-{number:04}.yaml", text)
+    click.echo(f"{count} experiments in {folder}; next: wirefault run {shlex.quote(str(folder))}")
+
+
+def _write_experiment(path: Path, text: str) -> None:
+    """Raises ``InputError`` for a file of this name with another content."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            raise InputError(
+                f"{path}: exists already with another content; remove it, or name another folder"
+            )
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{error.filename or path}: {error.strerror}") from None

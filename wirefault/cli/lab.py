@@ -1,4 +1,4 @@
-"""``wirefault lab up|down|status``: a lab that stays up."""
+"""``wirefault lab``: a lab that stays up, and a folder with the whole lab in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from pathlib import Path
 
 import click
 
+from wirefault.cli.help import Group, option
 from wirefault.cli.lab_extra import require_lab
+from wirefault.cli.options import toxiproxy_option
 from wirefault.lab import daemon
 from wirefault.lab.addresses import address_rows, moved_ports
+from wirefault.lab.new_folder import FolderInUse, write_lab
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.plain_table import table_lines, width_of
@@ -21,22 +24,33 @@ from wirefault.state.state import check_version
 from wirefault.subjects.surroundings import link_variables
 from wirefault.wiring.topology import Topology
 
+_WRITTEN = """\
+the lab is in {folder}: all that runs there is yours to change.
+  agent/         the agent, its tools, its prompts
+  flask_tools/   its services          proxy_manager/  the control plane
+  experiments/   experiments, sets     wirefault/     the library
+next: {go}wirefault demo        or, in containers: {go}docker compose up"""
 
-@click.group("lab")
+
+@click.group("lab", cls=Group)
 def lab_command() -> None:
-    """A lab that stays up, to play with."""
+    """Start, stop and show a lab that stays up; write one into a folder."""
 
 
-@lab_command.command("up")
-@click.option("--toxiproxy", default="auto", show_default=True, help="auto, embedded, or a server's URL")
-@click.option(
-    "--wiring", type=click.Path(path_type=Path), help="the wiring file [WIRING]; default: the lab's own"
+@lab_command.command(
+    "up", examples=("wirefault lab up", "wirefault lab up --wiring wirefault.yaml && wirefault run --lab")
+)
+@toxiproxy_option
+@option(
+    "--wiring",
+    type=click.Path(path_type=Path),
+    help="Use this wiring file. [WIRING]  [default: the lab's own]",
 )
 def _up(toxiproxy: str, wiring: Path | None) -> None:
-    """Start a lab and leave it running; then: wirefault run.
+    """Start a lab and leave it running; wirefault run --lab sends prompts through it.
 
-    It prints a line for a shell for each link: whoever calls these addresses crosses the lab. Faults that are
-    set on it (wirefault faults set) strike that traffic, too, while no run is in progress.
+    It prints a shell's export line for each link: requests to these addresses cross the lab. Faults set on it
+    (wirefault faults set) act on this traffic too, while no run is in progress.
     """
     require_lab()
     configuration = load_configuration({**os.environ, **({"WIRING": str(wiring)} if wiring else {})})
@@ -57,16 +71,32 @@ def _print_addresses(topology: Topology) -> None:
         for name, value in link_variables(link, topology).items():
             click.echo(f"export {name}={shlex.quote(value)}")
     if moved:
-        click.echo(textwrap.fill(f"ports that were taken, and are moved: {', '.join(moved)}", width))
+        click.echo(textwrap.fill(f"ports in use, replaced by others: {', '.join(moved)}", width))
 
 
-@lab_command.command("down")
+@lab_command.command("down", examples=("wirefault lab down", "cd my-lab && wirefault lab down"))
 def _down() -> None:
     """Heal and stop the lab that is up."""
     sys.exit(daemon.take_down(load_configuration(os.environ), print_to_stderr))
 
 
-@lab_command.command("status")
+@lab_command.command("status", examples=("wirefault lab status", "watch wirefault lab status"))
 def _status() -> None:
-    """Show the lab that is up: addresses, attempt, toxics desired and observed."""
+    """Show the lab that is up: addresses, attempt, desired and observed toxics."""
     sys.exit(daemon.print_status(load_configuration(os.environ), click.echo))
+
+
+@lab_command.command(
+    "init", examples=("wirefault lab init my-lab", "wirefault lab init my-lab && cd my-lab && wirefault demo")
+)
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
+def _init(folder: Path) -> None:
+    """Write the lab into a folder to play with: agent, services, prompts, fault sets, Compose files."""
+    try:
+        write_lab(folder)
+    except FolderInUse as error:
+        raise click.UsageError(str(error), None) from None
+    except OSError as error:
+        raise click.ClickException(f"{error.filename or folder}: {error.strerror or error}") from None
+    go = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    click.echo(_WRITTEN.format(folder="this folder" if folder == Path() else folder, go=go))

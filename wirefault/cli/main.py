@@ -7,36 +7,32 @@ from typing import Any
 
 import click
 
-from wirefault._version import __version__
-from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
+from wirefault.cli.help import Group
+from wirefault.core.exit_codes import LAB_FAILED, USAGE
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
+from wirefault.core.user_errors import InputError, UserError
 
-# what each does stands here too, so that --help imports none of them
+# the help of each is here too, so that --help imports none of them
 COMMANDS = {
-    "demo": "Start a lab, send the prompts through it under chaos, show what happened, take the lab down.",
-    "fly": "Fly your own agent over your own links: start a lab, send the prompts, show what happened.",
-    "exec": "Run a command unchanged, break what it calls, and tell what it did about it.",
-    "run": "Fly experiments to their verdict; or, without any, the prompts through the lab that is up.",
-    "plan": "Show what experiments will fly: arms, episodes, what must hold, the toxics drawn. Runs nothing.",
-    "stress": "Fly an experiment's faults at several levels, and show up to which one its hypothesis holds.",
-    "fuzz": "Draw fault sets, and save each one as an experiment in FOLDER. Flies nothing.",
-    "resume": "Go on with an experiment that was broken off: what it has flown to its end stays as it is.",
-    "rerun": "Fly an experiment, or some of its episodes, again from its saved plan, with the same draws.",
-    "report": "Judge an experiment again from its histories, and show what held. Flies nothing.",
-    "show": "Show an episode as a timeline: requests, faults, both sides of what was struck, effects, claim.",
-    "compare": "Compare two experiments or runs: success, measures, outcomes, settings. Flies nothing.",
-    "list": "List the experiments that were begun here, with their verdicts; the last one comes last.",
-    "lab": "A lab that stays up, to play with.",
-    "faults": "List the faults; show one, or a fault set; set or clear them on a lab that is up.",
-    "mcp": "Start an MCP server over stdio for its client, and lead what both say through the lab.",
-    "judge": "Score a run again from its history, to the same outcomes.",
-    "toxiproxy": "Run the embedded Toxiproxy by itself, for clients of every language.",
-    "init": "Write the lab into a folder to play with: agent, services, prompts, fault sets, Compose files.",
+    "demo": "Start the lab, send the prompts through it under chaos, and show what happened.",
+    "exec": "Run a command unchanged, break the links it uses, and show what it did about it.",
+    "run": "Run experiments to their verdict, or a wiring without a hypothesis.",
+    "plan": "Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing.",
+    "runs": "Look at recorded runs and experiments; verify, prune and bundle them.",
+    "list": "List the recorded runs and experiments with their verdicts, the newest last.",
+    "show": "Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.",
+    "report": "Show what held in an experiment, from its histories. Runs nothing.",
+    "compare": "Compare two experiments or runs: success, measures, outcomes, settings. Runs nothing.",
+    "lab": "Start, stop and show a lab that stays up; write one into a folder.",
+    "faults": "List, show and draw faults and fault sets; set or clear them on a lab that is up.",
+    "mcp": "Start an MCP server over stdio for its client, and send their messages through the lab.",
+    "toxiproxy": "Run the embedded Toxiproxy alone, for clients of every language.",
 }
+_MODULES = dict.fromkeys(("list", "show", "report", "compare"), "runs")
 
 
-class _Commands(click.Group):
-    """Imports a command's module, ``wirefault.cli.NAME``, only when the command is called."""
+class _Commands(Group):
+    """Imports a command's module only when the command is called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -44,7 +40,8 @@ class _Commands(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"wirefault.cli.{name}"), f"{name}_command")
+        module = import_module(f"wirefault.cli.{_MODULES.get(name, name)}")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -85,6 +82,6 @@ def _shown(error: UserError) -> str:
 
 
 @click.group(cls=_Commands)
-@click.version_option(__version__, package_name="wirefault")
+@click.version_option(package_name="wirefault")
 def main() -> None:
     """Wirefault, a chaos lab for AI agents."""

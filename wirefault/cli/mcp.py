@@ -1,4 +1,4 @@
-"""``wirefault mcp``: an MCP server's place in its client's configuration."""
+"""``wirefault mcp``: a command to put before an MCP server's in its client's configuration."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import sys
 
 import click
 
+from wirefault.cli.help import Command, option
 
-@click.command("mcp", context_settings={"ignore_unknown_options": True})
-@click.option("--lab", default="", help="the lab's id, or its launcher's file; default: the one that is up")
-@click.option("--link", required=True, help="the link of its wiring that leads to this server")
+
+@click.command(
+    "mcp",
+    cls=Command,
+    context_settings={"ignore_unknown_options": True},
+    examples=(
+        "wirefault mcp --link files",
+        "wirefault mcp --lab ~/my-lab/state/lab.json --link files -- npx -y my-mcp-server",
+    ),
+)
+@option("--lab", default="", help="Use the lab with this id or file.  [default: the one that is up]")
+@option("--link", required=True, help="Use this link of the lab's wiring.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def mcp_command(lab: str, link: str, command: tuple[str, ...]) -> None:
-    """Start an MCP server over stdio for its client, and lead what both say through the lab.
+    """Start an MCP server over stdio for its client, and send their messages through the lab.
 
-    It stands in the client's configuration, in the server's place. COMMAND, after --, starts the server;
-    without one the wiring's links.NAME.mcp.command does.
+    It replaces the server's command in the client's configuration. COMMAND, after --, starts the server;
+    without it the wiring's links.NAME.mcp.command does.
     """
     from wirefault.subjects.stdio_shim.relay import carry
 

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from wirefault.cli.experiment import plans_of, show_plans
-from wirefault.cli.experiment_options import (
-    ExperimentOptions,
-    change_options,
+from wirefault.cli.help import Command
+from wirefault.cli.options import (
+    RunOptions,
+    experiment_changes,
     filter_option,
     only_option,
-    prompts_picked,
+    options,
+    repeats_option,
+    seed_option,
+    set_option,
 )
+from wirefault.cli.running import plans_of, show_plans
 
 
-@click.command("plan")
+@click.command(
+    "plan",
+    cls=Command,
+    examples=(
+        "wirefault plan experiments/retries-do-not-write-twice.yaml",
+        "wirefault plan experiments --filter quick --repeats 3",
+    ),
+)
 @click.argument(
-    "targets", metavar="FILE|DIR|MODULE:NAME", nargs=-1, required=True, type=click.Path(path_type=Path)
+    "targets", metavar="FILE|DIR|MODULE:NAME...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@only_option
-@filter_option
-@change_options
+@options(only_option, filter_option, seed_option, repeats_option, set_option)
 def plan_command(
-    targets: tuple[Path, ...], only: tuple[str, ...], filters: tuple[str, ...], changes: dict[str, Any]
+    targets: tuple[Path, ...],
+    only: tuple[str, ...],
+    filters: tuple[str, ...],
+    seed: int | None,
+    repeats: int | None,
+    changed: tuple[str, ...],
 ) -> None:
-    """Show what experiments will fly: arms, episodes, what must hold, the toxics drawn. Runs nothing."""
-    show_plans(plans_of(targets, ExperimentOptions(changes | prompts_picked(only), filters=filters)))
+    """Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing."""
+    changes = experiment_changes(seed, repeats, changed, only)
+    show_plans(plans_of(targets, RunOptions(changes=changes, filters=filters)))

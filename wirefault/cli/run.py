@@ -1,60 +1,287 @@
-"""``wirefault run``: experiments, or the prompts through a lab that is up, to a subject that is named."""
+"""``wirefault run``: experiments, a wiring without a hypothesis, or prompts through the lab that is up."""
 
 from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from wirefault.cli.experiment_options import ExperimentOptions, experiment_options, prompts_picked
-from wirefault.cli.run_options import PromptsOptions, prompts_options, subject_option
-from wirefault.cli.run_process import carry_out, complain
+from wirefault.cli.help import CommandWithProgram, option
+from wirefault.cli.options import (
+    PromptsOptions,
+    RunOptions,
+    charts_option,
+    engine_option,
+    experiment_changes,
+    filter_option,
+    json_option,
+    options,
+    out_option,
+    prompts_options,
+    repeats_option,
+    retry_invalid_option,
+    set_option,
+    setting_options,
+    subject_option,
+    toxiproxy_option,
+    verbose_option,
+    workers_option,
+)
 from wirefault.core.errors import USAGE, InputError
-from wirefault.lab.run_document import run_document
-from wirefault.runner.run import new_run_id
-from wirefault.settings.configuration import load_configuration
-from wirefault.settings.settings import SettingsError
+from wirefault.settings.settings import INTERNAL, NAMES
 from wirefault.wiring.prompts import PromptsError
 
+DEFAULT_WIRING = Path("wirefault.yaml")
+MAX_LEVEL = 100.0
+LEVEL_REPEATS = 10
+_SETTINGS = frozenset(NAMES) - INTERNAL
+_OF_PROMPTS = frozenset({"file", "texts", "only", "match", "subject", "as_json"})
+_OF_LAB = frozenset({"toxiproxy", "out", "workers"})
+_OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
+# the parameters that each way of running takes
+_TAKEN: Mapping[str, frozenset[str]] = {
+    "--resume": _OF_ARMS | {"resume"},
+    "--again": _OF_ARMS | {"again", "episodes", "arms"},
+    "--lab": _OF_PROMPTS | {"lab"},
+    "an experiment": _OF_ARMS
+    | _SETTINGS
+    | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
+    | {"fail_fast", "junit", "output"},
+    "a wiring": _OF_PROMPTS | _OF_LAB | _SETTINGS | {"targets", "links", "program", "charts"},
+}
 
-@click.command("run")
-@click.argument("targets", metavar="[FILE|DIR|MODULE:NAME]...", nargs=-1, type=click.Path(path_type=Path))
-@experiment_options
-@subject_option
-@prompts_options
-@click.option("--json", "as_json", is_flag=True, help="end with one JSON object on standard output")
-def run_command(
-    targets: tuple[Path, ...],
-    experiment: ExperimentOptions | None,
-    subject: str | None,
-    prompts: PromptsOptions,
-    as_json: bool,
-) -> None:
-    """Fly experiments to their verdict; or, without any, the prompts through the lab that is up.
 
-    The exit code of experiments is their verdict: 0 held, 1 deviated, 2 unknown.
+def _levels(context: click.Context, parameter: click.Parameter, value: str | None) -> list[float]:
+    if value is None:
+        return []
+    try:
+        levels = [float(word) for word in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"must be numbers separated by commas, not {value}") from None
+    if not all(0 < level <= MAX_LEVEL for level in levels):
+        raise click.BadParameter(f"each must be above 0 and at most {MAX_LEVEL:g}, not {value}")
+    return sorted(set(levels))
+
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(
+    "run",
+    cls=CommandWithProgram,
+    brief=(*("texts", "file", "only", "faults", "seed", "repeats", "resume", "again", "workers", "as_json"),),
+    examples=(
+        "wirefault run experiments/retries-do-not-write-twice.yaml",
+        'wirefault run --link shop=http://127.0.0.1:9000 --prompt "Any news?" -- ./my-agent {prompt}',
+        "wirefault run --resume latest",
+        "wirefault run --again latest --episode 3",
+    ),
+)
+@click.argument("targets", metavar="[FILE|DIR|MODULE:NAME]... [-- COMMAND]", nargs=-1, type=_PATH)
+@options(
+    prompts_options,
+    subject_option,
+    option(
+        "--link",
+        "links",
+        metavar="NAME=URL[,DIALECT]",
+        multiple=True,
+        section="Agent",
+        help="Add a link, or change the upstream of one; its address is in NAME_URL. Repeatable.",
+    ),
+    option(
+        "--lab",
+        is_flag=True,
+        section="Agent",
+        help="Send the prompts through the lab that is up in this folder.",
+    ),
+    setting_options,
+    option(
+        "--levels",
+        metavar="L,L,...",
+        callback=_levels,
+        section="Faults",
+        help="Run an experiment's faults at these factors of their chances, such as 0.1,0.5,1,2; show up to"
+        f" which one its hypothesis holds; {LEVEL_REPEATS} repeats by default.",
+    ),
+    option(
+        "--resume",
+        metavar="ID|latest",
+        section="Other",
+        help="Resume an interrupted experiment; finished episodes are kept.",
+    ),
+    option(
+        "--again",
+        metavar="ID|latest",
+        section="Other",
+        help="Run a saved experiment again, with the same draws.",
+    ),
+    option(
+        "--episode",
+        "episodes",
+        metavar="ID|N",
+        multiple=True,
+        section="Other",
+        help="With --again: run only this episode. Repeatable.",
+    ),
+    option(
+        "--arm",
+        "arms",
+        metavar="NAME",
+        multiple=True,
+        section="Other",
+        help="With --again: run only this arm and the controls. Repeatable.",
+    ),
+    option(
+        "--recursive",
+        is_flag=True,
+        section="Other",
+        help="Search folders below DIR too; files of prompts and wirings are passed over.",
+    ),
+    filter_option,
+    set_option,
+    repeats_option,
+    retry_invalid_option,
+    workers_option,
+    engine_option,
+    toxiproxy_option,
+    option("--dry-run", is_flag=True, section="Output", help="Show what wirefault plan shows; run nothing."),
+    option("--fail-fast", is_flag=True, section="Limits", help="Stop after the first experiment not held."),
+    verbose_option,
+    charts_option(None),
+    out_option,
+    json_option,
+    option("--output", type=_PATH, section="Output", help="Write what --json prints to this file."),
+    option("--junit", type=_PATH, section="Output", help="Write the verdicts to this file as JUnit XML."),
+)
+@click.pass_context
+def run_command(context: click.Context, /, targets: tuple[Path, ...], **given: Any) -> None:
+    """Run experiments to their verdict, or a wiring without a hypothesis.
+
+    A target is an experiment's file, a folder of them, a module's object, or a wiring file; without one,
+    ./wirefault.yaml is run. COMMAND, after --, is the agent: it is run for each prompt, and {prompt} in it is
+    the prompt. With --lab the prompts go through the lab that is up. The exit code is the verdict: 0 held, 1
+    deviated, 2 unknown.
     """
-    if targets:
-        if subject or prompts.file or prompts.texts or prompts.match:
+    if given["resume"] or given["again"]:
+        sys.exit(_run_saved(context, targets, given))
+    if given["lab"]:
+        _check(context, "--lab")
+        sys.exit(_run_in_lab_that_is_up(given))
+    wiring = _wiring_file(targets)
+    if targets and wiring is None:
+        sys.exit(_run_experiments(context, targets, given))
+    _check(context, "a wiring")
+    sys.exit(_run_wiring(wiring, given))
+
+
+def _check(context: click.Context, way: str) -> None:
+    """Raise ``InputError`` for an option that this way of running does not take."""
+    for param in context.command.params:
+        name = param.name or ""
+        if name in _TAKEN[way] or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if way == "an experiment" and name in _OF_PROMPTS:
             raise InputError(
-                "an experiment names its subject and prompts; --only alone can pick some of them"
+                f"{param.opts[0]}: an experiment names its subject and prompts; only --only can select some"
             )
-        options = experiment or ExperimentOptions({})
-        options = replace(options, as_json=as_json, changes=options.changes | prompts_picked(prompts.only))
-        # not at the top: each run of a lab's agent is this command, and needs no experiments
-        from wirefault.cli.experiment import run_experiments
-
-        sys.exit(run_experiments(targets, options))
-    if experiment:
-        raise InputError("these options are an experiment's: name its file, or see wirefault demo --help")
-    sys.exit(_run_in_lab_that_is_up(subject or "", prompts, as_json))
+        raise InputError(f"{param.opts[0]} does not apply to {way}; see wirefault run --help-all")
+    if context.params["program"] and "program" not in _TAKEN[way]:
+        raise InputError(f"a command after -- does not apply to {way}")
 
 
-def _run_in_lab_that_is_up(subject: str, prompts: PromptsOptions, as_json: bool) -> int:
-    logs = Path(os.environ.get("LOGS_DIR") or "logs")
+def _run_saved(context: click.Context, targets: Sequence[Path], given: Mapping[str, Any]) -> int:
+    from wirefault.cli import running
+
+    way = "--resume" if given["resume"] else "--again"
+    _check(context, way)
+    if targets:
+        raise InputError(f"{way} takes an id and no file: {targets[0]}")
+    how = RunOptions(**{name: given[name] for name in _OF_ARMS})
+    if given["resume"]:
+        saved = running.saved_experiment(given["resume"], how.out)
+    else:
+        saved = running.repeated_experiment(given["again"], given["episodes"], given["arms"], how.out)
+    return running.run_saved(saved, how)
+
+
+def _run_experiments(context: click.Context, targets: Sequence[Path], given: Mapping[str, Any]) -> int:
+    from wirefault.cli import running
+
+    _check(context, "an experiment")
+    names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output"}
+    how = RunOptions(changes=_experiment_changes(given), **{name: given[name] for name in sorted(names)})
+    if given["dry_run"]:
+        running.show_plans(running.plans_of(targets, how))
+        return 0
+    if given["levels"]:
+        return running.run_levels(targets, given["levels"], how)
+    return running.run_experiments(targets, how)
+
+
+def _experiment_changes(given: Mapping[str, Any]) -> dict[str, Any]:
+    seed, repeats = given["seed"], given["repeats"]
+    if seed is not None and not seed.lstrip("-").isdecimal():
+        raise InputError(f"--seed {seed!r} is not a valid integer")
+    if repeats is None and given["levels"]:
+        repeats = LEVEL_REPEATS
+    settings = [f"{name}={given[name]}" for name in NAMES if name != "seed" and given.get(name) is not None]
+    return experiment_changes(
+        None if seed is None else int(seed), repeats, [*settings, *given["changed"]], given["only"]
+    )
+
+
+def _wiring_file(targets: Sequence[Path]) -> Path | None:
+    """The target that is a wiring, if one is. Raises ``InputError`` for a wiring among other targets."""
+    from wirefault.wiring.wiring import is_wiring_file
+
+    wirings = [target for target in targets if target.is_file() and is_wiring_file(target)]
+    if wirings and len(targets) > 1:
+        raise InputError(f"{wirings[0]} is a wiring: run it alone")
+    return wirings[0] if wirings else None
+
+
+def _run_wiring(file: Path | None, given: Mapping[str, Any]) -> int:
+    from wirefault.cli.running import run_in_own_lab
+    from wirefault.wiring.wiring import NO_WIRING, load_wiring, with_links, with_subject
+
+    if file is None and os.environ.get("WIRING"):
+        file = Path(os.environ["WIRING"])
+    if file is None and DEFAULT_WIRING.exists():
+        file = DEFAULT_WIRING
+    if file is None and not given["links"]:
+        raise InputError(
+            f"no wiring: name an experiment or a wiring ({DEFAULT_WIRING} is not here), or links with --link;"
+            " the lab that is up: wirefault run --lab; the lab that ships: wirefault demo"
+        )
+    wiring = with_links(load_wiring(file) if file else NO_WIRING, given["links"])
+    if given["program"]:
+        wiring = with_subject(wiring, given["program"])
+    if wiring.subject is None and not given["subject"]:
+        raise InputError(
+            f"{wiring.file or 'this run'}: no subject: name one under `subject`, or give its command after --"
+        )
+    prompts = _prompts(given)
+    if not (prompts.texts or prompts.file or wiring.prompts or os.environ.get("PROMPTS_FILE")):
+        raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
+    names = _OF_LAB | {"as_json", "subject"}
+    how = RunOptions(charts=given["charts"] is not False, **{name: given[name] for name in names})
+    return run_in_own_lab(wiring, prompts, {name: given[name] for name in _SETTINGS}, how).code
+
+
+def _run_in_lab_that_is_up(given: Mapping[str, Any]) -> int:
+    from wirefault.cli.run_process import carry_out, complain
+    from wirefault.lab.run_document import run_document
+    from wirefault.runner.run import new_run_id
+    from wirefault.settings.configuration import load_configuration
+    from wirefault.settings.settings import SettingsError
+
+    logs, prompts = Path(os.environ.get("LOGS_DIR") or "logs"), _prompts(given)
     try:
         configuration = load_configuration(os.environ)
         logs = configuration.logs
@@ -62,6 +289,10 @@ def _run_in_lab_that_is_up(subject: str, prompts: PromptsOptions, as_json: bool)
     except (SettingsError, PromptsError) as error:
         complain(logs, str(error))
         return USAGE
-    settings = configuration.settings
-    document = run_document(new_run_id(), settings, source, subject=subject, as_json=as_json)
+    subject, as_json = given["subject"] or "", given["as_json"]
+    document = run_document(new_run_id(), configuration.settings, source, subject=subject, as_json=as_json)
     return carry_out(configuration, document)
+
+
+def _prompts(given: Mapping[str, Any]) -> PromptsOptions:
+    return PromptsOptions(given["file"], given["texts"], given["only"], given["match"])

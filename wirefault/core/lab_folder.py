@@ -1,6 +1,6 @@
 """Where the lab is: its programs and files, which are no part of the library.
 
-A folder that ``wirefault init`` made is a lab of its own. Elsewhere the lab is the one that came with the
+A folder that ``wirefault lab init`` made is a lab of its own. Elsewhere the lab is the one that came with the
 library: inside an installed one, as data, and beside that of a checkout. Standard library only, since the
 build reads ``LAB_FILES``, too.
 """
@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from wirefault.core.files import make_private_folder, private_file, write_whole
 
-# written by ``wirefault init``: the folder that has it is a lab
+# written by ``wirefault lab init``: the folder that has it is a lab
 MARKER = ".wirefault"
 # inside an installed library; a checkout has none
 CARRIED = "carried"

@@ -15,6 +15,7 @@ from wirefault.experiments.safety import BlastRadius, Safety, Spending
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
 
 _ENDINGS = (".yaml", ".yml", ".json")
+_TITLE_WITHIN = 4096  # bytes of a file that cannot be read
 
 
 @dataclass(frozen=True)
@@ -117,3 +118,25 @@ def files_meant(given: Path) -> list[Path]:
     if not found:
         raise InputError(f"{given}: no experiment in this folder ({', '.join(_ENDINGS)})")
     return found
+
+
+def experiments_below(folder: Path) -> list[Path]:
+    """The experiments in the folder and below; prompts, wirings and other files are passed over.
+
+    Raises ``InputError`` if there is none.
+    """
+    if not folder.is_dir():
+        return [folder]
+    paths = sorted(path for path in folder.rglob("*") if path.suffix in _ENDINGS and path.is_file())
+    found = [path for path in paths if _has_title(path)]
+    if not found:
+        raise InputError(f"{folder}: no experiment in or below this folder ({', '.join(_ENDINGS)})")
+    return found
+
+
+def _has_title(path: Path) -> bool:
+    """Whether the file is meant as an experiment: a mistake in one is still to be reported."""
+    try:
+        return "title" in read_spec_file(path).data
+    except InputError:
+        return b"title" in path.read_bytes()[:_TITLE_WITHIN] and b"hypothesis" in path.read_bytes()

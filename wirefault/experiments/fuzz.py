@@ -168,7 +168,7 @@ def drawn_experiment(seed: int, number: int, space: str, links: Links) -> dict[s
     names = [str(entry.get("fault") or entry["toxic"]) for entry in (*faults, *toxics)]
     return {
         "title": f"fuzz {seed}-{number} ({space}): {', '.join(names)}",
-        "description": f"Drawn by `wirefault fuzz --seed {seed} --space {space}` as number {number}.",
+        "description": f"Drawn by `wirefault faults draw --seed {seed} --space {space}` as number {number}.",
         "tags": ["fuzz", space],
         "seed": seed + number,
         # a request that hangs is given up soon

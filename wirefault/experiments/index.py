@@ -9,6 +9,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from wirefault.core.user_errors import InputError
+from wirefault.history.reader import LIVE
+
 PLAN, VERDICT = "plan.json", "verdict.json"
 
 
@@ -25,6 +28,27 @@ class RunCost:
 def saved_ids(logs: Path) -> list[str]:
     """Of all experiments there, in the order in which they were begun."""
     return sorted(path.parent.name for path in (logs / "experiments").glob(f"*/{PLAN}"))
+
+
+def run_ids_of(logs: Path, name: str) -> list[str]:
+    """The runs of that experiment; of a run by itself its own id."""
+    runs = sorted(path.name for path in (logs / "runs").glob("*") if any(path.glob("*.jsonl")))
+    return [run for run in runs if run == name or run.startswith((f"{name}-", f"{name}."))]
+
+
+def lone_runs(logs: Path) -> list[str]:
+    """The ids of the runs that belong to no experiment, without live traffic; in the order of their start."""
+    prefixes = tuple(start for name in saved_ids(logs) for start in (f"{name}-", f"{name}."))
+    names = {path.parent.name for path in (logs / "runs").glob("*/*.jsonl")} - set(saved_ids(logs))
+    return sorted(name for name in names if not name.startswith((*prefixes, LIVE)))
+
+
+def latest_id(logs: Path) -> str:
+    """The newest experiment or run by itself: both ids begin with the time. Raises ``InputError``."""
+    names = [*saved_ids(logs), *lone_runs(logs)]
+    if not names:
+        raise InputError(f"{logs}: no run was recorded there; start one with: wirefault demo")
+    return max(names)
 
 
 def last_run_of(logs: Path, title: str) -> RunCost | None:

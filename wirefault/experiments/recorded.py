@@ -9,11 +9,11 @@ from pathlib import Path
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.experiments.arms import read_arm
-from wirefault.experiments.index import saved_ids
+from wirefault.experiments.index import latest_id, saved_ids
 from wirefault.experiments.plan import ExperimentPlan, between_controls
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event
-from wirefault.history.reader import HistoryError, latest_run, read_run
+from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.summary import Summary, summarise
 from wirefault.wiring.prompts import Prompt
 
@@ -109,10 +109,10 @@ class Recording:
 
 
 def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recording:
-    """The run or the experiment of that id; ``latest`` is what was begun last. Raises ``InputError``."""
+    """The run or the experiment of that id; ``latest`` is the newest. Raises ``InputError``."""
     experiments = saved_ids(logs)
     if name == "latest":
-        name = _latest(logs, experiments)
+        name = latest_id(logs)
     if name in experiments:
         return _of_experiment(load_saved(logs, name, environ))
     runs = sorted(path.name for path in (logs / "runs").glob("*") if any(path.glob("*.jsonl")))
@@ -120,15 +120,6 @@ def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recordi
         known = [*experiments, *runs]
         raise InputError(f"{logs}: there is no run and no experiment {name!r}{nearest(name, known[-_LAST:])}")
     return Recording(name, {"": RecordedArm(logs, "", (name,))})
-
-
-def _latest(logs: Path, experiments: Sequence[str]) -> str:
-    try:
-        run = latest_run(logs)
-    except HistoryError as error:
-        raise InputError(str(error)) from None
-    # the runs of an experiment begin with its id
-    return next((experiment for experiment in experiments if run.startswith(f"{experiment}-")), run)
 
 
 def _of_experiment(saved: SavedExperiment) -> Recording:
@@ -151,11 +142,9 @@ def _events_of(logs: Path, run_id: str) -> list[Event]:
 def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[ExperimentPlan, Sequence[str]]:
     """The plan of that experiment; of a run that has flown one of its arms, with the arm's name beside it.
 
-    ``latest`` is the last experiment begun. Raises ``InputError`` for what is not there, and for a run of
+    Raises ``InputError`` for what is not there, and for a run of
     which no plan was saved.
     """
-    if name == "latest":
-        return load_saved(logs, name, environ).plan, ()
     recording = open_recording(logs, name, environ)
     if recording.experiment is not None:
         return recording.experiment.plan, ()
@@ -166,7 +155,7 @@ def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[Exper
             return saved.plan, [arm.name for arm in arms if not arm.is_control]
     raise InputError(
         f"{recording.id} is a run by itself, of which no plan was saved;"
-        f" wirefault judge {recording.id} ends with the line that repeats it"
+        f" wirefault runs verify {recording.id} ends with the line that repeats it"
     )
 
 

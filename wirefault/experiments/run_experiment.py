@@ -113,7 +113,7 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
     if aborted := saved.end.aborted:
         raise InputError(
             f"{saved.experiment_id} was aborted ({aborted}) and stays so;"
-            f" wirefault rerun {saved.experiment_id} flies it from its beginning"
+            f" wirefault run --again {saved.experiment_id} runs it from the beginning"
         )
     saved.forget_end()
     flight = ExperimentResult(saved)

@@ -20,7 +20,7 @@ from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, nee
 from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.facts import RunFacts, read_facts, views_in
-from wirefault.experiments.index import PLAN, VERDICT, saved_ids
+from wirefault.experiments.index import PLAN, VERDICT, latest_id, saved_ids
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
@@ -217,10 +217,10 @@ def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
 
 
 def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> SavedExperiment:
-    """``latest`` is the last one begun. Raises ``InputError`` if there is none, or it cannot be read."""
+    """``latest`` is the newest. Raises ``InputError`` if there is none, or it cannot be read."""
     known = saved_ids(logs)
-    if experiment_id == "latest" and known:
-        experiment_id = known[-1]
+    if experiment_id == "latest":
+        experiment_id = latest_id(logs)
     if experiment_id not in known:
         raise InputError(f"{logs / 'experiments'}: there is no experiment {experiment_id}")
     folder = logs / "experiments" / experiment_id

@@ -215,7 +215,7 @@ class WorldProbed:
 
 @dataclass(frozen=True)
 class EpisodeJudged:
-    """The verdict on an episode as it was given; ``wirefault judge`` gives it again."""
+    """The verdict on an episode as it was given; ``wirefault runs verify`` gives it again."""
 
     t: float
     episode: str

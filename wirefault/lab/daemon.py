@@ -64,7 +64,7 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
         return LAB_FAILED
     if launcher.output:
         launcher.output.close()
-    say("the lab is up. Send prompts through it with: wirefault run. Stop it with: wirefault lab down")
+    say("the lab is up. Send prompts through it with: wirefault run --lab. Stop it with: wirefault lab down")
     return 0
 
 

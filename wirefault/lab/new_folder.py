@@ -1,4 +1,4 @@
-"""``wirefault init``: the whole lab, and the library that it runs on, in a folder to play with."""
+"""``wirefault lab init``: the whole lab, and the library that it runs on, in a folder to play with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from wirefault.core.lab_folder import CARRIED, LAB_FILES, LIBRARY, MARKER, lab_root
 
 _MARK = """\
-This folder was made by `wirefault init`: here the command runs what lies here, the library in wirefault/
+This folder was made by `wirefault lab init`: here the command runs what lies here, the library in wirefault/
 included. Without this file it runs what was installed.
 """
 
@@ -25,7 +25,7 @@ def write_lab(folder: Path) -> None:
     sources = {name: lab_root() / name for name in LAB_FILES} | {LIBRARY.name: LIBRARY}
     for name in (*sources, MARKER):
         if (folder / name).exists():
-            raise FolderInUse(f"{folder / name} is there already; name a new folder: wirefault init DIR")
+            raise FolderInUse(f"{folder / name} is there already; name a new folder: wirefault lab init DIR")
     for name, source in sources.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)

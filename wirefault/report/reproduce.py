@@ -13,7 +13,7 @@ from typing import Any
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.presets import preset_of
 from wirefault.settings.budgets import without_pool
-from wirefault.settings.settings import NAMES, Settings
+from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
 
@@ -45,10 +45,10 @@ def command(
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {}, wiring, links or lab_links())
     if wiring and wiring[0] == EXEC:
-        return shlex.join([*_flight(settings, wiring, lab_links() if links is None else links), *wiring[1:]])
+        return shlex.join([*_start(settings, wiring, lab_links() if links is None else links), *wiring[1:]])
     named = [f"--subject={subject}"] if subject else []
     words = [
-        *_flight(settings, wiring, lab_links() if links is None else links),
+        *_start(settings, wiring, lab_links() if links is None else links),
         *_prompts(source),
         *_pick(source),
         *named,
@@ -101,12 +101,18 @@ def _pick(source: PromptsSource) -> list[str]:
     return only + ([f"--match={source.match}"] if source.match else [])
 
 
-def _flight(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
-    """The command with the seed and every setting that is not its default."""
-    flown_by = EXEC if list(wiring[:1]) == [EXEC] else "fly" if wiring else "demo"
-    words = ["wirefault", flown_by, "--seed", str(settings.seed)]
-    for name, value in _not_default(settings, links).items():
-        words += ["--" + name.replace("_", "-"), value]
+def _start(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
+    """The command with the seed and every setting that is not its default.
+
+    Settings without an option are variables before it.
+    """
+    name = EXEC if list(wiring[:1]) == [EXEC] else "run" if wiring else "demo"
+    changed = _not_default(settings, links)
+    variables = [f"{key.upper()}={value}" for key, value in changed.items() if key in INTERNAL]
+    words = [*variables, "wirefault", name, "--seed", str(settings.seed)]
+    for key, value in changed.items():
+        if key not in INTERNAL:
+            words += ["--" + key.replace("_", "-"), value]
     return words
 
 

@@ -102,7 +102,7 @@ def findings_table(findings: Sequence[Finding], run_id: str) -> RenderableType:
         table.add_row(Text(first.severity, style=_STYLES[first.severity]), str(len(group)), Text(sentence))
     left = len(findings) - sum(map(len, shown))
     others = f"{left} more of other kinds" if left else "all of them"
-    return Group(table, Text(f"{others}: wirefault judge {run_id} --json; an event: --event ID", "dim"))
+    return Group(table, Text(f"{others}: wirefault runs verify {run_id} --json; an event: --event ID", "dim"))
 
 
 def _some(ids: Sequence[str]) -> str:

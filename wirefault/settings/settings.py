@@ -220,6 +220,8 @@ class Settings(BaseModel):
 
 
 NAMES = tuple(Settings.model_fields)
+# set by the environment, .env or config.json alone: no command has an option for them
+INTERNAL = frozenset({"arm_timeout", "settle_bound", "proxy_wait", "retry_after_max", "shadow"})
 
 
 def timeout_setting(link_name: str, translator_backend: str) -> str:

@@ -253,7 +253,13 @@ def wiring_of(dumped: Mapping[str, Any]) -> Wiring:
 def load_wiring(path: Path) -> Wiring:
     """Reads the file. Raises ``InputError`` that names file, line and key."""
     wiring = build_wiring(read_spec_file(path), path.parent)
-    return replace(wiring, said=("--wiring", str(path)))
+    return replace(wiring, said=(str(path),))
+
+
+def is_wiring_file(path: Path) -> bool:
+    """Whether the file is a wiring rather than an experiment. Raises ``InputError`` if it cannot be read."""
+    data = read_spec_file(path).data
+    return "title" not in data and not data.keys().isdisjoint(("links", "intercept", "subject", "world"))
 
 
 @lru_cache(maxsize=1)  # a file of this package, which does not change
@@ -369,7 +375,7 @@ def _check_variables(file: SpecFile, links: Links) -> None:
                 )
 
 
-_HEAD = """# The servers that this command called, as links. To fly it: wirefault fly --wiring FILE
+_HEAD = """# The servers that this command called, as links. To run it: wirefault run FILE
 # Say `writes` where a call changes state: then a write that is done twice is proven, not guessed.
 """
 

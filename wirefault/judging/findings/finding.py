@@ -21,7 +21,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 class Finding:
     """One sentence about an episode, with the ids of the events that show it.
 
-    ``wirefault judge RUN --event ID`` prints the event of an id.
+    ``wirefault runs verify RUN --event ID`` prints the event of an id.
     """
 
     rule: str

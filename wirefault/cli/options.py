@@ -1,0 +1,229 @@
+"""The options that several commands share: settings, prompts, and how to run and report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wirefault.cli.help import option
+from wirefault.core.user_errors import InputError
+from wirefault.judging.prompt_texts import prompts_of_texts
+from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
+from wirefault.settings.settings import INTERNAL, NAMES, Settings
+from wirefault.wiring.links import Links
+
+MAX_WORKERS = 64
+_PATH = click.Path(path_type=Path)
+_SECTIONS: Mapping[str, str] = {
+    name: section
+    for section, names in {
+        "Faults": (
+            "seed toxic_prob toxic_scope toxic_seconds error_prob toxics retry_after faults chaos_level"
+            " fault_episodes fault_calls"
+        ),
+        "Limits": (
+            "tool_limit prompt_limit tool_timeout backend_timeout fallback_timeout model_timeout model_calls"
+            " tool_calls attempt_time budgets"
+        ),
+        "Output": "bodies prices",
+    }.items()
+    for name in names.split()
+}
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run and what to report."""
+
+    toxiproxy: str = "auto"
+    out: Path | None = None
+    as_json: bool = False
+    workers: str = "1"
+    # of an experiment
+    changes: dict[str, Any] = field(default_factory=dict)
+    engine: str = "local"
+    verbose: bool = False
+    fail_fast: bool = False
+    retry_invalid: int = 0
+    filters: tuple[str, ...] = ()
+    recursive: bool = False
+    junit: Path | None = None
+    output: Path | None = None
+    # of a wiring
+    subject: str | None = None
+    charts: bool = True
+
+
+@dataclass(frozen=True)
+class PromptsOptions:
+    """The prompts that the command line names: ``texts`` themselves, else some or all of a file's."""
+
+    file: Path | None
+    texts: tuple[str, ...]
+    only: tuple[str, ...]
+    match: str
+
+    def load(self, default: Path, links: Links) -> Prompts:
+        """Load the prompts, from the ``default`` file if none is named. Raises ``PromptsError``.
+
+        Oracles may only ask for requests on these ``links``.
+        """
+        if not self.texts:
+            return load_prompts(self.file or default, self.only, self.match, links)
+        if self.file or self.only or self.match:
+            raise PromptsError("--prompt gives a prompt: leave out --prompts, --only and --match")
+        return prompts_of_texts(self.texts)
+
+
+prompt_option = option(
+    "--prompt", "texts", metavar="TEXT", multiple=True, section="Agent", help="Send this prompt. Repeatable."
+)
+prompts_option = option(
+    "--prompts", "file", type=_PATH, section="Agent", help="Send the prompts of this file. [PROMPTS_FILE]"
+)
+only_option = option(
+    "--only",
+    metavar="ID|N",
+    multiple=True,
+    section="Agent",
+    help="Send only the prompt with this id, or the ids that a pattern with * matches, or the Nth prompt; its"
+    " faults and its number stay. Repeatable.",
+)
+match_option = option(
+    "--match", metavar="TEXT", default="", section="Agent", help="Send only prompts that contain TEXT."
+)
+subject_option = option(
+    "--subject",
+    metavar="NAME|MODULE:FACTORY",
+    section="Agent",
+    help="Test this agent: lab is the lab's own, else a name from an installed package, or a function of a"
+    " module, which may be in this folder.  [default: the wiring's]",
+)
+toxiproxy_option = option(
+    "--toxiproxy",
+    default="auto",
+    show_default=True,
+    section="Other",
+    help="Use this Toxiproxy: auto, embedded, or a server's URL.",
+)
+out_option = option(
+    "--out", type=_PATH, section="Output", help="Keep state/ and logs/ in this folder.  [default: .]"
+)
+json_option = option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object.")
+engine_option = option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    section="Other",
+    help="Run episodes on this machine, or on a Ray cluster.",
+)
+verbose_option = option(
+    "--verbose", "-v", is_flag=True, section="Output", help="Show each arm's run as it happens."
+)
+retry_invalid_option = option(
+    "--retry-invalid",
+    type=click.IntRange(0, 100),
+    default=0,
+    show_default=True,
+    section="Limits",
+    help="Repeat episodes in which the lab failed, up to this often; both are reported.",
+)
+filter_option = option(
+    "--filter",
+    "filters",
+    metavar="PATTERN",
+    multiple=True,
+    section="Other",
+    help="Select experiments by title or tag; * matches any part. Repeatable.",
+)
+repeats_option = option(
+    "--repeats", type=int, section="Limits", help="Run each prompt this often.  [default: the experiment's]"
+)
+seed_option = option("--seed", type=int, section="Faults", help="Draw with this seed.  [SEED]")
+set_option = option(
+    "--set",
+    "changed",
+    metavar="NAME=VALUE",
+    multiple=True,
+    section="Other",
+    help="Change a setting of all arms. Repeatable.",
+)
+
+
+def _checked_workers(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value != "auto" and not (value.isdecimal() and 1 <= int(value) <= MAX_WORKERS):
+        raise click.BadParameter(f"must be auto or 1 to {MAX_WORKERS}, not {value}")
+    return value
+
+
+workers_option = option(
+    "--workers",
+    default="1",
+    show_default=True,
+    callback=_checked_workers,
+    section="Limits",
+    help="Run this many episodes side by side; auto: one per processor where the wiring allows it.",
+)
+
+
+def charts_option(default: bool | None) -> Decorator:
+    """``--charts`` or ``--no-charts``."""
+    return option(
+        "--charts/--no-charts",
+        default=default,
+        show_default=default is not None,
+        section="Output",
+        help="Draw the run's charts.",
+    )
+
+
+def options(*decorators: Decorator) -> Decorator:
+    """All of these options, in this order."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorated
+
+
+prompts_options = options(prompt_option, prompts_option, only_option, match_option)
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """An option per setting, except the internal ones; the values are validated with the other sources."""
+    for name in reversed(NAMES):
+        if name not in INTERNAL:
+            text = Settings.model_fields[name].description or ""
+            flag, section = "--" + name.replace("_", "-"), _SECTIONS.get(name, "Agent")
+            text = f"{text[:1].upper()}{text[1:]}. [{name.upper()}]"
+            command = option(flag, name, metavar="VALUE", section=section, help=text)(command)
+    return command
+
+
+def experiment_changes(
+    seed: int | None, repeats: int | None, changed: Sequence[str], only: Sequence[str]
+) -> dict[str, Any]:
+    """What the command line changes of an experiment, by key. Raises ``InputError``."""
+    values: dict[str, Any] = {
+        "seed": seed,
+        "repeats": repeats,
+        "settings": dict(map(_name_and_value, changed)) or None,
+    }
+    values["only"] = list(only) or None
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--set {text}: must be NAME=VALUE, such as --set model_timeout=10")
+    return name.lower(), value

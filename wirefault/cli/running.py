@@ -1,0 +1,342 @@
+"""How commands run experiments and wirings, each in a lab of its own, and show them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from rich.console import Console
+
+from wirefault.cassettes.cassettes import check_cassettes
+from wirefault.cli.faults import print_set
+from wirefault.cli.lab_extra import require_lab
+from wirefault.cli.options import PromptsOptions, RunOptions
+from wirefault.cli.runs import environ_below, logs_in
+from wirefault.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
+from wirefault.core.interrupts import INTERRUPTED
+from wirefault.core.user_errors import InputError, UserError
+from wirefault.experiments.arms import ArmHistory
+from wirefault.experiments.effects import effects_in
+from wirefault.experiments.engine import RunControl, Engine, LocalEngine
+from wirefault.experiments.experiment_file import (
+    ExperimentFile,
+    experiments_below,
+    files_meant,
+    is_module_name,
+    load_experiments,
+    load_from_module,
+)
+from wirefault.experiments.index import last_run_of
+from wirefault.experiments.plan import ExperimentPlan, levels_of, plan_experiment, plan_plain_run, stressed
+from wirefault.experiments.recorded import repeated_part, saved_plan
+from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in, run_experiment
+from wirefault.experiments.saved import SavedExperiment, load_saved, save
+from wirefault.faults.sets.presets import find_set
+from wirefault.history.logs import log_error
+from wirefault.history.reader import HistoryError
+from wirefault.judging.prompts import PromptsError
+from wirefault.judging.summary import counted, summarise
+from wirefault.lab.process import print_to_stderr
+from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.report.console import print_summary
+from wirefault.report.experiment import (
+    arm_line,
+    junit,
+    level_rows,
+    print_effects,
+    print_levels,
+    print_plan,
+    print_verdict,
+)
+from wirefault.report.progress import RunProgress, shows_progress
+from wirefault.report.terminal import plain_console
+from wirefault.runner.run import new_run_id
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.settings import SettingsError
+from wirefault.settings.sources import dotenv_remarks
+from wirefault.state.state import check_version
+from wirefault.subjects.loading import split_subject_name
+from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_of
+from wirefault.wiring.subject_spec import ServiceSpec
+from wirefault.wiring.wiring import Wiring
+
+# of several experiments the gravest counts
+_GRAVITY = (INTERRUPTED, LAB_FAILED, DEVIATED, UNKNOWN, 0)
+
+
+def saved_experiment(experiment: str, out: Path | None) -> SavedExperiment:
+    """Load the saved experiment of that id. Raises ``UserError``."""
+    environ = environ_below(out)
+    return load_saved(logs_in(environ), experiment, environ)
+
+
+def repeated_experiment(
+    name: str, episodes: Sequence[str], arms: Sequence[str], out: Path | None
+) -> SavedExperiment:
+    """Save the plan of that experiment, or these parts of it, under a new id. Raises ``UserError``.
+
+    The id of a run of one of its arms means that arm.
+    """
+    environ = environ_below(out)
+    plan, arm_of_run = saved_plan(logs_in(environ), name, environ)
+    return saved_anew(repeated_part(plan, episodes, arms or arm_of_run))
+
+
+def saved_anew(plan: ExperimentPlan) -> SavedExperiment:
+    """Save the plan under a new id; nothing of it has run. Raises ``UserError``."""
+    with _explained_file_errors():
+        return save(plan, new_run_id())
+
+
+def plans_of(targets: Iterable[Path], how: RunOptions) -> list[ExperimentPlan]:
+    """Read and plan all experiments before any runs. Raises ``UserError``."""
+    environ = environ_below(how.out)
+    read = [each for target in targets for each in _read(target, how)]
+    selected = [each for each in read if _is_selected(each, how.filters)]
+    if not selected:
+        tags = sorted({tag for each in read for tag in each.experiment.tags})
+        raise InputError(f"--filter: no experiment has this title or tag; tags: {', '.join(tags) or 'none'}")
+    return [plan_experiment(each, environ) for each in selected]
+
+
+def _is_selected(file: ExperimentFile, filters: Sequence[str]) -> bool:
+    names = [name.casefold() for name in (file.experiment.title, *file.experiment.tags)]
+    patterns = [pattern.casefold() for pattern in filters]
+    return not filters or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+def _read(target: Path, how: RunOptions) -> list[ExperimentFile]:
+    if is_module_name(target):
+        return load_from_module(str(target), how.changes)
+    files = experiments_below(target) if how.recursive else files_meant(target)
+    return [each for file in files for each in load_experiments(file, how.changes)]
+
+
+def show_plans(plans: Iterable[ExperimentPlan]) -> None:
+    for plan in plans:
+        print_plan(plain_console(), plan, last_run_of(plan.configuration.logs, plan.experiment.title))
+
+
+def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
+    """Run the experiments one after the other, show what held, return the exit code. Raises ``UserError``."""
+    plans = plans_of(targets, how)
+    for option, file in (("--junit", how.junit), ("--output", how.output)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise InputError(f"{option} {file}: no folder {file.parent}")
+    for plan in plans:
+        if how.engine == "local" and not plan.subject:  # another machine may have what is missing here
+            check_program(plan.configuration.wiring, plan.configuration.environ)
+    results: list[ExperimentResult] = []
+    for plan in plans:
+        results.append(run_and_show(saved_anew(plan), how))
+        if results[-1].code == INTERRUPTED or (how.fail_fast and results[-1].code):
+            break
+    objects = [result.as_json() for result in results]
+    text = json.dumps(objects if len(plans) > 1 else objects[0], ensure_ascii=False) + "\n"
+    if how.as_json:
+        sys.stdout.write(text)
+    if how.output is not None:
+        how.output.write_text(text, encoding="utf-8")
+    if how.junit is not None:
+        how.junit.write_text(junit(results), encoding="utf-8")
+    return min((result.code for result in results), key=_GRAVITY.index)
+
+
+def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions) -> int:
+    """Run one experiment's faults at these levels, show up to which its hypothesis holds; the exit code."""
+    if len(targets) != 1 or files_meant(targets[0]) != list(targets):
+        raise InputError("--levels: name one experiment")
+    [plan] = plans_of(targets, how)
+    doses = levels_of(plan, levels)
+    result = run_and_show(saved_anew(stressed(plan, doses)), how)
+    print_levels(plain_console(stderr=how.as_json), doses, result)
+    if how.as_json:
+        shown = {**result.as_json(), "levels": level_rows(doses, result)}
+        sys.stdout.write(json.dumps(shown, ensure_ascii=False) + "\n")
+    return result.code
+
+
+def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
+    """Run what is left of a saved experiment, and return the exit code. Raises ``UserError``."""
+    result = run_and_show(saved, how)
+    if how.as_json:
+        sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
+    return result.code
+
+
+def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
+    """Run what is left of the experiment and show the verdict. Raises ``UserError``."""
+    require_lab()
+    configuration = saved.plan.configuration
+    choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
+    check_version(configuration.state)
+    engine = _engine(how.engine)
+    console = plain_console(stderr=how.as_json)  # with --json only the object goes to standard output
+    console.print(saved.plan.experiment.title, style="bold", markup=False)
+    with _explained_file_errors(), _progress_on(console, verbose=how.verbose) as progress:
+        result = run_experiment(
+            replace(saved, retry_invalid=how.retry_invalid),
+            RunControl(
+                choice,
+                print_to_stderr,
+                lambda arm: console.print(arm_line(arm)),
+                workers_for(configuration.wiring, how.workers),
+                how.verbose,
+                progress=progress,
+            ),
+            engine,
+        )
+    show_verdict(console, result, how.out)
+    return result
+
+
+def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[RunProgress | None]:
+    shown = shows_progress(console, os.environ, verbose=verbose)
+    return RunProgress(console) if shown else nullcontext()
+
+
+def _engine(name: str) -> Engine:
+    if name == "local":
+        return LocalEngine()
+    from wirefault.experiments.ray_engine import RayEngine
+
+    return RayEngine()
+
+
+def workers_for(wiring: Wiring, workers: str) -> int:
+    """How many episodes run side by side. Raises ``InputError`` for more than the wiring allows."""
+    alone = ""
+    if isinstance(wiring.subject, ServiceSpec):
+        alone = "its subject is a service, which listens on one port"
+    elif wiring.world is not None:
+        alone = "it has one world, which episodes side by side would change for each other"
+    if workers == "auto":
+        return 1 if alone else os.cpu_count() or 1
+    if alone and workers != "1":
+        raise InputError(f"--workers {workers}: {alone}; run it with --workers 1")
+    return int(workers)
+
+
+def show_run(console: Console, saved: SavedExperiment, history: ArmHistory, as_json: bool = False) -> None:
+    """Show the summary of all runs of an experiment without a hypothesis."""
+    summary = summarise(history.events)
+    print_summary(console, summary, f"wirefault run --again {saved.experiment_id}")
+    if as_json:
+        sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
+
+
+def show_verdict(console: Console, result: ExperimentResult, out: Path | None) -> None:
+    """Show the effect of the faults, the verdict and the folder; without a verdict also how to resume."""
+    if result.plan.is_plain_run:
+        history = result.saved.history_of(result.plan.arms[0])
+        if history.events:
+            show_run(console, result.saved, history)
+    else:
+        completed = {arm.name for arm in result.arms}
+        print_effects(console, [effect for effect in effects_in(result.saved) if effect.arm in completed])
+        print_verdict(console, result, obstacles_in(result))
+    if result.can_be_resumed:
+        words = ["wirefault", "run", "--resume", result.saved.experiment_id]
+        console.print(
+            f"to resume it: {shlex.join([*words, *([f'--out={out}'] if out else [])])}", soft_wrap=True
+        )
+    console.print(f"experiment: {result.saved.folder}", soft_wrap=True)
+
+
+@contextmanager
+def _explained_file_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""  # a full disk names no file
+        reason = f"{where}{error.strerror}; is the disk full, or LOGS_DIR not a writable folder?"
+        raise UserError(reason) from None
+
+
+@dataclass(frozen=True)
+class CompletedRun:
+    """The exit code of a run that has ended, and where its history is, if it has one."""
+
+    code: int
+    logs: Path
+    run_id: str
+
+
+def run_in_own_lab(
+    wiring: Wiring, prompts: PromptsOptions, settings: Mapping[str, str | None], how: RunOptions
+) -> CompletedRun:
+    """Run the prompts in a lab started for them, and show what happened. Raises ``UserError``."""
+    require_lab()
+    try:
+        configuration = _configuration(wiring, how.out, prompts.file, settings)
+        choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
+        # mistakes in what the run will read are reported before the lab starts
+        if how.subject:
+            split_subject_name(how.subject)
+        check_cassettes(configuration.settings)
+        loaded = prompts.load(configuration.prompts, configuration.wiring.links)
+        workers = workers_for(configuration.wiring, how.workers)
+        check_version(configuration.state)
+    except (SettingsError, PromptsError) as error:
+        log_error(Path(os.environ.get("LOGS_DIR") or (how.out or Path()) / "logs"), str(error))
+        raise  # the console shows it, which is enough if the log cannot be written
+    if wiring.intercept is None:  # else .env is not read, and the run has its settings already
+        for remark in dotenv_remarks(Path(".env")):
+            print_to_stderr(f"warning: {remark}")
+    level = configuration.settings.chaos_level
+    if configuration.settings.faults and level != 1:
+        print_to_stderr(f"the fault set at chaos level {level:g}:")
+        print_set(find_set(configuration.settings.faults, wiring.links), level, err=True)
+    title = _title(wiring, how.subject, len(loaded.entries))
+    saved = saved_anew(plan_plain_run(title, configuration, loaded.entries, how.subject or "", loaded.source))
+    control = RunControl(choice, print_to_stderr, lambda _: None, workers, verbose=not how.as_json, as_json=how.as_json)
+    code = run_experiment(saved, control, LocalEngine()).code
+    history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
+    if history and history.events:
+        for problem in loaded.problems:
+            print_to_stderr(f"warning: {problem}")
+        show_run(plain_console(stderr=how.as_json), saved, history, how.as_json)
+    run_id = saved.experiment_id
+    if how.charts and (configuration.logs / "runs" / run_id).exists():
+        _draw_charts(configuration.logs, run_id, history)
+    return CompletedRun(code, configuration.logs, run_id)
+
+
+def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:
+    name = subject or ("the lab's agent" if wiring.is_lab else shlex.join(wiring.said) or "a subject")
+    return f"{name}, {counted(prompts, 'prompt', 'prompts')}"
+
+
+def _configuration(
+    wiring: Wiring, out: Path | None, prompts: Path | None, settings: Mapping[str, str | None]
+) -> Configuration:
+    environ = environ_below(out) | {ORIGINAL_VARIABLE: json.dumps(original_of(os.environ))}
+    if prompts is not None:
+        environ["PROMPTS_FILE"] = str(prompts)
+    command_line = {name: value for name, value in settings.items() if value is not None}
+    # the environment of a command that runs unchanged is meant for the command, not for the lab
+    return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)
+
+
+def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:
+    """Draw the charts; ``history`` has the events of all runs where there are several."""
+    # matplotlib is slow to import: only a run with charts waits for it
+    from wirefault.report.charts import write_charts
+    from wirefault.report.charts.data import Selection
+    from wirefault.report.charts.extract import ChartsError, run_data, select_runs
+
+    folder = logs / "charts" / run_id
+    try:
+        whole = Selection((replace(run_data(history.events), run_id=run_id),)) if history else None
+        write_charts(whole or select_runs(logs, run_id, print_to_stderr), folder, logs)
+    except (ChartsError, HistoryError, OSError) as error:
+        print_to_stderr(f"no charts: {error}")
+    else:
+        print_to_stderr(f"charts: {folder}")

@@ -1,0 +1,434 @@
+"""``wirefault runs``: look at recorded runs and experiments, verify, prune and bundle them.
+
+What a command does not need, it does not import: ``verify`` of a run starts fast.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirefault.cli.help import Group, option
+from wirefault.core.exit_codes import DEVIATED, UNKNOWN
+from wirefault.core.user_errors import InputError
+from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, shown_of
+
+if TYPE_CHECKING:
+    from wirefault.experiments.recorded import RecordedArm, Recording
+    from wirefault.history.reader import RunHistory
+    from wirefault.judging.summary import Summary
+
+ACTIVE_WITHIN_S = 60.0
+_CODES = {"not worse": 0, "worse": DEVIATED, "unknown": UNKNOWN}
+_out = option(
+    "--out", type=click.Path(path_type=Path), help="Look into the logs/ of this folder.  [default: .]"
+)
+_json = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def environ_below(out: Path | None) -> dict[str, str]:
+    """The environment, with state and logs below that folder."""
+    environ = dict(os.environ)
+    if out is not None:
+        environ |= {
+            "STATE_DB": str(out / "state" / "state.db"),
+            "EFFECTS_DB": str(out / "state" / "effects.db"),
+            "LOGS_DIR": str(out / "logs"),
+        }
+    return environ
+
+
+def logs_in(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("LOGS_DIR") or "logs")
+
+
+def _recording(name: str, out: Path | None) -> Recording:
+    from wirefault.experiments.recorded import open_recording
+
+    environ = environ_below(out)
+    return open_recording(logs_in(environ), name, environ)
+
+
+@click.group("runs", cls=Group)
+def runs_command() -> None:
+    """Look at recorded runs and experiments; verify, prune and bundle them.
+
+    RUN is the id of a run or an experiment; latest is the newest of both.
+    """
+
+
+@runs_command.command("list", examples=("wirefault runs list", "wirefault list --out ../other-lab"))
+@_out
+def list_command(out: Path | None) -> None:
+    """List the recorded runs and experiments with their verdicts, the newest last."""
+    from wirefault.report.plain_table import table_lines, width_of
+
+    logs = logs_in(environ_below(out))
+    rows = [(name, *shown_of(logs, name)) for name in saved_ids(logs)]
+    rows += [(name, "none", "prompts through a lab that was up") for name in lone_runs(logs)]
+    if not rows:
+        click.echo(f"{logs}: no run and no experiment was recorded there")
+        return
+    for line in table_lines(("run", "verdict", "title"), sorted(rows), width_of(sys.stdout)):
+        click.echo(line)
+
+
+@runs_command.command("show", examples=("wirefault show latest", "wirefault show latest 3 --full"))
+@click.argument("run")
+@click.argument("episode", required=False)
+@option("--arm", help="Show this arm of an experiment.  [default: the only one with faults]")
+@_out
+@option("--full", is_flag=True, help="Do not cut texts at the end of the line.")
+@_json
+def show_command(
+    run: str, episode: str | None, arm: str | None, out: Path | None, full: bool, as_json: bool
+) -> None:
+    """Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.
+
+    EPISODE is its key or its place; without one all episodes are listed.
+    """
+    from wirefault.report.terminal import plain_console
+    from wirefault.report.timeline import timeline_of
+    from wirefault.report.timeline_text import print_timeline
+
+    recorded = _recording(run, out).arm(arm)
+    if episode is None:
+        _list_episodes(recorded, as_json=as_json)
+        return
+    key = recorded.episode_named(episode)
+    try:
+        timeline = timeline_of(recorded.run_of(key), key)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if as_json:
+        _print_object(timeline.as_json())
+    else:
+        print_timeline(plain_console(), timeline, full=full)
+
+
+def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
+    from wirefault.report.console import episode_line
+    from wirefault.report.terminal import line_width, plain_console
+
+    judged = {judgement.episode: judgement for judgement in recorded.summary.episodes}
+    rows = [judged[key] for key in recorded.episodes if key in judged]
+    if as_json:
+        _print_object(
+            [{"episode": row.episode, "prompt": row.prompt, "outcome": row.outcome} for row in rows]
+        )
+        return
+    console = plain_console()
+    for place, row in enumerate(rows, start=1):
+        console.print(episode_line(row, place, len(rows), line_width(console)))
+
+
+@runs_command.command(
+    "compare",
+    examples=(
+        "wirefault compare 20260101-120000-a1b2c3 latest",
+        "wirefault compare latest latest --arm method",
+    ),
+)
+@click.argument("first")
+@click.argument("second")
+@option("--arm", "arms", multiple=True, help="Compare only this arm. Repeatable.")
+@_out
+@_json
+def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | None, as_json: bool) -> None:
+    """Compare two experiments or runs: success, measures, outcomes, settings. Runs nothing.
+
+    The exit code is 1 if the second succeeds less often, beyond the 95 % interval of the difference, and 2 if
+    that is unknown.
+    """
+    from wirefault.experiments.compare import compare
+    from wirefault.report.comparison import comparison_json, print_comparison
+    from wirefault.report.terminal import plain_console
+
+    compared = compare(_recording(first, out), _recording(second, out), arms)
+    if as_json:
+        _print_object(comparison_json(compared))
+    else:
+        print_comparison(plain_console(), compared)
+    sys.exit(_CODES[compared.change])
+
+
+@runs_command.command(
+    "report", examples=("wirefault report latest", "wirefault report latest --junit verdict.xml")
+)
+@click.argument("run")
+@_out
+@_json
+@option("--junit", type=click.Path(allow_dash=True), metavar="FILE|-", help="Write the verdict as JUnit XML.")
+def report_command(run: str, out: Path | None, as_json: bool, junit: str | None) -> None:
+    """Show what held in an experiment, from its histories. Runs nothing."""
+    name = _resolved(run, out)
+    if name not in saved_ids(logs_in(environ_below(out))):
+        if junit is not None:
+            raise InputError(f"--junit: {name} is a run without a hypothesis")
+        sys.exit(_verify_run(name, logs_in(environ_below(out)), "", as_json))
+    sys.exit(_report(name, out, as_json, junit))
+
+
+def _report(experiment: str, out: Path | None, as_json: bool, junit_file: str | None = None) -> int:
+    from wirefault.cli.running import saved_experiment, show_verdict
+    from wirefault.experiments.effects import effects_in
+    from wirefault.experiments.run_experiment import judged_again, obstacles_in
+    from wirefault.report.experiment import arm_line, junit
+    from wirefault.report.terminal import plain_console
+
+    result = judged_again(saved_experiment(experiment, out))
+    if junit_file is not None and junit_file != "-":
+        try:
+            Path(junit_file).write_text(junit([result]), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"--junit {junit_file}: {error.strerror}") from None
+    if junit_file == "-":
+        sys.stdout.write(junit([result]))
+    elif as_json:
+        _print_object(
+            {
+                **result.as_json(),
+                "effects": [asdict(effect) for effect in effects_in(result.saved)],
+                "not_reproducible_because": obstacles_in(result),
+            }
+        )
+    else:
+        console = plain_console()
+        console.print(result.plan.experiment.title, style="bold", markup=False)
+        for arm in result.arms:
+            console.print(arm_line(arm))
+        show_verdict(console, result, out)
+    return result.code
+
+
+@runs_command.command(
+    "verify", examples=("wirefault runs verify latest", "wirefault runs verify latest --event gateway-0:17")
+)
+@click.argument("run")
+@_out
+@option(
+    "--prompts",
+    metavar="FILE",
+    default="",
+    help="Name the run's prompts file, if it has moved, in the last line.",
+)
+@option("--event", metavar="ID", default="", help="Print only this event, as recorded.")
+@_json
+def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json: bool) -> None:
+    """Check that histories are as recorded, and score them again to the same outcomes.
+
+    Findings name the events that show them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2 if
+    a history was altered (then nothing is scored), or if an outcome differs from the recorded one; else that
+    of the verdict.
+    """
+    logs, name = logs_in(environ_below(out)), _resolved(run, out)
+    runs = run_ids_of(logs, name)
+    if name not in saved_ids(logs) or runs == [name] or event:
+        if event and runs != [name]:
+            raise InputError(f"--event: {name} is an experiment; name one of its runs: {', '.join(runs)}")
+        sys.exit(_verify_run(name, logs, prompts, as_json, event))
+    different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs, as_json)]
+    code = _report(name, out, as_json)
+    for line in different:
+        click.echo(f"differs from the recorded outcome: {line}", err=True)
+    sys.exit(UNKNOWN if different else code)
+
+
+def _resolved(run: str, out: Path | None) -> str:
+    logs = logs_in(environ_below(out))
+    return latest_id(logs) if run == "latest" else run
+
+
+def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str = "") -> int:
+    """Score a run again, and show it; the exit code."""
+    from wirefault.history.reader import read_history
+    from wirefault.judging.summary import summarise
+
+    try:
+        history = read_history(logs, run_id)
+        if event:
+            click.echo(history.line(event).decode("utf-8", "replace"))
+            return 0
+        _refuse_altered(history, as_json)
+        summary = summarise(history.events(), torn=history.torn)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    summary = replace(summary, remarks=[*history.integrity.remarks(), *summary.remarks])
+    if as_json:
+        _print_object(summary.as_json() | {"seal": history.integrity.seal, "altered": []})
+    else:
+        _show_summary(summary, prompts)
+    return UNKNOWN if summary.differences else 0
+
+
+def _differences(run_id: str, logs: Path, as_json: bool) -> list[str]:
+    """Outcomes of the run that are not as recorded."""
+    from wirefault.history.reader import read_history
+    from wirefault.judging.summary import summarise
+
+    try:
+        history = read_history(logs, run_id)
+        _refuse_altered(history, as_json)
+        return list(map(str, summarise(history.events(), torn=history.torn).differences))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _refuse_altered(history: RunHistory, as_json: bool) -> None:
+    """End if the history is not as recorded: nothing is scored from it."""
+    altered = [f"{history.folder}/{alteration}" for alteration in history.integrity.alterations]
+    if not altered:
+        return
+    for place in altered:
+        click.echo(f"altered: {place}", err=True)
+    click.echo("not scored: this is not the history that was recorded", err=True)
+    if as_json:
+        _print_object({"run_id": history.folder.name, "altered": altered})
+    sys.exit(UNKNOWN)
+
+
+def _show_summary(summary: Summary, prompts: str) -> None:
+    from wirefault.history.reader import LIVE
+    from wirefault.report.console import episode_line, print_summary
+    from wirefault.report.reproduce import command, prompts_changed
+    from wirefault.report.terminal import line_width, plain_console
+    from wirefault.settings.settings import Settings
+    from wirefault.wiring.links import Links
+
+    console = plain_console()
+    for index, judgement in enumerate(summary.episodes, start=1):
+        console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
+    if summary.run_id.startswith(LIVE):  # no command repeats what other programs sent
+        print_summary(console, summary)
+        return
+    links = Links.load(summary.links) if summary.links else None
+    try:
+        settings = Settings.model_validate(summary.settings, context={"links": links})
+    except ValueError:
+        raise InputError("the settings in the history are not of this version") from None
+    source = summary.prompts_source
+    source = replace(source, file=prompts or source.file)
+    repeat = command(settings, source, summary.lab_id, wiring=summary.flown_by, links=links)
+    changed = prompts_changed(source)
+    print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A run or an experiment on the disk, with all that belongs to it."""
+
+    name: str
+    paths: tuple[Path, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(file.lstat().st_size for path in self.paths for file in path.rglob("*") if file.is_file())
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it was written to just now."""
+        times = [file.lstat().st_mtime for path in self.paths for file in path.rglob("*")]
+        return time.time() - max(times, default=0.0) < ACTIVE_WITHIN_S
+
+
+def _stored(logs: Path) -> Iterator[_Stored]:
+    """All runs and experiments, the oldest first; an experiment has its runs. Raises ``InputError``."""
+    for folder in (logs, *(logs / name for name in ("experiments", "runs", "charts"))):
+        if folder.is_symlink():
+            raise InputError(f"{folder}: is a link; it is not used")
+    for name in sorted([*saved_ids(logs), *lone_runs(logs)]):
+        runs = run_ids_of(logs, name)
+        paths = [logs / "experiments" / name, *(logs / "runs" / run for run in runs)]
+        paths += [logs / "charts" / each for each in dict.fromkeys((name, *runs))]
+        yield _Stored(name, tuple(path for path in paths if path.is_dir() and not path.is_symlink()))
+
+
+@runs_command.command(
+    "prune",
+    examples=("wirefault runs prune --keep 20 --dry-run", "wirefault runs prune --keep 20"),
+)
+@option(
+    "--keep", type=click.IntRange(0), required=True, help="Keep this many of the newest runs and experiments."
+)
+@option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
+@_out
+def prune_command(keep: int, dry_run: bool, out: Path | None) -> None:
+    """Remove old runs and experiments with their charts, and print their sizes.
+
+    What was written to within the last minute is kept: it may be in progress.
+    """
+    stored = list(_stored(logs_in(environ_below(out))))
+    removed = [item for item in stored[: max(len(stored) - keep, 0)] if not item.is_active]
+    freed = 0
+    for item in removed:
+        size = item.size
+        freed += size
+        click.echo(f"{'would remove' if dry_run else 'removed'} {item.name}  {_shown_size(size)}")
+        for path in item.paths if not dry_run else ():
+            try:
+                shutil.rmtree(path)
+            except OSError as error:
+                raise InputError(f"{error.filename or path}: cannot be removed: {error.strerror}") from None
+    kept = [item for item in stored if item not in removed]
+    sizes = _shown_size(freed), _shown_size(sum(item.size for item in kept))
+    click.echo(
+        f"{len(removed)} {'to remove' if dry_run else 'removed'}, {sizes[0]}; {len(kept)} kept, {sizes[1]}"
+    )
+
+
+def _shown_size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+        size /= 1024
+    return f"{size:.3g} GiB"
+
+
+@runs_command.command(
+    "bundle", examples=("wirefault runs bundle latest", "wirefault runs bundle latest for-a-colleague.tar.gz")
+)
+@click.argument("run")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@_out
+def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
+    """Pack a run or an experiment into one archive, to hand it to a colleague.
+
+    FILE is RUN.tar.gz by default. Unpacked into an empty folder, it can be shown and verified there.
+    """
+    logs, name = logs_in(environ_below(out)), _resolved(run, out)
+    item = next((each for each in _stored(logs) if each.name == name), None)
+    if item is None:
+        raise InputError(f"{logs}: no run and no experiment {name!r}; see wirefault runs list")
+    file = file or Path(f"{name}.tar.gz")
+    try:
+        with tarfile.open(file, "x:gz") as archive:
+            for path in item.paths:
+                archive.add(path, f"logs/{path.relative_to(logs)}", filter=_regular)
+    except FileExistsError:
+        raise InputError(f"{file}: exists already; name another file, or remove it") from None
+    except OSError as error:
+        raise InputError(f"{error.filename or file}: {error.strerror}") from None
+    click.echo(f"{file}  {_shown_size(file.stat().st_size)}")
+
+
+def _regular(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Files and folders alone, without their owner's name."""
+    if not (member.isreg() or member.isdir()):
+        return None
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def _print_object(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
