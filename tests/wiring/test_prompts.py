@@ -83,7 +83,7 @@ def test_the_number_of_an_equal_stays_when_a_bad_entry_is_mended(path):
         ({"only": ["mine", "1"]}, [1, 3]),
         ({"only": [f"{text_key('twice')}-2"]}, [4]),
         ({"match": "TWICE"}, [2, 4]),
-        ({"match": "first", "only": ["mine"]}, [1, 3]),
+        ({"match": "first", "only": ["mine", "1"]}, [1]),
     ],
 )
 def test_what_is_picked_keeps_its_key(path, given, picked):
@@ -107,6 +107,7 @@ def test_an_id_that_is_a_number_goes_before_the_place(path):
         ({"only": ["9"]}, "--only='9'"),
         ({"only": ["5"]}, r"--only='5'(.|\n)*entry 5 is left out: expect\.value"),
         ({"match": "third"}, "--match='third': no prompt contains it"),
+        ({"match": "first", "only": ["mine"]}, "no prompt of those that --only names contains it"),
     ],
 )
 def test_what_is_to_be_picked_and_is_not_there_is_an_error(path, given, said):

@@ -27,8 +27,7 @@ from wirefault.cli.options import (
     toxiproxy_option,
 )
 from wirefault.cli.running import CompletedRun, run_in_own_lab
-from wirefault.core.exit_codes import DEVIATED, UNKNOWN
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
 from wirefault.history.reader import read_history
 from wirefault.judging.calls import LinkCalls, calls_by_link

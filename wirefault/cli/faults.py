@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirefault.cli.help import Group, option
-from wirefault.core.spelling import nearest
-from wirefault.core.strict_yaml import short_repr
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError, nearest
+from wirefault.core.plain_data import short_repr
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.canonical import read_canonical
-from wirefault.faults.sets.chaos_level import scaled
-from wirefault.faults.sets.fault_set import FaultSet, FaultSetError
-from wirefault.faults.sets.presets import describe_preset, find_set, is_text, names_set, preset_names
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, scaled
+from wirefault.faults.sets.presets import (
+    describe_preset,
+    find_set,
+    is_text,
+    names_set,
+    preset_names,
+    read_canonical,
+)
 from wirefault.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.toxiproxy.toxics import TOXICS
@@ -258,14 +262,15 @@ def _draw(
     """
     import yaml
 
-    from wirefault.core.lab_files import sample_prompts
+    from wirefault.core.lab_folder import sample_prompts
     from wirefault.experiments.fuzz import drawn_experiment
-    from wirefault.judging.prompts import load_prompts
+    from wirefault.judging.oracle.expect import expect_check
+    from wirefault.wiring.prompts import load_prompts
     from wirefault.wiring.wiring import lab_wiring, load_wiring
 
     wired = load_wiring(wiring) if wiring else lab_wiring()
     # report prompts that cannot be run now, not once per file
-    load_prompts(prompts or wired.prompts or sample_prompts(), only, links=wired.links)
+    load_prompts(prompts or wired.prompts or sample_prompts(), only, check_expect=expect_check(wired.links))
     more: dict[str, Any] = {}
     for key, path in (("wiring", wiring), ("prompts", prompts)):
         if path is not None:

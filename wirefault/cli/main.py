@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from wirefault.cli.help import Group
-from wirefault.core.exit_codes import LAB_FAILED, USAGE
+from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
-from wirefault.core.user_errors import InputError, UserError
 
 # the help of each is here too, so that --help imports none of them
 COMMANDS = {

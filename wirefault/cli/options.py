@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from wirefault.cli.help import option
-from wirefault.core.user_errors import InputError
-from wirefault.judging.prompt_texts import prompts_of_texts
-from wirefault.judging.prompts import Prompts, PromptsError, load_prompts
+from wirefault.core.errors import InputError
+from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links
+from wirefault.wiring.prompts import Prompts, PromptsError, load_prompts, prompts_of_texts
 
 MAX_WORKERS = 64
 _PATH = click.Path(path_type=Path)
@@ -75,7 +75,7 @@ class PromptsOptions:
         Oracles may only ask for requests on these ``links``.
         """
         if not self.texts:
-            return load_prompts(self.file or default, self.only, self.match, links)
+            return load_prompts(self.file or default, self.only, self.match, expect_check(links))
         if self.file or self.only or self.match:
             raise PromptsError("--prompt gives a prompt: leave out --prompts, --only and --match")
         return prompts_of_texts(self.texts)

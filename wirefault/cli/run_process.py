@@ -65,11 +65,9 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
         links = configuration.wiring.links
         prompts = load_source(document.source, links)
         prompts = replace(prompts, source=as_user_named(prompts.source, configuration.environ))
-        everything = (
-            load_prompts(Path(document.all_prompts), check_expect=expect_check(links)).entries
-            if document.all_prompts
-            else ()
-        )
+        # selected prompts keep the numbers that they have in their file
+        whole = document.all_prompts or (document.source.file if document.source.picked else "")
+        everything = load_prompts(Path(whole), check_expect=expect_check(links)).entries if whole else ()
         check_version(configuration.state)
         check_cassettes(configuration.settings)
         # a Ctrl-C while a module is imported ends this process at once

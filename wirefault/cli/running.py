@@ -19,12 +19,11 @@ from wirefault.cli.faults import print_set
 from wirefault.cli.lab_extra import require_lab
 from wirefault.cli.options import PromptsOptions, RunOptions
 from wirefault.cli.runs import environ_below, logs_in
-from wirefault.core.exit_codes import DEVIATED, LAB_FAILED, UNKNOWN
+from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.core.user_errors import InputError, UserError
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.effects import effects_in
-from wirefault.experiments.engine import RunControl, Engine, LocalEngine
+from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.experiment_file import (
     ExperimentFile,
     experiments_below,
@@ -41,7 +40,6 @@ from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.logs import log_error
 from wirefault.history.reader import HistoryError
-from wirefault.judging.prompts import PromptsError
 from wirefault.judging.summary import counted, summarise
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -64,6 +62,7 @@ from wirefault.settings.sources import dotenv_remarks
 from wirefault.state.state import check_version
 from wirefault.subjects.loading import split_subject_name
 from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_of
+from wirefault.wiring.prompts import PromptsError
 from wirefault.wiring.subject_spec import ServiceSpec
 from wirefault.wiring.wiring import Wiring
 
@@ -296,7 +295,9 @@ def run_in_own_lab(
         print_set(find_set(configuration.settings.faults, wiring.links), level, err=True)
     title = _title(wiring, how.subject, len(loaded.entries))
     saved = saved_anew(plan_plain_run(title, configuration, loaded.entries, how.subject or "", loaded.source))
-    control = RunControl(choice, print_to_stderr, lambda _: None, workers, verbose=not how.as_json, as_json=how.as_json)
+    control = RunControl(
+        choice, print_to_stderr, lambda _: None, workers, verbose=not how.as_json, as_json=how.as_json
+    )
     code = run_experiment(saved, control, LocalEngine()).code
     history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
     if history and history.events:

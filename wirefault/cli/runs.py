@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirefault.cli.help import Group, option
-from wirefault.core.exit_codes import DEVIATED, UNKNOWN
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, shown_of
 
 if TYPE_CHECKING:

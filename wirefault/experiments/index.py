@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from wirefault.core.user_errors import InputError
+from wirefault.core.errors import InputError
 from wirefault.history.reader import LIVE
 
 PLAN, VERDICT = "plan.json", "verdict.json"

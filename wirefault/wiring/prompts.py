@@ -330,7 +330,7 @@ def _checked_id(given: object) -> str:
 
 
 def _picked(prompts: Prompts) -> list[Prompt]:
-    """Those that one of ``only`` names, and those whose text contains ``match``, whatever its case.
+    """The prompts that one of ``only`` names and whose text contains ``match``, in any case.
 
     Raises ``ValueError`` if there is none.
     """
@@ -340,12 +340,12 @@ def _picked(prompts: Prompts) -> list[Prompt]:
     if not source.picked:
         return entries
     keys = {key for name in source.only for key in _keys_for(name, entries)}
-    if source.match:
-        matching = {prompt.key for prompt in entries if source.match.casefold() in prompt.text.casefold()}
-        if not matching:
-            raise ValueError(f"--match={source.match!r}: no prompt contains it")
-        keys |= matching
-    return [prompt for prompt in entries if prompt.key in keys]
+    selected = [prompt for prompt in entries if prompt.key in keys or not source.only]
+    matching = [prompt for prompt in selected if source.match.casefold() in prompt.text.casefold()]
+    if not matching:
+        of_them = " of those that --only names" if source.only else ""
+        raise ValueError(f"--match={source.match!r}: no prompt{of_them} contains it")
+    return matching
 
 
 def _hashed(prompt: Prompt) -> str:
