@@ -130,17 +130,19 @@ def findings_reference() -> str:
 
 def commands_page() -> str:
     """``docs/commands.md``, from the command line's own help."""
+    from wirefault.cli.help import ALL
     from wirefault.cli.main import main
 
     parts = []
     for name, command in _commands("wirefault", main):
         context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
+        context.meta[ALL] = True
         parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
     return _page("Commands", _COMMANDS_INTRO, *"\n\n".join(parts).splitlines())
 
 
 _COMMANDS_INTRO = (
-    "`wirefault COMMAND --help` says the same. Exit codes: 0 held or done, 1 deviated or findings (of a"
+    "`wirefault COMMAND --help-all` says the same. Exit codes: 0 held or done, 1 deviated or findings (of a"
     " command that was asked to judge by them), 2 unknown, aborted or altered evidence, 64 usage, 70 the lab"
     " failed, 130 Ctrl-C."
 )

@@ -28,13 +28,13 @@ def option(*names: str, **attributes: Any) -> Callable[[_F], _F]:
 
 def _print_all(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
-        context.meta[_ALL] = True
+        context.meta[ALL] = True
         click.echo(context.get_help(), color=context.color)
         context.exit()
 
 
-_ALL = "wirefault.cli.help.all"
-_HELP_ALL = Option(
+ALL = "wirefault.cli.help.all"  # set in a context whose help is to show every option
+HELP_ALL = Option(
     ["--help-all"],
     is_flag=True,
     is_eager=True,
@@ -55,12 +55,12 @@ class Command(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         params = super().get_params(ctx)
-        return [*params, _HELP_ALL] if self.brief else params
+        return [*params, HELP_ALL] if self.brief else params
 
     def _is_shown(self, ctx: click.Context, param: click.Parameter) -> bool:
-        if not self.brief or ctx.meta.get(_ALL) or not isinstance(param, Option):
+        if not self.brief or ctx.meta.get(ALL) or not isinstance(param, Option):
             return True
-        return param.name in self.brief or param is _HELP_ALL
+        return param.name in self.brief or param is HELP_ALL
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
