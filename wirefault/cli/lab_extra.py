@@ -1,12 +1,15 @@
-"""What ``pip install wirefault[lab]`` brings, for the commands that cannot do without it."""
+"""What commands need around them: the packages of ``wirefault[lab]``, and the folder of the logs."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
+from collections.abc import Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
 
 import click
 
@@ -52,3 +55,19 @@ def _requirement(installed: Distribution) -> str:
         return f"{_DISTRIBUTION}[lab]"
     repository = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
     return f"{_DISTRIBUTION}[lab] @ {repository}{origin['url']}"
+
+
+def environ_below(out: Path | None) -> dict[str, str]:
+    """The environment, with state and logs below that folder."""
+    environ = dict(os.environ)
+    if out is not None:
+        environ |= {
+            "STATE_DB": str(out / "state" / "state.db"),
+            "EFFECTS_DB": str(out / "state" / "effects.db"),
+            "LOGS_DIR": str(out / "logs"),
+        }
+    return environ
+
+
+def logs_in(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("LOGS_DIR") or "logs")

@@ -16,9 +16,8 @@ from rich.console import Console
 
 from wirefault.cassettes.cassettes import check_cassettes
 from wirefault.cli.faults import print_set
-from wirefault.cli.lab_extra import require_lab
+from wirefault.cli.lab_extra import environ_below, logs_in, require_lab
 from wirefault.cli.options import PromptsOptions, RunOptions
-from wirefault.cli.runs import environ_below, logs_in
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory

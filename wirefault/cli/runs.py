@@ -6,12 +6,11 @@ What a command does not need, it does not import: ``verify`` of a run starts fas
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirefault.cli.help import Group, option
+from wirefault.cli.lab_extra import environ_below, logs_in
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, shown_of
 
@@ -33,22 +33,6 @@ _out = option(
     "--out", type=click.Path(path_type=Path), help="Look into the logs/ of this folder.  [default: .]"
 )
 _json = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
-
-def environ_below(out: Path | None) -> dict[str, str]:
-    """The environment, with state and logs below that folder."""
-    environ = dict(os.environ)
-    if out is not None:
-        environ |= {
-            "STATE_DB": str(out / "state" / "state.db"),
-            "EFFECTS_DB": str(out / "state" / "effects.db"),
-            "LOGS_DIR": str(out / "logs"),
-        }
-    return environ
-
-
-def logs_in(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("LOGS_DIR") or "logs")
 
 
 def _recording(name: str, out: Path | None) -> Recording:
