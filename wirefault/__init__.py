@@ -1,1 +1,72 @@
-"""Wirefault: a chaos lab for AI agents."""
+"""Wirefault: a chaos lab for AI agents.
+
+The names below are the Python interface; everything else is internal unless a docs page names it.
+
+    from wirefault import Arm, Experiment, run
+
+    experiment = Experiment(
+        title="A lost reply is not ordered again",
+        wiring="wirefault.yaml",
+        method=Arm(faults="lost-replies"),
+        hypothesis=["no duplicate", "success_rate >= 1"],
+    )
+    assert run(experiment).verdict == "held"
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, NotRecorded
+    from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix
+    from wirefault.experiments.run_experiment import ExperimentResult, run
+    from wirefault.experiments.safety import Safety
+    from wirefault.faults.base import Fault
+    from wirefault.subjects.subject import AttemptContext, SubjectResult
+
+__all__ = [
+    "Arm",
+    "AssertionResult",
+    "AttemptContext",
+    "Baseline",
+    "EpisodeView",
+    "Experiment",
+    "ExperimentResult",
+    "Fault",
+    "Matrix",
+    "NotRecorded",
+    "Safety",
+    "SubjectResult",
+    "run",
+]
+
+# imported when they are asked for: every process of a lab imports this package
+_MODULES = {
+    "Arm": "wirefault.experiments.experiment",
+    "AssertionResult": "wirefault.experiments.assertions.episode_view",
+    "AttemptContext": "wirefault.subjects.subject",
+    "Baseline": "wirefault.experiments.experiment",
+    "EpisodeView": "wirefault.experiments.assertions.episode_view",
+    "Experiment": "wirefault.experiments.experiment",
+    "ExperimentResult": "wirefault.experiments.run_experiment",
+    "Fault": "wirefault.faults.base",
+    "Matrix": "wirefault.experiments.experiment",
+    "NotRecorded": "wirefault.experiments.assertions.episode_view",
+    "Safety": "wirefault.experiments.safety",
+    "SubjectResult": "wirefault.subjects.subject",
+    "run": "wirefault.experiments.run_experiment",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'wirefault' has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.experiments.engine import Engine, RunArm, RunControl
-from wirefault.experiments.plan import ExperimentPlan
-from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
+from wirefault.experiments.experiment import Experiment
+from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.experiments.verdict import (
     ArmResult,
     ExperimentVerdict,
@@ -21,6 +25,10 @@ from wirefault.experiments.verdict import (
     unwatched_bounds,
 )
 from wirefault.experiments.watch import Watch
+from wirefault.lab.process import print_to_stderr
+from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.runner.run import new_run_id
+from wirefault.wiring.spec_file import SpecFile
 
 _CODES: dict[ExperimentVerdict, int] = {
     "held": 0,
@@ -56,6 +64,11 @@ class ExperimentResult:
         if self.judged is None:
             return self._without_verdict is None
         return not self.is_whole and self.judged.verdict != "aborted"
+
+    @property
+    def verdict(self) -> ExperimentVerdict | None:
+        """``held``, ``deviated``, ``unknown`` or ``aborted``; None if it did not come to one."""
+        return self.judged.verdict if self.judged else None
 
     @property
     def plan(self) -> ExperimentPlan:
@@ -102,6 +115,29 @@ def judged_again(saved: SavedExperiment) -> ExperimentResult:
     elif arms and (saved.end.aborted or saved.end.limited or flight.is_whole):
         _judge(flight)
     return flight
+
+
+def run(
+    experiment: Experiment,
+    *,
+    folder: Path | str = ".",
+    workers: int = 1,
+    toxiproxy: str = "auto",
+    say: Callable[[str], None] = print_to_stderr,
+) -> ExperimentResult:
+    """Run the experiment in a lab of its own and judge it. Call it in the main thread.
+
+    Paths in the experiment are relative to ``folder``; ``workers`` episodes run at once; ``toxiproxy`` is
+    ``auto``, ``embedded`` or a server's URL; ``say`` gets sentences about the progress. What was run is kept
+    under ``logs``, as by ``wirefault run``. Raises ``InputError`` for an experiment that cannot run.
+    """
+    given = ExperimentFile(
+        experiment, Path(folder), SpecFile("experiment", experiment.model_dump(exclude_unset=True))
+    )
+    plan = plan_experiment(given, os.environ)
+    choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
+    saved = save(plan, new_run_id())
+    return run_experiment(saved, RunControl(choice, say, lambda _: None, workers), LocalEngine())
 
 
 def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> ExperimentResult:
