@@ -20,8 +20,8 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, scaled
 from wirefault.faults.sets.presets import preset
 from wirefault.history.reader import HistoryError
-from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import State
+from wirefault.state.tables import ConfigurationRow
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology
 

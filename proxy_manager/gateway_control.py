@@ -10,8 +10,8 @@ import requests
 
 from proxy_manager import log
 from wirefault.core.sockets import Address
-from wirefault.state.configurations import ConfigurationRow, Configurations
 from wirefault.state.state import AttemptRow, RunRow
+from wirefault.state.tables import ConfigurationRow, Configurations
 from wirefault.wiring.links import Link
 
 _TIMEOUT_S = 2.0

@@ -10,11 +10,10 @@ from proxy_manager.lane import LaneParts, calls_with_changes, standing_at_start
 from wirefault.core.sockets import Address
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import LinkOpened
+from wirefault.settings.episode_faults import plan_attempt
 from wirefault.settings.settings import load_frozen
-from wirefault.settings.toxic_plan import plan_attempt
-from wirefault.state.configurations import ConfigurationRow
-from wirefault.state.found_links import FoundLink
 from wirefault.state.state import AttemptRow, RunRow
+from wirefault.state.tables import ConfigurationRow, FoundLink
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link

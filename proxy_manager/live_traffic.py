@@ -17,8 +17,8 @@ from wirefault.history.events import AttemptArmed, EpisodeStarted, Exchange, Run
 from wirefault.history.reader import LIVE, read_file
 from wirefault.history.writer import history_file
 from wirefault.settings.settings import Settings
-from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import AttemptRow, RunRow
+from wirefault.state.tables import ConfigurationRow
 from wirefault.toxiproxy.planned import plan_toxics
 from wirefault.wiring.links import Links
 

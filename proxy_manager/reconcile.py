@@ -25,8 +25,8 @@ from proxy_manager.links_on_demand import LinksOnDemand
 from proxy_manager.live_traffic import LiveTraffic
 from proxy_manager.proxies import LaneProxies, toxic_row, toxic_rows
 from wirefault.settings.settings import load_frozen
-from wirefault.state.run_lock import RunLock
 from wirefault.state.state import HUNG_AFTER, STALE_AFTER, AttemptRow, RunRow, State
+from wirefault.state.state_files import RunLock
 from wirefault.toxiproxy.answers import ToxiproxyError
 
 # the manager steps at least every 0.25 s: what a step took beyond twice that, it was kept from working

@@ -30,7 +30,8 @@ _started_processes = pytest.StashKey[list[str]]()
 # two groups that take about the same time.
 _SHARED_LABS = {
     "one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes streams",
-    "two": "kept_alive personas real_toxiproxy recomputed remarks reproducible secrets tampering whose_fault",
+    "two": "kept_alive personas real_toxiproxy recomputed remarks reproducible secrets tampering version"
+    " whose_fault",
 }
 SHARED_LAB_FILES = {
     f"tests/e2e/test_{name}.py": f"lab-{lab}" for lab, names in _SHARED_LABS.items() for name in names.split()

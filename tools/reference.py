@@ -19,7 +19,7 @@ from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
-from wirefault.history.usual import usual_values
+from wirefault.history.lines import usual_values
 from wirefault.judging.findings.finding import Rule
 from wirefault.judging.findings.rules import RULES
 from wirefault.report.fault_catalogue import default_of, range_of

@@ -12,8 +12,8 @@ import pytest
 
 from tests.compose.engine import docker
 from tests.compose.rig import LONG_LIVED, Lab
+from wirefault.core.sockets import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT
 from wirefault.wiring.links import lab_links
-from wirefault.wiring.topology import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT
 
 pytestmark = pytest.mark.compose
 

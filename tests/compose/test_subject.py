@@ -14,10 +14,10 @@ from tests.compose.engine import IMAGE, V1, V2, docker, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
 from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.support import until
+from wirefault.core.sockets import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, TOXIPROXY_PORT
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_run
 from wirefault.wiring.links import lab_links
-from wirefault.wiring.topology import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, TOXIPROXY_PORT
 
 pytestmark = pytest.mark.compose
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
 from tests.support import ROOT
 from wirefault.cli.main import main
-from wirefault.history.chain import unlinked
+from wirefault.history.lines import unlinked
 from wirefault.history.reader import announced_seal, read_history
 from wirefault.history.writer import Writer
 from wirefault.runner.run import run_prompts

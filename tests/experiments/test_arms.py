@@ -16,9 +16,7 @@ from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experi
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
 from wirefault.runner.attempts import shadow_toxics
-from wirefault.settings.blast_radius import is_spared
-from wirefault.settings.shadow import shadows_of
-from wirefault.settings.toxic_plan import plan_attempt
+from wirefault.settings.episode_faults import is_spared, plan_attempt, shadows_of
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.prompts import PromptsError, load_prompts
 

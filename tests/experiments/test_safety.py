@@ -11,7 +11,7 @@ import pytest
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
-from wirefault.settings.blast_radius import is_spared
+from wirefault.settings.episode_faults import is_spared
 
 STRUCK = {"faults": [{"fault": "rate_limit", "links": ["weather"], "id": "busy"}]}
 

@@ -19,8 +19,8 @@ from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from wirefault.gateway.endpoint import lab_endpoint
 from wirefault.gateway.run import Run
-from wirefault.history.chain import unlinked
 from wirefault.history.events import Note
+from wirefault.history.lines import unlinked
 from wirefault.history.reader import Torn, read_file
 from wirefault.history.writer import Writer, dump_line
 from wirefault.settings.settings import Settings

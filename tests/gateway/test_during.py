@@ -10,8 +10,8 @@ import requests
 
 from tests.gateway.lab import Lab
 from tests.support import PATIENCE_S, until
-from wirefault.state.held_calls import HeldCall
 from wirefault.state.state import State
+from wirefault.state.tables import HeldCall
 
 SETTLE = {"episode": "e1", "attempt": 1, "bound_s": 2}
 

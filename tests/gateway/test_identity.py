@@ -13,7 +13,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
 from wirefault.core.identity import fingerprint
-from wirefault.history.chain import unlinked
+from wirefault.history.lines import unlinked
 from wirefault.history.reader import parse_line, read_file
 from wirefault.history.writer import history_file
 

@@ -9,8 +9,8 @@ import pytest
 from tests.gateway.lab import Lab
 from tests.gateway.scripted import UPSTREAM_REPLY, ScriptedUpstream, armed, ask
 from wirefault.history.events import Exchange, ShadowMet
+from wirefault.settings.episode_faults import shadow_text
 from wirefault.settings.settings import Settings
-from wirefault.settings.shadow import shadow_text
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 TRIES = 12

@@ -14,11 +14,11 @@ import pytest
 
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, WAITING, Demo, Ended, processes
-from wirefault.core.sockets import LOOPBACK, Address, bind
+from wirefault.core.sockets import LOOPBACK, TOXIPROXY_PORT, Address, bind
 from wirefault.history.events import EpisodeStarted
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.wiring.links import lab_links
-from wirefault.wiring.topology import TOXIPROXY_PORT, default_topology
+from wirefault.wiring.topology import default_topology
 
 PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")
 Flown = dict[str, "Future[Ended]"]

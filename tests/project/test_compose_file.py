@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from tests.support import ROOT
+from wirefault.core.sockets import MANAGER_PORT
 from wirefault.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
 from wirefault.settings.settings import NAMES
 from wirefault.settings.sources import INSTALLATION_VARIABLES
 from wirefault.wiring.links import lab_links
-from wirefault.wiring.topology import MANAGER_PORT
 
 TEXT = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
 FILE = yaml.safe_load(TEXT)

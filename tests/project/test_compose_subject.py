@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from tests.support import ROOT
-from wirefault.core.sockets import Address
+from wirefault.core.sockets import INGRESS_PORT, Address
 from wirefault.settings.sources import INSTALLATION_VARIABLES
 from wirefault.subjects.taps.opening import write_shared_files
 from wirefault.subjects.taps.tap import PRELOAD, Tap, proxy_tap, write_trust
-from wirefault.wiring.topology import INGRESS_PORT, topology_from
+from wirefault.wiring.topology import topology_from
 
 TEXT = (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
 SERVICES = yaml.safe_load(TEXT)["services"]

@@ -11,8 +11,8 @@ from wirefault.core.sockets import Address
 from wirefault.history.events import LinkOpened
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
+from wirefault.settings.episode_faults import plan_attempt
 from wirefault.settings.settings import Settings
-from wirefault.settings.toxic_plan import plan_attempt
 from wirefault.wiring.links import Link, found_link
 
 REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"

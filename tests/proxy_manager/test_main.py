@@ -25,7 +25,7 @@ from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, address_of, bind
 from wirefault.core.spans import Span
 from wirefault.lab.process import ProcessLog, python, start
-from wirefault.state.held_calls import HeldCall
+from wirefault.state.tables import HeldCall
 from wirefault.wiring.topology import Topology
 
 pytestmark = pytest.mark.slow

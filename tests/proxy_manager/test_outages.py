@@ -15,7 +15,7 @@ from tests.proxy_manager.test_loop import beating
 from tests.proxy_manager.test_proxies import add
 from tests.support import until
 from wirefault.core.spans import Span
-from wirefault.state.held_calls import HeldCall
+from wirefault.state.tables import HeldCall
 from wirefault.toxiproxy.planned import PlannedToxic
 
 SHORT, LONGER = replace(TIMEOUT, seconds=0.5), replace(DOWN, seconds=2.0)

@@ -10,8 +10,8 @@ from tests.gateway.lab import dial
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane
 from tests.proxy_manager.test_proxies import FOREIGN, add
 from tests.support import until
-from wirefault.state.run_lock import RunLock
 from wirefault.state.state import HUNG_AFTER, STALE_AFTER, State
+from wirefault.state.state_files import RunLock
 
 READ_BACK = [
     {

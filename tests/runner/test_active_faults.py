@@ -10,7 +10,7 @@ from wirefault.history.logs import faults_set_message
 from wirefault.runner.attempts import set_in_force
 from wirefault.runner.run import with_faults_of_lab
 from wirefault.settings.settings import Settings
-from wirefault.state.configurations import ConfigurationRow
+from wirefault.state.tables import ConfigurationRow
 
 OWN = Settings(seed=1, chaos_level=0.5, faults={"toxics": [{"toxic": "down", "links": "search"}]})
 NONE = Settings(seed=1, chaos_level=0.5)

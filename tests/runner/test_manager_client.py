@@ -17,8 +17,8 @@ from tests.proxy_manager.rig import ARMED, PLAN, SETTINGS, Plane, a_plane, loopi
 from tests.support import PATIENCE_S, until
 from wirefault.core.sqlite import connect
 from wirefault.runner.manager_client import ManagerClient, RunAborted
-from wirefault.state.run_lock import RunLock
 from wirefault.state.state import State
+from wirefault.state.state_files import RunLock
 from wirefault.subjects.subject import LabFailed
 
 pytestmark = pytest.mark.slow  # its clients wait for their time limits

@@ -17,12 +17,12 @@ from wirefault.core.lab_folder import (
     write_lab_record,
 )
 from wirefault.core.processes import TOPOLOGY_VARIABLE
-from wirefault.settings.config_file import _INTERVALS, read_config_file
 from wirefault.settings.configuration import (
     load_configuration,
     running_lab,
 )
 from wirefault.settings.settings import NAMES, Settings, SettingsError
+from wirefault.settings.sources import _INTERVALS, read_config_file
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology, usual_ports
 

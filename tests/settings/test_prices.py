@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from wirefault.settings.prices import Price, load_prices
+from wirefault.settings.budgets import Price, load_prices
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.settings.sources import Source, merge_sources
 

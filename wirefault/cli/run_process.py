@@ -11,11 +11,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wirefault.cassettes.cassettes import check_cassettes
 from wirefault.cli.lab_extra import require_lab
 from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
 from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
+from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error, strip_control
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.run_document import RunDocument, read_run_document

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wirefault.cassettes.cassettes import check_cassettes
 from wirefault.cli.faults import print_set
 from wirefault.cli.lab_extra import environ_below, logs_in, require_lab
 from wirefault.cli.options import PromptsOptions, RunOptions
@@ -37,6 +36,7 @@ from wirefault.experiments.recorded import repeated_part, saved_plan
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in, run_experiment
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.faults.sets.presets import find_set
+from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error
 from wirefault.history.reader import HistoryError
 from wirefault.judging.summary import counted, summarise

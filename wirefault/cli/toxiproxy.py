@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from wirefault.cli.help import Command, option
-from wirefault.core.sockets import LOOPBACK, Address
-from wirefault.wiring.topology import TOXIPROXY_PORT
+from wirefault.core.sockets import LOOPBACK, TOXIPROXY_PORT, Address
 
 
 @click.command(

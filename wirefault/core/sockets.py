@@ -12,6 +12,13 @@ from ipaddress import ip_address
 
 LOOPBACK = "127.0.0.1"
 SOCKETS_VARIABLE = "WIREFAULT_SOCKETS"
+# where the parts of a lab listen that are no links
+MANAGER_PORT = 8000
+CONTROL_PORT = 7070
+INGRESS_PORT = 7100
+MODEL_PORT = 5007
+EGRESS_PORT = 7090
+TOXIPROXY_PORT = 8474
 
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):(?P<port>[0-9]{1,5})")
 

@@ -21,7 +21,6 @@ from wirefault.experiments.assertions.episode_view import EpisodeView, episode_v
 from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode, needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.outages import EpisodeOutages, outages_in
-from wirefault.history.event_ids import with_ids
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -34,14 +33,14 @@ from wirefault.history.events import (
     RunFinished,
     WentPastLab,
 )
-from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.reader import HistoryError, read_history, with_ids
 from wirefault.history.writer import LARGEST_HISTORY
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import Outcome
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.usage import usage_of
-from wirefault.settings.prices import Price, load_prices
+from wirefault.settings.budgets import Price, load_prices
 from wirefault.toxiproxy.planned import PlannedToxic
 
 

@@ -20,9 +20,8 @@ from wirefault.faults.sets.presets import read_canonical
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.budgets import Budgets
 from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.episode_faults import plan_attempt, shadow_text
 from wirefault.settings.settings import Settings, SettingsError
-from wirefault.settings.shadow import shadow_text
-from wirefault.settings.toxic_plan import plan_attempt
 from wirefault.wiring.prompts import (
     Prompt,
     PromptsSource,

@@ -18,7 +18,7 @@ from wirefault.core.errors import nearest
 from wirefault.core.sockets import is_loopback
 from wirefault.experiments.expression import Duration, ExpressionError, ShareOfEpisodes, parse_expression
 from wirefault.faults.sets.presets import read_canonical
-from wirefault.settings.blast_radius import radius_draw
+from wirefault.settings.episode_faults import radius_draw
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Links
 from wirefault.wiring.spec_file import Spec

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from wirefault.cassettes.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.core.identity import Identity, foreign_members, parse_baggage
 from wirefault.core.sockets import Address
+from wirefault.gateway.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.gateway.closed_networks import ALL_OPEN, ClosedNetworks
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.settings.settings import GROQ_BASE_URL, Settings

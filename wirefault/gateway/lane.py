@@ -20,8 +20,8 @@ from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.run import Run
 from wirefault.settings.settings import SettingsError
 from wirefault.state.effects import TRANSLATOR_HEADER, WORLD_HEADER, world_of
-from wirefault.state.held_calls import HeldCall
 from wirefault.state.state import State
+from wirefault.state.tables import HeldCall
 from wirefault.wiring.links import Link, Links
 
 

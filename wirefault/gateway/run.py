@@ -16,10 +16,8 @@ from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.history.events import Event, FaultsSet, ShadowMet
 from wirefault.history.writer import Writer, dump_line
-from wirefault.settings.blast_radius import is_spared
+from wirefault.settings.episode_faults import is_spared, plan_attempt, shadows_of
 from wirefault.settings.settings import Settings
-from wirefault.settings.shadow import shadows_of
-from wirefault.settings.toxic_plan import plan_attempt
 from wirefault.wiring.links import Link, Links
 
 # One call of an episode: attempt, link, fingerprint, and its number among the calls with this fingerprint.

@@ -27,7 +27,7 @@ from wirefault.gateway.lane import CallNotes, Lane, LinkListener
 from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
 from wirefault.settings.configuration import redactor
-from wirefault.state.held_calls import HeldCall
+from wirefault.state.tables import HeldCall
 from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.topology import Topology
 

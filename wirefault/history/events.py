@@ -10,18 +10,23 @@ ingress, which takes intercepted connections, ``ingress-<lane>.jsonl``.
 
 from __future__ import annotations
 
-from wirefault.history.budget_events import BudgetSpent, BudgetUnknown, BudgetWarned
-from wirefault.history.caller_events import (
-    ModelCall,
-    RefusedBecause,
-    Report,
-    ToolCalled,
-    ToolCallRefused,
-    ToolTry,
+from wirefault.history.link_events import (
+    LAB_MODEL,
+    BudgetSpent,
+    BudgetUnknown,
+    BudgetWarned,
+    ConnectionEnded,
+    Exchange,
+    FaultMet,
+    FaultsSet,
+    HowEnded,
+    LinkOpened,
+    ShadowMet,
+    StruckReply,
+    TapKind,
+    ToxicsAction,
+    ToxicsChanged,
 )
-from wirefault.history.gateway_events import LAB_MODEL, Exchange, FaultMet, FaultsSet, ShadowMet, StruckReply
-from wirefault.history.ingress_events import ConnectionEnded, HowEnded, TapKind
-from wirefault.history.manager_events import LinkOpened, ToxicsAction, ToxicsChanged
 from wirefault.history.run_events import (
     SELF_TEST,
     AttemptArmed,
@@ -32,12 +37,18 @@ from wirefault.history.run_events import (
     EpisodeStarted,
     ErrorClass,
     Level,
+    ModelCall,
     Note,
+    RefusedBecause,
+    Report,
     RunFinished,
     RunSealed,
     RunStarted,
     SealedFile,
     ShadowToxic,
+    ToolCalled,
+    ToolCallRefused,
+    ToolTry,
     TurnBegun,
     WentPastLab,
     WorldProbed,

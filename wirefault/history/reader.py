@@ -4,20 +4,80 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from wirefault.core.files import open_shared, read_end_of_shared, read_shared
-from wirefault.history.chain import line_hash
-from wirefault.history.events import Event, SealedFile, WorldProbed, WorldRead
-from wirefault.history.found_links import with_found_links
+from wirefault.dialects.mcp import MCP
+from wirefault.history.events import (
+    AttemptArmed,
+    BudgetSpent,
+    BudgetUnknown,
+    BudgetWarned,
+    ConnectionEnded,
+    Event,
+    Exchange,
+    FaultsSet,
+    LinkOpened,
+    RunStarted,
+    SealedFile,
+    ToxicsChanged,
+    WorldProbed,
+    WorldRead,
+)
+from wirefault.history.lines import line_hash
 from wirefault.history.logs import strip_control
 from wirefault.history.seal import Integrity, examine
 from wirefault.history.writer import LARGEST_HISTORY, logs_of
+
+
+def with_found_links(events: Iterable[Event]) -> list[Event]:
+    """The same events in the same order, the run's links and the attempts' toxics completed.
+
+    Done twice it changes nothing more.
+    """
+    events = list(events)
+    opened = [event for event in events if isinstance(event, LinkOpened)]
+    spoke_mcp = {event.link for event in events if isinstance(event, Exchange) and _is_of_mcp(event)}
+    if not (opened or spoke_mcp):
+        return events
+    by_attempt: defaultdict[tuple[str, int], list[LinkOpened]] = defaultdict(list)
+    for event in opened:
+        by_attempt[event.episode, event.attempt].append(event)
+
+    def completed(event: Event) -> Event:
+        if isinstance(event, RunStarted):
+            known = {link["name"] for link in event.links}
+            found = [one.link for one in opened if one.link["name"] not in known]
+            return replace(event, links=[_as_spoken(link, spoke_mcp) for link in (*event.links, *found)])
+        if isinstance(event, AttemptArmed):
+            of_attempt = by_attempt[event.episode, event.attempt]
+            found_toxics = [toxic for one in of_attempt for toxic in one.toxics]
+            new = [toxic for toxic in found_toxics if toxic not in event.toxics]
+            return replace(event, toxics=[*event.toxics, *new])
+        return event
+
+    return [completed(event) for event in events]
+
+
+def tells_of_found_link(event: Event) -> bool:
+    """Whether the event can change what others say of a link that was found."""
+    return isinstance(event, LinkOpened) or (isinstance(event, Exchange) and _is_of_mcp(event))
+
+
+def _is_of_mcp(event: Exchange) -> bool:
+    return event.dialect == MCP.name
+
+
+def _as_spoken(link: dict[str, Any], spoke_mcp: Collection[str]) -> dict[str, Any]:
+    """The link as JSON; one that was found is of MCP if a request on it was, which is not known at first."""
+    return {**link, "dialect": MCP.name} if link.get("found") and link["name"] in spoke_mcp else link
+
 
 _LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
 _LARGEST_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
@@ -204,3 +264,28 @@ class Tail:
     def sealed(self) -> SealedFile:
         """The file as far as it was read."""
         return SealedFile(self._line, line_hash(self._last) if self._line else "")
+
+
+def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
+    """Each event of a run of one lane with its id.
+
+    Those of one file must be in the order written and without a gap; files may come in any order.
+    """
+    events = list(events)
+    lane = next((event.lane for event in events if isinstance(event, RunStarted)), 0)
+    lines = Counter[str]()
+    for event in events:
+        writer = _writer_of(event)
+        lines[writer] += 1
+        yield f"{writer}-{lane}:{lines[writer]}", event
+
+
+def _writer_of(event: Event) -> str:
+    """The process that writes such events, each of which has a file of its own."""
+    if isinstance(event, BudgetWarned | BudgetSpent | BudgetUnknown):
+        return "agent" if event.of_subject else "gateway"
+    if isinstance(event, Exchange | FaultsSet):
+        return "gateway"
+    if isinstance(event, ConnectionEnded):
+        return "ingress"
+    return "manager" if isinstance(event, LinkOpened | ToxicsChanged) else "agent"

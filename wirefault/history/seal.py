@@ -8,8 +8,8 @@ from itertools import chain
 
 from pydantic import TypeAdapter, ValidationError
 
-from wirefault.history.chain import ChainBreak, first_break, line_hash, origin, unlinked
 from wirefault.history.events import RunSealed, SealedFile
+from wirefault.history.lines import ChainBreak, first_break, line_hash, origin, unlinked
 from wirefault.history.logs import strip_control
 from wirefault.history.writer import dump_line
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from wirefault.core.files import open_shared, read_shared
-from wirefault.history.chain import line_hash, linked, origin
 from wirefault.history.events import Event
-from wirefault.history.usual import dump_unusual
+from wirefault.history.lines import dump_unusual, line_hash, linked, origin
 
 # in bytes of one file, some 30,000 prompts: what is larger is no run's, and would fill the memory
 LARGEST_HISTORY = 256 * 1024 * 1024

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from wirefault.history.event_ids import with_ids
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
+from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
 from wirefault.judging.evidence.gather import gather
 from wirefault.judging.evidence.record import FaultRecord, Unexplained

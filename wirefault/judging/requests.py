@@ -15,7 +15,6 @@ from typing import Generic, Literal, TypeVar
 
 from wirefault.core.caller_errors import error_kind
 from wirefault.dialects.mcp import ToolAnswer
-from wirefault.history.event_ids import with_ids
 from wirefault.history.events import (
     LAB_MODEL,
     AttemptArmed,
@@ -32,6 +31,7 @@ from wirefault.history.events import (
     ToxicsChanged,
     WentPastLab,
 )
+from wirefault.history.reader import with_ids
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
 from wirefault.wiring.links import Link, Links, lab_links

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wirefault.history.events import Event, Exchange
-from wirefault.settings.prices import Price, load_prices
+from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
 
 _MILLION = 1_000_000

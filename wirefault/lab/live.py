@@ -11,7 +11,7 @@ import requests
 from wirefault.core.errors import UserError
 from wirefault.core.sockets import Address
 from wirefault.settings.configuration import running_lab
-from wirefault.state.api_token import TOKEN_FILE, read_token
+from wirefault.state.state_files import TOKEN_FILE, read_token
 from wirefault.wiring.links import Links
 
 _TIMEOUT_S = 10.0

@@ -19,10 +19,9 @@ from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.record import Recorder
+from wirefault.settings.episode_faults import plan_attempt, shadows_of
 from wirefault.settings.settings import Settings
-from wirefault.settings.shadow import shadows_of
-from wirefault.settings.toxic_plan import plan_attempt
-from wirefault.state.configurations import ConfigurationRow
+from wirefault.state.tables import ConfigurationRow
 from wirefault.subjects.budgeted import BUDGET_SPENT
 from wirefault.subjects.results import crash_of
 from wirefault.subjects.subject import AttemptContext, LabFailed, MakeTurn, Said, Subject, crashed

@@ -10,9 +10,9 @@ from sqlite3 import Error as DatabaseError
 from time import perf_counter
 
 from wirefault.settings.settings import Settings
-from wirefault.state.configurations import ConfigurationRow
-from wirefault.state.run_lock import RunLock
 from wirefault.state.state import HEARTBEAT_EVERY, STALE_AFTER, AttemptRow, RunRow, State
+from wirefault.state.state_files import RunLock
+from wirefault.state.tables import ConfigurationRow
 from wirefault.subjects.subject import LabFailed
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link

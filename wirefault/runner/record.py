@@ -20,9 +20,8 @@ from wirefault.history.events import (
     RunSealed,
     WorldRead,
 )
-from wirefault.history.found_links import tells_of_found_link, with_found_links
 from wirefault.history.logs import Logs, agent_line, faults_set_message
-from wirefault.history.reader import Tail, parse_line
+from wirefault.history.reader import Tail, parse_line, tells_of_found_link, with_found_links
 from wirefault.history.writer import Writer, dump_line, history_file
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
 from wirefault.state.effects import read_effects, world_of

@@ -37,8 +37,8 @@ from wirefault.runner.world_probe import WorldProbe
 from wirefault.settings.budgets import load_budgets
 from wirefault.settings.configuration import Configuration, redactor
 from wirefault.settings.settings import Settings
-from wirefault.state.configurations import ConfigurationRow
 from wirefault.state.state import State
+from wirefault.state.tables import ConfigurationRow
 from wirefault.subjects.budgeted import budgeted
 from wirefault.subjects.subject import Subject
 from wirefault.wiring.prompts import Prompt, Prompts, check_next_turns, check_turns

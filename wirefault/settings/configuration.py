@@ -16,11 +16,17 @@ from wirefault.core.lab_folder import (
 )
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
-from wirefault.settings.budgets import load_budgets
-from wirefault.settings.config_file import ConfigFile, read_config_file
-from wirefault.settings.prices import load_prices
+from wirefault.settings.budgets import load_budgets, load_prices
 from wirefault.settings.settings import Settings, SettingsError
-from wirefault.settings.sources import Source, dotenv_remarks, from_dotenv, from_environment, merge_sources
+from wirefault.settings.sources import (
+    ConfigFile,
+    Source,
+    dotenv_remarks,
+    from_dotenv,
+    from_environment,
+    merge_sources,
+    read_config_file,
+)
 from wirefault.wiring.topology import Topology, default_topology, topology_from
 from wirefault.wiring.wiring import Wiring, lab_wiring, wiring_of
 

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from wirefault.core.errors import InputError
-from wirefault.settings.budgets import canonical_budgets
-from wirefault.settings.prices import canonical_prices
+from wirefault.settings.budgets import canonical_budgets, canonical_prices
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 from wirefault.wiring.links import lab_links
 

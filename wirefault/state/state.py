@@ -16,10 +16,16 @@ from typing import Any, Literal
 
 from wirefault.core.sqlite import UnsafeDatabaseError, connect
 from wirefault.settings.settings import SettingsError
-from wirefault.state.configurations import CONFIGURATIONS_SCHEMA, Configurations
-from wirefault.state.found_links import FOUND_LINKS_SCHEMA, FoundLinks
-from wirefault.state.held_calls import HELD_CALLS_SCHEMA, HeldCallRows
-from wirefault.state.planned_toxics import TOXICS_SCHEMA, PlannedToxics
+from wirefault.state.tables import (
+    CONFIGURATIONS_SCHEMA,
+    FOUND_LINKS_SCHEMA,
+    HELD_CALLS_SCHEMA,
+    TOXICS_SCHEMA,
+    Configurations,
+    FoundLinks,
+    HeldCallRows,
+    PlannedToxics,
+)
 from wirefault.toxiproxy.planned import PlannedToxic
 
 RunStatus = Literal["waiting", "leased", "finished", "expired", "live"]

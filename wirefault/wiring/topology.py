@@ -16,17 +16,18 @@ from typing import Any
 
 from wirefault.core.files import write_whole
 from wirefault.core.processes import TOPOLOGY_VARIABLE
-from wirefault.core.sockets import LOOPBACK, Address
+from wirefault.core.sockets import (
+    CONTROL_PORT,
+    EGRESS_PORT,
+    INGRESS_PORT,
+    LOOPBACK,
+    MANAGER_PORT,
+    MODEL_PORT,
+    TOXIPROXY_PORT,
+    Address,
+)
 from wirefault.wiring.links import SCRIPTED, Link, Links, lab_links
 from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
-
-MANAGER_PORT = 8000
-CONTROL_PORT = 7070
-INGRESS_PORT = 7100
-MODEL_PORT = 5007
-EGRESS_PORT = 7090
-TOXIPROXY_PORT = 8474
-
 
 _FIRST_PORT = 5000
 _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000

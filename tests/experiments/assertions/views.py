@@ -10,8 +10,8 @@ from tests.judging.oracle.histories import ended, episode, exchange, run_started
 from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import check_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
-from wirefault.history.event_ids import with_ids
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange
+from wirefault.history.reader import with_ids
 from wirefault.judging.judge import judge_identified
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}

@@ -28,8 +28,7 @@ from wirefault.gateway.budgets.account import (
     used_up,
 )
 from wirefault.history.events import BudgetSpent, BudgetUnknown, BudgetWarned, Event
-from wirefault.settings.budgets import Budget, Budgets, BudgetScope, load_budgets
-from wirefault.settings.prices import Price, load_prices
+from wirefault.settings.budgets import Budget, Budgets, BudgetScope, Price, load_budgets, load_prices
 from wirefault.settings.settings import Settings
 
 _PAYMENT_REQUIRED = 402

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from wirefault.cassettes.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.dialects.http import Reply, Request
 from wirefault.faults.plan import Plan
+from wirefault.gateway.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.gateway.closed_networks import NETWORK_CLOSED
 from wirefault.gateway.endpoint import Endpoint, rewrite
 from wirefault.gateway.exchange.exchange import Exchange

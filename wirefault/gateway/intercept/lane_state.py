@@ -16,8 +16,8 @@ from typing import TypeVar
 from wirefault.history.events import ConnectionEnded
 from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import SettingsError
-from wirefault.state.found_links import FoundLink
 from wirefault.state.state import State
+from wirefault.state.tables import FoundLink
 from wirefault.wiring.links import Link
 
 _Answer = TypeVar("_Answer")

@@ -23,7 +23,7 @@ from wirefault.gateway.intercept.policy import (
 )
 from wirefault.gateway.intercept.splice import readable
 from wirefault.settings.settings import SettingsError
-from wirefault.state.found_links import FoundLink
+from wirefault.state.tables import FoundLink
 from wirefault.wiring.links import MOST_FOUND, found_link, is_model_host
 from wirefault.wiring.topology import Topology
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from wirefault.core.caller_errors import ErrorKind
+from wirefault.core.sockets import Address
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.faults.base import BUDGET_ID, WhyNot
-from wirefault.history.usual import usually
+from wirefault.history.lines import usually
+from wirefault.settings.budgets import OF_SUBJECT
+from wirefault.toxiproxy.planned import PlannedToxic
 
 # the link of the lab's model: ``ModelCall`` is of the lab's own agent, which has no other
 LAB_MODEL = "model"
@@ -193,3 +196,155 @@ class FaultsSet:
     faults: str
     entries: list[str]
     event: Literal["faults_set"] = "faults_set"
+
+
+@dataclass(frozen=True)
+class BudgetWarned:
+    """So much of a budget is used up that a warning was asked for (``warn_at``), once for each account.
+
+    ``budget``: its place, as ``episode.tokens``; ``used`` and ``limit`` in its own unit. The account of a
+    ``run`` budget is one for all its episodes; then ``episode`` is the one in which that was seen.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    budget: str
+    used: float
+    limit: float
+    event: Literal["budget_warned"] = "budget_warned"
+
+    @property
+    def of_subject(self) -> bool:
+        """Whether the runner recorded it."""
+        return self.budget in OF_SUBJECT
+
+
+@dataclass(frozen=True)
+class BudgetSpent:
+    """A budget is used up and was asked for more, told once in an episode: what it has refused is in the
+    exchanges. ``ends``: the episode is to end by it, as ``runaway``. Fields as of ``BudgetWarned``."""
+
+    t: float
+    episode: str
+    attempt: int
+    budget: str
+    used: float
+    limit: float
+    ends: bool = False
+    event: Literal["budget_spent"] = "budget_spent"
+
+    @property
+    def of_subject(self) -> bool:
+        """Whether the runner recorded it."""
+        return self.budget in OF_SUBJECT
+
+
+@dataclass(frozen=True)
+class BudgetUnknown:
+    """How much of a budget is used up cannot be known from now on, so that more may be than was counted.
+
+    ``why``: a reply did not tell its tokens, its model has no price, or the memory cannot be read; told once
+    in an episode for each. ``model``: whose reply it was.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    budget: str
+    why: Literal["no_usage", "no_price", "no_memory"]
+    model: str = ""
+    event: Literal["budget_unknown"] = "budget_unknown"
+
+    @property
+    def of_subject(self) -> bool:
+        """Whether the runner recorded it."""
+        return self.budget in OF_SUBJECT
+
+
+HowEnded = Literal["fin", "rst", "refused", "open"]
+
+
+TapKind = Literal["namespace", "proxy"]
+
+
+@dataclass(frozen=True)
+class ConnectionEnded:
+    """One intercepted connection, as the ingress saw it on the subject's side of the link's Toxiproxy proxy.
+
+    ``opened`` and ``t``: its begin and its end. ``ms`` runs from the subject's first byte to the end (from
+    the begin, if it sent none), ``first_byte_ms`` from there to the first byte that it got, None if it got
+    none. ``sent`` and ``received``: bytes from and to the subject.
+    ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
+    dialled (``refused``); by nobody, and ``open``, if its attempt ended before it did. ``tls``: its first
+    byte began a TLS handshake. ``host`` and ``port`` are where the subject meant to go, ``tap`` is the tap
+    that it came by. ``link`` is empty where it crossed none; ``tunnelled``: it was carried past the gateway,
+    so that nothing else is known of it. ``why``: what made it go past the lab or be refused, as a part of a
+    sentence, where that was no fault. ``lab_failed``: the lab could not carry it, as it should have.
+    """
+
+    t: float
+    link: str
+    episode: str
+    attempt: int
+    opened: float
+    ms: float
+    first_byte_ms: float | None
+    sent: int
+    received: int
+    ended_by: Literal["client", "proxy", "nobody"]
+    how: HowEnded
+    tls: bool
+    host: str
+    port: int
+    tap: TapKind
+    tunnelled: bool = False
+    why: str = ""
+    lab_failed: bool = False
+    event: Literal["connection_ended"] = "connection_ended"
+
+    @property
+    def not_intercepted(self) -> str:
+        """What became of it instead and why, as a sentence; empty for one that a link has carried."""
+        became = "went past the lab" if self.tunnelled else "was refused"
+        return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
+
+
+ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "disturbed"]
+
+
+@dataclass(frozen=True)
+class LinkOpened:
+    """In this attempt the subject called a server for the first time, and a ``link`` to it was made.
+
+    ``toxics``: those of the plan that the attempt has on it from now on, which were read back.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    link: dict[str, Any]
+    toxics: Annotated[list[PlannedToxic], usually([])]
+    event: Literal["link_opened"] = "link_opened"
+
+
+@dataclass(frozen=True)
+class ToxicsChanged:
+    """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
+
+    ``action``: armed; started (the time of some planned toxics had come, which are in ``started`` with the
+    attributes of their dose, or they got another dose; others may have ended at the same moment); ended (the
+    time of those in ``ended`` was over); healed, repaired, disturbed. ``begun``: when it began with that
+    change, so that it came into force between then and ``t``.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    action: ToxicsAction
+    toxics: Annotated[list[dict[str, Any]], usually([])]
+    detail: str = ""
+    ended: list[PlannedToxic] = field(default_factory=list)
+    begun: float = 0.0
+    started: list[PlannedToxic] = field(default_factory=list)
+    event: Literal["toxics_changed"] = "toxics_changed"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.state.run_lock import RunLock
+from wirefault.state.state_files import RunLock
 
 HOLD = """
 import sys
 from pathlib import Path
-from wirefault.state.run_lock import RunLock
+from wirefault.state.state_files import RunLock
 
 lock = RunLock(Path(sys.argv[1]), "run-1")
 lock.take()

@@ -1,0 +1,158 @@
+"""Links that were found while a run went on complete what it began with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.oracle.histories import armed, exchange, run_started, started
+from wirefault.history.events import (
+    AttemptArmed,
+    ConnectionEnded,
+    Exchange,
+    LinkOpened,
+    Note,
+    RunStarted,
+    ToxicsChanged,
+)
+from wirefault.history.reader import HistoryError, Tail, parse_line, read_history, with_found_links, with_ids
+from wirefault.history.writer import Writer, history_file
+from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.links import found_link
+
+SHOP = found_link("shop.example.com", 443, "https", ())
+TOXIC = PlannedToxic("shop_example_com", "latency", "upstream", {"latency": 300})
+YES = (True, True, True)
+EVENTS = [
+    RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 2, links=[]),
+    AttemptArmed(1.0, "a", 1, 3.0, []),
+    AttemptArmed(3.0, "b", 1, 3.0, []),
+    LinkOpened(2.0, "a", 1, SHOP.dump(), [TOXIC]),
+]
+
+
+def test_the_run_has_the_link_and_the_attempt_its_toxics():
+    started, first, second, _ = with_found_links(EVENTS)
+    assert started.wired.names == ("shop_example_com",)
+    assert (first.toxics, second.toxics) == ([TOXIC], [])
+
+
+def test_a_request_of_mcp_tells_what_the_link_speaks():
+    asked = Exchange(2.5, "a", 1, SHOP.name, "POST", "/mcp", "f", 1, 1, "counted", 1.0, 200, *YES, 9, 9)
+    late = replace(asked, dialect="mcp")
+    started, *_ = with_found_links([*with_found_links([*EVENTS, asked]), late])
+    assert [link.dialect for link in started.wired] == ["mcp"]
+
+
+def test_done_twice_it_changes_nothing_more():
+    once = with_found_links(EVENTS)
+    assert with_found_links(once) == once
+
+
+def test_a_run_that_found_none_stays_as_it_is():
+    assert with_found_links(EVENTS[:3]) == EVENTS[:3]
+
+
+FILES = {
+    "agent": [run_started(), started(), armed()],
+    "gateway": [exchange(call=1), exchange(call=2)],
+    "manager": [ToxicsChanged(102.0, "001", 1, "armed", [])],
+    "ingress": [
+        ConnectionEnded(
+            *(103.0, "search", "001", 1, 102.0, 900.0, None, 200, 0),
+            *("proxy", "rst", True, "search.example", 443, "namespace"),
+        )
+    ],
+}
+
+
+def test_an_id_leads_a_reader_to_its_event(tmp_path):
+    for process, events in FILES.items():
+        writer = Writer(history_file(tmp_path, "run-1", process, 0))
+        for event in events:
+            writer.write(event)
+        writer.close()
+    history = read_history(tmp_path, "run-1")
+    identified = list(with_ids(history.events()))
+    assert len(identified) == 7
+    for id, event in identified:
+        assert parse_line(history.line(id), history.folder, 0) == event
+
+
+def test_the_order_of_the_files_does_not_matter():
+    mixed = [event for events in FILES.values() for event in events]
+    assert dict(with_ids(mixed)) == dict(with_ids([*mixed[3:], *mixed[:3]]))
+
+
+def note(message):
+    return Note(1.0, "info", message)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "gateway-0.jsonl"
+
+
+@pytest.fixture
+def writer(path):
+    opened = Writer(path)
+    yield opened
+    opened.close()
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def test_nothing_comes_while_there_is_no_file(path):
+    assert Tail(path).read() == []
+
+
+def test_each_event_comes_once(path, writer):
+    tail = Tail(path)
+    assert tail.read() == []
+    writer.write(note("1"))
+    writer.write(note("2\u2028\x85 and more"))
+    assert tail.read() == [note("1"), note("2\u2028\x85 and more")]
+    assert tail.read() == []
+    writer.write(note("3"))
+    assert tail.read() == [note("3")]
+
+
+def test_an_unterminated_line_is_left_for_the_next_time(path, writer):
+    tail = Tail(path)
+    append(path, b'{"event": "note", "t": 1, "level": "info", ')
+    assert tail.read() == []
+    append(path, '"message": "é'.encode()[:-1])
+    assert tail.read() == []
+    append(path, "é".encode()[1:] + b'"}\n{"event"')
+    assert tail.read() == [note("é")]
+
+
+def test_it_goes_on_behind_a_torn_line_that_was_moved_aside(path, writer):
+    tail = Tail(path)
+    writer.write(note("1"))
+    append(path, b'{"event": "no')
+    assert tail.read() == [note("1")]
+    successor = Writer(path)
+    successor.write(note("2"))
+    successor.close()
+    assert tail.read() == [note("2")]
+
+
+def test_a_bad_line_is_an_error_with_its_number(path, writer):
+    tail = Tail(path)
+    for number in range(3):
+        writer.write(note(str(number)))
+    tail.read()
+    writer.write(note("3"))
+    writer.write_line("{}")
+    with pytest.raises(HistoryError, match=r"gateway-0\.jsonl:5: "):
+        tail.read()
+
+
+def test_a_carriage_return_ends_no_line(path):
+    append(path, b'{"event": "note", "t": 1, "level": "info",\r"message": "x"}\r\n')
+    assert Tail(path).read() == [note("x")]

@@ -1,0 +1,260 @@
+"""Numbered fault configurations of a lab that is up, kept in ``state.db``: each replaces the one before."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from wirefault.core.spans import Span
+from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.links import Link
+
+CONFIGURATIONS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS configurations (
+    lab_id TEXT NOT NULL, lane INTEGER NOT NULL, number INTEGER NOT NULL, faults TEXT NOT NULL,
+    source TEXT NOT NULL, created REAL NOT NULL, refused TEXT, PRIMARY KEY (lab_id, lane, number)
+);
+"""
+
+
+@dataclass(frozen=True)
+class ConfigurationRow:
+    """``faults`` is the set's canonical text, empty for none; ``refused`` says why it never was in force."""
+
+    lab_id: str
+    lane: int
+    number: int
+    faults: str
+    source: str
+    created: float
+    refused: str | None
+
+
+class Configurations:
+    """The table of fault configurations in one connection's database. Raises ``sqlite3.Error``."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def add(self, lab_id: str, lane: int, faults: str, source: str, now: float) -> int:
+        """Writes the lane's next configuration and returns its number, which counts from 1."""
+        row = self._database.execute(
+            "INSERT INTO configurations SELECT ?, ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, NULL"
+            " FROM configurations WHERE lab_id = ? AND lane = ? RETURNING number",
+            (lab_id, lane, faults, source, now, lab_id, lane),
+        ).fetchall()
+        return int(row[0]["number"])
+
+    def latest(self, lab_id: str, lane: int, since: float = 0.0) -> ConfigurationRow | None:
+        """The last configuration since that time that was not refused."""
+        row = self._database.execute(
+            "SELECT * FROM configurations WHERE lab_id = ? AND lane = ? AND created >= ?"
+            " AND refused IS NULL ORDER BY number DESC LIMIT 1",
+            (lab_id, lane, since),
+        ).fetchone()
+        return ConfigurationRow(**dict(row)) if row else None
+
+    def of_number(self, lab_id: str, lane: int, number: int) -> ConfigurationRow | None:
+        row = self._database.execute(
+            "SELECT * FROM configurations WHERE lab_id = ? AND lane = ? AND number = ?",
+            (lab_id, lane, number),
+        ).fetchone()
+        return ConfigurationRow(**dict(row)) if row else None
+
+    def refuse(self, row: ConfigurationRow, reason: str) -> None:
+        """Notes why it cannot be in force; the configuration before it stays in force."""
+        self._database.execute(
+            "UPDATE configurations SET refused = ? WHERE lab_id = ? AND lane = ? AND number = ?",
+            (reason, row.lab_id, row.lane, row.number),
+        )
+
+
+FOUND_LINKS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS found_links (
+    lab_id TEXT NOT NULL, lane INTEGER NOT NULL, name TEXT NOT NULL, link TEXT NOT NULL,
+    status TEXT NOT NULL, gateway TEXT NOT NULL DEFAULT '', proxy TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (lab_id, lane, name)
+);
+"""
+
+FoundStatus = Literal["wanted", "open", "failed"]
+
+
+@dataclass(frozen=True)
+class FoundLink:
+    """``gateway`` and ``proxy`` are addresses, known once it is open; ``reason``: why opening it failed."""
+
+    link: Link
+    status: FoundStatus
+    gateway: str
+    proxy: str
+    reason: str
+
+
+class FoundLinks:
+    """The table of found links in one connection's database. Raises ``sqlite3.Error``."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def want(self, lab_id: str, lane: int, link: Link) -> None:
+        """Asks for the link; one of that name that failed is asked for again, any other stays as it is."""
+        self._database.execute(
+            "INSERT INTO found_links (lab_id, lane, name, link, status) VALUES (?, ?, ?, ?, 'wanted')"
+            " ON CONFLICT DO UPDATE SET status = 'wanted', reason = '' WHERE status = 'failed'",
+            (lab_id, lane, link.name, json.dumps(link.dump())),
+        )
+
+    def rows(self, lab_id: str, lane: int) -> list[FoundLink]:
+        """Those of the lane, in the order in which they were found."""
+        rows = self._database.execute(
+            "SELECT * FROM found_links WHERE lab_id = ? AND lane = ? ORDER BY rowid", (lab_id, lane)
+        )
+        return [
+            FoundLink(Link.load(json.loads(row["link"])), *map(row.__getitem__, _COLUMNS)) for row in rows
+        ]
+
+    def mark_open(self, lab_id: str, lane: int, name: str, gateway: str, proxy: str) -> None:
+        """The link can be dialled at ``proxy`` from now on."""
+        self._database.execute(
+            "UPDATE found_links SET status = 'open', gateway = ?, proxy = ?, reason = ''"
+            " WHERE lab_id = ? AND lane = ? AND name = ?",
+            (gateway, proxy, lab_id, lane, name),
+        )
+
+    def mark_failed(self, lab_id: str, lane: int, name: str, reason: str) -> None:
+        """The link could not be opened; who waits for it need wait no longer."""
+        self._database.execute(
+            "UPDATE found_links SET status = 'failed', reason = ? WHERE lab_id = ? AND lane = ? AND name = ?",
+            (reason, lab_id, lane, name),
+        )
+
+
+_COLUMNS = ("status", "gateway", "proxy", "reason")
+
+
+HELD_CALLS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS held_calls (
+    run_id TEXT NOT NULL, episode TEXT NOT NULL, attempt INTEGER NOT NULL, link TEXT NOT NULL,
+    call INTEGER NOT NULL, PRIMARY KEY (run_id, episode, attempt, call, link)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class HeldCall:
+    """``call``: its number among all of the attempt on that link, from 1."""
+
+    run_id: str
+    episode: str
+    attempt: int
+    link: str
+    call: int
+
+
+class HeldCallRows:
+    """The table of held calls in one connection's database. Raises ``sqlite3.Error``."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def add(self, held: HeldCall) -> None:
+        """The gateway holds it from now on."""
+        self._database.execute(
+            "INSERT OR IGNORE INTO held_calls VALUES (:run_id, :episode, :attempt, :link, :call)", vars(held)
+        )
+
+    def of(self, run_id: str, episode: str, attempt: int) -> list[HeldCall]:
+        """Those of an attempt, in the order of their numbers."""
+        rows = self._database.execute(
+            "SELECT * FROM held_calls WHERE run_id = ? AND episode = ? AND attempt = ? ORDER BY call",
+            (run_id, episode, attempt),
+        )
+        return [HeldCall(**dict(row)) for row in rows]
+
+    def remove(self, held: HeldCall) -> None:
+        """It is held no longer."""
+        self._database.execute(
+            "DELETE FROM held_calls WHERE run_id = :run_id AND episode = :episode AND attempt = :attempt"
+            " AND link = :link AND call = :call",
+            vars(held),
+        )
+
+
+TOXICS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS toxics (
+    attempt_id INTEGER NOT NULL REFERENCES attempts (id), link TEXT NOT NULL, kind TEXT NOT NULL,
+    stream TEXT NOT NULL, attributes TEXT NOT NULL, entry TEXT NOT NULL, configuration INTEGER NOT NULL,
+    seconds REAL NOT NULL, during TEXT NOT NULL, turn TEXT NOT NULL, armed_at REAL, removed_at REAL
+);
+CREATE INDEX IF NOT EXISTS toxics_by_attempt ON toxics (attempt_id);
+CREATE INDEX IF NOT EXISTS toxics_left ON toxics (attempt_id) WHERE removed_at IS NULL;
+"""
+# Of those that are left, which are few: a long flight has had a hundred thousand attempts.
+_LEFT_ON_LANE = (
+    "removed_at IS NULL AND EXISTS"
+    " (SELECT 1 FROM attempts WHERE id = toxics.attempt_id AND lab_id = ? AND lane = ?)"
+)
+_PLANNED_TOXICS_COLUMNS = ("link", "kind", "stream", "entry", "configuration", "seconds")
+
+
+class PlannedToxics:
+    """The table of toxics in one connection's database. Raises ``sqlite3.Error``."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def add(self, attempt_id: int, plan: Iterable[PlannedToxic]) -> None:
+        self._database.executemany(
+            "INSERT INTO toxics"
+            " (attempt_id, link, kind, stream, attributes, entry, configuration, seconds, during, turn)"
+            " VALUES"
+            " (:id, :link, :kind, :stream, :attributes, :entry, :configuration, :seconds, :during, :turn)",
+            [{**vars(toxic), **_as_texts(toxic), "id": attempt_id} for toxic in plan],
+        )
+
+    def planned(self, attempt_id: int) -> list[PlannedToxic]:
+        """All that the attempt has at one time or another."""
+        rows = self._database.execute(
+            "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
+        )
+        return [_toxic(row) for row in rows]
+
+    def left(self, lab_id: str, lane: int) -> int:
+        """How many toxics of the lane nobody has seen to be gone."""
+        row = self._database.execute(
+            f"SELECT COUNT(*) FROM toxics WHERE {_LEFT_ON_LANE}", (lab_id, lane)
+        ).fetchone()
+        return int(row[0])
+
+    def mark_armed(self, attempt_id: int, now: float) -> None:
+        """Notes that the attempt has its toxics, or gets them when their time comes."""
+        self._database.execute(
+            "UPDATE toxics SET armed_at = ?, removed_at = NULL WHERE attempt_id = ?", (now, attempt_id)
+        )
+
+    def mark_removed(self, lab_id: str, lane: int, now: float) -> None:
+        """Notes that the lane was seen to have no toxic."""
+        self._database.execute(f"UPDATE toxics SET removed_at = ? WHERE {_LEFT_ON_LANE}", (now, lab_id, lane))
+
+
+def _as_texts(toxic: PlannedToxic) -> dict[str, str]:
+    """What is no plain number or text, as JSON; null for what is not said."""
+    return {
+        "attributes": json.dumps(dict(toxic.attributes)),
+        "during": json.dumps(None if toxic.during is None else asdict(toxic.during)),
+        "turn": json.dumps(toxic.turn),
+    }
+
+
+def _toxic(row: sqlite3.Row) -> PlannedToxic:
+    during, turn = json.loads(row["during"]), json.loads(row["turn"])
+    return PlannedToxic(
+        attributes=json.loads(row["attributes"]),
+        during=None if during is None else Span(**during),
+        turn=None if turn is None else tuple(turn),
+        **{name: row[name] for name in _PLANNED_TOXICS_COLUMNS},
+    )
