@@ -19,13 +19,13 @@ from wirefault.experiments.saved import load_saved
 pytestmark = pytest.mark.slow
 
 VERDICTS = {
-    "a-flight-that-only-fails-is-ended": ("aborted", "error_rate > 80 %"),
-    "a-lie-of-a-tool-misleads": ("held", "all of"),
-    "an-invented-answer-is-found-out": ("deviated", "method: no false_success: false_success 4 of 4"),
-    "an-outage-is-sat-out": ("held", "all of"),
-    "busy-tools-are-waited-for": ("held", "all of"),
-    "retries-do-not-write-twice": ("held", "all of"),
-    "what-does-not-work-is-not-judged": ("unknown", "it was not in its steady state before any fault"),
+    "abort-on-error-rate": ("aborted", "error_rate > 80 %"),
+    "wrong-tool-data": ("held", "all of"),
+    "fabricated-answer": ("deviated", "method: no false_success: false_success 4 of 4"),
+    "short-outage": ("held", "all of"),
+    "rate-limits-and-slow-tools": ("held", "all of"),
+    "lost-replies": ("held", "all of"),
+    "no-steady-state": ("unknown", "it was not in its steady state before any fault"),
 }
 
 
@@ -97,7 +97,7 @@ def test_one_that_was_aborted_says_so_again_healed_and_is_not_gone_on_with(
     flown: dict[str, dict[str, Any]], folder: Path
 ) -> None:
     """Its toxics were in force when it was ended, between its fifth episode and its last."""
-    shown = flown["a-flight-that-only-fails-is-ended"]
+    shown = flown["abort-on-error-rate"]
     [method] = [arm for arm in shown["arms"] if arm["arm"] == "method"]
     assert shown["rollback"] == "verified" and 5 <= judged(folder, *method["run_ids"]) < 20
     again = wirefault(folder, "report", shown["experiment"], "--json")
@@ -113,7 +113,7 @@ def judged(folder: Path, *run_ids: str) -> int:
 
 
 def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:
-    file = str(ROOT / "experiments" / "an-invented-answer-is-found-out.yaml")
+    file = str(ROOT / "experiments" / "fabricated-answer.yaml")
     words = ["--levels", "0.25,1", "--repeats", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
     done = wirefault(folder, "run", file, *words)
     shown = json.loads(done.stdout)

@@ -24,7 +24,7 @@ TWO = {
     "title": "x",
     "subject": "my_agent:open_subject",
     "prompts": [
-        {"prompt": "Hello", "id": "hello", "next_turn": "user.py:more", "most_turns": 3},
+        {"prompt": "Hello", "id": "hello", "next_turn": "user.py:more", "max_turns": 3},
         {"turns": ["One", "Two"], "expect": {}},
     ],
     "variants": {"cut": {"faults": "own.json"}, "err": {"settings": {"error_prob": 0.5}}},

@@ -34,15 +34,15 @@ class Shows:
 
 
 SHOWN = {
-    "frameworks/a-lost-reply-is-ordered-again": Shows(
+    "frameworks/vercel-ai": Shows(
         "deviated", "method: no duplicate: duplicate 1 of 1", {"method": ("duplicate", "lose_reply")}
     ),
-    "frameworks/a-lost-reply-ends-the-agent": Shows(
+    "frameworks/pydantic-ai": Shows(
         "held",
         "all of 10 statements held",
         {"lost-reply": ("crash", "lose_reply"), "busy-model": ("success", "rate_limit")},
     ),
-    "mcp/a-tool-that-failed-may-have-acted": Shows(
+    "mcp/executed-tool-error": Shows(
         "deviated", "method: no duplicate: duplicate 1 of 1", {"method": ("duplicate", "tool_error")}
     ),
 }
@@ -76,20 +76,20 @@ def check(folder: Path, experiment: str) -> None:
 def test_a_framework_whose_model_is_told_of_an_error_orders_twice(tmp_path: Path) -> None:
     installed("vercel_ai")
     with shop_on_its_port(tmp_path) as shop:
-        check(tmp_path, "frameworks/a-lost-reply-is-ordered-again")
+        check(tmp_path, "frameworks/vercel-ai")
         assert shop.orders() == 4  # one in each control, two under the fault
 
 
 def test_a_framework_that_ends_with_an_error_orders_once(tmp_path: Path) -> None:
     installed("pydantic_ai")
     with shop_on_its_port(tmp_path) as shop:
-        check(tmp_path, "frameworks/a-lost-reply-ends-the-agent")
+        check(tmp_path, "frameworks/pydantic-ai")
         assert shop.orders() == 4  # one in each arm
 
 
 def test_a_tool_of_mcp_whose_error_is_believed_acts_twice(tmp_path: Path) -> None:
     installed("openai_agents")
-    check(tmp_path, "mcp/a-tool-that-failed-may-have-acted")
+    check(tmp_path, "mcp/executed-tool-error")
 
 
 def test_each_can_be_planned_where_nothing_is_installed() -> None:

@@ -73,7 +73,7 @@ def test_each_side_is_bounded_and_without_secrets(
     both = struck(lab_of_service, "upper")
     assert both is not None and both.natural is not None
     assert len(both.natural) <= MAX_FAULTED_BODY and TOKEN[:8] not in both.natural
-    assert both.natural_cut == (length > 1000)
+    assert both.upstream_reply_cut == (length > 1000)
 
 
 def test_evidence_has_no_secrets_either(lab_of_service: Lab, service: ScriptedUpstream) -> None:

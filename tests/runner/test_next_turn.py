@@ -15,15 +15,15 @@ from wirefault.wiring.prompts import NextTurn
 ONE_TURN: list[Said] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
 
 
-def maker(function: object, most_turns: int = 10) -> MakeTurn:
+def maker(function: object, max_turns: int = 10) -> MakeTurn:
     makers = TurnMakers(lambda _: function)  # type: ignore[arg-type, return-value]
-    make_turn = makers.of(NextTurn("user:next_turn", most_turns), PATIENCE_S)
+    make_turn = makers.of(NextTurn("user:next_turn", max_turns), PATIENCE_S)
     assert make_turn is not None
     return make_turn
 
 
 def test_it_is_made_from_what_was_said_until_it_says_nothing_or_there_are_enough() -> None:
-    made = maker(lambda conversation: f" {conversation[-1]['content']} Why? ", most_turns=2)
+    made = maker(lambda conversation: f" {conversation[-1]['content']} Why? ", max_turns=2)
     assert made(ONE_TURN) == "Yes? Why?" and made(ONE_TURN * 2) is None
     assert maker(lambda _: None)(ONE_TURN) is None
     assert TurnMakers().of(None, PATIENCE_S) is None

@@ -275,8 +275,8 @@ def test_a_conversation_has_a_key_of_its_turns(tmp_path):
         ({"turns": ["Add lunch."], "prompt": "x"}, "one of them is enough"),
         ({"prompt": "Hi", "next_turn": "user:more"}, '"next_turn" needs an "id"'),
         ({"prompt": "Hi", "id": "a", "next_turn": "more"}, "must be module:function or file.py:function"),
-        ({"prompt": "Hi", "id": "a", "next_turn": "user:more", "most_turns": 1}, "must be 2 to 50, not 1"),
-        ({"prompt": "Hi", "id": "a", "most_turns": 3}, 'no "next_turn" that would make any'),
+        ({"prompt": "Hi", "id": "a", "next_turn": "user:more", "max_turns": 1}, "must be 2 to 50, not 1"),
+        ({"prompt": "Hi", "id": "a", "max_turns": 3}, 'no "next_turn" that would make any'),
         ({"id": "a", "next_turn": "user:more"}, '"prompt" must be a text'),
     ],
 )

@@ -24,7 +24,7 @@ from wirefault.cli.running import plans_of, show_plans
     "plan",
     cls=Command,
     examples=(
-        "wirefault plan experiments/retries-do-not-write-twice.yaml",
+        "wirefault plan experiments/lost-replies.yaml",
         "wirefault plan experiments --filter quick --repeats 3",
     ),
 )

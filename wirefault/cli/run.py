@@ -76,7 +76,7 @@ _PATH = click.Path(path_type=Path)
     cls=CommandWithProgram,
     brief=(*("texts", "file", "only", "faults", "seed", "repeats", "resume", "again", "workers", "as_json"),),
     examples=(
-        "wirefault run experiments/retries-do-not-write-twice.yaml",
+        "wirefault run experiments/lost-replies.yaml",
         'wirefault run --link shop=http://127.0.0.1:9000 --prompt "Any news?" -- ./my-agent {prompt}',
         "wirefault run --resume latest",
         "wirefault run --again latest --episode 3",

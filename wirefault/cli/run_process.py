@@ -110,7 +110,7 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
         summary.prompts_source,
         summary.lab_id,
         configuration.environ,
-        summary.flown_by,
+        summary.wiring_arguments,
         configuration.wiring.links,
         document.subject or None,
     )

@@ -301,7 +301,7 @@ def _show_summary(summary: Summary, prompts: str) -> None:
         raise InputError("the settings in the history are not of this version") from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
-    repeat = command(settings, source, summary.lab_id, wiring=summary.flown_by, links=links)
+    repeat = command(settings, source, summary.lab_id, wiring=summary.wiring_arguments, links=links)
     changed = prompts_changed(source)
     print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)
 

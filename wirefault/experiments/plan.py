@@ -312,7 +312,7 @@ def dump_prompts(prompts: Sequence[Prompt]) -> str:
         entry: dict[str, Any] = {"id": prompt.key}
         entry |= {"turns": list(prompt.turns)} if prompt.turns else {"prompt": prompt.text}
         if prompt.next_turn:
-            entry |= {"next_turn": prompt.next_turn.function, "most_turns": prompt.next_turn.most_turns}
+            entry |= {"next_turn": prompt.next_turn.function, "max_turns": prompt.next_turn.max_turns}
         if prompt.expect is not None:
             entry["expect"] = prompt.expect
         entries.append(entry)

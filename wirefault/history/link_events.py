@@ -66,7 +66,7 @@ class StruckReply:
 
     natural: str | None = None
     observed: str | None = None
-    natural_cut: bool = False
+    upstream_reply_cut: bool = False
     observed_cut: bool = False
     toxic: bool = False
 

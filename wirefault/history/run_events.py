@@ -137,7 +137,7 @@ class RunStarted:
     """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run.
 
     ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
-    ``flown_by``: the words of the command line that give this wiring, none for the lab's own.
+    ``wiring_arguments``: the words of the command line that give this wiring, none for the lab's own.
     ``versions``: what it was flown with, by name; empty in the history of a version that did not say.
     ``subject_kind``: command, service, http or python; empty for a subject that records what it does.
     """
@@ -153,7 +153,7 @@ class RunStarted:
     skipped_prompts: int = 0
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
     links: list[dict[str, Any]] = field(default_factory=list)
-    flown_by: list[str] = field(default_factory=list)
+    wiring_arguments: list[str] = field(default_factory=list)
     subject_kind: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     event: Literal["run_started"] = "run_started"
@@ -161,7 +161,7 @@ class RunStarted:
     @property
     def wired(self) -> Links:
         """The links of the run's wiring."""
-        return Links.load(self.links) if self.links or self.flown_by else lab_links()
+        return Links.load(self.links) if self.links or self.wiring_arguments else lab_links()
 
     @property
     def subject_shown(self) -> str:
@@ -228,7 +228,7 @@ class TurnBegun:
     attempt: int
     turn: int
     text: str = ""
-    event: Literal["turn_begun"] = "turn_begun"
+    event: Literal["turn_started"] = "turn_started"
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ class Summary:
 
     ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
     ``refused_calls``: how many tool calls the subject itself refused, by why; those that it does record.
-    ``flown_by``: the words of the command line that give the run's wiring, whose ``links`` are as
+    ``wiring_arguments``: the words of the command line that give the run's wiring, whose ``links`` are as
     ``Links.dump`` gives them.
     ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` those to which none
     was; of others it is not known.
@@ -160,7 +160,7 @@ class Summary:
     settings: Mapping[str, Any]
     subject: str
     prompts_source: PromptsSource
-    flown_by: list[str]
+    wiring_arguments: list[str]
     links: list[dict[str, Any]]
     completed: bool
     episodes: list[EpisodeJudgement]
@@ -240,7 +240,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         settings=started.settings,
         subject=started.subject_shown,
         prompts_source=started.prompts_source,
-        flown_by=started.flown_by,
+        wiring_arguments=started.wiring_arguments,
         links=started.links,
         completed=finished is not None and finished.completed,
         episodes=judgement.episodes,

@@ -145,7 +145,7 @@ def _shows(record: FaultRecord, sent: Request) -> bool:
 
 def _both_sides(sent: Request, exchange: Exchange, struck: StruckReply) -> Iterator[TimelineLine]:
     status = exchange.answered
-    natural = _body(struck.natural, struck.natural_cut)
+    natural = _body(struck.natural, struck.upstream_reply_cut)
     if natural is None:
         natural = _NO_REPLY if exchange.forwarded else _NOT_ASKED
     yield TimelineLine("natural", natural, seen=str(status or ""), depth=1)
@@ -168,7 +168,7 @@ def _sides_of_toxic(sent: Request) -> Iterator[TimelineLine]:
     exchange, tried = sent.exchange, sent.caller_record
     natural, status = "no whole request came to the gateway", ""
     if exchange is not None and exchange.answered is not None:
-        kept = _body(exchange.struck.natural, exchange.struck.natural_cut) if exchange.struck else None
+        kept = _body(exchange.struck.natural, exchange.struck.upstream_reply_cut) if exchange.struck else None
         natural, status = kept or f"a reply of {exchange.reply_bytes} bytes", str(exchange.answered)
     elif exchange is not None and exchange.request_complete:
         natural = _NO_REPLY

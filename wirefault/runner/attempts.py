@@ -50,7 +50,7 @@ class TurnMakers:
             return None
 
         def make_turn(conversation: list[Said]) -> str | None:
-            if len(conversation) >= 2 * next_turn.most_turns:  # what the user said, and the agent
+            if len(conversation) >= 2 * next_turn.max_turns:  # what the user said, and the agent
                 return None
             # a list of its own, so that nothing the function does there changes what was said
             text = self._made(next_turn, [said.copy() for said in conversation], seconds)

@@ -1,7 +1,7 @@
 """The prompts file: a JSON list of ``{"prompt": text, "id": name, "expect": oracle}``.
 
 ``id`` and ``expect`` are optional. A conversation has ``"turns": [text, ...]`` instead of ``prompt``, and
-``"next_turn": "module:function"`` makes further turns from the messages so far, up to ``"most_turns"``.
+``"next_turn": "module:function"`` makes further turns from the messages so far, up to ``"max_turns"``.
 
 The key of an entry is its ``id``, else a hash of its texts. It names the entry's episodes, worlds and draws,
 and stays the same when other entries are added, removed or moved.
@@ -27,7 +27,7 @@ from wirefault.core.plugins import checked_function_name, load_function, located
 # checks the ``expect`` of an entry and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
 ExpectCheck = Callable[[Mapping[str, Any]], object]
 
-_NAMES = ("prompt", "turns", "id", "expect", "next_turn", "most_turns")
+_NAMES = ("prompt", "turns", "id", "expect", "next_turn", "max_turns")
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY_BYTES = 4
@@ -61,10 +61,10 @@ class PromptsSource:
 
 @dataclass(frozen=True)
 class NextTurn:
-    """``function`` makes each further turn from the messages so far, until there are ``most_turns``."""
+    """``function`` makes each further turn from the messages so far, until there are ``max_turns``."""
 
     function: str
-    most_turns: int
+    max_turns: int
 
 
 @dataclass(frozen=True)
@@ -287,15 +287,15 @@ def _turns(entry: Mapping[str, Any]) -> list[str]:
 
 def _next_turn(entry: Mapping[str, Any], folder: Path) -> NextTurn | None:
     """Who makes its further turns, a file of theirs looked for in that folder. Raises ``ValueError``."""
-    function, most = entry.get("next_turn"), entry.get("most_turns", _DEFAULT_TURNS)
+    function, most = entry.get("next_turn"), entry.get("max_turns", _DEFAULT_TURNS)
     if function is None:
-        if "most_turns" in entry:
-            raise ValueError('has "most_turns", and no "next_turn" that would make any')
+        if "max_turns" in entry:
+            raise ValueError('has "max_turns", and no "next_turn" that would make any')
         return None
     if "id" not in entry:
         raise ValueError('"next_turn" needs an "id": what it will say is not known, and can name no episode')
     if not isinstance(most, int) or isinstance(most, bool) or not 2 <= most <= _MAX_TURNS:
-        raise ValueError(f'"most_turns" must be 2 to {_MAX_TURNS}, not {most!r:.40}')
+        raise ValueError(f'"max_turns" must be 2 to {_MAX_TURNS}, not {most!r:.40}')
     try:
         return NextTurn(located_function(checked_function_name(str(function)), folder), most)
     except ValueError as error:

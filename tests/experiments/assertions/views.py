@@ -25,7 +25,7 @@ def view(
     expect: dict[str, Any] | None = None,
 ) -> EpisodeView:
     """The episode of these events; ``recorded``: the subject keeps a record of its calls."""
-    run = replace(run_started(), links=list(links), flown_by=["wirefault.yaml"] if links else [])
+    run = replace(run_started(), links=list(links), wiring_arguments=["wirefault.yaml"] if links else [])
     given = [
         replace(event, recorded=recorded, turns=list(turns)) if isinstance(event, EpisodeStarted) else event
         for event in episode(*events, expect={} if expect is None else expect)
