@@ -19,7 +19,7 @@ from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, try_ca
 from agent.middleware import CallIdentity, DirectFallback, LimitReached, Limits, Refusals, Retry
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
-from wirefault.subjects.results import crash_of
+from wirefault.subjects.results import crash_result
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 
 TODAY = "2026-03-02"
@@ -105,7 +105,7 @@ class Agent(Subject):
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
         except Exception as error:  # noqa: BLE001 - any error of the agent is its result
-            return replace(crash_of(error), error=self._redact(str(error))[:500])
+            return replace(crash_result(error), error=self._redact(str(error))[:500])
         finally:
             CURRENT_ATTEMPT.reset(token)
             attempt.to_close.close()

@@ -128,6 +128,6 @@ def test_an_experiment_whose_subject_is_not_installed_starts_nothing(folder: Pat
     (folder / "exp.json").write_text(json.dumps(told), encoding="utf-8")
     result = call("run", "exp.json")
     assert result.exit_code == 64
-    assert "wiring.json: subject.command: there is no program './not-installed'" in result.output
+    assert "wiring.json: subject.command: missing program './not-installed'" in result.output
     assert not (folder / "logs" / "experiments").exists()
     assert call("plan", "exp.json").exit_code == 0

@@ -27,9 +27,9 @@ def assigned(agent: str, preset: str) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if required("every-preset"):
         return
-    left_out = [item for item in items if not _flies(item)]
+    omitted = [item for item in items if not _flies(item)]
     items[:] = [item for item in items if _flies(item)]
-    config.hook.pytest_deselected(items=left_out)
+    config.hook.pytest_deselected(items=omitted)
 
 
 def _flies(item: pytest.Item) -> bool:

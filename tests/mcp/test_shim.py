@@ -165,7 +165,7 @@ CUT = """
 import socket, sys, threading
 from wirefault.subjects.stdio_shim.relay import Relay
 from wirefault.subjects.stdio_shim.relay import ServerProcess
-from wirefault.subjects.stdio_shim.lab_connection import WayThrough
+from wirefault.subjects.stdio_shim.lab_connection import LabConnection
 
 (client_side, client_end), (server_side, server_end) = socket.socketpair(), socket.socketpair()
 server = ServerProcess(["sh", "-c", "cat; echo bye >&2"], "")
@@ -176,7 +176,7 @@ def cut():
     client_end.close()
 
 threading.Thread(target=cut).start()
-sys.exit(Relay(WayThrough(client_side, server_side, None, "files", ""), server).run())
+sys.exit(Relay(LabConnection(client_side, server_side, None, "files", ""), server).run())
 """
 
 
@@ -185,7 +185,7 @@ def test_a_lab_that_ends_the_servers_side_first_has_cut_it_all_the_same():
         assert shim.stderr is not None
         assert shim.stderr.read().decode().splitlines() == [
             "bye",
-            "wirefault mcp: files: the connection through the lab has ended, and so its server ends",
+            "wirefault mcp: files: the connection through the lab has ended: ending the server",
         ]
     assert shim.returncode == 0
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support import PATIENCE_S, until
 from wirefault.runner.attempts import TurnMakers
-from wirefault.subjects.subject import LabFailed, MakeTurn, Said
+from wirefault.subjects.subject import ChatMessage, LabFailed, MakeTurn
 from wirefault.wiring.prompts import NextTurn
 
-ONE_TURN: list[Said] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
+ONE_TURN: list[ChatMessage] = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
 
 
 def maker(function: object, max_turns: int = 10) -> MakeTurn:

@@ -137,9 +137,9 @@ def test_files_beside_the_wiring_are_found_from_its_folder(wired: Wired) -> None
 @pytest.mark.parametrize(
     ("yaml", "said"),
     [
-        ("{command: [no-such-program]}", "subject.command: there is no program 'no-such-program'"),
-        ("{command: [./agent.sh]}", "subject.command: there is no program './agent.sh'"),
-        ("{command: [cat], folder: nowhere}", "subject.folder: there is no folder"),
+        ("{command: [no-such-program]}", "subject.command: missing program 'no-such-program'"),
+        ("{command: [./agent.sh]}", "subject.command: missing program './agent.sh'"),
+        ("{command: [cat], folder: nowhere}", "subject.folder: missing folder"),
     ],
 )
 def test_what_is_not_there_is_said_before_anything_starts(wired: Wired, yaml: str, said: str) -> None:

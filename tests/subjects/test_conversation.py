@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.subjects.wired import Wired
 from wirefault.subjects.results import converse
-from wirefault.subjects.subject import AttemptContext, Said
+from wirefault.subjects.subject import AttemptContext, ChatMessage
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 def test_the_time_that_a_turn_takes_to_be_made_is_not_the_agents(tmp_path: Path) -> None:
     clock, left, begun = Clock(), list[float](), list[tuple[int, str]]()
 
-    def make_turn(conversation: list[Said]) -> str | None:
+    def make_turn(conversation: list[ChatMessage]) -> str | None:
         clock.now += 100
         return None if len(conversation) == 6 else f"more than {conversation[-1]['content']}"
 

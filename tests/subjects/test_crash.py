@@ -10,7 +10,7 @@ import httpx
 import pytest
 import requests
 
-from wirefault.subjects.results import crash_of
+from wirefault.subjects.results import crash_result
 
 REQUEST = httpx.Request("POST", "http://model/v1")
 REPLY = httpx.Response(503, request=REQUEST)
@@ -45,7 +45,7 @@ def _from(error: Exception, cause: Exception) -> Exception:
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
 )
 def test_an_exception_is_classed_by_what_failed(error: Exception, error_class: str) -> None:
-    crash = crash_of(error)
+    crash = crash_result(error)
     assert (crash.ended_by, crash.error_type) == ("exception", type(error).__name__)
     assert (crash.error, crash.error_class) == (str(error), error_class)
 
@@ -53,4 +53,4 @@ def test_an_exception_is_classed_by_what_failed(error: Exception, error_class: s
 def test_a_circle_of_causes_has_an_end() -> None:
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first
-    assert crash_of(first).error_class == "agent"
+    assert crash_result(first).error_class == "agent"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wirefault.subjects.results import read_report, result_of
+from wirefault.subjects.results import answer_result, read_report
 
 DONE = '{"status": "done", "answer": "It is {42}.", "values": [{"value": 42, "unit": null}]}'
 
@@ -49,7 +49,7 @@ def test_a_report_at_the_end_is_read(answer: str) -> None:
 )
 def test_what_is_no_valid_report_is_text(answer: str) -> None:
     assert read_report(answer) is None
-    assert (result_of(answer).ended_by, result_of(answer).response) == ("text", answer.strip())
+    assert (answer_result(answer).ended_by, answer_result(answer).response) == ("text", answer.strip())
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_what_is_no_valid_report_is_text(answer: str) -> None:
     ],
 )
 def test_a_json_value_is_an_answer_too(answer: Any, ended_by: str, response: str) -> None:
-    result = result_of(answer)
+    result = answer_result(answer)
     assert (result.ended_by, result.response) == (ended_by, response)

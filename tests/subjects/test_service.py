@@ -142,7 +142,7 @@ def test_its_death_between_attempts_is_said_and_it_is_started_again(wired: Wired
     [
         ({"service": [sys.executable, "-c", "1/0"]}, "subject.service: it ended with exit code 1: "),
         ({"service": ["sleep", "600"], "ready_within": 0.2}, "subject.url: it was not ready within 0.2 s"),
-        ({"service": ["no-such-program"]}, "subject.service: there is no program 'no-such-program'"),
+        ({"service": ["no-such-program"]}, "subject.service: missing program 'no-such-program'"),
     ],
 )
 def test_what_cannot_become_ready_is_said(
@@ -155,7 +155,7 @@ def test_what_cannot_become_ready_is_said(
 def test_another_server_is_not_taken_for_it(wired: Wired) -> None:
     with bind(FREE) as other:
         taken = address_of(other).port
-        said = pytest.raises(SettingsError, match="something listens there already")
+        said = pytest.raises(SettingsError, match="something else listens there")
         with said, wired.subject(service(taken)):
             pass
 

@@ -27,6 +27,6 @@ def mcp_command(lab: str, link: str, command: tuple[str, ...]) -> None:
     It replaces the server's command in the client's configuration. COMMAND, after --, starts the server;
     without it the wiring's links.NAME.mcp.command does.
     """
-    from wirefault.subjects.stdio_shim.relay import carry
+    from wirefault.subjects.stdio_shim.relay import run_shim
 
-    sys.exit(carry(lab, link, command))
+    sys.exit(run_shim(lab, link, command))

@@ -29,7 +29,7 @@ from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import dotenv_remarks
 from wirefault.state.state import check_version
 from wirefault.subjects.loading import split_subject_name
-from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, original_of
+from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, original_variables
 from wirefault.wiring.prompts import PromptsError
 from wirefault.wiring.wiring import Wiring
 
@@ -108,7 +108,7 @@ def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:
 def _configuration(
     wiring: Wiring, out: Path | None, prompts: Path | None, settings: dict[str, str | None]
 ) -> Configuration:
-    environ = dict(os.environ) | {ORIGINAL_VARIABLE: json.dumps(original_of(os.environ))}
+    environ = dict(os.environ) | {ORIGINAL_VARIABLE: json.dumps(original_variables(os.environ))}
     if out is not None:
         environ |= {
             "STATE_DB": str(out / "state" / "state.db"),

@@ -60,7 +60,7 @@ from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import dotenv_remarks
 from wirefault.state.state import check_version
 from wirefault.subjects.loading import split_subject_name
-from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_of
+from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_variables
 from wirefault.wiring.prompts import PromptsError
 from wirefault.wiring.subject_spec import ServiceSpec
 from wirefault.wiring.wiring import Wiring
@@ -317,7 +317,7 @@ def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:
 def _configuration(
     wiring: Wiring, out: Path | None, prompts: Path | None, settings: Mapping[str, str | None]
 ) -> Configuration:
-    environ = environ_below(out) | {ORIGINAL_VARIABLE: json.dumps(original_of(os.environ))}
+    environ = environ_below(out) | {ORIGINAL_VARIABLE: json.dumps(original_variables(os.environ))}
     if prompts is not None:
         environ["PROMPTS_FILE"] = str(prompts)
     command_line = {name: value for name, value in settings.items() if value is not None}

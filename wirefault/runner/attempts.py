@@ -23,8 +23,8 @@ from wirefault.settings.episode_faults import plan_attempt, shadows_of
 from wirefault.settings.settings import Settings
 from wirefault.state.tables import ConfigurationRow
 from wirefault.subjects.budgeted import BUDGET_SPENT
-from wirefault.subjects.results import crash_of
-from wirefault.subjects.subject import AttemptContext, LabFailed, MakeTurn, Said, Subject, crashed
+from wirefault.subjects.results import crash_result
+from wirefault.subjects.subject import AttemptContext, ChatMessage, LabFailed, MakeTurn, Subject, crashed
 from wirefault.wiring.links import Links
 from wirefault.wiring.prompts import NextTurn, Prompt
 from wirefault.wiring.topology import Topology
@@ -49,7 +49,7 @@ class TurnMakers:
         if next_turn is None:
             return None
 
-        def make_turn(conversation: list[Said]) -> str | None:
+        def make_turn(conversation: list[ChatMessage]) -> str | None:
             if len(conversation) >= 2 * next_turn.max_turns:  # what the user said, and the agent
                 return None
             # a list of its own, so that nothing the function does there changes what was said
@@ -60,7 +60,7 @@ class TurnMakers:
 
         return make_turn
 
-    def _made(self, next_turn: NextTurn, conversation: list[Said], seconds: float) -> object:
+    def _made(self, next_turn: NextTurn, conversation: list[ChatMessage], seconds: float) -> object:
         """What the function returns. One that hangs is left to itself, since nothing can end a thread."""
         name = next_turn.function
         if name in self._hanging and not self._hanging[name].done():
@@ -181,7 +181,7 @@ class AttemptRunner:
             failures.append(str(failure))
             result = crashed("LabFailed", str(failure), "none")
         except Exception as error:  # noqa: BLE001 - a subject of any kind may raise anything: its crash
-            result = crash_of(error)
+            result = crash_result(error)
         return AttemptEnded(
             episode=prompt.key,
             attempt=attempt,

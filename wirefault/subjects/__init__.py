@@ -1,5 +1,4 @@
-"""The agents under test: what a run asks of one, the kinds that a wiring names, and loading by name.
+"""The agents under test: the contract, the kinds that a wiring names, and loading by name.
 
-Imports from the rooms ``core`` to ``recovery``; the lab's own subject, ``agent``, is loaded by name like any
-other, never imported.
+The lab's own subject, ``agent``, is loaded by name like any other, never imported.
 """

@@ -1,6 +1,6 @@
-"""Ends a subject whose budget is used up: of time, of memory, or one of the gateway's that is to end it.
+"""Ends a subject whose budget is spent: of time, of memory, or one that the gateway counts.
 
-The attempt then has ended by a limit, and with it the episode: there is no further attempt.
+Such an attempt ends by a limit, and its episode with it: there are no further attempts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from wirefault.subjects.process import children, descendants, resident_bytes
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult, SubjectWrapper
 
 BUDGET_SPENT = "BudgetSpent"
-_LOOK_EVERY_S = 0.05
-# of an attempt's time: what ended it by time has taken about all of it
-_ABOUT = 0.95
+_POLL_S = 0.05
+# share of its time that an attempt has used if time ended it
+_NEARLY_ALL = 0.95
 _UNITS = {"time": (1, " s"), "memory": (1_000_000, " MB"), "cost": (1, " USD")}
 _IN_PROCESSES = ("command", "service", "python")
 
 
 def budgeted(subject: Subject, budgets: Budgets | None, gateway: Tail) -> Subject:
-    """The subject, ended where its budgets say so. ``gateway``: what the gateway records of the run."""
+    """Return the subject with its budgets enforced; ``gateway`` reads the gateway's history of the run."""
     if budgets is None:
         return subject
     episode = budgets.episode
@@ -39,7 +39,7 @@ def budgeted(subject: Subject, budgets: Budgets | None, gateway: Tail) -> Subjec
 
 
 class BudgetedSubject(SubjectWrapper):
-    """``clock`` in seconds that never go back."""
+    """A subject that its budgets end; ``clock`` is monotonic, in seconds."""
 
     def __init__(
         self, subject: Subject, budgets: Budgets, gateway: Tail, clock: Callable[[], float] = time.monotonic
@@ -68,13 +68,13 @@ class BudgetedSubject(SubjectWrapper):
             took = self._clock() - began
             self._used_s += took
             watch.record(context)
-        timed_out = left is not None and settings.attempt_time == left and took >= _ABOUT * left
+        timed_out = left is not None and settings.attempt_time == left and took >= _NEARLY_ALL * left
         if timed_out and result.ended_by == "limit" and not watch.spent:
             watch.spent = self._time_spent(identity)
             context.record(watch.spent)
         if not watch.spent:
             return result
-        # one that stays up has lost its processes, at the latest now: the next attempt starts it again
+        # its processes are killed by now; the next attempt starts them again
         self.stop()
         return replace(result, ended_by="limit", error_type=BUDGET_SPENT, error=watch.reason())
 
@@ -83,7 +83,7 @@ class BudgetedSubject(SubjectWrapper):
             return self.inner(prompt, context)
         except LabFailed:
             raise
-        except Exception:  # a subject that is ended may raise anything
+        except Exception:  # an ended subject may raise anything
             if not watch.spent:
                 raise
             return SubjectResult("limit")
@@ -98,7 +98,7 @@ class BudgetedSubject(SubjectWrapper):
 
 @dataclass
 class _Watch:
-    """Looks at one attempt from time to time. ``spent``: what ended it, None while nothing has."""
+    """Watches one attempt. ``spent`` is the budget that ended it, None until then."""
 
     budgets: Budgets
     identity: Identity
@@ -107,11 +107,11 @@ class _Watch:
     spent: BudgetSpent | None = None
     warned: BudgetWarned | None = None
     failure: Exception | None = None
-    _held: int = 0
+    _last_bytes: int = 0
     _over: threading.Event = field(default_factory=threading.Event)
 
     def reason(self) -> str:
-        """Which budget is used up, in words; empty if none is."""
+        """Say which budget is spent; empty if none is."""
         if self.spent is None:
             return ""
         per, unit = _UNITS.get(self.spent.budget.partition(".")[2], (1, ""))
@@ -120,11 +120,11 @@ class _Watch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Looks, in a thread, until the block ends, and then once more. Raises what kept it from looking."""
+        """Check in a thread until the block ends, and once more. Raises ``LabFailed`` if a check failed."""
         if not self._watches_memory and self.budgets.mode != "end":
             yield
             return
-        thread = threading.Thread(target=self._look_on, daemon=True)
+        thread = threading.Thread(target=self._poll, daemon=True)
         thread.start()
         try:
             yield
@@ -132,12 +132,12 @@ class _Watch:
             self._over.set()
             thread.join()
         if self.failure is None and self.spent is None:
-            self._look()
+            self._check()
         if self.failure is not None:
             raise LabFailed(f"its budgets could not be watched: {self.failure}")
 
     def record(self, context: AttemptContext) -> None:
-        """Records what was seen of the subject; what the gateway saw it has recorded itself."""
+        """Record events about the subject; the gateway records its own."""
         episode, attempt = self.identity.episode, self.identity.attempt
         if self.budgets.episode.memory is not None and not self._watches_memory:
             context.record(BudgetUnknown(time.time(), episode, attempt, "episode.memory", "no_memory"))
@@ -150,11 +150,11 @@ class _Watch:
         readable = sys.platform == "linux" and self.kind != "http"
         return self.budgets.episode.memory is not None and readable
 
-    def _look_on(self) -> None:
-        while self.failure is None and not self._over.wait(_LOOK_EVERY_S):
-            self._look()
+    def _poll(self) -> None:
+        while self.failure is None and not self._over.wait(_POLL_S):
+            self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         try:
             if self.budgets.mode == "end":
                 self._read_gateway()
@@ -162,7 +162,7 @@ class _Watch:
                 self._read_memory()
             if self.spent is not None:
                 self._end_processes()
-        except Exception as error:  # noqa: BLE001 - raised by the thread that runs the attempt, whatever it is
+        except Exception as error:  # noqa: BLE001 - raised again in the attempt's thread
             self.failure = error
 
     def _read_gateway(self) -> None:
@@ -174,9 +174,9 @@ class _Watch:
 
     def _read_memory(self) -> None:
         limit = self.budgets.episode.memory or 0
-        # a program that starts another holds all its memory twice for a moment: two looks must show it
-        before, self._held = self._held, resident_bytes(self._processes())
-        used = min(before, self._held)
+        # a program that forks holds its memory twice for a moment, so two checks must agree
+        before, self._last_bytes = self._last_bytes, resident_bytes(self._processes())
+        used = min(before, self._last_bytes)
         now, place = time.time(), (self.identity.episode, self.identity.attempt, "episode.memory")
         if self.warned is None and used >= self.budgets.warn_at * limit:
             self.warned = BudgetWarned(now, *place, used, limit)
@@ -184,7 +184,9 @@ class _Watch:
             self.spent = BudgetSpent(now, *place, used, limit, ends=True)
 
     def _processes(self) -> list[int]:
-        """The subject's: below the reapers that this process has started, or this process itself."""
+        """Return the subject's processes, below the reapers that this process started, or this process
+        itself.
+        """
         if self.kind not in _IN_PROCESSES:
             return [os.getpid(), *descendants(os.getpid())]
         return [pid for reaper in list(children(os.getpid())) for pid in descendants(reaper)]
@@ -192,5 +194,5 @@ class _Watch:
     def _end_processes(self) -> None:
         if self.kind in _IN_PROCESSES:
             for pid in self._processes():
-                with suppress(OSError):  # it has ended by itself
+                with suppress(OSError):  # it has already ended
                     os.kill(pid, signal.SIGKILL)

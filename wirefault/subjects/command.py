@@ -1,12 +1,12 @@
-"""``command:``, a process for each attempt: it gets the prompt, answers, and ends."""
+"""``command:`` subjects: one process per attempt, which gets the prompt, answers and ends."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from wirefault.subjects.process import KEPT_BYTES, Printed, ProcessGroup, exit_words
-from wirefault.subjects.results import error_class_in, last_object, result_of, value_at
+from wirefault.subjects.process import MAX_KEPT_BYTES, OutputTail, ProcessGroup, exit_description
+from wirefault.subjects.results import answer_result, error_class_in, last_object, value_at
 from wirefault.subjects.subject import (
     AttemptContext,
     LabFailed,
@@ -22,12 +22,12 @@ from wirefault.subjects.surroundings import (
     existing_folder,
     resolved_words,
 )
-from wirefault.subjects.taps.tap import TapEntry
+from wirefault.subjects.taps.tap import StartSignal
 from wirefault.wiring.subject_spec import PROMPT, CommandSpec, InFile, InJson, InVariable
 
 
 class CommandSubject(Subject):
-    """Starts the command anew for each attempt. Raises ``SettingsError`` if there is no such program."""
+    """Starts the command for each attempt. Raises ``SettingsError`` if the program is missing."""
 
     kind = "command"
 
@@ -44,68 +44,70 @@ class CommandSubject(Subject):
         folder = self._folder or files.make_work_folder()
         answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
         if answer:
-            answer.unlink(missing_ok=True)  # another attempt's, in a folder that they share
-        with TapEntry(self._surroundings.tap) as entry:
-            process = self._start(prompt, folder, context, entry.told)
+            answer.unlink(missing_ok=True)  # another attempt's, in a shared folder
+        with StartSignal(self._surroundings.tap) as start:
+            process = self._start(prompt, folder, context, start.fd)
             try:
                 in_time = process.wait(context.settings.attempt_time)
             finally:
                 process.close()
-                said, complained = process.stdout.take(), process.stderr.take()
-                files.keep("stdout.txt", said)
-                files.keep("stderr.txt", complained)
+                stdout, stderr = process.stdout.take(), process.stderr.take()
+                files.keep("stdout.txt", stdout)
+                files.keep("stderr.txt", stderr)
                 files.remove_if_empty()
-            if not entry.was_made():
-                raise LabFailed(f"the command could not be started: {complained.last_statement()}")
+            if not start.was_received():
+                raise LabFailed(f"the command could not be started: {stderr.last_statement()}")
         if not in_time:
             return limit_reached(context.settings.attempt_time)
         if process.exit_code:
-            statement = (complained if complained.end else said).last_statement()
-            error = self._surroundings.redact(f"it {exit_words(process.exit_code)}: {statement}")
+            statement = (stderr if stderr.end else stdout).last_statement()
+            error = self._surroundings.redact(f"it {exit_description(process.exit_code)}: {statement}")
             return crashed("ExitCode", error, error_class_in(statement))
-        return self._answer(said, answer)
+        return self._answer(stdout, answer)
 
-    def _start(self, prompt: str, folder: Path, context: AttemptContext, entered: int | None) -> ProcessGroup:
-        way, given = self._spec.prompt, ""
+    def _start(
+        self, prompt: str, folder: Path, context: AttemptContext, started_fd: int | None
+    ) -> ProcessGroup:
+        place, stdin = self._spec.prompt, ""
         environ = {**self._surroundings.environ, **attempt_environ(context.identity)}
-        if isinstance(way, InVariable):
-            environ[way.variable] = prompt
-        elif isinstance(way, InFile):
-            file = folder / way.file
+        if isinstance(place, InVariable):
+            environ[place.variable] = prompt
+        elif isinstance(place, InFile):
+            file = folder / place.file
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(prompt, encoding="utf-8")
-        elif way != "none" and not any(PROMPT in word for word in self._words):
-            given = prompt
+        elif place != "none" and not any(PROMPT in word for word in self._words):
+            stdin = prompt
         words = [word.replace(PROMPT, prompt) for word in self._words]
-        words = self._surroundings.tap.words(words, entered=entered)
-        inherited = [] if entered is None else [entered]
-        return ProcessGroup(words, environ, folder, given, inherited, self._spec.show)
+        words = self._surroundings.tap.words(words, started_fd=started_fd)
+        inherited = [] if started_fd is None else [started_fd]
+        return ProcessGroup(words, environ, folder, stdin, inherited, self._spec.show)
 
-    def _answer(self, said: Printed, file: Path | None) -> SubjectResult:
-        if self._spec.prompt == "none" and not said.end and file is None:
-            return SubjectResult(ended_by="text", response="")  # nobody asked it for an answer
-        way = self._spec.answer
+    def _answer(self, stdout: OutputTail, file: Path | None) -> SubjectResult:
+        if self._spec.prompt == "none" and not stdout.end and file is None:
+            return SubjectResult(ended_by="text", response="")  # no answer is expected
+        place = self._spec.answer
         if file is not None:
             return _answer_in(file)
-        if way == "stdout":
-            return result_of(said.text)
-        found = last_object(said.text)
-        if found is None:
+        if place == "stdout":
+            return answer_result(stdout.text)
+        value = last_object(stdout.text)
+        if value is None:
             return crashed("NoAnswer", "no line of its standard output is a JSON object")
-        if not isinstance(way, InJson):
-            return result_of(found)
+        if not isinstance(place, InJson):
+            return answer_result(value)
         try:
-            return result_of(value_at(found, way.json_path))
+            return answer_result(value_at(value, place.json_path))
         except LookupError as error:
             return crashed("NoAnswer", f"the last JSON line of its standard output has no {error.args[0]}")
 
 
 def _answer_in(file: Path) -> SubjectResult:
-    """The end of the file, which is as long as what is kept of an output."""
+    """Read the end of the file, up to the size that is kept of an output."""
     try:
         with file.open("rb") as opened:
-            opened.seek(max(0, os.fstat(opened.fileno()).st_size - KEPT_BYTES))
-            text = opened.read(KEPT_BYTES).decode("utf-8", "replace")
+            opened.seek(max(0, os.fstat(opened.fileno()).st_size - MAX_KEPT_BYTES))
+            text = opened.read(MAX_KEPT_BYTES).decode("utf-8", "replace")
     except OSError as error:
         return crashed("NoAnswer", f"{file.name}, where its answer is to be: {error.strerror}")
-    return result_of(text)
+    return answer_result(text)

@@ -1,4 +1,4 @@
-"""``http:``, an agent that runs already, here or elsewhere, and is asked over HTTP."""
+"""``http:`` and ``service:`` subjects: agents that are asked over HTTP, running already or started here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from wirefault.history.logs import strip_control
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.process import ProcessGroup, exit_words
+from wirefault.subjects.process import ProcessGroup, exit_description
 from wirefault.subjects.results import AttemptOver, conversation_id, converse, value_at
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, crashed, limit_reached
 from wirefault.subjects.surroundings import AttemptFiles, Surroundings, existing_folder, resolved_words
@@ -30,24 +30,22 @@ from wirefault.wiring.subject_spec import (
     holds_conversations,
 )
 
-_LARGEST_REPLY = 4 * 1024 * 1024
-_SHOWN = 500
-_LOOK_BOUND_S = 1.0
+_MAX_REPLY = 4 * 1024 * 1024
+_MAX_EXCERPT = 500
+_CONNECT_TIMEOUT_S = 1.0
 _TAG = re.compile(r"<[^<>]{0,200}>")  # the error pages of web servers are HTML
 
 
-class TooSlowError(Exception):
-    """The reply was not there in time."""
+class ReplyTimeout(Exception):
+    """The reply did not arrive in time."""
 
 
 class NoAnswerError(Exception):
-    """The reply has no answer in it; the message says why."""
+    """The reply has no answer; the message says why."""
 
 
 @dataclass(frozen=True)
 class AgentReply:
-    """What the agent replied."""
-
     status: int
     content_type: str
     body: bytes
@@ -58,7 +56,7 @@ class AgentReply:
 
 
 def server_at(url: str) -> tuple[str, int]:
-    """Host and port of the URL."""
+    """Return host and port of the URL."""
     parts = urlsplit(url)
     return str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
 
@@ -66,14 +64,14 @@ def server_at(url: str) -> tuple[str, int]:
 def is_open(url: str) -> bool:
     """Whether a server listens there."""
     try:
-        with socket.create_connection(server_at(url), timeout=_LOOK_BOUND_S):
+        with socket.create_connection(server_at(url), timeout=_CONNECT_TIMEOUT_S):
             return True
     except OSError:
         return False
 
 
 class AgentRequest:
-    """The request of a wiring, to that URL. Raises ``SettingsError`` for a variable that is not set."""
+    """A wiring's request to that URL. Raises ``SettingsError`` for a variable that is not set."""
 
     def __init__(self, spec: RequestSpec, url: str, environ: Mapping[str, str], where: str) -> None:
         self._spec = spec
@@ -86,13 +84,13 @@ class AgentRequest:
                 problem = f"the variable {error.args[0]} is not set"
                 raise SettingsError(f"{where}: subject.headers.{name}: {problem}") from None
             except ValueError:
-                problem = "a $ begins the name of a variable; a real one is $$"
+                problem = "a $ begins a variable's name; write $$ for a dollar sign"
                 raise SettingsError(f"{where}: subject.headers.{name}: {problem}") from None
 
     def send(self, prompt: str, conversation: str, identity: Mapping[str, str], seconds: float) -> AgentReply:
-        """The agent's reply; ``identity`` are the headers that name the attempt.
+        """Return the agent's reply; ``identity`` has the headers that name the attempt.
 
-        Raises ``TooSlowError``, or ``OSError`` and ``HTTPException`` where no whole reply comes.
+        Raises ``ReplyTimeout``, or ``OSError`` and ``HTTPException`` without a complete reply.
         """
         words = {PROMPT: prompt, CONVERSATION: conversation}
         url = _filled_text(self._url, {name: quote(word, "") for name, word in words.items()})
@@ -104,10 +102,10 @@ class AgentRequest:
         return send(self._spec.method, url, {**identity, **headers}, body, seconds)
 
     def answer_in(self, reply: AgentReply) -> Any:
-        """A text or a JSON value. Raises ``NoAnswerError``."""
+        """Return the answer, a text or a JSON value. Raises ``NoAnswerError``."""
         if not 200 <= reply.status < 300:
-            shown = " ".join(_TAG.sub(" ", strip_control(reply.text)).split())[:_SHOWN]
-            raise NoAnswerError(f"it answered with status {reply.status}: {shown}")
+            text = " ".join(_TAG.sub(" ", strip_control(reply.text)).split())[:_MAX_EXCERPT]
+            raise NoAnswerError(f"it answered with status {reply.status}: {text}")
         if not self._spec.answer and "json" not in reply.content_type:
             return reply.text
         try:
@@ -119,7 +117,7 @@ class AgentRequest:
 
 
 def _filled(value: Any, words: Mapping[str, str]) -> Any:
-    """The JSON value with the words in the place of their names."""
+    """Fill the placeholders in a JSON value."""
     if isinstance(value, str):
         return _filled_text(value, words)
     if isinstance(value, dict):
@@ -128,29 +126,29 @@ def _filled(value: Any, words: Mapping[str, str]) -> Any:
 
 
 def _filled_text(text: str, words: Mapping[str, str]) -> str:
-    """At once: a prompt that has ``{conversation}`` in it stays as it is."""
+    """Fill both placeholders at once, so that a prompt with ``{conversation}`` in it is unchanged."""
     parts = text.split(PROMPT)
     return words[PROMPT].join(part.replace(CONVERSATION, words[CONVERSATION]) for part in parts)
 
 
 def send(method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float) -> AgentReply:
-    """One request on a connection of its own, past any proxy. Redirects are not followed.
+    """Make one request on a new connection, past any proxy; redirects are not followed.
 
-    Raises ``TooSlowError``, or ``OSError`` and ``HTTPException`` where no whole reply comes.
+    Raises ``ReplyTimeout``, or ``OSError`` and ``HTTPException`` without a complete reply.
     """
     parts = urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(str(parts.hostname), parts.port, timeout=seconds)
     expired = threading.Event()
-    opened: list[socket.socket] = []  # the connection does not keep it until its reply is read
+    opened: list[socket.socket] = []  # the connection drops its socket before the reply is read
 
     def cut() -> None:
         expired.set()
         for sock in opened:
-            with suppress(OSError):  # it is closed by now
+            with suppress(OSError):  # already closed
                 sock.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(seconds, cut)  # a connection's own limit begins again with each byte
+    timer = threading.Timer(seconds, cut)  # a socket's timeout restarts with each byte
     timer.daemon = True
     timer.start()
     try:
@@ -159,22 +157,22 @@ def send(method: str, url: str, headers: Mapping[str, str], body: bytes | None, 
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, body, {"Connection": "close", **headers})
         response = connection.getresponse()
-        content = response.read(_LARGEST_REPLY + 1)
+        content = response.read(_MAX_REPLY + 1)
     except (OSError, HTTPException) as error:
         if expired.is_set() or isinstance(error, TimeoutError):
-            raise TooSlowError from None
+            raise ReplyTimeout from None
         raise
     finally:
         timer.cancel()
         connection.close()
     if expired.is_set():
-        raise TooSlowError
-    if len(content) > _LARGEST_REPLY:
-        raise HTTPException(f"its reply is larger than {_LARGEST_REPLY} bytes")
+        raise ReplyTimeout
+    if len(content) > _MAX_REPLY:
+        raise HTTPException(f"its reply is larger than {_MAX_REPLY} bytes")
     return AgentReply(response.status, response.headers.get("Content-Type", ""), content)
 
 
-_LOOK_INTERVAL_S = 0.1
+_POLL_S = 0.1
 
 
 def running_agent(
@@ -183,18 +181,20 @@ def running_agent(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> HttpAgent:
-    """The agent, which may still be starting. Raises ``SettingsError`` if it takes longer than it may."""
+    """Return the agent once it listens. Raises ``SettingsError`` if that takes longer than
+    ``ready_within``.
+    """
     end = clock() + spec.ready_within
     while spec.ready_within and not is_open(spec.http):
         if clock() > end:
             bound = f"nothing listens there within {spec.ready_within:g} s (ready_within)"
             raise SettingsError(f"{surroundings.where}: subject.http: {bound}")
-        sleep(_LOOK_INTERVAL_S)
+        sleep(_POLL_S)
     return HttpAgent(spec, spec.http, surroundings)
 
 
 class HttpAgent(Subject):
-    """Sends each prompt by the request of its wiring. Raises ``SettingsError`` if that cannot be made."""
+    """Sends each prompt in its wiring's request. Raises ``SettingsError`` for an invalid one."""
 
     kind = "http"
 
@@ -211,25 +211,25 @@ class HttpAgent(Subject):
             try:
                 reply = self._request.send(text, conversation, headers, seconds)
                 return self._request.answer_in(reply)
-            except TooSlowError:
+            except ReplyTimeout:
                 raise AttemptOver(limit_reached(context.settings.attempt_time)) from None
             except NoAnswerError as error:
                 raise AttemptOver(crashed("NoAnswer", self._surroundings.redact(str(error)))) from None
             except (OSError, HTTPException) as error:
                 failed = f"{type(error).__name__}: {error}"
-                raise AttemptOver(crashed("NoReply", f"no reply came of it: {failed}")) from None
+                raise AttemptOver(crashed("NoReply", f"no reply: {failed}")) from None
 
         return converse(prompt, context, turn)
 
 
-_SERVICE_LOOK_INTERVAL_S = 0.02
-_SERVICE_LOOK_BOUND_S = 1.0
-# between the end of a connection and the end of the process that it led to
-_DYING_S = 1.0
+_SERVICE_POLL_S = 0.02
+_READY_TIMEOUT_S = 1.0
+# from the end of a connection to the end of its process
+_EXIT_GRACE_S = 1.0
 
 
 class ServiceSubject(Subject):
-    """Keeps the process up, and starts it again for the attempt after one that it failed."""
+    """Keeps the process up, and restarts it for the attempt after one that it failed."""
 
     kind = "service"
 
@@ -253,44 +253,46 @@ class ServiceSubject(Subject):
         self.name = f"service: {' '.join(spec.service)}"
 
     def start(self) -> ProcessGroup:
-        """Returns when it is ready. Raises ``SettingsError`` if it does not become so in time."""
+        """Return when it is ready. Raises ``SettingsError`` if it is not in time."""
         if is_open(self._spec.url):
-            raise self._error("url", f"something listens there already: end it, {self._spec.url} is its own")
+            raise self._error(
+                "url", f"something else listens there: stop it, {self._spec.url} belongs to the service"
+            )
         process = self._process = self._started()
         end = self._clock() + self._spec.ready_within
         while not self._is_ready():
             if process.exit_code is not None:
                 process.close()
-                raise self._error("service", f"it {self._last_words(process)}")
+                raise self._error("service", f"it {self._last_lines(process)}")
             if self._clock() > end:
                 bound = f"it was not ready within {self._spec.ready_within:g} s (ready_within)"
-                last_words = self._surroundings.redact(process.stderr.seen().last_words())
+                last_lines = self._surroundings.redact(process.stderr.seen().last_lines())
                 process.close()
-                raise self._error("ready" if self._spec.ready else "url", f"{bound}: {last_words}")
-            self._sleep(_SERVICE_LOOK_INTERVAL_S)
+                raise self._error("ready" if self._spec.ready else "url", f"{bound}: {last_lines}")
+            self._sleep(_SERVICE_POLL_S)
         return process
 
     def _started(self) -> ProcessGroup:
         with ExitStack() as closing:
-            doors = [closing.enter_context(door).fileno() for door in self._doors()]
-            words = self._surroundings.tap.words(self._words, doors)
-            return ProcessGroup(words, self._surroundings.environ, self._folder, inherited=doors)
+            forwards = [closing.enter_context(forward).fileno() for forward in self._forwards()]
+            words = self._surroundings.tap.words(self._words, forwards)
+            return ProcessGroup(words, self._surroundings.environ, self._folder, inherited=forwards)
 
-    def _doors(self) -> Iterator[socket.socket]:
-        """Bound to where it is asked from here, if it listens in a network of its own."""
+    def _forwards(self) -> Iterator[socket.socket]:
+        """Yield sockets bound to its addresses outside, if it listens in its own network."""
         addresses = {server_at(url): None for url in (self._spec.url, self._spec.ready) if url}
-        for host, port in addresses if self._surroundings.tap.has_doors else ():
-            door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for host, port in addresses if self._surroundings.tap.forwards_ports else ():
+            forward = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+            forward.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                door.bind((host, port))
+                forward.bind((host, port))
             except OSError as error:
-                door.close()
+                forward.close()
                 raise self._error("url", f"{host}:{port}: {error.strerror}") from None
-            yield door
+            yield forward
 
     def stop(self) -> None:
-        """Ends it, with all that it started."""
+        """End it with all its descendants."""
         if self._process:
             self._process.close()
             self._process = None
@@ -299,7 +301,7 @@ class ServiceSubject(Subject):
         files = AttemptFiles(self._surroundings, context.identity)
         try:
             process = self._process or self.start()
-        except SettingsError as error:  # it could be started once: that it cannot any more is its failure
+        except SettingsError as error:  # it started before, so this is its own failure
             self._process = None
             return crashed("NotReady", str(error))
         try:
@@ -308,31 +310,31 @@ class ServiceSubject(Subject):
             files.keep("stdout.txt", process.stdout.take())
             files.keep("stderr.txt", process.stderr.take())
         if process.exit_code is not None or result.ended_by == "limit":
-            self.stop()  # what still works on this prompt would do so in the next attempt
+            self.stop()  # work on this prompt must not continue into the next attempt
         return result
 
     def _ask(self, process: ProcessGroup, prompt: str, context: AttemptContext) -> SubjectResult:
         if process.exit_code is not None:
             return self._ended(process, "before this attempt")
         result = self._agent(prompt, context)
-        if result.error_type == "NoReply" and process.wait(_DYING_S):
+        if result.error_type == "NoReply" and process.wait(_EXIT_GRACE_S):
             return self._ended(process, "in this attempt")
         return result
 
     def _ended(self, process: ProcessGroup, when: str) -> SubjectResult:
-        process.wait(_DYING_S)
-        return crashed("ServiceEnded", f"{when} it {self._last_words(process)}")
+        process.wait(_EXIT_GRACE_S)
+        return crashed("ServiceEnded", f"{when} it {self._last_lines(process)}")
 
-    def _last_words(self, process: ProcessGroup) -> str:
+    def _last_lines(self, process: ProcessGroup) -> str:
         printed = process.stderr.seen() if process.stderr.seen().end else process.stdout.seen()
-        return f"{exit_words(process.exit_code)}: {self._surroundings.redact(printed.last_words())}"
+        return f"{exit_description(process.exit_code)}: {self._surroundings.redact(printed.last_lines())}"
 
     def _is_ready(self) -> bool:
         if not self._spec.ready:
             return is_open(self._spec.url)
         try:
-            return 200 <= send("GET", self._spec.ready, {}, None, _SERVICE_LOOK_BOUND_S).status < 300
-        except (OSError, HTTPException, TooSlowError):
+            return 200 <= send("GET", self._spec.ready, {}, None, _READY_TIMEOUT_S).status < 300
+        except (OSError, HTTPException, ReplyTimeout):
             return False
 
     def _error(self, key: str, problem: str) -> SettingsError:
@@ -341,7 +343,7 @@ class ServiceSubject(Subject):
 
 @contextmanager
 def running_service(spec: ServiceSpec, surroundings: Surroundings) -> Iterator[ServiceSubject]:
-    """The service, up within the block. Raises ``SettingsError`` if it does not become ready."""
+    """Run the service within the block. Raises ``SettingsError`` if it does not become ready."""
     service = ServiceSubject(spec, surroundings)
     try:
         service.start()

@@ -1,4 +1,4 @@
-"""Subjects that are Python objects, named as ``module:factory``."""
+"""Subjects by name: ``--subject MODULE:FACTORY``, an installed package's, or the lab's own."""
 
 from __future__ import annotations
 
@@ -18,75 +18,74 @@ from wirefault.subjects.subject import Subject, SubjectFactory, as_subject
 
 
 def find_subject(name: str) -> tuple[str, str]:
-    """``MODULE:FACTORY`` as it was given, or that of the package which calls its subject so.
+    """Return ``MODULE:FACTORY``, as given or from the package that registers the name, and a label for
+    errors.
 
-    With it, how an error calls the subject: the option, and the package if there is one. Imports nothing of
-    the package. Raises ``SettingsError`` for a name that no package brings.
+    Imports nothing of the package. Raises ``SettingsError`` for a name that no package registers.
     """
-    shown = f"--subject={name!r}"
+    label = f"--subject={name!r}"
     if ":" in name:
-        return name, shown
+        return name, label
     plugins = find_plugins("wirefault.subjects")
     if name not in plugins:
-        known = nearest(name, plugins) if plugins else ", and no installed package brings one"
-        raise SettingsError(f"{shown}: give MODULE:FACTORY, or the name of an installed subject{known}")
+        known = nearest(name, plugins) if plugins else ", and no installed package has one"
+        raise SettingsError(f"{label}: give MODULE:FACTORY, or the name of an installed subject{known}")
     plugin = plugins[name]
-    return plugin.entry_point.value, f"{shown} ({plugin.package})"
+    return plugin.entry_point.value, f"{label} ({plugin.package})"
 
 
-LAB_SUBJECT = "lab"  # the LangChain agent that the lab brings
-_OF_LAB = ("agent.subject", "open_subject")
+LAB_SUBJECT = "lab"  # the lab's LangChain agent
+_LAB_FACTORY = ("agent.subject", "open_subject")
 
 
 def split_subject_name(name: str) -> tuple[str, str]:
-    """The module's name and the factory's.
+    """Return the names of the module and the factory.
 
-    Raises ``SettingsError`` for anything but ``module:factory``, ``LAB_SUBJECT``, and the name that an
-    installed package gave its subject.
+    Raises ``SettingsError`` for anything but ``MODULE:FACTORY``, ``LAB_SUBJECT`` and a registered name.
     """
     if name == LAB_SUBJECT:
-        return _OF_LAB
-    place, shown = find_subject(name)
+        return _LAB_FACTORY
+    place, label = find_subject(name)
     module, _, factory = place.partition(":")
     if not all(map(str.isidentifier, (*module.split("."), factory))):
-        raise SettingsError(f"{shown}: give MODULE:FACTORY, or {LAB_SUBJECT} for the lab's own")
+        raise SettingsError(f"{label}: give MODULE:FACTORY, or {LAB_SUBJECT} for the lab's own")
     return module, factory
 
 
 def load_subject(name: str) -> SubjectFactory:
-    """Imports the module and returns its factory. Raises ``SettingsError`` that says what is missing."""
+    """Import the module and return its factory. Raises ``SettingsError`` for a missing one."""
     module_name, factory_name = split_subject_name(name)
-    shown = f"--subject={name!r}" if name == LAB_SUBJECT else find_subject(name)[1]
+    label = f"--subject={name!r}" if name == LAB_SUBJECT else find_subject(name)[1]
     _find_modules_for(name)
     try:
         module = import_module(module_name)
     except (ImportError, SyntaxError) as error:
-        raise SettingsError(f"{shown}: {module_name} cannot be imported: {error}") from error
+        raise SettingsError(f"{label}: {module_name} cannot be imported: {error}") from error
     factory = getattr(module, factory_name, None)
     if not callable(factory):
         callables = [known for known, value in vars(module).items() if callable(value)]
         hint = nearest(factory_name, callables)
-        raise SettingsError(f"{shown}: {module_name} has no function {factory_name}{hint}")
-    return update_wrapper(partial(_open, shown, factory), factory)
+        raise SettingsError(f"{label}: {module_name} has no function {factory_name}{hint}")
+    return update_wrapper(partial(_open, label, factory), factory)
 
 
 @contextmanager
 def _open(
-    shown: str, factory: Callable[[Configuration], object], configuration: Configuration
+    label: str, factory: Callable[[Configuration], object], configuration: Configuration
 ) -> Iterator[Subject]:
     opening = factory(configuration)
     if not isinstance(opening, AbstractContextManager):
-        raise SettingsError(f"{shown}: must be a context manager: use contextlib.contextmanager")
+        raise SettingsError(f"{label}: must be a context manager: use contextlib.contextmanager")
     with opening as opened:
         try:
             subject = as_subject(opened)
         except TypeError as error:
-            raise SettingsError(f"{shown}: {error}") from None
+            raise SettingsError(f"{label}: {error}") from None
         yield subject
 
 
 def _find_modules_for(name: str) -> None:
-    """Lets imports find the lab's modules if the subject is its own, else first those in this folder."""
+    """Put the lab's modules on the path, or this folder first for another subject."""
     lab = str(lab_root().resolve())
     if name == LAB_SUBJECT:
         sys.path.insert(0, lab)

@@ -1,4 +1,4 @@
-"""Opens the subject of a wiring, whatever its kind."""
+"""Opens a wiring's subject of any kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirefault.subjects.http_agent import running_agent, running_service
 from wirefault.subjects.loading import LAB_SUBJECT, load_subject
 from wirefault.subjects.python import running_python
 from wirefault.subjects.subject import Subject
-from wirefault.subjects.surroundings import surroundings_of
+from wirefault.subjects.surroundings import make_surroundings
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.subjects.taps.watch import WatchedSubject, allowed
@@ -22,9 +22,9 @@ from wirefault.wiring.wiring import Wiring
 
 
 def open_wired_subject(wiring: Wiring, configuration: Configuration) -> AbstractContextManager[Subject]:
-    """The subject, for the time of one run: none of its processes outlives the block.
+    """Open the subject for one run; its processes end with the block.
 
-    Raises ``SettingsError``, here or when the block is entered, if it cannot be started.
+    Raises ``SettingsError``, here or on entering the block, if it cannot be started.
     """
     if wiring.subject == LAB:
         return load_subject(LAB_SUBJECT)(configuration)
@@ -33,7 +33,7 @@ def open_wired_subject(wiring: Wiring, configuration: Configuration) -> Abstract
 
 @contextmanager
 def _started(wiring: Wiring, configuration: Configuration) -> Iterator[Subject]:
-    runs_already = isinstance(wiring.subject, HttpSpec)  # and has opened its connections elsewhere
+    runs_already = isinstance(wiring.subject, HttpSpec)  # its connections are opened elsewhere
     opening = nullcontext(NO_TAP) if runs_already else open_tap(wiring, configuration)
     with opening as tap, _opened(wiring, configuration, tap) as subject:
         if wiring.intercept is not None and tap.watched:
@@ -43,7 +43,7 @@ def _started(wiring: Wiring, configuration: Configuration) -> Iterator[Subject]:
 
 
 def _opened(wiring: Wiring, configuration: Configuration, tap: Tap) -> AbstractContextManager[Subject]:
-    surroundings = surroundings_of(wiring, configuration, tap)
+    surroundings = make_surroundings(wiring, configuration, tap)
     match wiring.subject:
         case CommandSpec() as spec:
             return nullcontext(CommandSubject(spec, surroundings))
@@ -54,6 +54,4 @@ def _opened(wiring: Wiring, configuration: Configuration, tap: Tap) -> AbstractC
         case PythonSpec() as spec:
             return running_python(spec, surroundings)
         case _:
-            raise SettingsError(
-                f"{wiring.file or 'the wiring'}: there is no subject: name one under `subject`"
-            )
+            raise SettingsError(f"{wiring.file or 'the wiring'}: missing subject: name one under `subject`")

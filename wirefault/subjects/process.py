@@ -1,4 +1,9 @@
-"""A command with all that it starts, of which nothing outlives the runner."""
+"""A command's process with its output; all its descendants end with it.
+
+The process tree is read from ``/proc`` rather than by psutil, whose ``children()`` reads every process of the
+machine: 80 times slower with 100 processes, and budgets and taps look many times a second. Elsewhere than on
+Linux the tree is empty.
+"""
 
 from __future__ import annotations
 
@@ -17,48 +22,50 @@ from typing import IO
 
 from wirefault.history.logs import strip_control
 
-KEPT_BYTES = 256 * 1024
+MAX_KEPT_BYTES = 256 * 1024
 _READ_BYTES = 64 * 1024
-_MOST_READS = 16
-_LONGEST_WORDS = 2000
-_STATEMENT = re.compile(r"(?!Node\.js v)\w")  # Node ends what it says of an error with its version
+_MAX_READS = 16
+_MAX_LINE = 2000
+_STATEMENT = re.compile(r"(?!Node\.js v)\w")  # Node ends an error with its version
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
-class Printed:
-    """The end of what was printed; ``left_out`` bytes came before it."""
+class OutputTail:
+    """The end of an output; ``omitted`` bytes came before it."""
 
     end: bytes = b""
-    left_out: int = 0
+    omitted: int = 0
 
     @property
     def text(self) -> str:
         return self.end.decode("utf-8", "replace")
 
     def as_file(self) -> bytes:
-        """As it is kept, with a first line that says what is missing."""
-        if not self.left_out:
+        """Return the bytes to keep, with a first line that says how much is missing."""
+        if not self.omitted:
             return self.end
-        return f"[the first {self.left_out} bytes are left out]\n".encode() + self.end
+        return f"[the first {self.omitted} bytes are left out]\n".encode() + self.end
 
-    def last_words(self, lines: int = 5) -> str:
-        """Its last lines, for an error message."""
-        return "\n".join(self._lines()[-lines:])[-_LONGEST_WORDS:]
+    def last_lines(self, lines: int = 5) -> str:
+        """Return its last lines, for an error message."""
+        return "\n".join(self._lines()[-lines:])[-_MAX_LINE:]
 
     def last_statement(self) -> str:
-        """The last line that says something of its own: not a step of a trace, which is indented."""
-        said = (line for line in reversed(self._lines()) if _STATEMENT.match(line))
-        return next(said, self.last_words(1))[:_LONGEST_WORDS]
+        """Return the last line that is a statement, not an indented step of a trace."""
+        statements = (line for line in reversed(self._lines()) if _STATEMENT.match(line))
+        return next(statements, self.last_lines(1))[:_MAX_LINE]
 
     def _lines(self) -> list[str]:
         return strip_control(_COLOUR.sub("", self.text)).strip().splitlines()
 
 
-class KeptOutput:
-    """Reads the pipe in a thread of its own until it ends; ``shown_on``: a descriptor that gets it too."""
+class OutputReader:
+    """Reads a pipe in a thread to its end, so that the writer never waits; ``shown_on`` is a copy's
+    descriptor.
+    """
 
-    def __init__(self, pipe: IO[bytes], limit: int = KEPT_BYTES, shown_on: int | None = None) -> None:
+    def __init__(self, pipe: IO[bytes], limit: int = MAX_KEPT_BYTES, shown_on: int | None = None) -> None:
         self._shown_on = shown_on
         self._pipe = pipe
         self._limit = limit
@@ -71,19 +78,19 @@ class KeptOutput:
         self._thread.start()
 
     def join(self, timeout_s: float | None) -> bool:
-        """Whether the pipe came to its end in time."""
+        """Whether the pipe ended in time."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def seen(self) -> Printed:
-        """What was printed since the last ``take``."""
+    def seen(self) -> OutputTail:
+        """Return the output since the last ``take``."""
         self._drain()
         with self._lock:
             self._shorten(self._limit)
-            return Printed(bytes(self._end), self._left_out)
+            return OutputTail(bytes(self._end), self._left_out)
 
-    def take(self) -> Printed:
-        """The same; the next one begins anew."""
+    def take(self) -> OutputTail:
+        """Return the output since the last ``take``, and start anew."""
         printed = self.seen()
         with self._lock:
             del self._end[: len(printed.end)]
@@ -97,9 +104,9 @@ class KeptOutput:
                 self._drain()
 
     def _drain(self) -> None:
-        """Takes up what has been printed by now."""
+        """Read all that is available now."""
         with self._lock, suppress(BlockingIOError):
-            for _ in range(_MOST_READS):  # it may be printed as fast as it is read
+            for _ in range(_MAX_READS):  # the writer may be as fast as this reader
                 if self._ended:
                     return
                 part = os.read(self._pipe.fileno(), _READ_BYTES)
@@ -115,11 +122,11 @@ class KeptOutput:
                 part = part[os.write(self._shown_on, part) :]
             except BlockingIOError:
                 select.select([], [self._shown_on], [])
-            except OSError:  # nobody reads it any more, which does not keep the subject from its work
+            except OSError:  # its reader is gone, but the subject must continue
                 self._shown_on = None
 
     def _shorten(self, limit: int) -> None:
-        """Begins with a whole line where there is one: half a secret would not be known as one."""
+        """Cut at the start of a line if there is one: half a secret could not be redacted."""
         if len(self._end) <= limit:
             return
         cut = len(self._end) - limit
@@ -130,16 +137,14 @@ class KeptOutput:
 
 
 _REAPER = str(Path(__file__).with_name("reaper.py"))
-# how long the system may take to end what was killed
+# for killed processes to end
 _END_BOUND_S = 10.0
 
 
 class ProcessGroup:
-    """Starts the command, in its own group, with a reaper that ends all of it (``reaper.py``).
+    """Runs the command in its own process group under a reaper that ends all of it (``reaper.py``).
 
-    ``given`` is what it finds on its standard input. ``inherited`` descriptors stay open in it. ``shown``:
-    what it prints goes to the standard error too, as it comes. Raises ``OSError``, or ``ValueError`` for a
-    NUL in a word.
+    Raises ``OSError``, or ``ValueError`` for a NUL in a word.
     """
 
     def __init__(
@@ -147,13 +152,15 @@ class ProcessGroup:
         command: Sequence[str],
         environ: Mapping[str, str],
         folder: Path,
-        given: str = "",
+        stdin_text: str = "",
+        # descriptors that stay open in the command
         inherited: Sequence[int] = (),
-        shown: bool = False,
+        # copies its output to standard error
+        shown_live: bool = False,
     ) -> None:
         lifeline, self._lifeline = os.pipe()
         try:
-            with _file_with(given) as stdin:
+            with _file_with(stdin_text) as stdin:
                 self._popen = subprocess.Popen(
                     [sys.executable, "-I", "-S", _REAPER, str(lifeline), *command],
                     env=dict(environ),
@@ -170,13 +177,13 @@ class ProcessGroup:
         finally:
             os.close(lifeline)
         assert self._popen.stdout and self._popen.stderr
-        shown_on = sys.stderr.fileno() if shown else None
-        self.stdout = KeptOutput(self._popen.stdout, shown_on=shown_on)
-        self.stderr = KeptOutput(self._popen.stderr, shown_on=shown_on)
+        shown_on = sys.stderr.fileno() if shown_live else None
+        self.stdout = OutputReader(self._popen.stdout, shown_on=shown_on)
+        self.stderr = OutputReader(self._popen.stderr, shown_on=shown_on)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it ended in time, with all that it had started."""
-        # the reaper holds this pipe until nothing is left, so its end is heard of at once
+        """Whether it ended in time with all its descendants."""
+        # the reaper holds this pipe until all have ended
         if not self.stdout.join(timeout_s):
             return False
         self._popen.wait()
@@ -184,11 +191,11 @@ class ProcessGroup:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; 128 and the signal's number for one that a signal ended."""
+        """None while it runs; 128 plus the signal's number if a signal ended it."""
         return self._popen.poll()
 
     def close(self) -> None:
-        """Kills what still runs of it."""
+        """Kill all that still runs."""
         if self._lifeline >= 0:
             os.close(self._lifeline)
             self._lifeline = -1
@@ -196,40 +203,40 @@ class ProcessGroup:
 
 
 def _file_with(text: str) -> IO[bytes]:
-    """A file, not a pipe: nobody has to wait until the command has read it."""
-    file = TemporaryFile()  # noqa: SIM115 - whoever asked for it closes it
+    """Return a file with the text: unlike a pipe, writing it never blocks."""
+    file = TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write(text.encode("utf-8", "surrogatepass"))
     file.seek(0)
     return file
 
 
-def exit_words(code: int | None) -> str:
-    """How a process ended, in words; None for one that has not."""
+def exit_description(code: int | None) -> str:
+    """Say how a process ended; None for one that has not."""
     if code is None:
-        return "does not answer any more"
+        return "no longer answers"
     if code > 128:
         return f"was killed by signal {code - 128}"
     return f"ended with exit code {code}"
 
 
 def children(pid: int) -> Iterator[int]:
-    """Those of all its threads."""
-    # pathlib would take most of the time of a look
-    with suppress(OSError):  # it has ended
+    """Yield the children of all its threads."""
+    # pathlib would take most of the time
+    with suppress(OSError):  # the process has ended
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
             with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123
                 yield from map(int, file.read().split())
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Its children, and theirs."""
+    """Yield its children and theirs."""
     for child in list(children(pid)):
         yield child
         yield from descendants(child)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:
-    """Their resident memory together; what they share counts for each of them."""
+    """Return their resident memory in total; shared pages count for each of them."""
     pages = 0
     for pid in pids:
         with suppress(OSError), open(f"/proc/{pid}/statm", encoding="ascii") as file:  # noqa: PTH123

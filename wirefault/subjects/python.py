@@ -1,4 +1,4 @@
-"""``python:``, a callable in a process of its own, which lives as long as the run."""
+"""``python:`` subjects: a callable in its own process, which lives as long as the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.process import ProcessGroup, exit_words
+from wirefault.subjects.process import ProcessGroup, exit_description
 from wirefault.subjects.python_worker import PythonContext
 from wirefault.subjects.results import AttemptOver, conversation_id, converse
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, crashed, limit_reached
@@ -20,14 +20,14 @@ from wirefault.subjects.surroundings import AttemptFiles, Surroundings, existing
 from wirefault.wiring.subject_spec import PythonSpec
 
 _WORKER = str(Path(__file__).with_name("python_worker.py"))
-# an agent's frameworks take their time to be imported
+# an agent's frameworks may take long to import
 _IMPORT_BOUND_S = 120.0
-_DYING_S = 1.0
-_LARGEST_ANSWER = 4 * 1024 * 1024
+_EXIT_GRACE_S = 1.0
+_MAX_ANSWER = 4 * 1024 * 1024
 
 
 class _Worker:
-    """The process, and the line to it."""
+    """The process and the channel to it."""
 
     def __init__(self, spec: PythonSpec, surroundings: Surroundings, folder: Path) -> None:
         module, _, name = spec.python.partition(":")
@@ -39,21 +39,21 @@ class _Worker:
             self.process = ProcessGroup(words, surroundings.environ, folder, inherited=[theirs.fileno()])
         self._lines = self._channel.makefile("rb")
 
-    def tell(self, **said: Any) -> None:
-        """Raises ``OSError`` if nobody listens any more."""
-        self._channel.sendall(json.dumps(said).encode() + b"\n")
+    def send(self, **message: Any) -> None:
+        """Raises ``OSError`` if the process has ended."""
+        self._channel.sendall(json.dumps(message).encode() + b"\n")
 
-    def hear(self, seconds: float) -> dict[str, Any]:
-        """What it says next. Raises ``TimeoutError``, or ``EOFError`` if it has ended."""
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """Return its next message. Raises ``TimeoutError``, or ``EOFError`` if it has ended."""
         self._channel.settimeout(seconds)
         try:
-            line = self._lines.readline(_LARGEST_ANSWER)
+            line = self._lines.readline(_MAX_ANSWER)
         except ConnectionResetError:
             line = b""
         if not line.endswith(b"\n"):
             raise EOFError
-        said: dict[str, Any] = json.loads(line)
-        return said
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def close(self) -> None:
         self._lines.close()
@@ -62,7 +62,7 @@ class _Worker:
 
 
 class PythonSubject(Subject):
-    """Calls it for each turn, and starts the process again after an attempt that it did not survive."""
+    """Calls it for each turn; restarts the process after an attempt that ended it."""
 
     kind = "python"
     holds_conversations = True
@@ -76,22 +76,22 @@ class PythonSubject(Subject):
         self.name = f"python: {spec.python}"
 
     def start(self) -> _Worker:
-        """Returns when the callable is imported. Raises ``SettingsError`` if it cannot be."""
+        """Return when the callable is imported. Raises ``SettingsError`` if the import fails."""
         worker = self._worker = _Worker(self._spec, self._surroundings, self._folder)
         try:
-            problem = worker.hear(_IMPORT_BOUND_S).get("problem", "")
+            problem = worker.receive(_IMPORT_BOUND_S).get("problem", "")
         except TimeoutError:
             problem = f"its import takes longer than {_IMPORT_BOUND_S:g} s"
         except EOFError:
             problem = f"while it was imported it {_end_of(worker.process)}"
         if problem:
             self.stop()
-            shown = self._surroundings.redact(str(problem))
-            raise SettingsError(f"{self._surroundings.where}: subject.python: {shown}")
+            redacted = self._surroundings.redact(str(problem))
+            raise SettingsError(f"{self._surroundings.where}: subject.python: {redacted}")
         return worker
 
     def stop(self) -> None:
-        """Ends the process, with all that it started."""
+        """End the process with all its descendants."""
         if self._worker:
             self._worker.close()
             self._worker = None
@@ -99,7 +99,7 @@ class PythonSubject(Subject):
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         try:
             worker = self._worker or self.start()
-        except SettingsError as error:  # it could be imported once: that it cannot any more is its failure
+        except SettingsError as error:  # it was imported before, so this is its own failure
             return crashed("NotReady", str(error))
         files = AttemptFiles(self._surroundings, context.identity)
 
@@ -113,21 +113,26 @@ class PythonSubject(Subject):
             files.keep("stderr.txt", worker.process.stderr.take())
 
     def _turn(
-        self, worker: _Worker, text: str, told: PythonContext, seconds: float, context: AttemptContext
+        self,
+        worker: _Worker,
+        text: str,
+        python_context: PythonContext,
+        seconds: float,
+        context: AttemptContext,
     ) -> object:
         try:
-            worker.tell(prompt=text, context=asdict(told))
-            said = worker.hear(seconds)
+            worker.send(prompt=text, context=asdict(python_context))
+            reply = worker.receive(seconds)
         except TimeoutError:
-            self.stop()  # what still works on this prompt would do so in the next attempt
+            self.stop()  # work on this prompt must not continue into the next attempt
             raise AttemptOver(limit_reached(context.settings.attempt_time)) from None
         except (OSError, EOFError):
             ended = f"its process {_end_of(worker.process)}"
             self.stop()
             raise AttemptOver(crashed("ProcessEnded", self._surroundings.redact(ended))) from None
-        if "error_type" in said:
-            raise AttemptOver(_crash_told(said))
-        return said["answer"]
+        if "error_type" in reply:
+            raise AttemptOver(_reported_crash(reply))
+        return reply["answer"]
 
     def _context(self, context: AttemptContext, turn: int) -> PythonContext:
         identity = context.identity
@@ -142,23 +147,25 @@ class PythonSubject(Subject):
         )
 
 
-def _crash_told(said: Mapping[str, Any]) -> SubjectResult:
+def _reported_crash(reply: Mapping[str, Any]) -> SubjectResult:
     return SubjectResult(
         "exception",
-        error_type=said["error_type"],
-        error=said["error"],
-        error_class=said["error_class"],
+        error_type=reply["error_type"],
+        error=reply["error"],
+        error_class=reply["error_class"],
     )
 
 
 def _end_of(process: ProcessGroup) -> str:
-    process.wait(_DYING_S)
-    return f"{exit_words(process.exit_code)}: {process.stderr.seen().last_words()}"
+    process.wait(_EXIT_GRACE_S)
+    return f"{exit_description(process.exit_code)}: {process.stderr.seen().last_lines()}"
 
 
 @contextmanager
 def running_python(spec: PythonSpec, surroundings: Surroundings) -> Iterator[PythonSubject]:
-    """The callable, imported in its process, within the block. Raises ``SettingsError`` if it cannot be."""
+    """Keep the callable imported in its process within the block. Raises ``SettingsError`` if it cannot be
+    imported.
+    """
     subject = PythonSubject(spec, surroundings)
     try:
         subject.start()

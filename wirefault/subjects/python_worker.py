@@ -1,7 +1,7 @@
-"""``python -P python_worker.py CHANNEL FOLDER MODULE CALLABLE``: the process that a Python subject works in.
+"""``python -P python_worker.py CHANNEL FOLDER MODULE CALLABLE``: the process of a Python subject.
 
-It takes prompts from the socket ``CHANNEL`` and answers there, a JSON object a line; what the subject prints
-is its own. Coroutines share one event loop, so that a client may live as long as the process.
+Takes prompts from the socket ``CHANNEL`` and answers there, one JSON object a line; standard output is the
+subject's. Coroutines share one event loop, so that a client may live as long as the process.
 """
 
 from __future__ import annotations
@@ -21,58 +21,57 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PythonContext:
-    """What a callable is told of its attempt, if it has a parameter ``context`` or a second one.
-
-    ``turn`` counts the turns of a ``conversation`` from 1. ``headers`` are those by which a request says
-    whose it is, ``links`` the address of each link by its name.
-    """
+    """The attempt, for a callable with a parameter ``context`` or a second required one."""
 
     run: str
     episode: str
     attempt: int
     conversation: str
+    # of the conversation, from 1
     turn: int
+    # identify the attempt in requests
     headers: Mapping[str, str]
+    # addresses by link
     links: Mapping[str, str]
 
 
 def main() -> None:
     channel, folder, module, name = sys.argv[1:]
     for output in (sys.stdout, sys.stderr):
-        output.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what it says belongs to its attempt
+        output.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # output belongs to its attempt
     library = str(Path(__file__).resolve().parents[2])
-    sys.path.insert(0, library)  # for the imports below alone
+    sys.path.insert(0, library)  # only for the imports below
     from wirefault.core.errors import nearest
-    from wirefault.subjects.results import crash_of
+    from wirefault.subjects.results import crash_result
 
     sys.path.remove(library)
     sys.path.insert(0, folder)
     with socket.socket(fileno=int(channel)) as connection, asyncio.Runner() as runner:
         lines = connection.makefile("rb")
 
-        def tell(**said: Any) -> None:
-            connection.sendall(json.dumps(said).encode() + b"\n")
+        def send(**message: Any) -> None:
+            connection.sendall(json.dumps(message).encode() + b"\n")
 
         try:
-            found = import_module(module)
-        except Exception as error:  # noqa: BLE001 - a module of the user's may raise anything
+            imported = import_module(module)
+        except Exception as error:  # noqa: BLE001 - the user's module may raise anything
             traceback.print_exc()
-            tell(problem=f"{module} cannot be imported: {type(error).__name__}: {error}")
+            send(problem=f"{module} cannot be imported: {type(error).__name__}: {error}")
             return
-        function = getattr(found, name, None)
+        function = getattr(imported, name, None)
         if not callable(function):
-            callables = [known for known, value in vars(found).items() if callable(value)]
-            tell(problem=f"{module} has no function {name}{nearest(name, callables)}")
+            callables = [known for known, value in vars(imported).items() if callable(value)]
+            send(problem=f"{module} has no function {name}{nearest(name, callables)}")
             return
-        tell(ready=True)
+        send(ready=True)
         for line in lines:
-            asked = json.loads(line)
+            request = json.loads(line)
             try:
-                tell(answer=_answer(function, asked["prompt"], PythonContext(**asked["context"]), runner))
-            except Exception as error:  # noqa: BLE001 - whatever it raises is its crash
+                send(answer=_answer(function, request["prompt"], PythonContext(**request["context"]), runner))
+            except Exception as error:  # noqa: BLE001 - any exception is its crash
                 traceback.print_exc()
-                crash = crash_of(error)
-                tell(error_type=crash.error_type, error=crash.error, error_class=crash.error_class)
+                crash = crash_result(error)
+                send(error_type=crash.error_type, error=crash.error, error_class=crash.error_class)
 
 
 def _answer(function: Callable[..., Any], prompt: str, context: PythonContext, runner: asyncio.Runner) -> Any:
@@ -85,10 +84,10 @@ async def _awaited(answer: Any) -> Any:
 
 
 def _more(function: Callable[..., Any], context: PythonContext) -> dict[str, PythonContext]:
-    """The context, for a callable that asks for it."""
+    """Return the context if the callable has a parameter for it."""
     try:
         _, *others = inspect.signature(function).parameters.values()
-    except ValueError:  # one that is built in does not tell, or it takes nothing
+    except ValueError:  # a builtin without a signature, or no parameter
         return {}
     for parameter in others:
         needed = parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD

@@ -1,10 +1,10 @@
-"""``python -IS reaper.py LIFELINE COMMAND ...``: runs the command, and lets nothing of it outlive the run.
+"""``python -IS reaper.py LIFELINE COMMAND ...``: runs the command and ends all its descendants with it.
 
-Between the runner and each process of a subject stands this one. It ends what the command started when the
-command itself ends, and all of it when the runner closes the pipe of which ``LIFELINE`` is the reading end:
-on purpose, at a limit, or because the runner was killed. A byte in that pipe is the number of a signal for
-the command's group. Its exit code is the command's, 128 and the signal's number for one that a signal ended,
-as in a shell. Standard library only, since it starts with each attempt.
+One reaper runs between the runner and each process of a subject. It kills the command's descendants when the
+command ends, and everything when the runner closes the pipe whose reading end is ``LIFELINE``: on purpose, at
+a limit, or because it was killed. A byte in that pipe is the number of a signal for the command's group. The
+exit code is the command's, or 128 plus the number of the signal that ended it, as in a shell. Standard
+library only, since it starts with each attempt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CANNOT_RUN = 126
 def main() -> int:
     lifeline, command = int(sys.argv[1]), sys.argv[2:]
     os.set_inheritable(lifeline, False)
-    _set_for_this_process(_PR_SET_CHILD_SUBREAPER, 1)  # what a daemon leaves behind becomes this one's child
+    _set_for_this_process(_PR_SET_CHILD_SUBREAPER, 1)  # orphans become this process's children
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
@@ -46,9 +46,9 @@ def _set_for_this_process(option: int, value: int) -> None:
 def _become(command: list[str], reaper: int) -> None:
     os.setsid()
     _set_for_this_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != reaper:  # it died before this process asked to be killed with it
+    if os.getppid() != reaper:  # the reaper died before this call
         os._exit(_CANNOT_RUN)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and exec keeps that
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -57,7 +57,7 @@ def _become(command: list[str], reaper: int) -> None:
 
 
 def _wait(child: int, lifeline: int, woken: int) -> int:
-    """Until the child ends, whose exit code this is, or the runner wants no more of it."""
+    """Return the child's exit code when it ends, or SIGKILL's when the runner closes the pipe."""
     while True:
         for ended, status in _ended():
             if ended == child:
@@ -74,8 +74,8 @@ def _wait(child: int, lifeline: int, woken: int) -> int:
 
 
 def _signal(child: int, number: int) -> None:
-    """To the child's group; to the child alone where it has come too early for that one to be there."""
-    with suppress(ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
+    """Signal the child's group, or the child alone while it has no group yet."""
+    with suppress(ProcessLookupError, PermissionError):  # PermissionError: an ending process on macOS
         try:
             os.killpg(child, number)
         except ProcessLookupError:
@@ -89,8 +89,8 @@ def _ended() -> Iterator[tuple[int, int]]:
 
 
 def _end_all(child: int) -> None:
-    """Kills the child's group, and whatever has left that group and is a child of this process by now."""
-    with suppress(ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
+    """Kill the child's group and all orphans that became this process's children."""
+    with suppress(ProcessLookupError, PermissionError):  # PermissionError: an ending process on macOS
         os.killpg(child, signal.SIGKILL)
     while children := _children():
         for pid in children:
@@ -101,9 +101,9 @@ def _end_all(child: int) -> None:
 
 
 def _children() -> list[int]:
-    """Those of this process, in so far as the system tells."""
+    """Return this process's children, where the system lists them."""
     pid = os.getpid()
-    # pathlib would double the time that it takes to start
+    # pathlib would double the start-up time
     with suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:  # noqa: PTH123
         return [int(word) for word in children.read().split()]
     return []

@@ -1,4 +1,7 @@
-"""A subject's exception as the result of its attempt, with what failed: agent, server or network."""
+"""How a subject's answer or exception becomes the result of its attempt.
+
+Crashes are classified by exception; a report may end an answer as JSON; a conversation is held turn by turn.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from wirefault.history.events import ErrorClass, Report
-from wirefault.subjects.subject import AttemptContext, Said, SubjectResult, limit_reached
+from wirefault.subjects.subject import AttemptContext, ChatMessage, SubjectResult, limit_reached
 
-# By the names that HTTP clients and SDKs give their exceptions, since a subject may use any of them.
+# By exception names of HTTP clients and SDKs, since a subject may use any of them.
 _CLASSES: Mapping[str, ErrorClass] = {
     # built in; requests and aiohttp have some of the same names
     "ConnectionError": "network",
@@ -40,7 +43,7 @@ _CLASSES: Mapping[str, ErrorClass] = {
     "ClientResponseError": "server",
 }
 
-# Where only the name is known, and not the ancestors: those that the SDKs raise.
+# For names without known ancestors: exceptions that the SDKs raise.
 _MORE_CLASSES: Mapping[str, ErrorClass] = {
     "APITimeoutError": "network",
     "ConnectError": "network",
@@ -57,20 +60,20 @@ _MORE_CLASSES: Mapping[str, ErrorClass] = {
 }
 
 
-def crash_of(error: Exception) -> SubjectResult:
-    """The result of an attempt that this exception ended."""
+def crash_result(error: Exception) -> SubjectResult:
+    """Return the result of an attempt that this exception ended."""
     name, text = type(error).__name__, str(error)
     return SubjectResult("exception", error_type=name, error=text, error_class=_class_of(error))
 
 
 def error_class_in(message: str) -> ErrorClass:
-    """What failed, by the exception's name that a message begins with: ``httpx.ReadTimeout: timed out``."""
+    """Return the error class of a message that begins with an exception: ``httpx.ReadTimeout: timed out``."""
     name = message.partition(":")[0].rpartition(".")[2].strip()
     return _CLASSES.get(name, _MORE_CLASSES.get(name, "agent"))
 
 
 def _class_of(error: BaseException) -> ErrorClass:
-    """What the exception, or one that it was raised from, says; where none does, the agent itself failed."""
+    """Return the class of the exception or its nearest classified cause; ``agent`` if none is known."""
     for cause in _raised_from(error):
         for ancestor in type(cause).__mro__:  # from the most specific one
             if ancestor.__name__ in _CLASSES:
@@ -88,13 +91,13 @@ def _raised_from(error: BaseException | None) -> Iterator[BaseException]:
 
 _STATUSES = ("done", "failed", "unsure")
 _FENCE = "```"
-# where a report may begin, counted from its end: more braces than that are no report
-_MOST_BRACES = 500
-_LONGEST = 64 * 1024
+# how many braces from the end a report may begin
+_MAX_BRACES = 500
+_MAX_REPORT = 64 * 1024
 
 
-def result_of(answer: object) -> SubjectResult:
-    """What an attempt with this answer, a text or a JSON value, is recorded as."""
+def answer_result(answer: object) -> SubjectResult:
+    """Return the result of an attempt with this answer, a text or a JSON value."""
     if not isinstance(answer, str):
         report = as_report(answer)
         text = "" if answer is None else json.dumps(answer, ensure_ascii=False)
@@ -106,18 +109,18 @@ def result_of(answer: object) -> SubjectResult:
 
 
 def read_report(answer: str) -> Report | None:
-    """The report with which the answer ends, None if it ends otherwise."""
-    text = answer.rstrip().removesuffix(_FENCE).rstrip()[-_LONGEST:]
+    """Return the report that ends the answer, with or without a code fence; None if there is none."""
+    text = answer.rstrip().removesuffix(_FENCE).rstrip()[-_MAX_REPORT:]
     if not text.endswith("}"):
         return None
     decoder, start = json.JSONDecoder(), len(text)
-    for _ in range(_MOST_BRACES):
+    for _ in range(_MAX_BRACES):
         start = text.rfind("{", 0, start)
         if start < 0:
             return None
         try:
             value, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):  # the brace stands in a text, or in prose
+        except (ValueError, RecursionError):  # a brace inside a string or prose
             continue
         if end == len(text):
             return as_report(value)
@@ -125,7 +128,7 @@ def read_report(answer: str) -> Report | None:
 
 
 def as_report(value: object) -> Report | None:
-    """The report that this JSON value is; None if it is another one, or not a valid one."""
+    """Return a JSON value as a report; None if it is not a valid one."""
     if not isinstance(value, Mapping):
         return None
     status, answer, values = value.get("status"), value.get("answer"), value.get("values", [])
@@ -138,7 +141,7 @@ def as_report(value: object) -> Report | None:
 
 
 def _value(entry: object) -> dict[str, Any] | None:
-    """One value with its unit, as ``Report`` has them; None if it is none."""
+    """Return one value with its unit, as ``Report`` has them; None if it is invalid."""
     if not isinstance(entry, Mapping) or not entry.keys() <= {"value", "unit"}:
         return None
     value, unit = entry.get("value"), entry.get("unit")
@@ -150,9 +153,9 @@ def _value(entry: object) -> dict[str, Any] | None:
 
 
 def value_at(value: Any, path: str) -> Any:
-    """What is there: keys of objects and places in lists, from 0, with dots between; all of it for ``""``.
+    """Return the value at a path such as ``choices.0.message``; ``""`` is the whole value.
 
-    Raises ``LookupError`` that names the part of the path where nothing is.
+    Raises ``LookupError`` with the part of the path that is missing.
     """
     parts = path.split(".") if path else []
     for number, part in enumerate(parts, start=1):
@@ -164,7 +167,7 @@ def value_at(value: Any, path: str) -> Any:
 
 
 def last_object(text: str) -> dict[str, Any] | None:
-    """The last line that is a JSON object, None if no line is one."""
+    """Return the last line that is a JSON object, None if there is none."""
     for line in reversed(text.splitlines()):
         if line.strip().startswith("{"):
             try:
@@ -177,15 +180,15 @@ def last_object(text: str) -> dict[str, Any] | None:
 
 
 class AttemptOver(Exception):
-    """The subject did not answer a turn: ``result`` is the attempt's."""
+    """The subject did not answer a turn; ``result`` is the attempt's result."""
 
     def __init__(self, result: SubjectResult) -> None:
         super().__init__(result.error)
         self.result = result
 
 
-# Asks the subject once: what is said, its number from 1, and the seconds that are left. Returns the answer,
-# a text or a JSON value. Raises ``AttemptOver``.
+# Sends one turn: its text, its number from 1, and the seconds left. Returns the answer, a text or a JSON
+# value. Raises ``AttemptOver``.
 Turn = Callable[[str, int, float], object]
 
 
@@ -196,12 +199,12 @@ def converse(
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], float] = time.time,
 ) -> SubjectResult:
-    """Asks turn by turn; the result is that of the last one, with the answers to all.
+    """Send the turns one by one; the result is that of the last turn, with all answers.
 
-    The time that a turn takes to be made is the user's, and not part of the attempt's limit.
+    The time to make a turn does not count towards the attempt's limit.
     """
     limit, begun = context.settings.attempt_time, clock()
-    conversation: list[Said] = []
+    conversation: list[ChatMessage] = []
     ends: list[float] = []
     result, answered = SubjectResult("empty"), begun
     try:
@@ -214,26 +217,26 @@ def converse(
                 context.begin_turn(number, text)
             answer = turn(text, number, seconds)
             answered = clock()
-            shown = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-            conversation += [{"role": "user", "content": text}, {"role": "assistant", "content": shown}]
+            reply = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+            conversation += [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]
             ends.append(now())
-            result = result_of(answer)
+            result = answer_result(answer)
     except AttemptOver as over:
         result = over.result
     if not context.turns and context.make_turn is None:
         return result
-    answers = tuple(said["content"] for said in conversation[1::2])
+    answers = tuple(message["content"] for message in conversation[1::2])
     return replace(result, answers=answers, turn_ends=tuple(ends))
 
 
-def _turns(prompt: str, context: AttemptContext, conversation: list[Said]) -> Iterator[str]:
-    """What the user says; whenever more is asked for, ``conversation`` holds what was said until then."""
+def _turns(prompt: str, context: AttemptContext, conversation: list[ChatMessage]) -> Iterator[str]:
+    """Yield the user's turns; ``conversation`` holds the messages so far."""
     yield from context.turns or (prompt,)
     while context.make_turn is not None and (text := context.make_turn(conversation)) is not None:
         yield text
 
 
 def conversation_id(context: AttemptContext) -> str:
-    """Names the conversation of one attempt, so that the subject mixes it up with no other."""
+    """Return a name for the attempt's conversation that no other attempt has."""
     identity = context.identity
     return f"{identity.run}-{identity.episode}-{identity.attempt}"

@@ -1,4 +1,4 @@
-"""What a run asks of a subject, an agent under test, and what it gets back."""
+"""The contract between a run and a subject, an agent under test."""
 
 from __future__ import annotations
 
@@ -14,56 +14,55 @@ from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
 from wirefault.wiring.topology import Topology
 
-# What was said in a conversation, as models take it: ``{"role": "user", "content": text}``, or ``assistant``.
-Said = dict[str, str]
-# What the user says next, None for nothing more. Raises ``LabFailed``.
-MakeTurn = Callable[[list[Said]], str | None]
+# One message of a conversation: ``{"role": "user", "content": text}``, or ``assistant``.
+ChatMessage = dict[str, str]
+# Makes the user's next turn, None for no more. Raises ``LabFailed``.
+MakeTurn = Callable[[list[ChatMessage]], str | None]
 
 
 class LabFailed(Exception):
-    """The lab, not the subject, failed while the subject worked on a prompt; the message says how."""
+    """The lab, not the subject, failed during an attempt; the message says how."""
 
 
 @dataclass(frozen=True)
 class AttemptContext:
-    """One attempt as the subject sees it.
+    """One attempt as the subject sees it, without the prompt's oracle."""
 
-    ``identity`` makes the headers of its requests, ``topology.proxies`` has the address of each link, and
-    ``record`` takes events (such as ``ToolTry``) into the history. The prompt's oracle is not in it.
-    ``turns``: what is said in a conversation, one after the other; empty where the prompt is all.
-    ``make_turn``: those that follow, where they are made from what was said. ``begin_turn`` is to be called
-    with the number of each turn, from 1, and its text before it is said; the first may be left out. It
-    returns when what strikes in that turn is in force, and raises ``LabFailed``.
-    ``budget_spent``: which budget was used up that ends the attempt, in words; empty while none is. A subject
-    that can end by itself asks it; any other is ended.
-    """
-
+    # makes the headers of its requests
     identity: Identity
     settings: Settings
+    # ``proxies`` has the address of each link
     topology: Topology
+    # writes an event (such as ``ToolTry``) to the history
     record: Callable[[Event], object]
+    # the turns of a conversation; empty for a single prompt
     turns: tuple[str, ...] = ()
+    # Call it with the number, from 1, and the text of each turn before sending it; turn 1 is optional.
+    # Returns once that turn's faults are in force. Raises ``LabFailed``.
     begin_turn: Callable[[int, str], object] = lambda _number, _text: None
+    # makes further turns from the conversation so far
     make_turn: MakeTurn | None = None
+    # Which spent budget ends the attempt, in words; empty if none. A subject may check it and end early;
+    # others are ended.
     budget_spent: Callable[[], str] = str
 
 
 @dataclass(frozen=True)
 class SubjectResult:
-    """How the attempt ended. ``response`` is what a user would read; ``report`` what can be judged.
-
-    ``error_class`` as in ``AttemptEnded``; None where the subject does not say: the agent's own, if there is
-    an error. ``answers``: those to each turn of a conversation; ``turn_ends``: when each was there (seconds
-    since the epoch), None where the subject was not asked turn by turn.
-    """
+    """How an attempt ended."""
 
     ended_by: EndedBy
+    # the part that can be judged
     report: Report | None = None
+    # the text for a user
     response: str = ""
     error_type: str | None = None
     error: str | None = None
+    # as in ``AttemptEnded``; None counts as the agent's own error, if there is one
     error_class: ErrorClass | None = None
+    # one for each turn of a conversation
     answers: tuple[str, ...] = ()
+    # when each answer arrived, in seconds since the epoch; None if not asked turn by turn
     turn_ends: tuple[float, ...] | None = None
 
 
@@ -132,15 +131,15 @@ def as_subject(opened: object) -> Subject:
     )
 
 
-# Opens the subject for one run: what it needs (a client, a model) lives as long as the block.
+# Opens the subject for one run; its resources (a client, a model) live as long as the block.
 SubjectFactory = Callable[[Configuration], AbstractContextManager[Subject]]
 
 
 def crashed(error_type: str, error: str, error_class: ErrorClass = "agent") -> SubjectResult:
-    """The result of an attempt that the subject's own failure ended; ``error`` in words."""
+    """Return the result of an attempt that the subject's own failure ended; ``error`` in words."""
     return SubjectResult("exception", error_type=error_type, error=error, error_class=error_class)
 
 
 def limit_reached(seconds: float) -> SubjectResult:
-    """The result of an attempt that was ended since it took longer than that (``ATTEMPT_TIME``)."""
+    """Return the result of an attempt that exceeded ``ATTEMPT_TIME``."""
     return SubjectResult("limit", error_type="LimitReached", error=f"no answer within {seconds:g} s")

@@ -1,4 +1,4 @@
-"""What every kind of wired subject works in: its wiring's folder, its environment, the run's logs."""
+"""The environment that a wired subject runs in: its folder, its variables, the run's logs, its command."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from wirefault.core.lab_folder import LIBRARY
 from wirefault.history.writer import history_file
 from wirefault.settings.configuration import Configuration, redactor
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.process import Printed
+from wirefault.subjects.process import OutputTail
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.subject_spec import CommandSpec, ServiceSpec
 from wirefault.wiring.topology import Topology, topology_file
 from wirefault.wiring.wiring import Wiring
 
-# The SDKs insist on a key, which the scripted model does not look at.
+# The SDKs require a key; the scripted model ignores it.
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "openai_chat": ("OPENAI_API_KEY",),
     "openai_responses": ("OPENAI_API_KEY",),
@@ -34,33 +34,35 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _PLACEHOLDER = "scripted-model"
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
-# What the lab says to its own processes by variables that may have meant something else before.
-_OF_THE_LAB = ("STATE_DB", "EFFECTS_DB", "LOGS_DIR", "PROMPTS_FILE", "LAB_ID")
+# Variables that the lab sets for its own processes, and that the user may have set before.
+_LAB_VARIABLES = ("STATE_DB", "EFFECTS_DB", "LOGS_DIR", "PROMPTS_FILE", "LAB_ID")
 _LAB_PREFIX = "WIREFAULT_"
-# what was there of them before, as JSON
+# their original values, as JSON
 ORIGINAL_VARIABLE = "WIREFAULT_ORIGINAL"
 
 
-def original_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Those of the surroundings' variables that the lab is about to say something else by."""
-    return {name: environ[name] for name in _OF_THE_LAB if name in environ}
+def original_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return those variables that the lab is about to override."""
+    return {name: environ[name] for name in _LAB_VARIABLES if name in environ}
 
 
 def run_environ(environ: Mapping[str, str], links: Iterable[Link], topology: Topology) -> dict[str, str]:
-    """The surroundings' variables, and those that lead the subject to its links through the lab."""
+    """Return the subject's variables: the original ones, and those that lead to its links through the lab."""
     links = list(links)
     own = {
         name: value
         for name, value in environ.items()
-        if name not in _OF_THE_LAB and not name.startswith(_LAB_PREFIX)
+        if name not in _LAB_VARIABLES and not name.startswith(_LAB_PREFIX)
     } | json.loads(environ.get(ORIGINAL_VARIABLE) or "{}")
     addresses = {name: value for link in links for name, value in link_variables(link, topology).items()}
-    return {**own, **_missing_keys(links, own), **_past_proxies(own), **addresses}
+    return {**own, **_missing_keys(links, own), **_no_proxy(own), **addresses}
 
 
 def link_variables(link: Link, topology: Topology) -> dict[str, str]:
-    """The variables in which the subject finds the link. Of an MCP server over stdio: the command line that
-    starts it, for a shell, and as JSON in one more variable."""
+    """Return the variables that hold the link's address.
+
+    An MCP server over stdio has its command line for a shell there, and as JSON in one more variable.
+    """
     variables = dict.fromkeys(link.env, link_address(link, topology))
     if link.is_stdio:
         variables |= {f"{name}_JSON": json.dumps(_shim_words(link, topology)) for name in link.env}
@@ -74,10 +76,10 @@ def _shim_words(link: Link, topology: Topology) -> list[str]:
 
 
 def link_address(link: Link, topology: Topology) -> str:
-    """The URL of the link's upstream, behind its faults; of a server over stdio the command that starts it.
+    """Return the URL of the link's upstream behind its faults, or the command that starts a stdio server.
 
-    Its path is what the client of that upstream expects: the upstream's own, and ``/v1`` where OpenAI's
-    clients ask the scripted model.
+    Its path is the one that the upstream's clients expect: the upstream's own, or ``/v1`` where OpenAI's
+    clients call the scripted model.
     """
     if link.is_stdio:
         return shlex.join(_shim_words(link, topology))
@@ -86,7 +88,7 @@ def link_address(link: Link, topology: Topology) -> str:
 
 
 def attempt_environ(identity: Identity) -> dict[str, str]:
-    """Which attempt a process works on, and the headers by which its requests may say so."""
+    """Return the variables that name a process's attempt, and the headers for its requests."""
     headers = identity.headers("")
     return {
         "WIREFAULT_RUN": identity.run,
@@ -98,41 +100,43 @@ def attempt_environ(identity: Identity) -> dict[str, str]:
 
 
 def _missing_keys(links: Iterable[Link], environ: Mapping[str, str]) -> dict[str, str]:
-    """A placeholder for the key of each API that the scripted model speaks, if there is no key for it."""
+    """Return a placeholder key for each API of the scripted model that has no key."""
     keys = [_KEYS.get(link.dialect, ()) for link in links if link.upstream == SCRIPTED]
     return {names[0]: _PLACEHOLDER for names in keys if names and not any(map(environ.get, names))}
 
 
-def _past_proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    """The lab is on loopback, whatever HTTP_PROXY says: no proxy is asked for what is there."""
-    given = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
-    hosts = [host.strip() for host in given.split(",") if host.strip()]
+def _no_proxy(environ: Mapping[str, str]) -> dict[str, str]:
+    """Exclude loopback, where the lab is, from any HTTP proxy."""
+    value = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    hosts = [host.strip() for host in value.split(",") if host.strip()]
     listed = ",".join(dict.fromkeys([*hosts, *_LOOPBACK_NAMES]))
     return {"NO_PROXY": listed, "no_proxy": listed}
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """``folder`` is the wiring file's; ``environ`` has the addresses of the links, ``links`` too, by name.
+    """Everything outside a wired subject that its kinds share."""
 
-    ``redact`` takes secrets out of a text. What ``tap`` needs of the environment is in there.
-    """
-
+    # the wiring's file, for error messages
     where: str
+    # the wiring file's folder
     folder: Path
     logs: Path
+    # with the variables of the links and of the tap
     environ: Mapping[str, str]
+    # addresses by link
     links: Mapping[str, str]
+    # removes secrets from a text
     redact: Callable[[str], str]
     tap: Tap = NO_TAP
 
-    def working_folder(self, given: str) -> Path:
-        """The folder that a wiring names, relative to its file; that file's own if it names none."""
-        return self.folder / given if given else self.folder
+    def working_folder(self, name: str) -> Path:
+        """Return the folder that a wiring names, relative to its file; its own folder for ""."""
+        return self.folder / name if name else self.folder
 
 
-def surroundings_of(wiring: Wiring, configuration: Configuration, tap: Tap = NO_TAP) -> Surroundings:
-    """Those of a run of that wiring, whose subject is behind that tap."""
+def make_surroundings(wiring: Wiring, configuration: Configuration, tap: Tap = NO_TAP) -> Surroundings:
+    """Return the surroundings for a run of that wiring behind that tap."""
     topology = configuration.topology
     return Surroundings(
         where=wiring.file or "the command line",
@@ -146,7 +150,7 @@ def surroundings_of(wiring: Wiring, configuration: Configuration, tap: Tap = NO_
 
 
 class AttemptFiles:
-    """``logs/runs/<run>/attempts/<episode>-<attempt>/``: what an attempt leaves beside its events."""
+    """``logs/runs/<run>/attempts/<episode>-<attempt>/``: an attempt's files."""
 
     def __init__(self, surroundings: Surroundings, identity: Identity) -> None:
         self._logs = surroundings.logs
@@ -155,19 +159,19 @@ class AttemptFiles:
         self.folder = run / "attempts" / f"{identity.episode}-{identity.attempt}"
 
     def make_work_folder(self) -> Path:
-        """An empty folder for a process that works in none of its own."""
+        """Make an empty folder for a process that has no folder in the wiring."""
         folder = self.folder / "work"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def remove_if_empty(self) -> None:
-        """Removes the folder that nothing was put into."""
+        """Remove the folder if it has no files."""
         with suppress(OSError):
             (self.folder / "work").rmdir()
             self.folder.rmdir()
 
-    def keep(self, name: str, printed: Printed) -> None:
-        """Keeps it, if it is anything, without secrets. Raises ``OSError``."""
+    def keep(self, name: str, printed: OutputTail) -> None:
+        """Write output without secrets, if there is any. Raises ``OSError``."""
         if printed.end:
             text = self._redact(printed.as_file().decode("utf-8", "surrogateescape"))
             data = text.encode("utf-8", "surrogateescape")
@@ -175,9 +179,9 @@ class AttemptFiles:
 
 
 def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> list[str]:
-    """The command with absolute paths of what lies beside the wiring's file, since it works elsewhere.
+    """Return the command with absolute paths for files beside the wiring, since it runs in another folder.
 
-    Raises ``SettingsError`` if there is no such program.
+    Raises ``SettingsError`` if the program is missing.
     """
     program, *arguments = words
     if problem := program_problem(program, surroundings.folder, surroundings.environ):
@@ -188,7 +192,7 @@ def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> li
 
 
 def check_program(wiring: Wiring, environ: Mapping[str, str]) -> None:
-    """Raises ``SettingsError`` if there is no program to start that wiring's subject by."""
+    """Raise ``SettingsError`` if the program of that wiring's subject is missing."""
     match wiring.subject:
         case CommandSpec(command=[program, *_]):
             key = "command"
@@ -201,17 +205,17 @@ def check_program(wiring: Wiring, environ: Mapping[str, str]) -> None:
 
 
 def program_problem(program: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Why the program cannot be run in that folder, in words; empty if it can."""
+    """Return why the program cannot run in that folder, in words; empty if it can."""
     named = str(folder / program) if os.sep in program else program
     if which(named, path=environ.get("PATH", os.defpath)) is not None:
         return ""
     if (folder / program).is_file():
-        return f"{program!r} is a file and no program: name what runs it first, such as python or node"
-    return f"there is no program {program!r}"
+        return f"{program!r} is a file, not a program: name its interpreter first, such as python or node"
+    return f"missing program {program!r}"
 
 
 def _absolute(word: str, folder: Path) -> str:
-    """A word that could be a subcommand is a folder's name only with a slash in it."""
+    """Return the word as an absolute path if it names a file or folder; folders need a slash."""
     path = folder / word
     try:
         is_meant = path.is_file() or (path.is_dir() and (os.sep in word or word in (".", "..")))
@@ -220,9 +224,9 @@ def _absolute(word: str, folder: Path) -> str:
     return os.path.normpath(path) if word and is_meant else word
 
 
-def existing_folder(given: str, surroundings: Surroundings) -> Path:
-    """The folder that the wiring names. Raises ``SettingsError`` if it is none."""
-    folder = surroundings.working_folder(given)
+def existing_folder(name: str, surroundings: Surroundings) -> Path:
+    """Return the folder that the wiring names. Raises ``SettingsError`` if it is missing."""
+    folder = surroundings.working_folder(name)
     if not folder.is_dir():
-        raise SettingsError(f"{surroundings.where}: subject.folder: there is no folder {folder}")
+        raise SettingsError(f"{surroundings.where}: subject.folder: missing folder {folder}")
     return folder

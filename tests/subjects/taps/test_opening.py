@@ -91,7 +91,7 @@ def test_a_gateway_without_an_authority_is_told_of(tmp_path: Path, ingress: Answ
     wired.addresses["control"] = Address("127.0.0.1", 1)
     wiring = replace(NO_WIRING, intercept=InterceptSpec())
     with (
-        pytest.raises(SettingsError, match="gives no certificate"),
+        pytest.raises(SettingsError, match="cannot read the certificate"),
         open_tap(wiring, wired.configuration),
     ):
         pass

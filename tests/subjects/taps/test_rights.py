@@ -82,7 +82,7 @@ def test_where_namespaces_cannot_be_had_the_proxy_tap_is_taken_and_says_why(
     with opened(ingress, tmp_path, "auto", environ) as tap:
         assert tap.kind == "proxy"
         assert ("warning", f"tap: proxy, since there is no namespace tap: {tap.reason}") in tap.notes
-        assert tap.reason == "this system has no program unshare"
+        assert tap.reason == "missing program unshare"
         assert places(run(tap, ["curl", "-sS", "https://a.example/"], tmp_path)) == ["https://a.example:443"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirefault.core.sockets import Address
-from wirefault.subjects.taps.watch import Past, Sightings, SystemSocket
+from wirefault.subjects.taps.watch import BypassTracker, Past, SystemSocket
 
 ELSEWHERE = Address("93.184.216.34", 443)
 OWN = Address("10.0.0.2", 40000)
@@ -22,10 +22,10 @@ def listener(inode: int) -> SystemSocket:
 
 def seen(*looks: list[SystemSocket], allowed: Address | None = None) -> dict[Past, int]:
     """After these looks, all of whose sockets with a number below 100 are the subject's."""
-    sightings = Sightings(lambda address: address == allowed)
+    tracker = BypassTracker(lambda address: address == allowed)
     for look in looks:
-        sightings.take(look, {one.inode: "agent" for one in look if one.inode < 100})
-    return sightings.counts
+        tracker.take(look, {one.inode: "agent" for one in look if one.inode < 100})
+    return tracker.counts
 
 
 def test_a_connection_of_the_subject_s_counts_once_however_often_it_is_seen() -> None:
@@ -60,7 +60,7 @@ def test_udp_counts_if_it_lasts() -> None:
 
 
 def test_there_is_no_news_once_it_is_known_where_all_lead() -> None:
-    sightings = Sightings(lambda address: False)
-    sightings.take([tcp(1, ELSEWHERE)], {1: "agent"})
-    assert not sightings.has_news({1: "agent"})
-    assert sightings.has_news({1: "agent", 2: "agent"})
+    tracker = BypassTracker(lambda address: False)
+    tracker.take([tcp(1, ELSEWHERE)], {1: "agent"})
+    assert not tracker.has_unknown({1: "agent"})
+    assert tracker.has_unknown({1: "agent", 2: "agent"})

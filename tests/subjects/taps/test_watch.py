@@ -16,7 +16,7 @@ from tests.subjects.wired import Wired
 from tests.upstream import FREE
 from wirefault.core.sockets import Address, address_of, bind
 from wirefault.history.events import Note, WentPastLab
-from wirefault.subjects.taps.watch import can_be_told
+from wirefault.subjects.taps.watch import can_list_sockets
 
 pytestmark = [
     pytest.mark.slow,
@@ -103,4 +103,4 @@ def test_who_goes_through_the_ingress_or_calls_itself_goes_past_nothing(wired: W
 
 
 def test_this_system_tells() -> None:
-    assert can_be_told()
+    assert can_list_sockets()

@@ -1,4 +1,4 @@
-"""``wirefault mcp``: stands in an MCP client's configuration for a server, and leads it through the lab.
+"""``wirefault mcp``: replaces a server in an MCP client's configuration and leads it through the lab.
 
-Standard library only, and little of that: it starts with each server that a client starts.
+Mostly standard library, since it starts with each server.
 """

@@ -1,4 +1,7 @@
-"""Finds the lab that a server's lines shall cross, without variables, which clients do not pass on."""
+"""Finds the lab for a server's lines and connects both through it, without variables, which clients drop.
+
+A client's side goes through the link's proxy, the server's side straight to the gateway.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,16 @@ from wirefault.core.files import private_folder
 from wirefault.core.sockets import Address
 
 _STDIO = "stdio"
-_LOOK_BOUND_S = 1.0
+_CONNECT_TIMEOUT_S = 1.0
 
 
 class NoLabError(UserError):
-    """There is no such lab, or more than one, or it has no such link."""
+    """There is no such lab, more than one, or it has no such link."""
 
 
 @dataclass(frozen=True)
 class StdioLink:
-    """Where its connections go, and the command that the wiring has for its server, if any."""
+    """A link's addresses, and its server's command in the wiring, if any."""
 
     proxy: Address
     gateway: Address
@@ -37,7 +40,7 @@ class StdioLink:
 
 @dataclass(frozen=True)
 class LabLane:
-    """One lane of a lab that is up, as its launcher's ``file`` describes it."""
+    """One lane of a lab that is up; ``file`` is its launcher's."""
 
     file: Path
     lab_id: str
@@ -49,26 +52,26 @@ class LabLane:
     def is_up(self) -> bool:
         """Whether its gateway answers."""
         try:
-            with socket.create_connection((self.control.host, self.control.port), timeout=_LOOK_BOUND_S):
+            with socket.create_connection((self.control.host, self.control.port), timeout=_CONNECT_TIMEOUT_S):
                 return True
         except OSError:
             return False
 
 
-def find_lane(given: str, link: str) -> LabLane:
-    """The lane that ``--lab`` names (a lab's id, or its launcher's file); else the one that is up.
+def find_lane(lab: str, link: str) -> LabLane:
+    """Return the lane that ``--lab`` names (a lab's id or its launcher's file), else the only one that is up.
 
     Raises ``NoLabError``.
     """
-    if given:
-        lane = _read(Path(given) if os.sep in given else private_folder() / f"{given}.json")
+    if lab:
+        lane = _read(Path(lab) if os.sep in lab else private_folder() / f"{lab}.json")
         if lane is not None and link not in lane.links:
             known = ", ".join(lane.links) or "none"
             raise NoLabError(
                 f"lab {lane.lab_id} has no link {link!r} to an MCP server over stdio; those are: {known}"
             )
         if lane is None or not lane.is_up():
-            raise NoLabError(f"no lab {given} is up; start one: wirefault lab up")
+            raise NoLabError(f"lab {lab} is not up; start one: wirefault lab up")
         return lane
     lanes = [lane for lane in _all_lanes() if link in lane.links and lane.is_up()]
     if len(lanes) == 1:
@@ -82,7 +85,7 @@ def find_lane(given: str, link: str) -> LabLane:
 
 
 def _all_lanes() -> Iterator[LabLane]:
-    """The first lane of each lab of this user, of some that have ended, too."""
+    """Yield the first lane of each of this user's labs, including some that have ended."""
     for file in sorted(private_folder().glob("lab-*.json")):
         lane = _read(file)
         if lane is not None and lane.number == 0:
@@ -90,7 +93,7 @@ def _all_lanes() -> Iterator[LabLane]:
 
 
 def _read(file: Path) -> LabLane | None:
-    """None for a file that is not there, or is no launcher's."""
+    """Return None for a missing file, or one that is not a launcher's."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         return LabLane(
@@ -113,13 +116,13 @@ def _link(link: Mapping[str, Any], data: Mapping[str, Any]) -> StdioLink:
 _BOUND_S = 10.0
 
 
-class NoWayError(UserError):
-    """The lab did not let the connection through; the message says where it ended."""
+class LabConnectionError(UserError):
+    """The connection through the lab failed; the message says where."""
 
 
 @dataclass(frozen=True)
-class WayThrough:
-    """``client_side`` carries the client's lines into the lab, ``server_side`` those of the server."""
+class LabConnection:
+    """``client_side`` carries the client's lines into the lab, ``server_side`` the server's."""
 
     client_side: socket.socket
     server_side: socket.socket
@@ -128,24 +131,24 @@ class WayThrough:
     token: str
 
     def end_after(self, size: int) -> None:
-        """Tells the gateway that the client sends no more than that many bytes. Raises ``OSError`` or
-        ``NoWayError``.
+        """Tell the gateway that the client sends no more than that many bytes. Raises ``OSError`` or
+        ``LabConnectionError``.
 
-        A proxy on the way would close both directions if one were closed, and no answer could come.
+        A proxy on the way would close both directions if one were closed, and no answer could arrive.
         """
-        with _alone(self.lane), _dial(self.lane.links[self.link].gateway) as connection:
-            _say_hello(connection, {"lab_id": self.lane.lab_id, "token": self.token, "bytes": size})
+        with _exclusive(self.lane), _dial(self.lane.links[self.link].gateway) as connection:
+            _handshake(connection, {"lab_id": self.lane.lab_id, "token": self.token, "bytes": size})
 
 
-def open_way(lane: LabLane, link: str) -> WayThrough:
-    """Raises ``NoWayError``."""
+def connect_to_lab(lane: LabLane, link: str) -> LabConnection:
+    """Connect both sides. Raises ``LabConnectionError``."""
     token = secrets.token_urlsafe(24)
-    with _alone(lane):
+    with _exclusive(lane):
         server_side = _announce(lane, link, token)
         try:
             client_side = _dial_proxy(lane, link)
-            if not _read_line(server_side):  # it comes when the client's side has
-                raise NoWayError(
+            if not _read_line(server_side):  # sent once the client's side has arrived
+                raise LabConnectionError(
                     f"the gateway of lab {lane.lab_id} was not reached by its proxy within {_BOUND_S:g} s"
                 )
         except BaseException:
@@ -153,42 +156,44 @@ def open_way(lane: LabLane, link: str) -> WayThrough:
             raise
     for side in (client_side, server_side):
         side.settimeout(None)
-    return WayThrough(client_side, server_side, lane, link, token)
+    return LabConnection(client_side, server_side, lane, link, token)
 
 
 @contextmanager
-def _alone(lane: LabLane) -> Iterator[None]:
-    """No other ``wirefault mcp`` is between its announcement and its client's connection.
+def _exclusive(lane: LabLane) -> Iterator[None]:
+    """Hold the lane's lock from the announcement to the client's connection.
 
-    Until that has come, the gateway would take any other connection for it.
+    Until the client's connection arrives, the gateway would take any other for it.
     """
     end = time.monotonic() + _BOUND_S
     while True:
         with lane.file.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            # the launcher puts another file in its place when an address changes
+            # the launcher replaces the file when an address changes
             if os.path.samestat(os.fstat(file.fileno()), lane.file.stat()):
                 yield
                 return
         if time.monotonic() > end:
-            raise NoWayError(f"lab {lane.lab_id} is not ready after {_BOUND_S:g} s")
+            raise LabConnectionError(f"lab {lane.lab_id} is not ready after {_BOUND_S:g} s")
 
 
 def _announce(lane: LabLane, link: str, token: str) -> socket.socket:
-    """The server's side, which the gateway has taken."""
+    """Return the server's side, accepted by the gateway."""
     hello = {"lab_id": lane.lab_id, "token": token}
     for last in (False, True):
         try:
             connection = _dial(lane.links[link].gateway)
-            answer = _say_hello(connection, hello)
+            answer = _handshake(connection, hello)
             break
         except OSError as error:
-            # it may have taken this one for the connection of a client that was ended before it came
+            # it may have taken this one for the connection of a client that ended early
             if last:
-                raise NoWayError(f"the gateway of lab {lane.lab_id} does not answer: {error}") from None
+                raise LabConnectionError(
+                    f"the gateway of lab {lane.lab_id} does not answer: {error}"
+                ) from None
     if "error" in answer:
         connection.close()
-        raise NoWayError(f"the gateway of lab {lane.lab_id} refused: {answer['error']}")
+        raise LabConnectionError(f"the gateway of lab {lane.lab_id} refused: {answer['error']}")
     return connection
 
 
@@ -197,15 +202,15 @@ def _dial_proxy(lane: LabLane, link: str) -> socket.socket:
     try:
         return _dial(proxy)
     except OSError as error:
-        raise NoWayError(f"the link {link!r} is down: its proxy at {proxy} says: {error}") from None
+        raise LabConnectionError(f"the link {link!r} is down: its proxy at {proxy} says: {error}") from None
 
 
 def _dial(address: Address) -> socket.socket:
     return socket.create_connection((address.host, address.port), timeout=_BOUND_S)
 
 
-def _say_hello(connection: socket.socket, hello: dict[str, Any]) -> dict[str, Any]:
-    """The gateway's answer. Raises ``OSError``."""
+def _handshake(connection: socket.socket, hello: dict[str, Any]) -> dict[str, Any]:
+    """Return the gateway's answer. Raises ``OSError``."""
     connection.sendall(json.dumps(hello).encode() + b"\n")
     try:
         return dict(json.loads(_read_line(connection)))
@@ -214,7 +219,7 @@ def _say_hello(connection: socket.socket, hello: dict[str, Any]) -> dict[str, An
 
 
 def _read_line(connection: socket.socket) -> bytes:
-    """A line, byte by byte, since what follows it is the client's; empty at the end or after the bound."""
+    """Read a line byte by byte, since the client's bytes follow; empty at the end or after the timeout."""
     line = b""
     try:
         while not line.endswith(b"\n"):

@@ -1,4 +1,4 @@
-"""Carries the bytes of a client and its server through the lab, and ends when one of them does."""
+"""Runs one server of an MCP client and carries the bytes of both through the lab until one of them ends."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ from queue import Empty, SimpleQueue
 from typing import IO
 
 from wirefault.core.errors import InputError
-from wirefault.subjects.stdio_shim.lab_connection import NoWayError, WayThrough, find_lane, open_way
+from wirefault.subjects.stdio_shim.lab_connection import (
+    LabConnection,
+    LabConnectionError,
+    connect_to_lab,
+    find_lane,
+)
 
 _REAPER = str(Path(__file__).parents[1] / "reaper.py")
 
 
 class ServerProcess:
-    """Starts the command in ``folder`` (empty: this one's). ``reaper.py`` ends all that the command starts.
+    """The MCP server, under a reaper that ends all its descendants; ``folder`` is "" for the current one.
 
-    What it says on standard error goes where this process's goes. Raises ``OSError``.
+    Its standard error is this process's. Raises ``OSError``.
     """
 
     def __init__(self, command: Sequence[str], folder: str) -> None:
@@ -47,58 +52,59 @@ class ServerProcess:
         self.stdout: IO[bytes] = self._popen.stdout
 
     def wait(self) -> int:
-        """Its exit code, as a shell has it, once it has ended."""
+        """Wait for its end and return its exit code, as in a shell."""
         code = self._popen.wait()
-        return code if code >= 0 else 128 - code  # its reaper was killed
+        return code if code >= 0 else 128 - code  # the reaper was killed
 
     @property
     def ended(self) -> bool:
         return self._popen.poll() is not None
 
     def end_input(self) -> None:
-        """Closes its standard input."""
+        """Close its standard input."""
         with suppress(OSError):
             self.stdin.close()
 
     def signal(self, number: int) -> None:
-        """Sends it a signal, by way of its reaper."""
-        with suppress(OSError):  # it has ended
+        """Send it a signal through its reaper."""
+        with suppress(OSError):  # already ended
             os.write(self._lifeline, bytes((number,)))
 
     def kill(self) -> None:
-        """Ends it at once, with all that it has started."""
+        """End it at once with all its descendants."""
         self.signal(signal.SIGKILL)
 
 
 _STDIN, _STDOUT = 0, 1
 _SIZE = 65536
-# what the SDKs of MCP give a server to end after its input has, and again after SIGTERM
+# how long MCP SDKs wait after closing a server's input, and again after SIGTERM
 _GRACE_S = 2.0
 _LOOK_S = 0.2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Event(Enum):
-    CLIENT_SILENT = auto()  # it sends no more
-    CLIENT_ENDED = auto()  # and the gateway knows
-    CLIENT_DEAF = auto()  # it reads no more
-    LAB_ENDED = auto()  # nothing more comes for the client
-    SERVER_TO_END = auto()  # nothing more comes for the server
-    SERVER_TO_DIE = auto()  # a fault kills it
-    SERVER_SILENT = auto()  # it says no more
-    SERVER_ENDED = auto()  # its process has
+    CLIENT_EOF = auto()  # it sends no more
+    CLIENT_EOF_SENT = auto()  # and the gateway knows
+    CLIENT_STOPPED_READING = auto()  # it reads no more
+    LAB_EOF = auto()  # nothing more comes for the client
+    SERVER_INPUT_EOF = auto()  # nothing more comes for the server
+    SERVER_KILLED = auto()  # a fault kills it
+    SERVER_EOF = auto()  # it says no more
+    SERVER_EXITED = auto()  # its process has
 
 
 class Relay:
-    """Client's input -> lab -> server's input, and the server's output -> lab -> client's output.
+    """Client's input to the lab to the server's input, and the server's output to the lab to the client's
+    output.
 
     ``run`` may be called once.
     """
 
     def __init__(
-        self, way: WayThrough, server: ServerProcess, clock: Callable[[], float] = time.monotonic
+        self, connection: LabConnection, server: ServerProcess, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._way = way
+        self._connection = connection
         self._server = server
         self._clock = clock
         self._events: SimpleQueue[_Event] = SimpleQueue()
@@ -111,7 +117,7 @@ class Relay:
         self._signalled = False
 
     def run(self) -> int:
-        """The server's exit code."""
+        """Return the server's exit code."""
         for number in _SIGNALS:
             signal.signal(number, lambda number, _: self._on_signal(number))
         for work in (self._from_client, self._to_client, self._to_server, self._from_server, self._until_end):
@@ -123,30 +129,30 @@ class Relay:
         return self._exit_code
 
     def _over(self) -> bool:
-        """Whether the server has ended, and its last words have arrived, or are not waited for."""
-        all_said = _Event.LAB_ENDED in self._happened or self._signalled or self._client_is_gone()
-        return _Event.SERVER_ENDED in self._happened and all_said
+        """Whether the server has ended, and its last output has arrived or is not waited for."""
+        all_said = _Event.LAB_EOF in self._happened or self._signalled or self._client_is_gone()
+        return _Event.SERVER_EXITED in self._happened and all_said
 
     def _client_is_gone(self) -> bool:
         return os.getppid() != self._parent
 
-    # what happens
+    # events
 
     def _on(self, event: _Event) -> None:
         self._happened.add(event)
-        if event is _Event.LAB_ENDED:
+        if event is _Event.LAB_EOF:
             _close_output()
             self._lab_ended_at = self._clock()
-            if _Event.CLIENT_DEAF in self._happened:
+            if _Event.CLIENT_STOPPED_READING in self._happened:
                 self._end_server()
-        elif event is _Event.SERVER_TO_END:
-            # neither its client nor the server wanted that; the lab's other side ends any moment now
-            self._was_cut = not self._happened & {_Event.CLIENT_SILENT, _Event.SERVER_SILENT}
+        elif event is _Event.SERVER_INPUT_EOF:
+            # neither the client nor the server ended; the lab's other side is about to end
+            self._was_cut = not self._happened & {_Event.CLIENT_EOF, _Event.SERVER_EOF}
             self._server.end_input()
-        elif event is _Event.SERVER_TO_DIE:
+        elif event is _Event.SERVER_KILLED:
             self._say("a fault has killed the server")
             self._server.kill()
-        elif event is _Event.SERVER_ENDED and self._exit_code > 128 and not self._signalled:
+        elif event is _Event.SERVER_EXITED and self._exit_code > 128 and not self._signalled:
             self._say(f"the server was killed by signal {self._exit_code - 128}")
 
     def _on_signal(self, number: int) -> None:
@@ -154,91 +160,91 @@ class Relay:
         self._server.signal(number)
 
     def _end_server(self) -> None:
-        """As the SDKs end one: no more input, then SIGTERM, then SIGKILL."""
+        """End it as the SDKs do: close its input, then SIGTERM, then SIGKILL."""
         self._server.end_input()
         now = self._clock()
         self._ends_at = [(now + _GRACE_S, signal.SIGTERM), (now + 2 * _GRACE_S, signal.SIGKILL)]
 
     def _look_after(self) -> None:
-        """Ends the server step by step; begins to when the client is gone that would do it."""
-        if self._ends_at is None and _Event.CLIENT_ENDED in self._happened and self._client_is_gone():
+        """Continue ending the server; start to if the client that would do so is gone."""
+        if self._ends_at is None and _Event.CLIENT_EOF_SENT in self._happened and self._client_is_gone():
             self._end_server()
         if self._ends_at is None and self._lost_by_lab():
-            self._say("the connection through the lab has ended, and so its server ends")
+            self._say("the connection through the lab has ended: ending the server")
             self._end_server()
         if self._ends_at and self._clock() >= self._ends_at[0][0]:
             _, number = self._ends_at.pop(0)
             self._server.signal(number)
 
     def _lost_by_lab(self) -> bool:
-        """Whether the lab has ended the connection while the server spoke, and no fault kills the server.
+        """Whether the lab ended the connection of a working server without a fault that kills the server.
 
-        A fault says so on the server's connection, which another thread reads: whoever ended the server's
-        input at once would let it end in order, and no death would be one.
+        A fault shows on the server's connection, which another thread reads. If the input ended at once, the
+        server would end in order and not be killed.
         """
         happened = self._happened
-        if _Event.LAB_ENDED not in happened or _Event.SERVER_TO_DIE in happened:
+        if _Event.LAB_EOF not in happened or _Event.SERVER_KILLED in happened:
             return False
-        if self._was_cut or _Event.SERVER_SILENT in happened:
+        if self._was_cut or _Event.SERVER_EOF in happened:
             return self._was_cut
-        return _Event.SERVER_TO_END in happened or self._clock() >= self._lab_ended_at + _GRACE_S
+        return _Event.SERVER_INPUT_EOF in happened or self._clock() >= self._lab_ended_at + _GRACE_S
 
-    def _say(self, what: str) -> None:
+    def _say(self, message: str) -> None:
         with suppress(OSError):
-            sys.stderr.write(f"wirefault mcp: {self._way.link}: {what}\n")
+            sys.stderr.write(f"wirefault mcp: {self._connection.link}: {message}\n")
             sys.stderr.flush()
 
     # the threads
 
     def _from_client(self) -> None:
-        sent = 0
+        size = 0
         with suppress(OSError):
             while data := os.read(_STDIN, _SIZE):
-                self._way.client_side.sendall(data)
-                sent += len(data)
-        self._events.put(_Event.CLIENT_SILENT)
+                self._connection.client_side.sendall(data)
+                size += len(data)
+        self._events.put(_Event.CLIENT_EOF)
         try:
-            self._way.end_after(sent)
-        except (OSError, NoWayError):  # the lab is gone
-            _shut(self._way.client_side, socket.SHUT_RDWR)
-        self._events.put(_Event.CLIENT_ENDED)
+            self._connection.end_after(size)
+        except (OSError, LabConnectionError):  # the lab is gone
+            _shut(self._connection.client_side, socket.SHUT_RDWR)
+        self._events.put(_Event.CLIENT_EOF_SENT)
 
     def _to_client(self) -> None:
         with suppress(OSError):
-            while data := self._way.client_side.recv(_SIZE):
+            while data := self._connection.client_side.recv(_SIZE):
                 try:
                     _write_all(_STDOUT, data)
                 except OSError:
-                    self._events.put(_Event.CLIENT_DEAF)
+                    self._events.put(_Event.CLIENT_STOPPED_READING)
                     break
-        self._events.put(_Event.LAB_ENDED)
+        self._events.put(_Event.LAB_EOF)
 
     def _to_server(self) -> None:
-        end = _Event.SERVER_TO_END
+        end = _Event.SERVER_INPUT_EOF
         try:
-            while data := self._way.server_side.recv(_SIZE):
-                with suppress(BrokenPipeError):  # it reads no more, but may still speak
+            while data := self._connection.server_side.recv(_SIZE):
+                with suppress(BrokenPipeError):  # its input is closed, but it may still write
                     _write_all(self._server.stdin.fileno(), data)
         except ConnectionResetError:
-            end = _Event.SERVER_TO_DIE
-        except (OSError, ValueError):  # its input was closed by now
+            end = _Event.SERVER_KILLED
+        except (OSError, ValueError):  # its input is already closed
             pass
         self._events.put(end)
 
     def _from_server(self) -> None:
         try:
             while data := os.read(self._server.stdout.fileno(), _SIZE):
-                self._way.server_side.sendall(data)
-        except ConnectionResetError:  # told to whoever uses the connection first, and once
-            self._events.put(_Event.SERVER_TO_DIE)
+                self._connection.server_side.sendall(data)
+        except ConnectionResetError:  # reported once, to the first thread that uses the connection
+            self._events.put(_Event.SERVER_KILLED)
         except OSError:
             pass
-        self._events.put(_Event.SERVER_SILENT)
-        _shut(self._way.server_side, socket.SHUT_WR)
+        self._events.put(_Event.SERVER_EOF)
+        _shut(self._connection.server_side, socket.SHUT_WR)
 
     def _until_end(self) -> None:
         self._exit_code = self._server.wait()
-        self._events.put(_Event.SERVER_ENDED)
+        self._events.put(_Event.SERVER_EXITED)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -253,24 +259,26 @@ def _shut(connection: socket.socket, how: int) -> None:
 
 
 def _close_output() -> None:
-    """The client reads the end. The descriptor itself stays taken, so that no other file gets its number."""
+    """Let the client read the end. The descriptor stays in use, so that no other file gets its number."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, _STDOUT)
         os.close(nowhere)
 
 
-def carry(lab: str, link: str, command: Sequence[str]) -> int:
-    """Starts the command, or else the one that the wiring has for the link, and returns its exit code.
+def run_shim(lab: str, link: str, command: Sequence[str]) -> int:
+    """Run the command, or the link's in the wiring, through the lab; return its exit code.
 
-    Raises ``UserError`` if there is no such lab or link, or no way through it, and ``InputError`` without a
-    command; the server is not started then.
+    Raises ``UserError`` if there is no such lab or link or no connection through it, and ``InputError``
+    without a command; the server is not started then.
     """
     lane = find_lane(lab, link)
     words = list(command) or lane.links[link].command
     if not words:
-        raise InputError(f"no server: give its command after --, or in the wiring: links.{link}.mcp.command")
-    way = open_way(lane, link)
-    # paths in a wiring are taken from its folder, those of a client's configuration from the client's
+        raise InputError(
+            f"missing server: give its command after --, or in the wiring: links.{link}.mcp.command"
+        )
+    connection = connect_to_lab(lane, link)
+    # paths in a wiring are relative to its folder, those in a client's configuration to the client's
     server = ServerProcess(words, "" if command else lane.folder)
-    return Relay(way, server).run()
+    return Relay(connection, server).run()

@@ -1,1 +1,1 @@
-"""Taps: how the connections of a subject that knows nothing of the lab come to the lab's ingress."""
+"""Taps: how the connections of an unchanged subject reach the lab's ingress."""

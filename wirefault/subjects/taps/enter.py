@@ -1,12 +1,12 @@
-"""``python -IS enter.py SETUP DOORS ENTERED COMMAND ...``: turns its namespaces into a tap, runs the command.
+"""``python -IS enter.py SETUP FORWARDS STARTED_FD COMMAND ...``: turns its namespaces into a tap, runs the
+command.
 
-``unshare`` starts it in new mount and network namespaces. In there every TCP connection is redirected to one
-listening socket, and every name is asked of one other; both go to the ingress, which works outside. A helper
-(``helper.py``) stays inside for what only a process in there can do. ``SETUP`` is a JSON file: see
-``namespace.py``, which writes it. ``DOORS`` are descriptors of bound sockets of the outer network, with
-commas between, by which others reach the server that the command is. ``ENTERED`` is empty, or a descriptor
-that gets a byte once all is done and the command is about to run. Without a command it is a trial.
-Standard library only, since it starts with each attempt.
+``unshare`` starts it in new mount and network namespaces. It redirects every TCP connection to one listening
+socket and every DNS query to another, and hands both to the ingress, which runs outside. A helper
+(``helper.py``) stays inside. ``SETUP`` is a JSON file that ``namespace.py`` writes. ``FORWARDS`` are
+descriptors of bound sockets of the outer network, separated by commas, through which the command's server is
+reached. ``STARTED_FD`` is empty, or a descriptor that gets a byte just before the command runs. Without a
+command it is a trial. Standard library only, since it starts with each attempt.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 from typing import Any
 
 _FAILED = 126
-# not redirected: what the ingress dials in here, by its mark, and what is redirected already, by its port
+# not redirected: the ingress's own connections (by mark), and redirected ones (by port)
 _MARK, _PORT = 7, 7
 _RULES = (
     "table inet wirefault { chain out { type nat hook output priority -100;"
@@ -33,8 +33,8 @@ _ANSWER_BYTES, _ANSWER_BOUND_S = 1024, 30.0
 
 
 def main() -> int:
-    setup_file, doors, entered, *command = sys.argv[1:]
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
+    setup_file, forwards, started_fd, *command = sys.argv[1:]
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and exec keeps that
     try:
         with open(setup_file, encoding="utf-8") as file:  # noqa: PTH123 - pathlib doubles the time of the start
             setup = json.load(file)
@@ -43,15 +43,15 @@ def main() -> int:
         _bind_files([(setup["bundle"], store) for store in _stores_beside(command)])
         if command:
             ingress = _hand_over(setup["ingress"])
-            _leave_helper(setup["helper"], ingress, doors)
+            _leave_helper(setup["helper"], ingress, forwards)
     except (OSError, subprocess.CalledProcessError) as error:
         return _failed(f"the namespace tap: {_reason(error)}")
     if not command:
         return 0
     words = [*setup["restore"], *command]
-    if entered:
-        os.write(int(entered), b".")
-        os.close(int(entered))
+    if started_fd:
+        os.write(int(started_fd), b".")
+        os.close(int(started_fd))
     try:
         os.execvp(words[0], words)
     except OSError as error:
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _redirect(setup: dict[str, Any]) -> None:
-    """Every address is here, and every TCP connection goes to the one port."""
+    """Make every address local, and redirect every TCP connection to one port."""
     routes = ["link set lo up", "route add local 0.0.0.0/0 dev lo"]
     if os.path.exists("/proc/net/if_inet6"):  # noqa: PTH110 - as above
         routes.append("route add local ::/0 dev lo")
@@ -67,12 +67,12 @@ def _redirect(setup: dict[str, Any]) -> None:
     _run([setup["nft"], "-f", "-"], _RULES)
 
 
-def _run(command: list[str], given: str) -> None:
-    subprocess.run(command, input=given, text=True, check=True, capture_output=True)
+def _run(command: list[str], stdin_text: str) -> None:
+    subprocess.run(command, input=stdin_text, text=True, check=True, capture_output=True)
 
 
 def _bind_files(mounts: list[tuple[str, str]]) -> None:
-    """Puts each first file in the place of the second, for whatever runs in this namespace."""
+    """Mount each first file over the second in this namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     for source, target in mounts:
         if libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):
@@ -80,9 +80,9 @@ def _bind_files(mounts: list[tuple[str, str]]) -> None:
 
 
 def _stores_beside(command: list[str]) -> list[str]:
-    """The certificates of the Python packages of the environment that the program is in.
+    """Return the certifi bundles of the Python environment that the program is in.
 
-    Servers that an MCP client starts are often of the same one, and are started without any variable.
+    An MCP client often starts its servers from the same one, without any variables.
     """
     if not command:
         return []
@@ -93,20 +93,20 @@ def _stores_beside(command: list[str]) -> list[str]:
 
 
 def _hand_over(path: str) -> socket.socket:
-    """Gives the ingress the sockets to which all is redirected. Returns the connection to it."""
+    """Give the ingress both sockets. Returns the connection to it."""
     ingress = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder, name = os.path.split(path)
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     ingress.connect(f"/proc/self/fd/{directory}/{name}")  # the path may be longer than a socket's may be
     os.close(directory)
     with _listener() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
-        names.bind(("0.0.0.0", 53))  # of a namespace that has no way out
+        names.bind(("0.0.0.0", 53))  # in a namespace without a route outside
         socket.send_fds(ingress, [b'{"tap": "namespace"}\n'], [tcp.fileno(), names.fileno()])
         ingress.settimeout(_ANSWER_BOUND_S)
         answer = ingress.recv(_ANSWER_BYTES)
         ingress.settimeout(None)
     if answer != b'{"ok": true}\n':
-        raise OSError("the lab's ingress did not take it")
+        raise OSError("the lab's ingress refused it")
     return ingress
 
 
@@ -116,19 +116,19 @@ def _listener() -> socket.socket:
     return socket.create_server(("::", _PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024)
 
 
-def _leave_helper(helper: str, ingress: socket.socket, doors: str) -> None:
-    """Starts the helper so that it is no child of the command, which may wait for all that it has."""
+def _leave_helper(helper: str, ingress: socket.socket, forwards: str) -> None:
+    """Start the helper, but not as a child of the command, which may wait for all its children."""
     reaper = os.getppid()
     child = os.fork()
     if child:
         os.waitpid(child, 0)
         ingress.close()
-        for door in filter(None, doors.split(",")):
-            os.close(int(door))
+        for forward in filter(None, forwards.split(",")):
+            os.close(int(forward))
         return
     if os.fork() == 0:
         ingress.set_inheritable(True)
-        words = [helper, str(reaper), str(_MARK), str(ingress.fileno()), *filter(None, doors.split(","))]
+        words = [helper, str(reaper), str(_MARK), str(ingress.fileno()), *filter(None, forwards.split(","))]
         os.execv(sys.executable, [sys.executable, "-I", "-S", *words])
     os._exit(0)
 

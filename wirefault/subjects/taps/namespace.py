@@ -16,22 +16,22 @@ from wirefault.subjects.taps.tap import PROXY_VARIABLES, SYSTEM_BUNDLES, Tap, Tr
 _ENTER = str(Path(__file__).with_name("enter.py"))
 _HELPER = str(Path(__file__).with_name("helper.py"))
 _TRIAL_BOUND_S = 20.0
-# often not on the path of a user who may run what is there
+# often not on a user's PATH
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-# Answered by processes outside, which know other addresses than the ingress gives: without them a client asks
-# the server that resolv.conf names.
+# Served by processes outside, which return other addresses than the ingress: without them a client asks the
+# server in resolv.conf.
 _NAME_SERVICES = ("/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket", "/var/run/nscd/socket")
 _RESOLVER = "/etc/resolv.conf"
-# where Debian's OpenSSL looks for a bundle, which is not there as Debian comes
+# where Debian's OpenSSL looks for a bundle that Debian does not install
 _OPENSSL = Path("/usr/lib/ssl")
 
 
 class NoNamespaceError(Exception):
-    """Why this system lets nobody make the tap, in words."""
+    """Why the tap cannot be made on this system, in words."""
 
 
 def namespace_tap(folder: Path, ingress: Path, trust: Trust, environ: Mapping[str, str]) -> Tap:
-    """A tap whose files are in that folder, for the ingress that listens at that path.
+    """Return a tap with its files in that folder, for the ingress that listens at that path.
 
     Makes it once as a trial. Raises ``NoNamespaceError``.
     """
@@ -41,7 +41,7 @@ def namespace_tap(folder: Path, ingress: Path, trust: Trust, environ: Mapping[st
     tools = {name: which(name, path=search) for name in ("unshare", "ip", "nft")}
     missing = [name for name, path in tools.items() if path is None]
     if missing:
-        raise NoNamespaceError(f"this system has no program {' and no program '.join(missing)}")
+        raise NoNamespaceError(f"missing program {' and '.join(missing)}")
     unshare, is_root = str(tools["unshare"]), os.geteuid() == 0
     own_user = [unshare, "-U", f"--map-user={os.getuid()}", f"--map-group={os.getgid()}", "--"]
     setup = {
@@ -51,7 +51,7 @@ def namespace_tap(folder: Path, ingress: Path, trust: Trust, environ: Mapping[st
         "helper": _HELPER,
         "mounts": _mounts(folder, trust),
         "bundle": str(trust.bundle),
-        "restore": [] if is_root else own_user,  # who it is to become again, after it was root in there
+        "restore": [] if is_root else own_user,  # restores the user after being root in the namespace
     }
     file = folder / "namespace.json"
     file.write_text(json.dumps(setup), encoding="utf-8")
@@ -62,22 +62,22 @@ def namespace_tap(folder: Path, ingress: Path, trust: Trust, environ: Mapping[st
         wrap=partial(_wrapped, prefix),
         variables=trust.variables,
         appended={"JAVA_TOOL_OPTIONS": trust.java_options} if trust.java_options else {},
-        removed=PROXY_VARIABLES,  # another proxy would be all that the ingress gets to see
+        removed=PROXY_VARIABLES,  # with another proxy, the ingress would see only that
     )
 
 
 def _wrapped(
-    prefix: Sequence[str], words: Sequence[str], doors: Sequence[int], entered: int | None
+    prefix: Sequence[str], words: Sequence[str], forwards: Sequence[int], started_fd: int | None
 ) -> list[str]:
-    return [*prefix, ",".join(map(str, doors)), "" if entered is None else str(entered), *words]
+    return [*prefix, ",".join(map(str, forwards)), "" if started_fd is None else str(started_fd), *words]
 
 
 def _mounts(folder: Path, trust: Trust) -> list[tuple[str, str]]:
-    """What lies in whose place."""
+    """Return which file replaces which."""
     resolver = folder / "resolv.conf"
     resolver.write_text("nameserver 127.0.0.1\n", encoding="ascii")
     for file in (resolver, trust.bundle):
-        file.chmod(0o644)  # whoever the subject becomes may read the system's own
+        file.chmod(0o644)  # the subject may run as any user
     mounts = [(str(resolver), _RESOLVER)]
     mounts += [(os.devnull, service) for service in _NAME_SERVICES]
     mounts += [(str(trust.bundle), bundle) for bundle in SYSTEM_BUNDLES]
@@ -88,7 +88,7 @@ def _mounts(folder: Path, trust: Trust) -> list[tuple[str, str]]:
 
 
 def with_bundle(original: Path, changed: Path, bundle: Path) -> Path:
-    """A copy of OpenSSL's folder that has a bundle besides: nothing can be mounted where there is no file."""
+    """Copy OpenSSL's folder and add a bundle, since a mount needs an existing file."""
     copytree(original, changed, symlinks=True)
     copy(bundle, changed / "cert.pem")
     return changed

@@ -1,4 +1,8 @@
-"""Opens the tap that a wiring asks for, the best that this system allows."""
+"""Opens the best tap that a wiring and this system allow.
+
+``python -m wirefault.subjects.taps.opening FOLDER`` writes a tap's files, certificates and the preload for
+Node, to a volume that a subject's container mounts read-only.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from wirefault.settings.configuration import Configuration, running_lab
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.namespace import NoNamespaceError, namespace_tap
 from wirefault.subjects.taps.tap import NO_TAP, PRELOAD, Tap, Trust, proxy_tap, write_trust
-from wirefault.subjects.taps.watch import can_be_told
+from wirefault.subjects.taps.watch import can_list_sockets
 from wirefault.wiring.topology import topology_from
 from wirefault.wiring.wiring import InterceptSpec, Wiring
 
@@ -30,10 +34,10 @@ _AUTHORITY_BOUND_S = 10.0
 
 @contextmanager
 def open_tap(wiring: Wiring, configuration: Configuration) -> Iterator[Tap]:
-    """The tap for the subject of a wiring, within the block; ``NO_TAP`` where nothing is intercepted.
+    """Open the tap for a wiring's subject within the block; ``NO_TAP`` where nothing is intercepted.
 
-    Its files, certificates and no key, are in a folder of the user's own, which is removed afterwards. Raises
-    ``SettingsError`` if the wiring insists on a tap that cannot be had.
+    Its files (certificates, no key) are in a private folder that is removed afterwards. Raises
+    ``SettingsError`` if the wiring requires a tap that is not available.
     """
     ingress = configuration.topology.ingress
     if wiring.intercept is None or ingress is None:
@@ -54,7 +58,7 @@ def _best(
     configuration: Configuration,
 ) -> Tap:
     if spec.tap == "proxy":
-        return proxy_tap(ingress, trust, watched=can_be_told(), offline=spec.offline)
+        return proxy_tap(ingress, trust, watched=can_list_sockets(), offline=spec.offline)
     try:
         return namespace_tap(folder, _ingress_socket(configuration), trust, configuration.environ)
     except NoNamespaceError as error:
@@ -62,11 +66,11 @@ def _best(
             raise SettingsError(
                 f"{where or 'the command line'}: tap: namespace: {error}; tap: proxy needs no namespaces"
             ) from None
-        return proxy_tap(ingress, trust, str(error), watched=can_be_told(), offline=spec.offline)
+        return proxy_tap(ingress, trust, str(error), watched=can_list_sockets(), offline=spec.offline)
 
 
 def _ingress_socket(configuration: Configuration) -> Path:
-    """Where the ingress of the lab in force takes what namespace taps offer. Raises ``NoNamespaceError``."""
+    """Return where the running lab's ingress takes offers of namespace taps. Raises ``NoNamespaceError``."""
     topology = configuration.environ.get(TOPOLOGY_VARIABLE)
     if not topology:
         running = running_lab(configuration.state)
@@ -78,7 +82,7 @@ def _ingress_socket(configuration: Configuration) -> Path:
 
 
 def authority_of(control: Address) -> str:
-    """The certificate of the authority of the lab's gateway, as PEM. Raises ``SettingsError``."""
+    """Return the certificate of the gateway's authority as PEM. Raises ``SettingsError``."""
     try:
         with requests.Session() as session:
             session.trust_env = False
@@ -86,12 +90,14 @@ def authority_of(control: Address) -> str:
             reply.raise_for_status()
             return str(reply.json()["pem"])
     except (requests.RequestException, ValueError, KeyError, TypeError) as error:
-        raise SettingsError(f"intercept: the gateway at {control} gives no certificate: {error}") from None
+        raise SettingsError(
+            f"intercept: cannot read the certificate of the gateway at {control}: {error}"
+        ) from None
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder that nobody else can enter, until the block ends. Raises ``SettingsError``."""
+    """Make a private folder for the time of the block. Raises ``SettingsError``."""
     try:
         private = make_private_folder()
         with _locked(private):
@@ -119,7 +125,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _sweep(private: Path) -> None:
-    """Removes the folders of runs that were killed: nobody holds their lock any more."""
+    """Remove the folders of killed runs, whose locks are free."""
     for folder in private.glob(f"{_PREFIX}*"):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -131,19 +137,19 @@ def _sweep(private: Path) -> None:
             os.close(descriptor)
 
 
-_ANY_RUNTIME = {"JAVA_HOME": "unknown"}  # what the subject's image has cannot be seen from here
+_ANY_RUNTIME = {"JAVA_HOME": "unknown"}  # the subject's image is not visible from here
 
 
 def write_shared_files(folder: Path, authority: str) -> None:
-    """Writes what the variables of compose.subject.yaml name. Raises ``OSError``."""
+    """Write the files that the variables in compose.subject.yaml name. Raises ``OSError``."""
     write_trust(folder, authority, _ANY_RUNTIME)
     copyfile(PRELOAD, folder / PRELOAD.name)
     for file in folder.iterdir():
-        file.chmod(0o644)  # whoever the subject is in its container
+        file.chmod(0o644)  # the subject may run as any user in its container
 
 
 def main(folder: str) -> int:
-    """0 once the files are there, else 1 after one line that says what is wrong."""
+    """Return 0 once the files are written, else 1 after one line with the problem."""
     try:
         topology = topology_from(os.environ)
         if topology.ingress is None:

@@ -1,4 +1,7 @@
-"""What a tap does to a command and to its environment. Pure."""
+"""What a tap does to a command and its environment, and the proxy tap.
+
+The proxy tap sets proxy variables, certificate variables and a preload for Node.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ import certifi
 from wirefault.core.sockets import Address
 from wirefault.history.events import Level
 
-# Every variable that leads a client to some proxy, in both spellings.
+# All variables that name a proxy, in both spellings.
 PROXY_VARIABLES = tuple(
     spelling
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "GRPC_PROXY")
@@ -29,108 +32,110 @@ PROXY_VARIABLES = tuple(
 
 @dataclass(frozen=True)
 class Tap:
-    """How a subject's connections come to the ingress.
+    """How a subject's connections reach the ingress."""
 
-    ``kind`` is None where nothing is intercepted; ``reason`` says why it is not the kind that catches more.
-    ``watched``: what goes past it is looked for. ``escapes`` says what does so where nobody looks, and
-    ``not_kept`` what it does not keep of what was asked of it. ``wrap`` does what ``words`` says.
-    ``variables`` replace those of the environment, ``removed`` are taken out, ``appended`` are put behind
-    what is there, after a space.
-    """
-
+    # None where nothing is intercepted
     kind: Literal["namespace", "proxy"] | None = None
+    # why it is not the namespace tap; empty if asked for
     reason: str = ""
+    # whether connections that bypass it are detected
     watched: bool = False
+    # which connections bypass it undetected
     escapes: str = ""
-    not_kept: str = ""
+    # options that it cannot enforce
+    limits: str = ""
+    # implements ``words``
     wrap: Callable[[Sequence[str], Sequence[int], int | None], list[str]] = field(
-        default=lambda words, _doors, _entered: list(words)
+        default=lambda words, _forwards, _entered: list(words)
     )
+    # replace variables of the environment
     variables: Mapping[str, str] = field(default_factory=dict)
+    # appended to variables, after a space
     appended: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
 
     def words(
-        self, command: Sequence[str], doors: Sequence[int] = (), entered: int | None = None
+        self, command: Sequence[str], forwards: Sequence[int] = (), started_fd: int | None = None
     ) -> list[str]:
-        """The command that runs that one behind the tap.
+        """Return the command that runs this one behind the tap.
 
-        ``doors``: descriptors of bound sockets, inherited by it. Where the command listens at such a socket's
-        address in a network of its own (``has_doors``), it is reached through the socket from outside.
-        ``entered``: an inherited descriptor that gets a byte just before the command is run, where something
-        else runs first (``must_be_entered``).
+        ``forwards`` are descriptors of bound sockets. Where the command has its own network
+        (``forwards_ports``) and listens there at such a socket's address, it is reached from outside through
+        the socket. ``started_fd`` is a descriptor that gets a byte just before the command runs, where
+        something else runs first (``signals_start``).
         """
-        return self.wrap(command, doors, entered)
+        return self.wrap(command, forwards, started_fd)
 
     @property
-    def must_be_entered(self) -> bool:
-        """Whether something of the lab runs before the command, and may fail in its place."""
+    def signals_start(self) -> bool:
+        """Whether a program of the lab runs before the command, and may fail in its place."""
         return self.kind == "namespace"
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a command behind the tap."""
-        kept = {name: value for name, value in environ.items() if name not in self.removed}
-        appended = {name: f"{kept.get(name, '')} {more}".lstrip() for name, more in self.appended.items()}
-        return {**kept, **self.variables, **appended}
+        """Return the environment of a command behind the tap."""
+        others = {name: value for name, value in environ.items() if name not in self.removed}
+        appended = {name: f"{others.get(name, '')} {more}".lstrip() for name, more in self.appended.items()}
+        return {**others, **self.variables, **appended}
 
     @property
-    def has_doors(self) -> bool:
-        """Whether a server that the command is can be reached by a door alone."""
+    def forwards_ports(self) -> bool:
+        """Whether a server behind the tap is reached only through forwards."""
         return self.kind == "namespace"
 
     @property
     def notes(self) -> list[tuple[Level, str]]:
-        """What a user should hear of it."""
+        """Notes for the user, with their levels."""
         if self.kind is None:
             return []
         why = f", since there is no namespace tap: {self.reason}" if self.reason else ""
-        said: list[tuple[Level, str]] = [("warning" if why else "info", f"tap: {self.kind}{why}")]
-        return said + [("warning", text) for text in (self.escapes, self.not_kept) if text]
+        notes: list[tuple[Level, str]] = [("warning" if why else "info", f"tap: {self.kind}{why}")]
+        return notes + [("warning", text) for text in (self.escapes, self.limits) if text]
 
 
 NO_TAP = Tap()
 
 
-class TapEntry:
-    """One start of a command. ``told``: the descriptor that the tap is handed, None if it needs none.
+class StartSignal:
+    """Whether one start of a command got as far as the command itself. Closes its descriptors as a context
+    manager.
 
-    A context manager that closes what it has opened.
+    ``fd`` is the descriptor for the tap, None if it needs none.
     """
 
     def __init__(self, tap: Tap) -> None:
-        self._heard: int | None = None
-        self.told: int | None = None
-        if tap.must_be_entered:
-            self._heard, self.told = os.pipe()
-            os.set_blocking(self._heard, False)
+        self._read_end: int | None = None
+        self.fd: int | None = None
+        if tap.signals_start:
+            self._read_end, self.fd = os.pipe()
+            os.set_blocking(self._read_end, False)
 
-    def __enter__(self) -> TapEntry:
+    def __enter__(self) -> StartSignal:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        for descriptor in (self._heard, self.told):
+        for descriptor in (self._read_end, self.fd):
             if descriptor is not None:
                 os.close(descriptor)
-        self._heard = self.told = None
+        self._read_end = self.fd = None
 
-    def was_made(self) -> bool:
-        """Whether the command has begun until now."""
-        if self._heard is None:
+    def was_received(self) -> bool:
+        """Whether the command has started."""
+        if self._read_end is None:
             return True
         try:
-            return bool(os.read(self._heard, 1))
+            return bool(os.read(self._read_end, 1))
         except BlockingIOError:
             return False
 
 
-# Where Debian, Fedora, Alpine and SUSE have the certificates that their programs trust.
+# Certificates that programs trust on Debian, Fedora, Alpine and SUSE.
 SYSTEM_BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
     "/etc/ssl/ca-bundle.pem",
 )
-# Each replaces what its clients trust, so it names a bundle that has that, too.
+# Each replaces its clients' trusted certificates, so the bundle contains those, too.
 _BUNDLE_VARIABLES = (
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
@@ -139,25 +144,27 @@ _BUNDLE_VARIABLES = (
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     "DENO_CERT",
 )
-_ADDED_VARIABLE = "NODE_EXTRA_CA_CERTS"  # Node trusts it besides its own
+_ADDED_VARIABLE = "NODE_EXTRA_CA_CERTS"  # Node adds it to its own
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_JAVA_PASSWORD = "changeit"  # Java's own: its stores must have one, and this one has no secret
+_JAVA_PASSWORD = "changeit"  # Java's default: a store must have one, and this one holds no secret
 
 
 @dataclass(frozen=True)
 class Trust:
-    """``bundle`` is a PEM file; ``variables`` lead every runtime to it, ``java_options`` those of Java."""
+    """Certificates that a subject trusts: the system's, the user's and the lab authority's."""
 
+    # a PEM file
     bundle: Path
+    # point every runtime to it
     variables: Mapping[str, str]
     java_options: str = ""
 
 
 def write_trust(folder: Path, authority: str, environ: Mapping[str, str]) -> Trust:
-    """Writes the files of the authority, a PEM text, into the folder. Raises ``OSError``."""
+    """Write the trust files to the folder; ``authority`` is a PEM text. Raises ``OSError``."""
     bundle, added = folder / "bundle.pem", folder / "authority.pem"
-    given = [environ[name] for name in (*_BUNDLE_VARIABLES, _ADDED_VARIABLE) if environ.get(name)]
-    certificates = certificates_in([*SYSTEM_BUNDLES, certifi.where(), *given], authority)
+    users_files = [environ[name] for name in (*_BUNDLE_VARIABLES, _ADDED_VARIABLE) if environ.get(name)]
+    certificates = certificates_in([*SYSTEM_BUNDLES, certifi.where(), *users_files], authority)
     bundle.write_text("".join(f"{certificate}\n" for certificate in certificates), encoding="ascii")
     users = environ.get(_ADDED_VARIABLE)
     extra = certificates_in([users] if users else [], authority)
@@ -167,32 +174,32 @@ def write_trust(folder: Path, authority: str, environ: Mapping[str, str]) -> Tru
 
 
 def certificates_in(files: Iterable[str], authority: str) -> list[str]:
-    """Each certificate of the PEM files once, the authority's first; a file that cannot be read has none."""
-    found = _PEM.findall(authority)
+    """Return each certificate of the PEM files once, the authority's first; unreadable files are skipped."""
+    certificates = _PEM.findall(authority)
     for file in files:
         with suppress(OSError):
-            found += _PEM.findall(Path(file).read_text(encoding="utf-8", errors="replace"))
-    return list(dict.fromkeys(found))
+            certificates += _PEM.findall(Path(file).read_text(encoding="utf-8", errors="replace"))
+    return list(dict.fromkeys(certificates))
 
 
 def quoted(path: Path) -> str:
-    """As ``NODE_OPTIONS`` and ``JAVA_TOOL_OPTIONS`` take a path."""
+    """Quote a path for ``NODE_OPTIONS`` and ``JAVA_TOOL_OPTIONS``."""
     return f'"{path}"' if " " in str(path) else str(path)
 
 
 def _has_java(environ: Mapping[str, str]) -> bool:
-    """The store takes longer to make than all the rest, so it is not made where it has no use."""
+    """Whether Java is there; its store takes longer to make than all the rest."""
     return bool(environ.get("JAVA_HOME")) or which("java", path=environ.get("PATH", os.defpath)) is not None
 
 
 def _java_options(folder: Path, certificates: list[str]) -> str:
-    from cryptography import x509  # here, since it takes long to import
+    from cryptography import x509  # slow to import
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 
     entries = []
     for number, certificate in enumerate(certificates):
         with suppress(ValueError), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some roots are older than the rules for their numbers
+            warnings.simplefilter("ignore")  # some roots predate the rules for serial numbers
             parsed = x509.load_der_x509_certificate(ssl.PEM_cert_to_DER_cert(certificate))
             entries.append(pkcs12.PKCS12Certificate(parsed, f"wirefault-{number}".encode()))
     store = folder / "trust.p12"
@@ -209,19 +216,20 @@ PRELOAD = Path(__file__).with_name("preload.cjs")
 _INGRESS_VARIABLE = "WIREFAULT_TAP"  # preload.cjs reads it
 _SET = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _ESCAPES = (
-    "what ignores proxy variables goes past the lab: Python's raw urllib3 and aiohttp by default, Go to"
+    "clients that ignore proxy variables bypass the lab: Python's raw urllib3 and aiohttp by default, Go to"
     " loopback addresses, servers that MCP clients start"
 )
-_UNWATCHED = "; this system does not tell whether anything does"
-_NOT_OFFLINE = "--offline does not hold for what goes past the lab: only the namespace tap keeps that back"
+_UNWATCHED = "; this system cannot detect that"
+_NOT_OFFLINE = "--offline does not stop connections that bypass the lab: only the namespace tap does"
 
 
 def proxy_tap(
     ingress: Address, trust: Trust, reason: str = "", *, watched: bool = False, offline: bool = False
 ) -> Tap:
-    """A tap for the ingress at that address. ``reason``: why not the namespace tap; empty if asked for.
+    """Return a tap for the ingress at that address.
 
-    ``watched``: somebody looks for what goes past it. ``offline``: the subject is to reach nothing outside.
+    ``reason``: why not the namespace tap; empty if asked for. ``watched``: connections that bypass it are
+    detected. ``offline``: the subject must reach nothing outside.
     """
     java = (
         f"-Dhttp.proxyHost={ingress.host} -Dhttp.proxyPort={ingress.port}"
@@ -232,7 +240,7 @@ def proxy_tap(
         reason=reason,
         watched=watched,
         escapes="" if watched else _ESCAPES + _UNWATCHED,
-        not_kept=_NOT_OFFLINE if offline else "",
+        limits=_NOT_OFFLINE if offline else "",
         variables={**dict.fromkeys(_SET, ingress.url), **trust.variables, _INGRESS_VARIABLE: str(ingress)},
         appended={
             "NODE_OPTIONS": f"--require {quoted(PRELOAD)}",

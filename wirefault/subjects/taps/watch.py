@@ -1,4 +1,4 @@
-"""Watches a subject behind the proxy tap for connections that go past the lab."""
+"""Detects connections that bypass the proxy tap, from the sockets of this process's descendants (Linux)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from wirefault.wiring.wiring import InterceptSpec
 
 Protocol = Literal["tcp", "udp"]
 
-# From linux/netlink.h, sock_diag.h, inet_diag.h and tcp_states.h. The kernel's answer takes a tenth of the
-# time of /proc/net/tcp where many connections were closed of late, since those can be left out of it.
+# From linux/netlink.h, sock_diag.h, inet_diag.h and tcp_states.h. A netlink query takes a tenth of the time
+# of /proc/net/tcp (or psutil, which reads it) after many closed connections, since it can leave those out.
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
 _NLM_F_REQUEST_DUMP = 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
@@ -39,14 +39,14 @@ _QUESTION = struct.Struct("=BBBxI48x")
 _ROW = struct.Struct("=BBxx2s2s16s16s12x16xI")
 _PROTOCOLS: tuple[tuple[Protocol, int, int], ...] = (
     ("tcp", socket.IPPROTO_TCP, _EVERY_STATE & ~_CLOSED),
-    ("udp", socket.IPPROTO_UDP, 1 << _ESTABLISHED),  # those that have one peer
+    ("udp", socket.IPPROTO_UDP, 1 << _ESTABLISHED),  # connected ones
 )
-_LARGEST_ANSWER = 1 << 16
+_MAX_ANSWER = 1 << 16
 
 
 @dataclass(frozen=True)
 class SystemSocket:
-    """``inode`` is its number, which no other has; ``remote`` is of no meaning for one that ``listens``."""
+    """A socket by its ``inode``, which is unique; ``remote`` has no meaning for one that ``listens``."""
 
     protocol: Protocol
     inode: int
@@ -55,8 +55,8 @@ class SystemSocket:
     listens: bool = False
 
 
-def can_be_told() -> bool:
-    """Whether this system tells whose a socket is, and where it leads."""
+def can_list_sockets() -> bool:
+    """Whether this system shows who owns a socket and where it leads."""
     if sys.platform != "linux" or not Path("/proc/self/task").is_dir():
         return False
     try:
@@ -67,19 +67,19 @@ def can_be_told() -> bool:
 
 
 def all_sockets() -> Iterator[SystemSocket]:
-    """Those of this network that are connected, or about to be, or listen. Raises ``OSError``."""
+    """Yield this network's sockets that are connected, connecting or listening. Raises ``OSError``."""
     for family in (socket.AF_INET, socket.AF_INET6):
         for protocol, number, states in _PROTOCOLS:
-            for row in _told(_QUESTION.pack(family, number, 0, states)):
+            for row in _query_kernel(_QUESTION.pack(family, number, 0, states)):
                 yield _socket(protocol, row)
 
 
-def _told(question: bytes) -> Iterator[bytes]:
+def _query_kernel(question: bytes) -> Iterator[bytes]:
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel:
         size = _HEADER.size + len(question)
         kernel.send(_HEADER.pack(size, _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 0, 0) + question)
         while True:
-            answer = kernel.recv(_LARGEST_ANSWER)
+            answer = kernel.recv(_MAX_ANSWER)
             while answer:
                 length, kind, *_ = _HEADER.unpack_from(answer)
                 if kind == _NLMSG_DONE:
@@ -109,16 +109,16 @@ def _address(family: int, packed: bytes, port: bytes) -> Address:
     return Address(str(host), int.from_bytes(port, "big"))
 
 
-def owners() -> dict[int, str]:
-    """The program of each socket of this process's descendants, by inode."""
+def socket_owners() -> dict[int, str]:
+    """Return the program of each socket of this process's descendants, by inode."""
     programs: dict[int, str] = {}
     for pid in descendants(os.getpid()):
-        with suppress(OSError):  # it has ended, or became another user's
+        with suppress(OSError):  # it ended, or changed its user
             inodes = list(_inodes(pid))
             if inodes:
                 programs.update(dict.fromkeys(inodes, _program(pid)))
     if programs:
-        # a child that does not run its program yet holds all that this process has open
+        # a child before its exec still has all of this process's sockets
         for inode in _inodes(os.getpid()):
             programs.pop(inode, None)
     return programs
@@ -126,7 +126,7 @@ def owners() -> dict[int, str]:
 
 def _inodes(pid: int) -> Iterator[int]:
     for entry in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
-        with suppress(OSError):  # closed meanwhile
+        with suppress(OSError):  # closed since
             target = os.readlink(f"/proc/{pid}/fd/{entry}")  # noqa: PTH115
             if target.startswith("socket:["):
                 yield int(target[len("socket:[") : -1])
@@ -136,88 +136,90 @@ def _program(pid: int) -> str:
     return os.path.basename(os.readlink(f"/proc/{pid}/exe"))  # noqa: PTH115, PTH119
 
 
-# Where names are asked for, which is no call; a UDP socket that has no peer has port 0.
+# DNS is not a call; a UDP socket without a peer has port 0.
 _NO_CALLS = (0, 53)
 
 
 @dataclass(frozen=True)
 class Past:
-    """Where connections of one program's led."""
+    """A program's destination past the lab."""
 
     protocol: Protocol
     remote: Address
     program: str
 
 
-class Sightings:
-    """``may_be`` tells of which addresses nothing is to be said: the lab's, and those that are to pass."""
+class BypassTracker:
+    """Collects connections that bypass the lab. ``is_allowed``: addresses of the lab, and hosts that may
+    pass.
+    """
 
-    def __init__(self, may_be: Callable[[Address], bool]) -> None:
-        self._may_be = may_be
+    def __init__(self, is_allowed: Callable[[Address], bool]) -> None:
+        self._is_allowed = is_allowed
         self._known: set[int] = set()
         self._listening: set[int] = set()
         self._udp: set[int] = set()
         self._past: defaultdict[Past, set[int]] = defaultdict(set)
 
-    def has_news(self, owners: Mapping[int, str]) -> bool:
-        """Whether there is a socket among them of which it is not known where it leads."""
-        return not owners.keys() <= self._known
+    def has_unknown(self, socket_owners: Mapping[int, str]) -> bool:
+        """Whether there is a socket whose destination is not known yet."""
+        return not socket_owners.keys() <= self._known
 
-    def take(self, sockets: Iterable[SystemSocket], owners: Mapping[int, str]) -> None:
-        """What one look showed: the sockets of the system, and the subject's programs by theirs."""
-        own = [found for found in sockets if found.inode in owners]
-        self._listening |= {found.local.port for found in own if found.listens}
-        ends = {(found.local, found.remote) for found in own}
-        for found in own:
-            if found.protocol == "udp" and found.inode not in self._udp:
-                # a name's addresses are tried by sockets that send nothing and are gone at once
-                self._udp.add(found.inode)
+    def take(self, sockets: Iterable[SystemSocket], socket_owners: Mapping[int, str]) -> None:
+        """Take one snapshot: the system's sockets, and the subject's programs by socket."""
+        own = [each for each in sockets if each.inode in socket_owners]
+        self._listening |= {each.local.port for each in own if each.listens}
+        ends = {(each.local, each.remote) for each in own}
+        for each in own:
+            if each.protocol == "udp" and each.inode not in self._udp:
+                # resolvers probe a name's addresses with sockets that send nothing and close at once
+                self._udp.add(each.inode)
                 continue
-            self._known.add(found.inode)
-            if self._leads_past(found) and (found.remote, found.local) not in ends:
-                self._past[Past(found.protocol, found.remote, owners[found.inode])].add(found.inode)
+            self._known.add(each.inode)
+            if self._leads_past(each) and (each.remote, each.local) not in ends:
+                self._past[Past(each.protocol, each.remote, socket_owners[each.inode])].add(each.inode)
 
-    def _leads_past(self, found: SystemSocket) -> bool:
-        if found.listens or found.remote.port in _NO_CALLS or self._may_be(found.remote):
+    def _leads_past(self, each: SystemSocket) -> bool:
+        if each.listens or each.remote.port in _NO_CALLS or self._is_allowed(each.remote):
             return False
-        if found.protocol == "tcp" and found.local.port in self._listening:
-            return False  # somebody else has called it
-        stays_here = is_loopback(found.remote.host) or found.remote.host == found.local.host
-        return not (stays_here and found.remote.port in self._listening)
+        if each.protocol == "tcp" and each.local.port in self._listening:
+            return False  # an incoming connection
+        stays_here = is_loopback(each.remote.host) or each.remote.host == each.local.host
+        return not (stays_here and each.remote.port in self._listening)
 
     @property
     def counts(self) -> dict[Past, int]:
-        """How many connections were seen to lead there."""
+        """Number of connections by destination."""
         return {past: len(inodes) for past, inodes in self._past.items()}
 
 
-_LOOK_EVERY_S = 0.02
-# a look that takes long, on a machine with many sockets, is taken seldom: a tenth of one processor at most
-_LEAST_REST = 9
+_POLL_S = 0.02
+# rest after a snapshot, in multiples of its CPU time: at most a tenth of one processor
+_MIN_REST = 9
 
 
 class WatchedSubject(SubjectWrapper):
-    """A subject that records with each attempt which connections were seen to go past the lab.
+    """Records with each attempt the connections that bypassed the lab.
 
-    All that this process has started during an attempt is taken for the subject.
+    Every process that this one starts during an attempt counts as the subject's.
     """
 
-    def __init__(self, subject: Subject, may_be: Callable[[Address], bool]) -> None:
+    def __init__(self, subject: Subject, is_allowed: Callable[[Address], bool]) -> None:
         super().__init__(subject)
-        self._may_be = may_be
+        self._is_allowed = is_allowed
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
-        sightings, failures = Sightings(self._may_be), list[str]()
+        tracker, failures = BypassTracker(self._is_allowed), list[str]()
         try:
-            with _watching(sightings, failures):
+            with _watching(tracker, failures):
                 return self.inner(prompt, context)
         finally:
-            _record(sightings, failures, context)
+            _record(tracker, failures, context)
 
 
-def _record(sightings: Sightings, failures: list[str], context: AttemptContext) -> None:
+def _record(tracker: BypassTracker, failures: list[str], context: AttemptContext) -> None:
     now, identity = time.time(), context.identity
-    for past, count in sightings.counts.items():
+    for past, count in tracker.counts.items():
         context.record(
             WentPastLab(
                 now,
@@ -231,54 +233,56 @@ def _record(sightings: Sightings, failures: list[str], context: AttemptContext) 
             )
         )
     for failure in failures:
-        context.record(Note(now, "warning", f"what goes past the lab could not be watched: {failure}"))
+        context.record(
+            Note(now, "warning", f"could not watch for connections that bypass the lab: {failure}")
+        )
 
 
 @contextmanager
-def _watching(sightings: Sightings, failures: list[str]) -> Iterator[None]:
-    """Looks until the block ends, and once then, since what is open may stay open."""
+def _watching(tracker: BypassTracker, failures: list[str]) -> Iterator[None]:
+    """Take snapshots until the block ends, and one more then, since connections may stay open."""
     over = threading.Event()
 
-    def look_again_and_again() -> None:
+    def take_snapshots() -> None:
         last = False
         while not last:
             last, begun = over.is_set(), time.thread_time()
             try:
-                programs = owners()
-                if sightings.has_news(programs):
-                    sightings.take(all_sockets(), programs)
+                programs = socket_owners()
+                if tracker.has_unknown(programs):
+                    tracker.take(all_sockets(), programs)
             except OSError as error:
                 failures.append(str(error))
                 return
-            over.wait(max(_LOOK_EVERY_S, _LEAST_REST * (time.thread_time() - begun)))
+            over.wait(max(_POLL_S, _MIN_REST * (time.thread_time() - begun)))
 
-    looking = threading.Thread(target=look_again_and_again, name="past the lab", daemon=True)
-    looking.start()
+    thread = threading.Thread(target=take_snapshots, name="past the lab", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         over.set()
-        looking.join()
+        thread.join()
 
 
 def allowed(topology: Topology, spec: InterceptSpec) -> Callable[[Address], bool]:
-    """Tells of an address whether a part of the lab listens there, or whether it is to pass."""
+    """Return a test for addresses where a part of the lab listens, or that may pass."""
     parts = [topology.ingress, topology.egress, topology.manager, topology.control]
     parts += [*topology.proxies.values(), *topology.gateways.values()]
-    of_lab = {end for part in parts if part is not None for end in _ends(part)}
+    lab_ends = {end for part in parts if part is not None for end in _ends(part)}
 
-    def may_be(address: Address) -> bool:
+    def is_allowed(address: Address) -> bool:
         end = ("" if is_loopback(address.host) else address.host, address.port)
-        return end in of_lab or matches_host(spec.pass_, address.host, address.port)
+        return end in lab_ends or matches_host(spec.pass_, address.host, address.port)
 
-    return may_be
+    return is_allowed
 
 
 def _ends(address: Address) -> Iterator[tuple[str, int]]:
-    """By number, as the system knows them; this machine, which goes by several, by none."""
+    """Yield the address's numeric hosts; loopback, which has several, as ""."""
     try:
-        hosts = {str(found[4][0]) for found in getaddrinfo(address.host, None)}
-    except OSError:  # no such name: nobody can call it
+        hosts = {str(info[4][0]) for info in getaddrinfo(address.host, None)}
+    except OSError:  # an unknown name cannot be called
         hosts = set()
     for host in hosts:
         yield ("" if is_loopback(host) else host, address.port)
