@@ -16,7 +16,7 @@ from wirefault.wiring.topology import Topology, default_topology
 
 @pytest.fixture
 def wire() -> Iterator[Callable[..., Wire]]:
-    """Starts servers that answer as they are told. What the client left open fails the test."""
+    """Starts scripted servers. Connections that the client leaves open fail the test."""
     started: list[Wire] = []
 
     def start(*answers: Answer) -> Wire:
@@ -26,7 +26,7 @@ def wire() -> Iterator[Callable[..., Wire]]:
     yield start
     for server in started:
         server.close()
-    gc.collect(1)  # a socket that nobody closed warns now, and a warning is an error
+    gc.collect(1)  # an unclosed socket warns now, and warnings are errors
 
 
 @pytest.fixture(scope="session")

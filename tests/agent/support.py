@@ -1,4 +1,4 @@
-"""What the tests of the agent share: a server that misbehaves on the wire, a model that follows a script."""
+"""Shared by the tests of the agent: a server that misbehaves on the wire, a model that follows a script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Wire:
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = chain(answers, repeat(answers[-1]))
-        self.asked: list[ReceivedRequest] = []
+        self.received: list[ReceivedRequest] = []
         self._upstream = Upstream(self._serve, ignored=())
         self.address = self._upstream.address
 
@@ -46,7 +46,7 @@ class Wire:
     def _serve(self, connection: socket.socket) -> None:
         answer = next(self._answers)
         connection.settimeout(PATIENCE_S)
-        self.asked.append(next(requests_of(connection)))
+        self.received.append(next(requests_of(connection)))
         if isinstance(answer, bytes):
             connection.sendall(answer)
         else:
@@ -109,7 +109,7 @@ def then_reset(start: bytes) -> Callable[[socket.socket], None]:
 
 
 def lab_of(address: Address, services: Address | None = None) -> Topology:
-    """A topology whose proxies, and services too unless others are given, are all at one address."""
+    """A topology whose proxies, and services too unless others are passed, are all at one address."""
     names = [link.name for link in lab_links()]
     return replace(
         default_topology("lab-test"),
@@ -118,12 +118,12 @@ def lab_of(address: Address, services: Address | None = None) -> Topology:
     )
 
 
-def settings(**given: Any) -> Settings:
-    return Settings(**{"seed": 7, "tool_timeout": PATIENCE_S, **given})
+def settings(**options: Any) -> Settings:
+    return Settings(**{"seed": 7, "tool_timeout": PATIENCE_S, **options})
 
 
 @dataclass
-class Flown:
+class AttemptRun:
     """An attempt and what it recorded."""
 
     result: SubjectResult
@@ -135,9 +135,9 @@ class Flown:
         return [event for event in self.events if isinstance(event, kind)]
 
     @property
-    def told(self) -> list[ToolMessage]:
-        """What the model was told by tools, by the last time that it was asked."""
-        return [message for message in self.model.asked[-1] if isinstance(message, ToolMessage)]
+    def tool_results(self) -> list[ToolMessage]:
+        """The tool results in the last request to the model."""
+        return [message for message in self.model.received[-1] if isinstance(message, ToolMessage)]
 
 
 class Clock:
@@ -155,17 +155,17 @@ class Clock:
         self.now += seconds
 
 
-def context_in(topology: Topology, events: list[Event], **given: Any) -> AttemptContext:
-    identity = Identity(given.pop("run", "run-1"), "001", given.pop("attempt", 1))
-    return AttemptContext(identity, settings(**given), topology, events.append)
+def context_in(topology: Topology, events: list[Event], **options: Any) -> AttemptContext:
+    identity = Identity(options.pop("run", "run-1"), "001", options.pop("attempt", 1))
+    return AttemptContext(identity, settings(**options), topology, events.append)
 
 
-def fly(topology: Topology, *replies: Any, clock: Clock | None = None, **given: Any) -> Flown:
-    """One attempt of the agent, its model following the script; ``given``: settings, run, attempt."""
+def run_agent(topology: Topology, *replies: Any, clock: Clock | None = None, **options: Any) -> AttemptRun:
+    """One attempt of the agent, its model following the script; ``options``: settings, run, attempt."""
     clock, model, events = clock or Clock(), Script(replies=list(replies)), list[Event]()
     agent = Agent(model, "subject", sleep=clock.sleep, clock=clock)
-    result = agent("the prompt", context_in(topology, events, **given))
-    return Flown(result, events, model, clock.slept)
+    result = agent("the prompt", context_in(topology, events, **options))
+    return AttemptRun(result, events, model, clock.slept)
 
 
 # the model
@@ -175,7 +175,7 @@ class Script(BaseChatModel):
     """Gives its replies in turn: a message, an exception to raise, or a callable that makes a message."""
 
     replies: list[Any]
-    asked: list[list[BaseMessage]] = []  # noqa: RUF012 - pydantic copies it
+    received: list[list[BaseMessage]] = []  # noqa: RUF012 - pydantic copies it
 
     @property
     def _llm_type(self) -> str:
@@ -191,8 +191,8 @@ class Script(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **_: Any,
     ) -> ChatResult:
-        self.asked.append(list(messages))
-        reply = self.replies[min(len(self.asked), len(self.replies)) - 1]
+        self.received.append(list(messages))
+        reply = self.replies[min(len(self.received), len(self.replies)) - 1]
         if callable(reply):
             reply = reply()
         if isinstance(reply, Exception):

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from agent.calls import AttemptInProgress, Call, identify
-from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, fly, http, lab_of, reports
+from tests.agent.support import SEND, WEATHER, Wire, asks, context_in, http, lab_of, reports, run_agent
 from wirefault.core.identity import identifier
 from wirefault.history.events import ToolCalled, ToolTry
 from wirefault.wiring.topology import default_topology
@@ -17,9 +17,9 @@ BAD = ("get_weather", {"town": "Paris"})
 NO_TOOL = ("launch_rocket", {"city": "Paris"})
 
 
-def _identified(*replies: AIMessage, index: int = 0, **given: Any) -> Call | None:
+def _identified(*replies: AIMessage, index: int = 0, **options: Any) -> Call | None:
     """The call at that index of the last reply."""
-    attempt = AttemptInProgress(context_in(default_topology("lab-test"), [], **given))
+    attempt = AttemptInProgress(context_in(default_topology("lab-test"), [], **options))
     messages: list[Any] = [HumanMessage("the prompt")]
     for reply in replies:
         messages += [reply, *(ToolMessage("{}", tool_call_id=call["id"]) for call in reply.tool_calls)]
@@ -32,34 +32,34 @@ def _numbers(*replies: AIMessage, index: int = 0) -> tuple[int, int, int]:
     return call.reply, call.index, call.ordinal
 
 
-def test_calls_are_numbered_by_what_is_asked_for_in_the_order_of_asking() -> None:
+def test_calls_are_numbered_by_request_and_order() -> None:
     reply = asks(WEATHER, OSLO, WEATHER)
     assert [_numbers(reply, index=index) for index in range(3)] == [(1, 0, 1), (1, 1, 1), (1, 2, 2)]
     assert _numbers(reply, asks(OSLO, WEATHER), index=1) == (2, 1, 3)
 
 
-def test_ids_that_begin_again_in_each_reply_make_no_old_call_of_a_new_one() -> None:
+def test_ids_reused_across_replies_still_number_calls() -> None:
     first, again = asks(SEND), asks(SEND)
     assert first.tool_calls[0]["id"] == again.tool_calls[0]["id"]
     assert _numbers(first, again) == (2, 0, 2)
 
 
-def test_what_never_reaches_the_wire_is_not_counted() -> None:
+def test_invalid_calls_are_not_counted() -> None:
     assert _numbers(asks(BAD, NO_TOOL, WEATHER), index=2) == (1, 2, 1)
 
 
-@pytest.mark.parametrize("asked", [BAD, NO_TOOL, ("get_weather", {"city": ""}), ("get_weather", {})])
-def test_a_call_that_cannot_be_made_has_no_numbers(asked: tuple[str, dict[str, Any]]) -> None:
-    assert _identified(asks(asked)) is None
+@pytest.mark.parametrize("call", [BAD, NO_TOOL, ("get_weather", {"city": ""}), ("get_weather", {})])
+def test_invalid_call_has_no_numbers(call: tuple[str, dict[str, Any]]) -> None:
+    assert _identified(asks(call)) is None
 
 
-def test_the_key_is_made_of_run_episode_attempt_reply_and_index() -> None:
+def test_key_derives_from_run_episode_attempt_reply_and_index() -> None:
     call = _identified(asks(WEATHER), asks(WEATHER, SEND), index=1, attempt=3)
     assert call is not None
     assert call.idempotency_key == identifier("key", "run-1", "001", 3, 2, 1)
 
 
-def test_another_attempt_or_run_or_place_makes_another_key() -> None:
+def test_key_differs_by_attempt_run_and_place() -> None:
     calls = [
         _identified(asks(SEND)),
         _identified(asks(SEND), attempt=2),
@@ -70,12 +70,12 @@ def test_another_attempt_or_run_or_place_makes_another_key() -> None:
     assert len({call.idempotency_key for call in calls if call}) == 5
 
 
-def test_parallel_calls_keep_the_order_in_which_the_model_asked(wire: Callable[..., Wire]) -> None:
+def test_parallel_calls_keep_model_order(wire: Callable[..., Wire]) -> None:
     server = wire(http(200, {}))
-    flown = fly(lab_of(server.address), asks(SEND, SEND, OSLO, SEND, first_id=5), reports())
-    by_index = {call.index: call for call in flown.of(ToolCalled)}
+    outcome = run_agent(lab_of(server.address), asks(SEND, SEND, OSLO, SEND, first_id=5), reports())
+    by_index = {call.index: call for call in outcome.of(ToolCalled)}
     assert {index: call.call for index, call in by_index.items()} == {0: 1, 1: 2, 2: 1, 3: 3}
-    keys = {asked.identity.call: asked.key for asked in server.asked if asked.key}
+    keys = {request.identity.call: request.key for request in server.received if request.key}
     expected = {n: identifier("key", "run-1", "001", 1, 1, i) for n, i in ((1, 0), (2, 1), (3, 3))}
     assert keys == expected
-    assert {seen.call: seen.idempotency_key for seen in flown.of(ToolTry) if seen.write} == expected
+    assert {seen.call: seen.idempotency_key for seen in outcome.of(ToolTry) if seen.write} == expected

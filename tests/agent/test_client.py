@@ -73,12 +73,14 @@ BADLY: dict[str, tuple[Answer, str, int | None]] = {
 
 
 def _call(
-    topology: Topology, asked: tuple[str, dict[str, Any]] = SEND, **given: Any
+    topology: Topology, tool_call: tuple[str, dict[str, Any]] = SEND, **options: Any
 ) -> tuple[Call, list[Event]]:
     events: list[Event] = []
-    tool = BY_NAME[asked[0]]
-    attempt = AttemptInProgress(context_in(topology, events, **given))
-    return Call(attempt, tool, tool.request_for(asked[1]), asked[1], reply=1, index=0, ordinal=3), events
+    tool = BY_NAME[tool_call[0]]
+    attempt = AttemptInProgress(context_in(topology, events, **options))
+    return Call(
+        attempt, tool, tool.request_for(tool_call[1]), tool_call[1], reply=1, index=0, ordinal=3
+    ), events
 
 
 def _fails(call: Call, route: Route = "proxy") -> ToolFailure:
@@ -88,7 +90,7 @@ def _fails(call: Call, route: Route = "proxy") -> ToolFailure:
 
 
 @pytest.mark.parametrize("how", BADLY)
-def test_what_goes_wrong_is_recorded_by_its_name(how: str, wire: Callable[..., Wire]) -> None:
+def test_failures_are_recorded_by_name(how: str, wire: Callable[..., Wire]) -> None:
     answer, error, status = BADLY[how]
     timeout = 2 if error == "read_timeout" else PATIENCE_S
     call, events = _call(lab_of(wire(answer).address), tool_timeout=timeout)
@@ -98,7 +100,7 @@ def test_what_goes_wrong_is_recorded_by_its_name(how: str, wire: Callable[..., W
     assert (seen.error, seen.status, seen.timeout_ms) == (error, status, timeout * 1000)
 
 
-def test_a_reply_that_is_too_large_is_not_read_to_its_end(wire: Callable[..., Wire]) -> None:
+def test_oversized_reply_is_not_read_whole(wire: Callable[..., Wire]) -> None:
     def endless(connection: socket.socket) -> None:
         try:
             connection.sendall(OK + b"\r\n")
@@ -114,13 +116,13 @@ def test_a_reply_that_is_too_large_is_not_read_to_its_end(wire: Callable[..., Wi
 
 @pytest.fixture
 def nobody() -> Iterator[Address]:
-    """Bound, so that nobody else gets the port, and not listening."""
+    """A port that is bound and does not listen."""
     with socket.socket() as bound:
         bound.bind((LOOPBACK, 0))
         yield Address(LOOPBACK, bound.getsockname()[1])
 
 
-def test_nobody_listens(nobody: Address) -> None:
+def test_refused_connection(nobody: Address) -> None:
     call, events = _call(lab_of(nobody))
     failure = _fails(call)
     assert (failure.cause, failure.code, failure.executed) == ("connection_refused", "not_reached", False)
@@ -128,13 +130,13 @@ def test_nobody_listens(nobody: Address) -> None:
     assert (events[0].error, events[0].status) == ("connection_refused", None)
 
 
-def test_no_such_host() -> None:
+def test_unknown_host() -> None:
     call, _ = _call(lab_of(Address("tool.invalid", 5000)))
     assert (_fails(call).cause, call.maybe_executed) == ("connection_refused", False)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a full queue answers otherwise elsewhere")
-def test_nobody_accepts() -> None:
+def test_connect_timeout() -> None:
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind((LOOPBACK, 0))
         full.listen(0)
@@ -146,7 +148,7 @@ def test_nobody_accepts() -> None:
     assert (failure.cause, failure.executed) == ("connect_timeout", False)
 
 
-def test_a_reply_is_given_as_compact_json(wire: Callable[..., Wire]) -> None:
+def test_reply_is_returned_as_compact_json(wire: Callable[..., Wire]) -> None:
     call, events = _call(lab_of(wire(http(200, b'{ "caf\xc3\xa9" : [1, 2.50] }')).address))
     assert try_call(call) == '{"café":[1,2.5]}'
     [seen] = events
@@ -155,7 +157,7 @@ def test_a_reply_is_given_as_compact_json(wire: Callable[..., Wire]) -> None:
     assert (seen.call, seen.try_, seen.write) == (3, 1, True)
 
 
-def test_each_try_has_a_connection_of_its_own_and_closes_it(wire: Callable[..., Wire]) -> None:
+def test_each_try_opens_and_closes_a_connection(wire: Callable[..., Wire]) -> None:
     gone = []
 
     def keep_alive(connection: socket.socket) -> None:
@@ -168,11 +170,11 @@ def test_each_try_has_a_connection_of_its_own_and_closes_it(wire: Callable[..., 
     try_call(call)
     try_call(call)
     server.close()
-    assert (len(server.asked), gone) == (2, [True, True])
-    assert [asked.identity.try_ for asked in server.asked] == [1, 2]
+    assert (len(server.received), gone) == (2, [True, True])
+    assert [request.identity.try_ for request in server.received] == [1, 2]
 
 
-def test_a_failed_try_closes_its_connection_though_its_error_is_kept(wire: Callable[..., Wire]) -> None:
+def test_failed_try_closes_its_connection(wire: Callable[..., Wire]) -> None:
     gone = []
 
     def keep_alive(connection: socket.socket) -> None:
@@ -182,53 +184,53 @@ def test_a_failed_try_closes_its_connection_though_its_error_is_kept(wire: Calla
 
     server = wire(keep_alive)
     call, _ = _call(lab_of(server.address))
-    kept = _fails(call)
+    failure = _fails(call)
     server.close()
-    assert (kept.cause, gone) == ("http_503", [True])
+    assert (failure.cause, gone) == ("http_503", [True])
 
 
-def test_each_try_names_itself(wire: Callable[..., Wire]) -> None:
+def test_each_try_sends_its_identity(wire: Callable[..., Wire]) -> None:
     server = wire(failed(500), http(200, {}))
     call, events = _call(lab_of(server.address))
     _fails(call)
     try_call(call)
     who = Identity("run-1", "001", 1, call=3)
-    for number, (asked, event) in enumerate(zip(server.asked, events, strict=True), start=1):
+    for number, (request, event) in enumerate(zip(server.received, events, strict=True), start=1):
         expected = Identity(who.run, who.episode, who.attempt, who.call, number)
-        sent = {name: asked.headers[name] for name in ("baggage", "traceparent")}
-        assert sent == expected.headers("message", call.fingerprint)
+        headers = {name: request.headers[name] for name in ("baggage", "traceparent")}
+        assert headers == expected.headers("message", call.fingerprint)
         assert isinstance(event, ToolTry)
         assert (event.call, event.try_, event.episode) == (3, number, "001")
 
 
 @pytest.mark.parametrize(
-    ("asked", "on", "sent"), [(SEND, True, True), (WEATHER, True, False), (SEND, False, False)]
+    ("tool_call", "on", "has_key"), [(SEND, True, True), (WEATHER, True, False), (SEND, False, False)]
 )
-def test_only_writes_carry_a_key_and_only_if_it_is_on(
-    asked: tuple[str, dict[str, Any]], on: bool, sent: bool, wire: Callable[..., Wire]
+def test_only_writes_send_a_key_if_enabled(
+    tool_call: tuple[str, dict[str, Any]], on: bool, has_key: bool, wire: Callable[..., Wire]
 ) -> None:
     server = wire(http(200, {}))
-    call, events = _call(lab_of(server.address), asked, idempotency=on)
+    call, events = _call(lab_of(server.address), tool_call, idempotency=on)
     try_call(call)
-    assert bool(server.asked[0].key) is sent
+    assert bool(server.received[0].key) is has_key
     assert isinstance(events[0], ToolTry)
-    assert events[0].idempotency_key == server.asked[0].key == call.idempotency_key
+    assert events[0].idempotency_key == server.received[0].key == call.idempotency_key
 
 
 @pytest.mark.parametrize("route", ["proxy", "direct"])
-def test_only_the_direct_route_names_the_world(route: Route, wire: Callable[..., Wire]) -> None:
+def test_only_direct_route_sends_the_world(route: Route, wire: Callable[..., Wire]) -> None:
     proxy, service = wire(http(200, {})), wire(http(200, {}))
     call, events = _call(lab_of(proxy.address, service.address), translator_backend="offline")
     try_call(call, route)
-    [asked] = (proxy if route == "proxy" else service).asked
-    named = (asked.headers.get("wirefault-world"), asked.headers.get("wirefault-translator"))
+    [request] = (proxy if route == "proxy" else service).received
+    named = (request.headers.get("wirefault-world"), request.headers.get("wirefault-translator"))
     assert named == (("run-1/001", "offline") if route == "direct" else (None, None))
     assert isinstance(events[0], ToolTry)
     assert events[0].route == route
-    assert asked.key == call.idempotency_key
+    assert request.key == call.idempotency_key
 
 
-def test_the_proxy_of_the_environment_is_not_used(
+def test_environment_proxy_is_ignored(
     nobody: Address, wire: Callable[..., Wire], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
@@ -246,14 +248,14 @@ def test_the_proxy_of_the_environment_is_not_used(
     ],
 )
 @pytest.mark.parametrize("status", [429, 503])
-def test_retry_after_is_read(
+def test_retry_after_is_parsed(
     status: int, header: str, seconds: float | None, wire: Callable[..., Wire]
 ) -> None:
     call, _ = _call(lab_of(wire(http(status, {}, Retry_After=header)).address))
     assert _fails(call).retry_after == seconds
 
 
-def test_without_retry_after_there_is_none(wire: Callable[..., Wire]) -> None:
+def test_missing_retry_after_is_none(wire: Callable[..., Wire]) -> None:
     call, _ = _call(lab_of(wire(failed(503)).address))
     failure = _fails(call)
     assert isinstance(failure, ServiceFailed)
@@ -271,7 +273,7 @@ def test_without_retry_after_there_is_none(wire: Callable[..., Wire]) -> None:
         (b"<html>", ""),
     ],
 )
-def test_a_refusal_has_the_services_reason(body: object, reason: str, wire: Callable[..., Wire]) -> None:
+def test_refusal_has_service_reason(body: object, reason: str, wire: Callable[..., Wire]) -> None:
     call, _ = _call(lab_of(wire(http(404, body)).address))
     failure = _fails(call)
     assert (failure.detail, failure.retryable, failure.executed) == (reason, False, False)

@@ -9,7 +9,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.agent.support import SEND, WEATHER, Clock, Wire, asks, failed, fly, http, lab_of, reports, silence
+from tests.agent.support import (
+    SEND,
+    WEATHER,
+    Clock,
+    Wire,
+    asks,
+    failed,
+    http,
+    lab_of,
+    reports,
+    run_agent,
+    silence,
+)
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
 from wirefault.core.sockets import LOOPBACK, Address
@@ -22,49 +34,49 @@ TRANSLATE = ("translate", {"text": "hello", "source_language": "en", "target_lan
 
 @contextmanager
 def _server() -> Iterator[tuple[Upstream, list[str]]]:
-    """A server that keeps its connections open; the targets that it was asked for."""
-    asked: list[str] = []
+    """A server that keeps its connections open; the targets of its requests."""
+    targets: list[str] = []
 
     def serve(connection: socket.socket) -> None:
         for request in requests_of(connection):
-            asked.append(request.target)
+            targets.append(request.target)
             connection.sendall(KEPT)
 
     with Upstream(serve) as server:
-        yield server, asked
+        yield server, targets
 
 
 @pytest.mark.parametrize(("keep_alive", "connections"), [(False, 3), (True, 1)])
-def test_calls_of_an_attempt_share_a_connection_if_they_shall(keep_alive: bool, connections: int) -> None:
-    with _server() as (server, asked):
-        flown = fly(
+def test_keep_alive_shares_a_connection(keep_alive: bool, connections: int) -> None:
+    with _server() as (server, targets):
+        outcome = run_agent(
             lab_of(server.address), asks(WEATHER), asks(WEATHER), asks(SEND), reports(), keep_alive=keep_alive
         )
         server.drain()  # which ends once the client has closed what it kept open
-        assert (len(asked), server.accepted) == (3, connections)
-    assert all(tried.error is None for tried in flown.of(ToolTry))
+        assert (len(targets), server.accepted) == (3, connections)
+    assert all(tried.error is None for tried in outcome.of(ToolTry))
 
 
-def test_parallel_calls_have_a_connection_each_and_both_have_their_own_time() -> None:
-    with _server() as (server, asked):
-        flown = fly(lab_of(server.address), asks(WEATHER, SEND), reports(), keep_alive=True)
+def test_parallel_calls_have_separate_connections_and_deadlines() -> None:
+    with _server() as (server, targets):
+        outcome = run_agent(lab_of(server.address), asks(WEATHER, SEND), reports(), keep_alive=True)
         server.drain()
-    assert (len(asked), [tried.error for tried in flown.of(ToolTry)]) == (2, [None, None])
+    assert (len(targets), [tried.error for tried in outcome.of(ToolTry)]) == (2, [None, None])
 
 
-def test_a_connection_whose_reply_failed_is_not_used_again(wire: Callable[..., Wire]) -> None:
+def test_connection_is_dropped_after_failed_reply(wire: Callable[..., Wire]) -> None:
     server = wire(b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"a"', GOOD)
-    flown = fly(lab_of(server.address), asks(SEND), reports(), tool_limit=2, keep_alive=True)
-    assert [tried.error for tried in flown.of(ToolTry)] == ["connection_closed", None]
+    outcome = run_agent(lab_of(server.address), asks(SEND), reports(), tool_limit=2, keep_alive=True)
+    assert [tried.error for tried in outcome.of(ToolTry)] == ["connection_closed", None]
 
 
-def test_a_kept_connection_that_the_server_closed_is_replaced(wire: Callable[..., Wire]) -> None:
+def test_closed_kept_alive_connection_is_replaced(wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)  # it closes after each reply
-    flown = fly(lab_of(server.address), asks(SEND), asks(WEATHER), reports(), keep_alive=True)
-    assert [tried.error for tried in flown.of(ToolTry)] == [None, None]
+    outcome = run_agent(lab_of(server.address), asks(SEND), asks(WEATHER), reports(), keep_alive=True)
+    assert [tried.error for tried in outcome.of(ToolTry)] == [None, None]
 
 
-def test_a_late_reply_is_bounded_on_a_kept_connection_too() -> None:
+def test_kept_alive_reply_is_bounded() -> None:
     def serve(connection: socket.socket) -> None:
         requests = requests_of(connection)
         next(requests)
@@ -73,14 +85,14 @@ def test_a_late_reply_is_bounded_on_a_kept_connection_too() -> None:
         silence(connection)
 
     with Upstream(serve) as server:
-        flown = fly(
+        outcome = run_agent(
             lab_of(server.address), asks(WEATHER), asks(WEATHER), reports(), keep_alive=True, tool_timeout=2
         )
-    assert [tried.error for tried in flown.of(ToolTry)] == [None, "read_timeout"]
+    assert [tried.error for tried in outcome.of(ToolTry)] == [None, "read_timeout"]
 
 
 class _Opening(Clock):
-    """At the third sleep somebody listens at the address, who answers once."""
+    """Listens at the address from the third sleep on, and answers once."""
 
     def __init__(self, bound: socket.socket) -> None:
         super().__init__()
@@ -101,47 +113,47 @@ class _Opening(Clock):
 
 @pytest.fixture
 def nobody() -> Iterator[socket.socket]:
-    """Bound, so that nobody else gets the port, and not listening."""
+    """A port that is bound and does not listen."""
     with socket.socket() as bound:
         bound.settimeout(PATIENCE_S)
         bound.bind((LOOPBACK, 0))
         yield bound
 
 
-def test_a_proxy_that_is_down_is_waited_for_within_one_try(nobody: socket.socket) -> None:
+def test_try_waits_for_a_proxy_that_is_down(nobody: socket.socket) -> None:
     clock = _Opening(nobody)
     topology = lab_of(Address(LOOPBACK, nobody.getsockname()[1]))
-    flown = fly(topology, asks(SEND), reports(), clock=clock, proxy_wait=5)
-    [tried] = flown.of(ToolTry)
+    outcome = run_agent(topology, asks(SEND), reports(), clock=clock, proxy_wait=5)
+    [tried] = outcome.of(ToolTry)
     assert (tried.try_, tried.error, tried.refused) == (1, None, 3)
-    assert flown.of(ToolCalled)[0].ok
+    assert outcome.of(ToolCalled)[0].ok
 
 
 @pytest.mark.parametrize(("proxy_wait", "attempt_time", "slept"), [(0, 30, 0), (0.5, 30, 0.5), (9, 2, 2)])
-def test_it_is_waited_for_no_longer_than_was_said_and_than_the_attempt_has(
+def test_proxy_wait_is_bounded_by_setting_and_attempt(
     proxy_wait: float, attempt_time: float, slept: float, nobody: socket.socket
 ) -> None:
     topology = lab_of(Address(LOOPBACK, nobody.getsockname()[1]))
-    flown = fly(topology, asks(SEND), reports(), proxy_wait=proxy_wait, attempt_time=attempt_time)
-    [tried] = flown.of(ToolTry)
-    assert (tried.error, sum(flown.slept)) == ("connection_refused", pytest.approx(slept))
+    outcome = run_agent(topology, asks(SEND), reports(), proxy_wait=proxy_wait, attempt_time=attempt_time)
+    [tried] = outcome.of(ToolTry)
+    assert (tried.error, sum(outcome.slept)) == ("connection_refused", pytest.approx(slept))
 
 
-def test_the_fallback_has_a_time_of_its_own(wire: Callable[..., Wire]) -> None:
+def test_fallback_has_its_own_timeout(wire: Callable[..., Wire]) -> None:
     topology = lab_of(wire(failed(500)).address, wire(silence).address)
-    flown = fly(topology, asks(SEND), reports(), fallback="direct", fallback_timeout=0.5)
-    proxied, direct = flown.of(ToolTry)
+    outcome = run_agent(topology, asks(SEND), reports(), fallback="direct", fallback_timeout=0.5)
+    proxied, direct = outcome.of(ToolTry)
     assert (proxied.timeout_ms, direct.timeout_ms) == (PATIENCE_S * 1000, 500)
     assert direct.error == "read_timeout"
 
 
 @pytest.mark.parametrize(
-    ("asked", "backend", "seconds"),
+    ("call", "backend", "seconds"),
     [(TRANSLATE, "google", 9), (TRANSLATE, "libre", 9), (TRANSLATE, "offline", 8), (WEATHER, "google", 8)],
 )
-def test_there_is_more_time_where_a_real_backend_answers(
-    asked: object, backend: str, seconds: float, wire: Callable[..., Wire]
+def test_real_backend_has_a_longer_timeout(
+    call: object, backend: str, seconds: float, wire: Callable[..., Wire]
 ) -> None:
-    given = {"translator_backend": backend, "tool_timeout": 8, "backend_timeout": 9}
-    flown = fly(lab_of(wire(GOOD).address), asks(asked), reports(), **given)  # type: ignore[arg-type]
-    assert flown.of(ToolTry)[0].timeout_ms == seconds * 1000
+    options = {"translator_backend": backend, "tool_timeout": 8, "backend_timeout": 9}
+    outcome = run_agent(lab_of(wire(GOOD).address), asks(call), reports(), **options)  # type: ignore[arg-type]
+    assert outcome.of(ToolTry)[0].timeout_ms == seconds * 1000

@@ -17,10 +17,10 @@ from tests.agent.support import (
     asks,
     context_in,
     failed,
-    fly,
     http,
     lab_of,
     reports,
+    run_agent,
 )
 from wirefault.core.sockets import Address
 from wirefault.history.events import Report, ToolCalled, ToolTry
@@ -30,9 +30,9 @@ NOWHERE = lab_of(Address("127.0.0.1", 1))
 GOOD = http(200, {"temp": 8})
 
 
-def test_a_report_is_mapped() -> None:
+def test_report_is_mapped() -> None:
     values = [{"value": 8.4, "unit": "celsius"}, {"value": "Bonjour"}, {"value": "8.4", "unit": None}]
-    result = fly(NOWHERE, reports("unsure", "It is 8.4.", values=values)).result
+    result = run_agent(NOWHERE, reports("unsure", "It is 8.4.", values=values)).result
     assert result == SubjectResult("report", Report("unsure", "It is 8.4.", RECORDED), "It is 8.4.")
 
 
@@ -52,36 +52,36 @@ RECORDED: list[dict[str, Any]] = [
         (RuntimeError("broken"), SubjectResult("exception", None, "", "RuntimeError", "broken", "agent")),
     ],
 )
-def test_an_end_without_a_report(reply: Any, expected: SubjectResult) -> None:
-    assert fly(NOWHERE, reply).result == expected
+def test_end_without_report(reply: Any, expected: SubjectResult) -> None:
+    assert run_agent(NOWHERE, reply).result == expected
 
 
-def test_arguments_that_were_no_json_end_as_an_empty_answer() -> None:
+def test_malformed_arguments_end_as_empty_answer() -> None:
     broken = {"name": "get_weather", "args": '{"city": "Pa', "id": "1", "error": "no JSON"}
-    assert fly(NOWHERE, AIMessage("", invalid_tool_calls=[broken])).result.ended_by == "empty"
+    assert run_agent(NOWHERE, AIMessage("", invalid_tool_calls=[broken])).result.ended_by == "empty"
 
 
-def test_a_report_that_is_none_can_be_made_again() -> None:
-    flown = fly(NOWHERE, reports("perhaps"), reports("failed"))
-    assert flown.result.report is not None
-    assert (flown.result.report.status, len(flown.model.asked)) == ("failed", 2)
+def test_invalid_report_can_be_repeated() -> None:
+    outcome = run_agent(NOWHERE, reports("perhaps"), reports("failed"))
+    assert outcome.result.report is not None
+    assert (outcome.result.report.status, len(outcome.model.received)) == ("failed", 2)
 
 
-def test_calls_beside_a_report_are_still_made(wire: Callable[..., Wire]) -> None:
+def test_calls_in_the_same_reply_as_a_report_are_made(wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)
     both = asks(SEND, ("Report", {"status": "done", "answer": "Sent."}))
-    flown = fly(lab_of(server.address), both)
-    assert (len(server.asked), flown.result.ended_by) == (1, "report")
+    outcome = run_agent(lab_of(server.address), both)
+    assert (len(server.received), outcome.result.ended_by) == (1, "report")
 
 
-def test_the_prompt_is_all_that_the_model_learns_of_the_task() -> None:
-    [asked] = fly(NOWHERE, reports()).model.asked
-    system, prompt = asked
+def test_model_sees_only_the_prompt() -> None:
+    [request] = run_agent(NOWHERE, reports()).model.received
+    system, prompt = request
     assert isinstance(system, SystemMessage)
     assert prompt == HumanMessage("the prompt", id=prompt.id)
 
 
-def test_an_error_shows_no_secret() -> None:
+def test_error_hides_secrets() -> None:
     events: list[Any] = []
     model = Script(replies=[RuntimeError("x" * 490 + " sk-secret-key is wrong")])
     agent = Agent(model, "subject", redact=lambda text: text.replace("sk-secret-key", "[secret]"))
@@ -93,38 +93,38 @@ def test_an_error_shows_no_secret() -> None:
 # limits
 
 
-def test_the_model_calls_are_limited(wire: Callable[..., Wire]) -> None:
-    flown = fly(lab_of(wire(GOOD).address), asks(WEATHER), model_calls=3)
-    assert flown.result == SubjectResult(
+def test_model_calls_are_limited(wire: Callable[..., Wire]) -> None:
+    outcome = run_agent(lab_of(wire(GOOD).address), asks(WEATHER), model_calls=3)
+    assert outcome.result == SubjectResult(
         "limit", error_type="LimitReached", error="3 model calls made (MODEL_CALLS)"
     )
-    assert (len(flown.model.asked), len(flown.of(ToolCalled))) == (3, 3)
+    assert (len(outcome.model.received), len(outcome.of(ToolCalled))) == (3, 3)
 
 
-def test_the_tool_calls_are_limited(wire: Callable[..., Wire]) -> None:
+def test_tool_calls_are_limited(wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)
-    flown = fly(lab_of(server.address), asks(WEATHER), tool_calls=2)
-    assert (flown.result.ended_by, flown.result.error) == (
+    outcome = run_agent(lab_of(server.address), asks(WEATHER), tool_calls=2)
+    assert (outcome.result.ended_by, outcome.result.error) == (
         "limit",
         "more than 2 tool calls asked for (TOOL_CALLS)",
     )
-    assert len(server.asked) == 2
+    assert len(server.received) == 2
 
 
-def test_of_parallel_calls_beyond_the_limit_chance_chooses_none(wire: Callable[..., Wire]) -> None:
+def test_parallel_calls_beyond_the_limit_are_all_refused(wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)
-    flown = fly(lab_of(server.address), asks(SEND), asks(SEND, WEATHER), tool_calls=2)
-    assert flown.result.ended_by == "limit"
-    assert len(server.asked) == 1
+    outcome = run_agent(lab_of(server.address), asks(SEND), asks(SEND, WEATHER), tool_calls=2)
+    assert outcome.result.ended_by == "limit"
+    assert len(server.received) == 1
 
 
-def test_tries_and_the_report_do_not_count_as_tool_calls(wire: Callable[..., Wire]) -> None:
+def test_tries_and_report_are_not_tool_calls(wire: Callable[..., Wire]) -> None:
     server = wire(failed(500))
-    flown = fly(lab_of(server.address), asks(SEND), reports(), tool_calls=1, tool_limit=4)
-    assert (len(server.asked), flown.result.ended_by) == (4, "report")
+    outcome = run_agent(lab_of(server.address), asks(SEND), reports(), tool_calls=1, tool_limit=4)
+    assert (len(server.received), outcome.result.ended_by) == (4, "report")
 
 
-def test_the_time_is_limited_before_a_model_call(wire: Callable[..., Wire]) -> None:
+def test_time_limit_is_checked_before_model_calls(wire: Callable[..., Wire]) -> None:
     clock = Clock()
 
     def slow() -> AIMessage:
@@ -132,24 +132,24 @@ def test_the_time_is_limited_before_a_model_call(wire: Callable[..., Wire]) -> N
         return asks(WEATHER)
 
     server = wire(GOOD)
-    flown = fly(lab_of(server.address), slow, clock=clock)
-    assert (flown.result.ended_by, flown.result.error) == ("limit", "30 s have passed (ATTEMPT_TIME)")
-    assert server.asked == []
+    outcome = run_agent(lab_of(server.address), slow, clock=clock)
+    assert (outcome.result.ended_by, outcome.result.error) == ("limit", "30 s have passed (ATTEMPT_TIME)")
+    assert server.received == []
 
 
-def test_a_model_that_fails_when_the_time_is_over_was_ended_by_the_time() -> None:
+def test_model_failure_after_deadline_counts_as_limit() -> None:
     clock = Clock()
 
     def late() -> Exception:
         clock.now += 31
         return TimeoutError("no answer")
 
-    assert fly(NOWHERE, late, clock=clock).result.ended_by == "limit"
+    assert run_agent(NOWHERE, late, clock=clock).result.ended_by == "limit"
 
 
-def test_the_default_limits_are_not_those_of_the_graph(wire: Callable[..., Wire]) -> None:
-    flown = fly(lab_of(wire(GOOD).address), asks(WEATHER), model_calls=20, tool_calls=1000)
-    assert flown.result.error == "20 model calls made (MODEL_CALLS)"
+def test_default_limits_differ_from_langgraph(wire: Callable[..., Wire]) -> None:
+    outcome = run_agent(lab_of(wire(GOOD).address), asks(WEATHER), model_calls=20, tool_calls=1000)
+    assert outcome.result.error == "20 model calls made (MODEL_CALLS)"
 
 
 def test_attempts_do_not_share_their_counts(wire: Callable[..., Wire]) -> None:
@@ -165,7 +165,7 @@ def test_attempts_do_not_share_their_counts(wire: Callable[..., Wire]) -> None:
     ]
 
 
-def test_the_records_of_an_attempt_can_be_written_as_json(wire: Callable[..., Wire]) -> None:
-    flown = fly(lab_of(wire(failed(422, "\x1b[31mno")).address), asks(SEND), reports())
-    [made] = flown.of(ToolCalled)
+def test_attempt_records_are_json(wire: Callable[..., Wire]) -> None:
+    outcome = run_agent(lab_of(wire(failed(422, "\x1b[31mno")).address), asks(SEND), reports())
+    [made] = outcome.of(ToolCalled)
     assert json.loads(json.dumps(made.__dict__))["arguments"] == SEND[1]

@@ -1,4 +1,4 @@
-"""``python -m agent`` as a person meets it: exit codes, what is said, and that info.log has it too."""
+"""``python -m agent`` as a person meets it: exit codes, and messages, which info.log has too."""
 
 import json
 import os
@@ -65,7 +65,7 @@ def _prompts(folder: Path, *entries: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "files", "said"),
+    ("environ", "files", "messages"),
     [
         ({"MODEL": "groq"}, {}, ["MODEL=groq needs a key", "set GROQ_API_KEY", "leave MODEL out"]),
         ({}, {"prompts.json": None}, ["prompts.json: no such file", "--prompts or PROMPTS_FILE"]),
@@ -79,8 +79,8 @@ def _prompts(folder: Path, *entries: object) -> None:
     ],
     ids=["no key", "no prompts", "broken prompts", "no good prompt", "config key"],
 )
-def test_what_is_wrong_is_said_on_the_console_and_in_the_log(
-    environ: dict[str, str], files: dict[str, str | None], said: list[str], tmp_path: Path
+def test_errors_are_on_console_and_in_log(
+    environ: dict[str, str], files: dict[str, str | None], messages: list[str], tmp_path: Path
 ) -> None:
     for name, text in {"prompts.json": '[{"prompt": "Hello there!"}]', **files}.items():
         if text is not None:
@@ -89,11 +89,11 @@ def test_what_is_wrong_is_said_on_the_console_and_in_the_log(
     assert (done.code, done.out) == (64, "")
     [logged] = done.logged("error")
     assert done.err == f"error: {logged}\n"
-    assert not [part for part in said if part.lower() not in logged.lower()]
+    assert not [part for part in messages if part.lower() not in logged.lower()]
     assert not (tmp_path / "state").exists()
 
 
-def test_the_log_is_where_config_json_puts_it(tmp_path: Path) -> None:
+def test_log_path_comes_from_config_json(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"files": {"logs": "elsewhere"}}', encoding="utf-8")
     done = _run(tmp_path, CONFIG_FILE="config.json")
     assert done.code == 64
@@ -101,7 +101,7 @@ def test_the_log_is_where_config_json_puts_it(tmp_path: Path) -> None:
     assert not (tmp_path / "logs").exists()
 
 
-def test_logs_that_cannot_be_written_are_an_error_for_people(tmp_path: Path) -> None:
+def test_unwritable_logs_are_a_user_error(tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "Hello there!"})
     (tmp_path / "logs").write_text("in the way", encoding="utf-8")
     done = _run(tmp_path)
@@ -123,7 +123,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> ModelReply:
-    """In the lab, its databases included, with logs of its own."""
+    """In the lab, its databases included, with its own logs."""
     return _run(folder, *arguments, **{**_of_lab(lab), **environ})
 
 
@@ -132,7 +132,7 @@ def _of_lab(lab: Lab) -> dict[str, str]:
     return {name: value for name, value in lab.environ().items() if name in names}
 
 
-def test_a_bad_entry_is_reported_and_skipped_and_the_rest_runs(lab: Lab, tmp_path: Path) -> None:
+def test_bad_entry_is_skipped_with_a_message(lab: Lab, tmp_path: Path) -> None:
     good = {"prompt": "Hello there!", "expect": {}}
     _prompts(tmp_path, good, {"promt": "x"}, 7, {"prompt": "What is 6 * 7?"})
     (tmp_path / "prompts.json").rename(tmp_path / "mine.json")
@@ -148,7 +148,7 @@ def test_a_bad_entry_is_reported_and_skipped_and_the_rest_runs(lab: Lab, tmp_pat
     assert [episode["outcome"] for episode in summary["episodes"]] == ["success", "unjudged"]
 
 
-def test_with_json_the_last_thing_on_standard_output_is_one_object(lab: Lab, tmp_path: Path) -> None:
+def test_json_output_ends_with_one_object(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "What is 6 * 7?", "expect": {"values": [{"number": 42}]}})
     done = _fly(lab, tmp_path, "--json", GROQ_API_KEY=SECRET, MODEL="scripted")
     assert done.code == 0, done.err
@@ -159,7 +159,7 @@ def test_with_json_the_last_thing_on_standard_output_is_one_object(lab: Lab, tmp
     assert SECRET not in done.everything
 
 
-def test_ctrl_c_in_mid_run_ends_it_with_its_summary_and_130(lab: Lab, tmp_path: Path) -> None:
+def test_ctrl_c_ends_run_with_summary_and_130(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, *[{"prompt": "What is 6 * 7?"}] * 50)
     # LangChain imports some modules at the first call: a signal may leave Python's import with an open file
     unwarned = {"PYTHONWARNINGS": ""}
@@ -174,7 +174,7 @@ def test_ctrl_c_in_mid_run_ends_it_with_its_summary_and_130(lab: Lab, tmp_path: 
     assert "history: logs/runs/" in out
 
 
-def test_a_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:
+def test_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "What is 6 * 7?", "expect": {"values": [{"number": 42}]}})
     done = _fly(lab, tmp_path, ERROR_PROB="1", FALLBACK="direct")
     assert done.code == 0, done.err

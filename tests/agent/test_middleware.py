@@ -1,4 +1,4 @@
-"""Retry, fallback and what the model is told, through the real agent over real connections."""
+"""Retry, fallback and tool results for the model, through the real agent over real connections."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,15 +11,15 @@ from tests.agent.support import (
     SEND,
     WEATHER,
     Answer,
+    AttemptRun,
     Clock,
-    Flown,
     Wire,
     asks,
     failed,
-    fly,
     http,
     lab_of,
     reports,
+    run_agent,
     silence,
 )
 from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
@@ -31,12 +31,12 @@ MUCH_LATER = http(429, {}, Retry_After="1.5")
 
 
 @pytest.fixture
-def call(wire: Callable[..., Wire]) -> Callable[..., tuple[Flown, Wire]]:
-    """Lets the agent make one call (a message is sent, unless another is given) at such a server."""
+def call(wire: Callable[..., Wire]) -> Callable[..., tuple[AttemptRun, Wire]]:
+    """Lets the agent make one call (a message is sent, unless another is passed) at such a server."""
 
-    def make(*answers: Answer, asked: Any = SEND, **given: Any) -> tuple[Flown, Wire]:
+    def make(*answers: Answer, tool_call: Any = SEND, **options: Any) -> tuple[AttemptRun, Wire]:
         server = wire(*answers)
-        return fly(lab_of(server.address), asks(asked), reports(), **given), server
+        return run_agent(lab_of(server.address), asks(tool_call), reports(), **options), server
 
     return make
 
@@ -49,39 +49,39 @@ def nobody() -> Iterator[Address]:
     yield address
 
 
-def _error(flown: Flown) -> dict[str, Any]:
-    [told] = flown.told
-    assert told.status == "error"
-    error: dict[str, Any] = json.loads(told.text)["error"]
+def _error(outcome: AttemptRun) -> dict[str, Any]:
+    [message] = outcome.tool_results
+    assert message.status == "error"
+    error: dict[str, Any] = json.loads(message.text)["error"]
     return error
 
 
-Call = Callable[..., tuple[Flown, Wire]]
+Call = Callable[..., tuple[AttemptRun, Wire]]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4])
-def test_a_failed_call_is_tried_up_to_the_limit(limit: int, call: Call) -> None:
-    flown, server = call(failed(503), tool_limit=limit)
-    assert [asked.identity.try_ for asked in server.asked] == list(range(1, limit + 1))
-    assert [seen.try_ for seen in flown.of(ToolTry)] == list(range(1, limit + 1))
-    assert flown.slept == [BACKOFF_S] * (limit - 1)
-    [made] = flown.of(ToolCalled)
+def test_failed_call_is_retried_up_to_limit(limit: int, call: Call) -> None:
+    outcome, server = call(failed(503), tool_limit=limit)
+    assert [request.identity.try_ for request in server.received] == list(range(1, limit + 1))
+    assert [seen.try_ for seen in outcome.of(ToolTry)] == list(range(1, limit + 1))
+    assert outcome.slept == [BACKOFF_S] * (limit - 1)
+    [made] = outcome.of(ToolCalled)
     assert (made.tries, made.ok, made.error, made.call) == (limit, False, "http_503", 1)
-    assert flown.result.ended_by == "report"
+    assert outcome.result.ended_by == "report"
 
 
-def test_a_try_that_succeeds_is_the_last(call: Call) -> None:
-    flown, server = call(failed(500), GOOD, tool_limit=5)
-    [made], [told] = flown.of(ToolCalled), flown.told
-    assert (len(server.asked), made.tries, made.ok, made.side_effect) == (2, 2, True, "done")
-    assert (told.status, told.content) == ("success", '{"sent":true}')
+def test_success_ends_retries(call: Call) -> None:
+    outcome, server = call(failed(500), GOOD, tool_limit=5)
+    [made], [message] = outcome.of(ToolCalled), outcome.tool_results
+    assert (len(server.received), made.tries, made.ok, made.side_effect) == (2, 2, True, "done")
+    assert (message.status, message.content) == ("success", '{"sent":true}')
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 409, 413, 422])
-def test_what_was_refused_is_not_tried_again(status: int, call: Call) -> None:
-    flown, server = call(failed(status, "no such person"), tool_limit=5, fallback="direct")
-    assert len(server.asked) == 1
-    assert _error(flown) == {
+def test_refused_call_is_not_retried(status: int, call: Call) -> None:
+    outcome, server = call(failed(status, "no such person"), tool_limit=5, fallback="direct")
+    assert len(server.received) == 1
+    assert _error(outcome) == {
         "code": "refused",
         "message": "The tool refused the request. no such person",
         "side_effect": "none",
@@ -89,7 +89,7 @@ def test_what_was_refused_is_not_tried_again(status: int, call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "given", "slept"),
+    ("answer", "options", "slept"),
     [
         (LATER, {}, [0.7]),
         (http(503, {}, Retry_After="0.3"), {}, [0.3]),
@@ -101,67 +101,67 @@ def test_what_was_refused_is_not_tried_again(status: int, call: Call) -> None:
     ],
 )
 def test_retry_after_is_honoured_within_bounds(
-    answer: Answer, given: dict[str, Any], slept: list[float], call: Call
+    answer: Answer, options: dict[str, Any], slept: list[float], call: Call
 ) -> None:
-    flown, server = call(answer, GOOD, tool_limit=2, **given)
-    assert flown.slept == slept
-    assert len(server.asked) == 1 + len(slept)
+    outcome, server = call(answer, GOOD, tool_limit=2, **options)
+    assert outcome.slept == slept
+    assert len(server.received) == 1 + len(slept)
 
 
-def test_all_tries_and_the_fallback_share_one_key(wire: Callable[..., Wire]) -> None:
+def test_all_tries_and_fallback_share_one_key(wire: Callable[..., Wire]) -> None:
     proxy, service = wire(failed(500)), wire(GOOD)
     topology = lab_of(proxy.address, service.address)
-    flown = fly(topology, asks(SEND), reports(), tool_limit=3, fallback="direct")
-    tries, [made] = flown.of(ToolTry), flown.of(ToolCalled)
-    asked = [*proxy.asked, *service.asked]
-    assert len({request.key for request in asked} | {seen.idempotency_key for seen in tries}) == 1
+    outcome = run_agent(topology, asks(SEND), reports(), tool_limit=3, fallback="direct")
+    tries, [made] = outcome.of(ToolTry), outcome.of(ToolCalled)
+    requests = [*proxy.received, *service.received]
+    assert len({request.key for request in requests} | {seen.idempotency_key for seen in tries}) == 1
     assert [(seen.try_, seen.route) for seen in tries] == [
         (1, "proxy"),
         (2, "proxy"),
         (3, "proxy"),
         (4, "direct"),
     ]
-    assert [request.identity.try_ for request in asked] == [1, 2, 3, 4]
+    assert [request.identity.try_ for request in requests] == [1, 2, 3, 4]
     assert (made.ok, made.fallback_used, made.tries, made.side_effect) == (True, True, 4, "done")
-    assert service.asked[0].headers["wirefault-world"] == "run-1/001"
-    assert flown.told[0].content == '{"sent":true}'
+    assert service.received[0].headers["wirefault-world"] == "run-1/001"
+    assert outcome.tool_results[0].content == '{"sent":true}'
 
 
-def test_without_fallback_the_service_is_left_alone(wire: Callable[..., Wire]) -> None:
+def test_no_fallback_by_default(wire: Callable[..., Wire]) -> None:
     proxy, service = wire(failed(500)), wire(GOOD)
-    flown = fly(lab_of(proxy.address, service.address), asks(SEND), reports())
-    assert service.asked == []
-    assert not flown.of(ToolCalled)[0].fallback_used
+    outcome = run_agent(lab_of(proxy.address, service.address), asks(SEND), reports())
+    assert service.received == []
+    assert not outcome.of(ToolCalled)[0].fallback_used
 
 
-def test_a_fallback_that_fails_too_is_told_as_it_is(wire: Callable[..., Wire], nobody: Address) -> None:
+def test_failed_fallback_is_reported(wire: Callable[..., Wire], nobody: Address) -> None:
     topology = lab_of(wire(failed(500)).address, nobody)
-    flown = fly(topology, asks(WEATHER), reports(), fallback="direct")
-    [made] = flown.of(ToolCalled)
+    outcome = run_agent(topology, asks(WEATHER), reports(), fallback="direct")
+    [made] = outcome.of(ToolCalled)
     assert (made.ok, made.fallback_used, made.error, made.tries) == (False, True, "connection_refused", 2)
-    assert _error(flown)["side_effect"] == "none"
+    assert _error(outcome)["side_effect"] == "none"
 
 
-def test_without_idempotency_no_try_has_a_key(call: Call) -> None:
-    flown, server = call(failed(500), tool_limit=2, idempotency=False)
-    assert [asked.key for asked in server.asked] == [None, None]
-    assert [seen.idempotency_key for seen in flown.of(ToolTry)] == [None, None]
+def test_without_idempotency_no_try_has_key(call: Call) -> None:
+    outcome, server = call(failed(500), tool_limit=2, idempotency=False)
+    assert [request.key for request in server.received] == [None, None]
+    assert [seen.idempotency_key for seen in outcome.of(ToolTry)] == [None, None]
 
 
-def test_a_call_that_the_model_repeats_has_a_key_of_its_own(wire: Callable[..., Wire]) -> None:
+def test_repeated_call_has_a_new_key(wire: Callable[..., Wire]) -> None:
     server = wire(failed(500))
-    fly(lab_of(server.address), asks(SEND), asks(SEND), reports(), tool_limit=2)
-    fly(lab_of(server.address), asks(SEND), reports(), attempt=2)
-    first, again, second, *_, last = [asked.key for asked in server.asked]
+    run_agent(lab_of(server.address), asks(SEND), asks(SEND), reports(), tool_limit=2)
+    run_agent(lab_of(server.address), asks(SEND), reports(), attempt=2)
+    first, again, second, *_, last = [request.key for request in server.received]
     assert first == again
     assert len({first, second, last}) == 3
-    assert [asked.identity.call for asked in server.asked] == [1, 1, 2, 2, 1]
+    assert [request.identity.call for request in server.received] == [1, 1, 2, 2, 1]
 
 
-# what the model is told
+# tool results for the model
 
 
-@pytest.mark.parametrize("asked", [SEND, WEATHER], ids=["write", "read"])
+@pytest.mark.parametrize("tool_call", [SEND, WEATHER], ids=["write", "read"])
 @pytest.mark.parametrize(
     ("answer", "code", "unknown"),
     [
@@ -174,20 +174,22 @@ def test_a_call_that_the_model_repeats_has_a_key_of_its_own(wire: Callable[..., 
         (failed(404), "refused", False),
     ],
 )
-def test_an_error_says_what_happened_and_whether_the_side_effect_is_unknown(
-    answer: Answer, code: str, unknown: bool, asked: Any, call: Call
+def test_error_has_cause_and_side_effect(
+    answer: Answer, code: str, unknown: bool, tool_call: Any, call: Call
 ) -> None:
-    flown, _ = call(answer, asked=asked, tool_timeout=0.1 if answer is silence else 10)
-    error, [made] = _error(flown), flown.of(ToolCalled)
+    outcome, _ = call(answer, tool_call=tool_call, tool_timeout=0.1 if answer is silence else 10)
+    error, [made] = _error(outcome), outcome.of(ToolCalled)
     assert error["code"] == code
-    assert error["side_effect"] == made.side_effect == ("unknown" if unknown and asked == SEND else "none")
+    assert (
+        error["side_effect"] == made.side_effect == ("unknown" if unknown and tool_call == SEND else "none")
+    )
     assert ("unknown" in error["message"]) is (error["side_effect"] == "unknown")
-    assert made.result == flown.told[0].content
+    assert made.result == outcome.tool_results[0].content
 
 
-def test_a_service_that_cannot_be_reached_has_done_nothing(nobody: Address) -> None:
-    flown = fly(lab_of(nobody), asks(SEND), reports(), tool_limit=2)
-    assert _error(flown) == {
+def test_unreached_service_has_no_side_effect(nobody: Address) -> None:
+    outcome = run_agent(lab_of(nobody), asks(SEND), reports(), tool_limit=2)
+    assert _error(outcome) == {
         "code": "not_reached",
         "message": "The tool could not be reached.",
         "side_effect": "none",
@@ -195,23 +197,23 @@ def test_a_service_that_cannot_be_reached_has_done_nothing(nobody: Address) -> N
 
 
 @pytest.mark.parametrize("last", [failed(429), failed(422, "no")])
-def test_an_earlier_try_may_have_taken_effect_whatever_the_last_one_says(last: Answer, call: Call) -> None:
-    flown, _ = call(failed(500), last, tool_limit=2)
-    error, [made] = _error(flown), flown.of(ToolCalled)
+def test_earlier_try_makes_side_effect_unknown(last: Answer, call: Call) -> None:
+    outcome, _ = call(failed(500), last, tool_limit=2)
+    error, [made] = _error(outcome), outcome.of(ToolCalled)
     assert error["side_effect"] == made.side_effect == "unknown"
     assert error["message"].endswith("Whether an earlier try took effect is unknown.")
 
 
-def test_so_it_may_when_the_fallback_is_not_reached(wire: Callable[..., Wire], nobody: Address) -> None:
+def test_unreached_fallback_keeps_side_effect_unknown(wire: Callable[..., Wire], nobody: Address) -> None:
     topology = lab_of(wire(b"").address, nobody)
-    flown = fly(topology, asks(SEND), reports(), fallback="direct")
-    assert (_error(flown)["code"], _error(flown)["side_effect"]) == ("not_reached", "unknown")
+    outcome = run_agent(topology, asks(SEND), reports(), fallback="direct")
+    assert (_error(outcome)["code"], _error(outcome)["side_effect"]) == ("not_reached", "unknown")
 
 
 @pytest.mark.parametrize("answer", [silence, b"", LATER, http(200, b""), failed(500), failed(503)])
-def test_the_text_of_an_error_repeats_and_has_no_figures(answer: Answer, call: Call) -> None:
+def test_error_text_is_deterministic_without_figures(answer: Answer, call: Call) -> None:
     texts = {
-        call(answer, tool_timeout=timeout, run=run)[0].told[0].text
+        call(answer, tool_timeout=timeout, run=run)[0].tool_results[0].text
         for timeout, run in ((0.1, "a"), (0.2, "b"))
     }
     [text] = texts
@@ -227,23 +229,23 @@ def test_the_text_of_an_error_repeats_and_has_no_figures(answer: Answer, call: C
         ("send_message", {}),
     ],
 )
-def test_a_wrong_call_kills_nothing_and_takes_no_number(wrong: Any, wire: Callable[..., Wire]) -> None:
+def test_invalid_call_is_answered_and_not_numbered(wrong: Any, wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)
-    flown = fly(lab_of(server.address), asks(wrong, WEATHER), asks(wrong), asks(WEATHER), reports())
-    assert flown.result.ended_by == "report"
-    assert [asked.identity.call for asked in server.asked] == [1, 2]
-    wrong_ones = [told for told in flown.told if told.status == "error"]
+    outcome = run_agent(lab_of(server.address), asks(wrong, WEATHER), asks(wrong), asks(WEATHER), reports())
+    assert outcome.result.ended_by == "report"
+    assert [request.identity.call for request in server.received] == [1, 2]
+    wrong_ones = [message for message in outcome.tool_results if message.status == "error"]
     assert len(wrong_ones) == 2
     assert "rror" in wrong_ones[0].text
 
 
-def test_no_failure_ends_the_run(call: Call) -> None:
-    flown, _ = call(http(200, b"[" * 100_000))
-    assert flown.result.ended_by == "report"
+def test_failures_do_not_end_the_run(call: Call) -> None:
+    outcome, _ = call(http(200, b"[" * 100_000))
+    assert outcome.result.ended_by == "report"
 
 
-def test_a_retry_that_would_end_after_the_attempt_is_not_made(call: Call) -> None:
+def test_no_retry_beyond_the_attempt_deadline(call: Call) -> None:
     clock = Clock()
-    flown, server = call(failed(500), tool_limit=3, attempt_time=BACKOFF_S * 1.5, clock=clock)
-    assert (len(server.asked), clock.slept) == (2, [BACKOFF_S])
-    assert flown.result.ended_by == "report"
+    outcome, server = call(failed(500), tool_limit=3, attempt_time=BACKOFF_S * 1.5, clock=clock)
+    assert (len(server.received), clock.slept) == (2, [BACKOFF_S])
+    assert outcome.result.ended_by == "report"

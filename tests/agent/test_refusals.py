@@ -1,4 +1,4 @@
-"""Tool calls that the agent refuses by itself are in the history, and no request is made of them."""
+"""Tool calls that the agent itself refuses are in the history, and cause no request."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from agent.middleware import ARGUMENTS_LIMIT, DETAIL_LIMIT, NAME_LIMIT
-from tests.agent.support import SEND, WEATHER, Flown, Wire, asks, fly, http, lab_of, reports
+from tests.agent.support import SEND, WEATHER, AttemptRun, Wire, asks, http, lab_of, reports, run_agent
 from wirefault.history.events import ToolCalled, ToolCallRefused
 
 CUT = {"name": "get_weather", "args": '{"city": "Par', "id": "call_0", "error": "cut off"}
 
 
 @pytest.fixture
-def flown(wire: Callable[..., Wire]) -> Callable[..., Flown]:
-    return lambda *replies, **given: fly(lab_of(wire(http(200, {"ok": 1})).address), *replies, **given)
+def outcome(wire: Callable[..., Wire]) -> Callable[..., AttemptRun]:
+    return lambda *replies, **options: run_agent(
+        lab_of(wire(http(200, {"ok": 1})).address), *replies, **options
+    )
 
 
-def told_of(flown: Flown) -> list[tuple[Any, ...]]:
-    return [(refusal.tool, refusal.why, refusal.detail) for refusal in flown.of(ToolCallRefused)]
+def told_of(outcome: AttemptRun) -> list[tuple[Any, ...]]:
+    return [(refusal.tool, refusal.why, refusal.detail) for refusal in outcome.of(ToolCallRefused)]
 
 
 @pytest.mark.parametrize(
@@ -37,42 +39,42 @@ def told_of(flown: Flown) -> list[tuple[Any, ...]]:
         ),
     ],
 )
-def test_a_call_that_is_refused_is_recorded_and_not_made(
-    call: Any, expected: tuple[str, str], flown: Callable[..., Flown]
+def test_refused_call_is_recorded_and_not_made(
+    call: Any, expected: tuple[str, str], outcome: Callable[..., AttemptRun]
 ) -> None:
-    there = flown(asks(call), reports())
+    there = outcome(asks(call), reports())
     assert told_of(there) == [(call[0], *expected)]
     assert json.loads(there.of(ToolCallRefused)[0].arguments) == call[1]
-    assert there.of(ToolCalled) == [] and there.told[0].status == "error"
+    assert there.of(ToolCalled) == [] and there.tool_results[0].status == "error"
 
 
-def test_arguments_that_are_no_json_are_recorded_as_they_came(flown: Callable[..., Flown]) -> None:
-    there = flown(AIMessage("", invalid_tool_calls=[CUT]))
+def test_malformed_arguments_are_recorded_verbatim(outcome: Callable[..., AttemptRun]) -> None:
+    there = outcome(AIMessage("", invalid_tool_calls=[CUT]))
     [refused] = there.of(ToolCallRefused)
     assert (refused.arguments, refused.why, refused.detail) == (CUT["args"], "malformed", "cut off")
     assert there.result.ended_by == "empty"
 
 
-def test_it_names_the_place_in_the_reply(flown: Callable[..., Flown]) -> None:
-    there = flown(asks(WEATHER), asks(SEND, ("no_such_tool", {})), reports(), attempt=2)
+def test_refusal_has_place_in_reply(outcome: Callable[..., AttemptRun]) -> None:
+    there = outcome(asks(WEATHER), asks(SEND, ("no_such_tool", {})), reports(), attempt=2)
     [refused] = there.of(ToolCallRefused)
     assert (refused.episode, refused.attempt, refused.reply, refused.index) == ("001", 2, 2, 1)
     assert len(there.of(ToolCalled)) == 2
 
 
-def test_a_report_that_is_none_is_recorded(flown: Callable[..., Flown]) -> None:
-    there = flown(asks(("Report", {"status": "well"})), reports())
+def test_invalid_report_is_recorded(outcome: Callable[..., AttemptRun]) -> None:
+    there = outcome(asks(("Report", {"status": "well"})), reports())
     [(tool, why, detail)] = told_of(there)
     assert (tool, why) == ("Report", "bad_arguments") and "status" in detail
     assert there.result.ended_by == "report"
 
 
-def test_what_the_model_gave_is_cut_off_where_it_is_long(flown: Callable[..., Flown]) -> None:
-    there = flown(asks(("t" * 5000, {"a": "b" * 5000})), asks(("get_weather", {"c" * 5000: 1})), reports())
+def test_long_fields_are_cut(outcome: Callable[..., AttemptRun]) -> None:
+    there = outcome(asks(("t" * 5000, {"a": "b" * 5000})), asks(("get_weather", {"c" * 5000: 1})), reports())
     for refusal in there.of(ToolCallRefused):
         assert len(refusal.tool) <= NAME_LIMIT and len(refusal.arguments) == ARGUMENTS_LIMIT
         assert len(refusal.detail) <= DETAIL_LIMIT
 
 
-def test_calls_that_are_made_are_not_in_it(flown: Callable[..., Flown]) -> None:
-    assert flown(asks(SEND, WEATHER), reports()).of(ToolCallRefused) == []
+def test_valid_calls_are_not_recorded(outcome: Callable[..., AttemptRun]) -> None:
+    assert outcome(asks(SEND, WEATHER), reports()).of(ToolCallRefused) == []

@@ -19,19 +19,19 @@ WORDS = {
 }
 
 
-def test_there_are_at_least_24_and_every_one_has_an_oracle() -> None:
+def test_at_least_24_prompts_all_with_oracles() -> None:
     assert len(SAMPLES.entries) >= 24
     assert SAMPLES.problems == []
     assert all(prompt.expect is not None for prompt in SAMPLES.entries)
 
 
-def test_every_tool_is_needed_by_some() -> None:
+def test_prompts_cover_every_tool() -> None:
     texts = [prompt.text.lower() for prompt in SAMPLES.entries]
     for name, words in WORDS.items():
         assert any(word in text for text in texts for word in words), name
 
 
-def test_three_need_none_and_six_need_several() -> None:
+def test_prompts_mix_no_one_and_several_tools() -> None:
     assert sum(prompt.expect == {} for prompt in SAMPLES.entries) >= 3
     chained = [p for p in SAMPLES.entries if sum(word in p.text.lower() for word in (" and ", ", then ")) > 0]
     assert len(chained) >= 6

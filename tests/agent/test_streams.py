@@ -10,7 +10,7 @@ import pytest
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
-from tests.agent.support import Answer, Flown, Wire, context_in, lab_of, settings, silence
+from tests.agent.support import Answer, AttemptRun, Wire, context_in, lab_of, settings, silence
 from wirefault.core.identity import body_digest
 from wirefault.history.events import Event, ModelCall
 
@@ -43,28 +43,28 @@ def _stream(events: Sequence[bytes]) -> bytes:
     return HEAD + b"".join(events)
 
 
-Fly = Callable[..., tuple[Flown, Wire]]
+Fly = Callable[..., tuple[AttemptRun, Wire]]
 
 
 @pytest.fixture
-def fly(wire: Callable[..., Wire]) -> Fly:
-    def make(answer: Answer, **given: object) -> tuple[Flown, Wire]:
+def run_agent(wire: Callable[..., Wire]) -> Fly:
+    def make(answer: Answer, **options: object) -> tuple[AttemptRun, Wire]:
         server, events = wire(answer), list[Event]()
-        given = {"model": "groq", "stream": True} | given
-        frozen, topology = settings(**given), lab_of(server.address)
+        options = {"model": "groq", "stream": True} | options
+        frozen, topology = settings(**options), lab_of(server.address)
         with open_client(frozen) as client:
             agent = Agent(build_model(frozen, topology, "key", client), "subject")
-            result = agent("the prompt", context_in(topology, events, **given))
-        return Flown(result, events, None), server  # type: ignore[arg-type]
+            result = agent("the prompt", context_in(topology, events, **options))
+        return AttemptRun(result, events, None), server  # type: ignore[arg-type]
 
     return make
 
 
-def test_the_reply_is_put_together_and_recorded_by_what_came(fly: Fly) -> None:
-    flown, server = fly(_stream(EVENTS))
-    assert (flown.result.ended_by, flown.result.response) == ("report", "It is 8.")
-    assert server.asked[0].json["stream"] is True
-    [call] = flown.of(ModelCall)
+def test_stream_is_assembled_and_recorded(run_agent: Fly) -> None:
+    outcome, server = run_agent(_stream(EVENTS))
+    assert (outcome.result.ended_by, outcome.result.response) == ("report", "It is 8.")
+    assert server.received[0].json["stream"] is True
+    [call] = outcome.of(ModelCall)
     assert (call.status, call.error, call.reply_digest) == (200, None, body_digest(b"".join(EVENTS)))
 
 
@@ -72,28 +72,28 @@ def test_the_reply_is_put_together_and_recorded_by_what_came(fly: Fly) -> None:
     ("rest", "error"),
     [(silence, "ReadTimeout"), (lambda connection: None, "RemoteProtocolError")],
 )
-def test_a_stream_that_stops_is_recorded_by_its_error(
-    rest: Callable[[socket.socket], None], error: str, fly: Fly
+def test_interrupted_stream_is_recorded_with_its_error(
+    rest: Callable[[socket.socket], None], error: str, run_agent: Fly
 ) -> None:
     def stops(connection: socket.socket) -> None:
         head = HEAD.replace(b"Connection: close", b"Content-Length: 9999")
         connection.sendall(head + b"".join(EVENTS[:3]))
         rest(connection)
 
-    flown, _ = fly(stops, model_timeout=2)
-    [call] = flown.of(ModelCall)
+    outcome, _ = run_agent(stops, model_timeout=2)
+    [call] = outcome.of(ModelCall)
     assert (call.status, call.error, call.reply_digest) == (200, error, "")
-    assert (flown.result.ended_by, flown.result.error_type) == ("exception", error)
+    assert (outcome.result.ended_by, outcome.result.error_type) == ("exception", error)
 
 
-def test_a_stream_that_its_reader_left_is_recorded_before_the_attempt_ends(fly: Fly) -> None:
-    flown, _ = fly(_stream([*EVENTS[:2], b"data: {no json\n\n", *EVENTS[2:]]))
-    [call] = flown.of(ModelCall)
+def test_abandoned_stream_is_recorded(run_agent: Fly) -> None:
+    outcome, _ = run_agent(_stream([*EVENTS[:2], b"data: {no json\n\n", *EVENTS[2:]]))
+    [call] = outcome.of(ModelCall)
     assert (call.status, call.error, call.reply_digest) == (200, None, "")
-    assert flown.result.error_type == "JSONDecodeError"
+    assert outcome.result.error_type == "JSONDecodeError"
 
 
-def test_a_stream_without_end_is_bounded_by_the_attempts_time(fly: Fly) -> None:
+def test_endless_stream_is_bounded_by_attempt_time(run_agent: Fly) -> None:
     def endless(connection: socket.socket) -> None:
         connection.sendall(HEAD)
         try:
@@ -102,6 +102,6 @@ def test_a_stream_without_end_is_bounded_by_the_attempts_time(fly: Fly) -> None:
         except OSError:
             return
 
-    flown, _ = fly(endless, attempt_time=2)
-    assert (flown.result.ended_by, flown.result.error) == ("limit", "2 s have passed (ATTEMPT_TIME)")
-    assert [call.error for call in flown.of(ModelCall)] == ["ReadTimeout"]
+    outcome, _ = run_agent(endless, attempt_time=2)
+    assert (outcome.result.ended_by, outcome.result.error) == ("limit", "2 s have passed (ATTEMPT_TIME)")
+    assert [call.error for call in outcome.of(ModelCall)] == ["ReadTimeout"]

@@ -1,4 +1,4 @@
-"""All services on real sockets, started once; each test acts in a world of its own."""
+"""All services on real sockets, started once; each test has its own world."""
 
 import itertools
 import threading
@@ -76,7 +76,7 @@ def world(lab: Lab) -> World:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
-    """Starts one service with environment variables of its own."""
+    """Starts one service with its own environment variables."""
     contexts = []
 
     def start_one(link: str, path: Path | None = None, **environ: str) -> Lab:

@@ -23,7 +23,7 @@ COPIED = (
     *("agent", "experiments", "flask_tools", "tests", "wirefault"),
     *("docker-compose.yaml", "compose.subject.yaml", ".env.example"),
 )
-# the page's own tests, and those of the project that a tool which is not complete would fail
+# the tests on the page, and project tests that an incomplete tool would fail
 RUN = (
     *("tests/flask_tools/test_note.py", "tests/flask_tools/test_app.py", "tests/agent/test_note.py"),
     *("tests/wiring/test_links.py", "tests/project/test_compose_file.py"),
@@ -47,7 +47,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def change(path: Path, lines: list[str]) -> None:
-    """Applies one hunk, whose unchanged lines must stand in the file once."""
+    """Apply one hunk; its unchanged lines must be in the file exactly once."""
     before = "".join(line[1:] or line for line in lines if not line.startswith("+"))
     after = "".join(line[1:] or line for line in lines)
     text = path.read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def change(path: Path, lines: list[str]) -> None:
     path.write_text(text.replace(before, after), encoding="utf-8")
 
 
-def test_the_page_s_tool_works_and_the_project_s_tests_hold_for_it(project: Path) -> None:
+def test_tool_of_the_docs_page_works_and_passes_project_tests(project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *RUN],
         cwd=project,
@@ -67,7 +67,7 @@ def test_the_page_s_tool_works_and_the_project_s_tests_hold_for_it(project: Path
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_page_touches_three_files_and_compose(project: Path) -> None:
+def test_docs_page_touches_three_files_and_compose(project: Path) -> None:
     files = [
         path for path in project.rglob("*.*") if path.is_file() and path.suffix in (".py", ".yaml", ".json")
     ]

@@ -4,7 +4,7 @@ from flask_tools.app import create_service
 from wirefault.wiring.links import lab_links
 
 
-def test_a_link_without_a_service_is_refused(tmp_path):
+def test_link_without_service_is_refused(tmp_path):
     with pytest.raises(KeyError, match="model"):
         create_service("model", tmp_path / "effects.db")
 
@@ -36,11 +36,11 @@ def test_refusals_are_json_everywhere(lab, link, method, path, status, code):
     assert answer.headers["Content-Type"] == "application/json"
 
 
-def test_a_wrong_method_is_told_the_allowed_ones(lab):
+def test_wrong_method_gets_allow_header(lab):
     assert "GET" in lab.ask("weather", "PUT", "/weather").headers["Allow"]
 
 
-def test_a_bug_in_a_service_is_a_json_500_without_details(tmp_path):
+def test_service_bug_is_json_500_without_details(tmp_path):
     app = create_service("weather", tmp_path / "effects.db")
     app.add_url_rule("/bug", view_func=lambda: 1 / 0)
     app.logger.disabled = True
@@ -49,7 +49,7 @@ def test_a_bug_in_a_service_is_a_json_500_without_details(tmp_path):
     assert "zero" not in answer.text
 
 
-def test_a_database_that_is_none_is_a_503_that_names_the_setting(start, tmp_path):
+def test_invalid_database_is_503_naming_the_setting(start, tmp_path):
     (tmp_path / "broken.db").write_text("this is no database, and never was one")
     lab = start("calendar", tmp_path / "broken.db")
     for answer in (lab.ask("calendar", "GET", "/events"), lab.ask("calendar", "GET", "/effects")):
@@ -57,13 +57,13 @@ def test_a_database_that_is_none_is_a_503_that_names_the_setting(start, tmp_path
         assert "EFFECTS_DB" in answer.json()["error"]["message"]
 
 
-def test_a_database_in_a_place_that_cannot_be_made_is_a_503(start, tmp_path):
+def test_uncreatable_database_is_503(start, tmp_path):
     (tmp_path / "file").touch()
     answer = start("message", tmp_path / "file" / "effects.db").ask("message", "GET", "/sent")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "state_unavailable")
 
 
-def test_a_database_that_was_removed_is_made_anew(start, tmp_path):
+def test_removed_database_is_created_again(start, tmp_path):
     lab = start("message")
     for _ in range(2):
         assert lab.ask("message", "POST", "/message", json={"to": "Bob", "body": "hi"}).status_code == 201

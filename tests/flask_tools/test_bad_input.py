@@ -51,7 +51,7 @@ def refused(answer, *statuses):
 
 @pytest.mark.parametrize(("link", "path", "good", "name"), FIELDS)
 @pytest.mark.parametrize("value", BAD_TEXT, ids=lambda value: ascii(value)[:20])
-def test_a_field_that_is_no_usable_text_is_refused_by_name(world, link, path, good, name, value):
+def test_invalid_text_field_is_refused_by_name(world, link, path, good, name, value):
     error = refused(
         world.ask(link, "POST", path, key="k", data=json.dumps(good | {name: value}), headers=JSON)
     )
@@ -60,7 +60,7 @@ def test_a_field_that_is_no_usable_text_is_refused_by_name(world, link, path, go
 
 
 @pytest.mark.parametrize(("link", "path", "good", "name"), FIELDS)
-def test_a_missing_field_is_refused_by_name(world, link, path, good, name):
+def test_missing_field_is_refused_by_name(world, link, path, good, name):
     rest = {other: value for other, value in good.items() if other != name}
     error = refused(world.ask(link, "POST", path, json=rest))
     assert (error["code"], name in error["message"]) == ("missing_value", True)
@@ -87,12 +87,12 @@ def test_a_missing_field_is_refused_by_name(world, link, path, good, name):
     ],
     ids=lambda value: ascii(value)[:16],
 )
-def test_a_body_that_is_no_json_object_is_refused(world, link, path, good, raw, status, code):
+def test_body_other_than_json_object_is_refused(world, link, path, good, raw, status, code):
     assert refused(world.ask(link, "POST", path, data=raw, headers=JSON), status)["code"] == code
 
 
 @pytest.mark.parametrize(("link", "path", "good"), BODIES)
-def test_a_repeated_or_further_field_is_refused(world, link, path, good):
+def test_repeated_or_unknown_field_is_refused(world, link, path, good):
     name = next(iter(good))
     twice = json.dumps(good)[:-1] + f', "{name}": "again"}}'
     assert refused(world.ask(link, "POST", path, data=twice, headers=JSON))["code"] == "repeated_field"
@@ -123,7 +123,7 @@ def test_another_media_type_is_refused(world, link, path, good, kind):
     ],
     ids=lambda value: str(value)[:16],
 )
-def test_a_bad_query_is_refused(world, link, method, path, name, query, code):
+def test_bad_query_is_refused(world, link, method, path, name, query, code):
     answer = world.ask(link, method, f"{path}?{query.replace('{}', name)}")
     assert refused(answer)["code"] == code
 
@@ -137,7 +137,7 @@ def test_a_bad_query_is_refused(world, link, method, path, name, query, code):
         ("calendar", "DELETE", "/events"),
     ],
 )
-def test_a_missing_parameter_is_refused(world, link, method, path):
+def test_missing_parameter_is_refused(world, link, method, path):
     assert refused(world.ask(link, method, path))["code"] == "missing_value"
 
 
@@ -158,7 +158,7 @@ def test_a_missing_parameter_is_refused(world, link, method, path):
         ("translator", "/backends/probe?backend=babelfish"),
     ],
 )
-def test_an_unknown_value_is_refused(world, link, path):
+def test_unknown_value_is_refused(world, link, path):
     assert refused(world.ask(link, "GET", path))["code"] == "bad_value"
 
 
@@ -166,13 +166,13 @@ def test_an_unknown_value_is_refused(world, link, path):
 @pytest.mark.parametrize(
     ("link", "path"), [("calendar", "/events"), ("message", "/inbox"), ("message", "/sent")]
 )
-def test_a_malformed_world_is_refused(lab, link, path, name):
+def test_malformed_world_is_refused(lab, link, path, name):
     answer = lab.ask(link, "GET", path, headers={"Wirefault-World": name})
     assert refused(answer)["code"] == "bad_world"
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201])
-def test_a_malformed_idempotency_key_is_refused(world, key):
+def test_malformed_idempotency_key_is_refused(world, key):
     answer = world.ask("message", "POST", "/message", json=BODIES[2][2], headers={"Idempotency-Key": key})
     assert refused(answer)["code"] == "bad_idempotency_key"
     assert world.effects() == []
@@ -187,7 +187,7 @@ json_values = st.recursive(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(index=st.integers(0, len(FIELDS) - 1), value=json_values)
-def test_any_json_value_in_any_field_gets_a_json_answer_below_500(lab, index, value):
+def test_any_json_value_in_any_field_gets_json_below_500(lab, index, value):
     link, path, good, name = FIELDS[index]
     answer = lab.ask(link, "POST", path, data=json.dumps(good | {name: value}), headers=JSON)
     assert answer.status_code < 500 and answer.json()
@@ -195,7 +195,7 @@ def test_any_json_value_in_any_field_gets_a_json_answer_below_500(lab, index, va
 
 @settings(max_examples=examples(60), deadline=None)
 @given(index=st.integers(0, len(QUERIES) - 1), value=st.text(max_size=50) | st.binary(max_size=50))
-def test_any_text_in_any_parameter_gets_a_json_answer_below_500(lab, index, value):
+def test_any_text_in_any_parameter_gets_json_answer_below_500(lab, index, value):
     link, method, path, name = QUERIES[index]
     value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
     answer = lab.ask(link, method, path, params={name: value})

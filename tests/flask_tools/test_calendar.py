@@ -12,14 +12,14 @@ def create(world, **changes):
     return world.ask("calendar", "POST", "/events", json=event)
 
 
-def test_a_world_starts_with_the_fixtures_and_no_side_effects(world):
+def test_world_starts_with_fixtures_and_no_side_effects(world):
     assert titles(world) == [title for title, _, _ in FIXTURES]
     assert titles(world, "?date=2026-03-12") == ["Team lunch", "Design review"]
     assert titles(world, "?date=2026-3-2") == ["Budget review"]
     assert world.effects() == []
 
 
-def test_a_created_event_is_listed_in_order_and_recorded(world):
+def test_created_event_is_listed_in_order_and_recorded(world):
     answer = create(world, title="  Yoga ", date="2026-3-12", time="9:05")
     event = {"title": "Yoga", "date": "2026-03-12", "time": "09:05"}
     assert (answer.status_code, answer.json()) == (201, {"event": event})
@@ -29,7 +29,7 @@ def test_a_created_event_is_listed_in_order_and_recorded(world):
     ]
 
 
-def test_a_delete_by_date_takes_all_events_of_the_day(world):
+def test_delete_by_date_takes_all_events_of_day(world):
     create(world)
     fields = {"date": "2026-03-12", "count": 3, "titles": ["Team lunch", "Yoga", "Design review"]}
     assert world.ask("calendar", "DELETE", "/events?date=2026-3-12").json() == fields
@@ -39,7 +39,7 @@ def test_a_delete_by_date_takes_all_events_of_the_day(world):
     assert [(e["kind"], e["fields"]) for e in world.effects()][1:] == [("events_deleted", recorded)]
 
 
-def test_a_delete_that_deletes_nothing_has_no_side_effect(world):
+def test_delete_that_deletes_nothing_has_no_side_effect(world):
     answer = world.ask("calendar", "DELETE", "/events?date=2026-12-24")
     assert (answer.status_code, answer.json()) == (200, {"date": "2026-12-24", "count": 0, "titles": []})
     assert world.effects() == []
@@ -51,7 +51,7 @@ def test_worlds_do_not_meet(lab, world):
     assert lab.ask("calendar", "GET", f"/effects?world={world.name}").json()["effects"] == world.effects()
 
 
-def test_an_absent_world_is_the_default_one(lab):
+def test_absent_world_is_default_one(lab):
     assert lab.ask("calendar", "GET", "/effects").json()["world"] == "default"
 
 
@@ -71,5 +71,5 @@ def test_what_is_no_time_is_refused(world, time):
     assert (answer.status_code, "time" in answer.json()["error"]["message"]) == (400, True)
 
 
-def test_a_leap_day_is_a_day(world):
+def test_leap_day_is_day(world):
     assert create(world, date="2028-2-29").json()["event"]["date"] == "2028-02-29"

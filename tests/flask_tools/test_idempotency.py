@@ -16,7 +16,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("link", "method", "path", "body"), WRITES)
-def test_the_same_key_again_replays_the_first_answer(world, link, method, path, body):
+def test_same_key_again_replays_first_answer(world, link, method, path, body):
     first, second = (world.ask(link, method, path, key=world.name, json=body) for _ in range(2))
     assert (second.status_code, second.content) == (first.status_code, first.content)
     assert (first.headers.get("Idempotency-Replayed"), second.headers["Idempotency-Replayed"]) == (
@@ -26,7 +26,7 @@ def test_the_same_key_again_replays_the_first_answer(world, link, method, path, 
     assert len(world.effects()) == (0 if "2027" in path else 1)
 
 
-def test_without_a_key_every_request_acts(world):
+def test_without_key_every_request_acts(world):
     for _ in range(2):
         world.ask("message", "POST", "/message", json=HI)
     assert [effect["fields"] for effect in world.effects()] == [HI, HI]
@@ -38,7 +38,7 @@ def test_two_keys_act_twice(world):
     assert [effect["idempotency_key"] for effect in world.effects()] == [world.name + "a", world.name + "b"]
 
 
-def test_a_key_used_for_another_body_is_refused_and_does_nothing(world):
+def test_key_used_for_another_body_is_refused_and_does_nothing(world):
     world.ask("message", "POST", "/message", key=world.name, json=HI)
     answer = world.ask("message", "POST", "/message", key=world.name, json=HI | {"body": "other"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "idempotency_key_reused")
@@ -46,14 +46,14 @@ def test_a_key_used_for_another_body_is_refused_and_does_nothing(world):
 
 
 @pytest.mark.parametrize("other", [0, 2])
-def test_a_key_used_for_another_method_or_query_is_refused(world, other):
+def test_key_used_for_another_method_or_query_is_refused(world, other):
     link, method, path, body = WRITES[1]
     world.ask(link, method, path, key=world.name, json=body)
     link, method, path, body = WRITES[other]
     assert world.ask(link, method, path, key=world.name, json=body).status_code == 422
 
 
-def test_a_key_used_in_another_world_is_refused(lab, world):
+def test_key_used_in_another_world_is_refused(lab, world):
     world.ask("message", "POST", "/message", key=world.name, json=HI)
     other = {"Wirefault-World": "elsewhere", "Idempotency-Key": world.name}
     assert lab.ask("message", "POST", "/message", json=HI, headers=other).status_code == 422
@@ -65,7 +65,7 @@ def test_services_do_not_share_keys(world):
     assert [effect["service"] for effect in world.effects()] == ["calendar_tool", "message_tool"]
 
 
-def test_a_refused_request_leaves_its_key_free(world):
+def test_refused_request_leaves_its_key_free(world):
     assert world.ask("message", "POST", "/message", key=world.name, json={"to": "Bob"}).status_code == 400
     assert world.ask("message", "POST", "/message", key=world.name, json=HI).status_code == 201
 
@@ -81,7 +81,7 @@ def test_simultaneous_tries_with_one_key_act_once(world):
     assert len(world.effects()) == 1
 
 
-def test_a_try_waits_for_a_writer_in_progress(lab, world):
+def test_try_waits_for_writer_in_progress(lab, world):
     store = Store(lab.effects_path, clock=lambda: 0.0)
     done = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -92,7 +92,7 @@ def test_a_try_waits_for_a_writer_in_progress(lab, world):
         assert waiting.result().status_code == 201
 
 
-def test_a_failure_in_the_middle_leaves_nothing(tmp_path):
+def test_failure_in_the_middle_leaves_nothing(tmp_path):
     store = Store(tmp_path / "effects.db", clock=lambda: 7.0)
     with pytest.raises(RuntimeError), store.writing("w", "test", None) as transaction:
         transaction.record("message_sent", HI)
@@ -100,7 +100,7 @@ def test_a_failure_in_the_middle_leaves_nothing(tmp_path):
     assert read_effects(store.path, "w") == []
 
 
-def test_side_effects_carry_the_time_of_the_clock(tmp_path):
+def test_side_effects_carry_time_of_clock(tmp_path):
     store = Store(tmp_path / "effects.db", clock=lambda: 7.0)
     with store.writing("w", "test", "k") as transaction:
         transaction.record("message_sent", HI)
@@ -108,7 +108,7 @@ def test_side_effects_carry_the_time_of_the_clock(tmp_path):
     assert (effect.at, effect.fields, effect.idempotency_key) == (7.0, HI, "k")
 
 
-def test_a_request_id_in_the_body_is_the_key(world):
+def test_request_id_in_body_is_key(world):
     named = HI | {"request_id": world.name}
     first, second = (world.ask("message", "POST", "/message", json=named) for _ in range(2))
     assert second.content == first.content
@@ -117,7 +117,7 @@ def test_a_request_id_in_the_body_is_the_key(world):
 
 
 @pytest.mark.parametrize(("request_id", "key"), [(7, None), ("", None), ("a", "b")])
-def test_a_request_id_that_is_no_key_or_another_is_refused_and_says_what_it_is(world, request_id, key):
+def test_invalid_or_conflicting_request_id_is_refused(world, request_id, key):
     answer = world.ask("message", "POST", "/message", key=key, json=HI | {"request_id": request_id})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_idempotency_key")
     assert "Idempotency-Key" in answer.json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""The services as a process of their own."""
+"""The services as one process."""
 
 import json
 import os
@@ -60,20 +60,20 @@ def healthy(url):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_all_services_are_served_until_a_signal(launch, number):
+def test_all_services_are_served_until_signal(launch, number):
     process, urls = launch()
     assert all(healthy(url) for url in urls.values())
     process.send_signal(number)
     assert (process.wait(PATIENCE_S), process.stderr.read()) == (0, "")
 
 
-def test_named_links_alone_are_served(launch):
+def test_only_named_links_are_served(launch):
     _, urls = launch("weather", "message")
     assert all(healthy(url) for url in urls.values())
     assert requests.get(urls["weather_tool"] + "/weather?q=Oslo", timeout=PATIENCE_S).json()["name"] == "Oslo"
 
 
-def test_the_end_of_the_lifeline_ends_the_process(launch):
+def test_end_of_lifeline_ends_the_process(launch):
     reader, writer = os.pipe()
     process, urls = launch("weather", descriptors=[reader], WIREFAULT_LIFELINE=str(reader))
     os.close(reader)
@@ -90,7 +90,7 @@ def run(*names, **environ):
 
 
 @pytest.mark.parametrize(
-    ("names", "environ", "said"),
+    ("names", "environ", "message"),
     [
         (["whether"], {}, "whether"),
         (["weather", "model"], {}, "model"),
@@ -98,13 +98,13 @@ def run(*names, **environ):
         ([], {"WIREFAULT_TOPOLOGY": "absent.json"}, "absent.json"),
     ],
 )
-def test_a_wrong_name_or_setting_is_one_line_and_exit_code_2(names, environ, said):
+def test_wrong_name_or_setting_is_one_line_and_exit_code_2(names, environ, message):
     result = run(*names, **environ)
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert said in result.stderr
+    assert message in result.stderr
 
 
-def test_a_taken_port_is_one_line_and_exit_code_1(tmp_path):
+def test_taken_port_is_one_line_and_exit_code_1(tmp_path):
     with bind(Address(LOOPBACK, 0)) as taken:
         base = default_topology("lab-test")
         address = address_of(taken)

@@ -1,11 +1,11 @@
-def test_the_inbox_holds_three_messages_with_something_to_ask_about(world):
+def test_inbox_starts_with_three_messages(world):
     inbox = world.ask("message", "GET", "/inbox").json()["messages"]
     assert [message["from"] for message in inbox] == ["Alice", "Carol", "Dan"]
     assert all(fact in inbox[i]["body"] for i, fact in enumerate(["4200", "314", "18:45"]))
     assert world.effects() == []
 
 
-def test_a_sent_message_is_listed_and_recorded(world):
+def test_sent_message_is_listed_and_recorded(world):
     message = {"to": "Bob", "body": "12 °C in Zürich,\nbring a coat"}
     answer = world.ask("message", "POST", "/message", json=message)
     assert (answer.status_code, answer.json()) == (201, {"status": "sent", "message": message})
@@ -21,7 +21,7 @@ def test_sent_messages_stay_in_their_world(lab, world):
     assert other.json() == {"messages": []}
 
 
-def test_what_one_sends_oneself_and_what_is_answered_arrives_in_the_inbox(lab, world):
+def test_own_messages_and_answers_arrive_in_the_inbox(lab, world):
     for to in ("me", "Alice", "Bob"):
         world.ask("message", "POST", "/message", json={"to": to, "body": f"for {to}"})
     arrived = world.ask("message", "GET", "/inbox").json()["messages"][3:]

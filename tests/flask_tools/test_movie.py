@@ -34,14 +34,14 @@ def test_either_name_is_searched_in_any_case(world, query, name):
     assert names(world, query=query) == ([name] if name else [])
 
 
-def test_the_language_filters_by_code_or_name(world):
+def test_language_filters_by_code_or_name(world):
     assert names(world, query="the hunt") == ["The Night of the Hunter", "The Hunt"]
     assert names(world, query="the hunt", language="DA") == ["The Hunt"]
     assert names(world, query="parasite", language="Korean") == ["Parasite"]
     assert names(world, query="parasite", language="en") == []
 
 
-def test_pages_partition_the_results(world):
+def test_pages_partition_results(world):
     whole = world.ask("movie", "GET", "/movie?query=the&per_page=50").json()
     parts = [world.ask("movie", "GET", f"/movie?query=the&per_page=20&page={n}").json() for n in (1, 2, 3, 4)]
     assert {part["total"] for part in parts} == {whole["total"]}
@@ -49,7 +49,7 @@ def test_pages_partition_the_results(world):
     assert names(world, query="the", page="1000") == []
 
 
-def test_a_file_with_names_alone_works(start, tmp_path):
+def test_movie_file_with_only_names_works(start, tmp_path):
     (tmp_path / "mine.json").write_text('[{"name": "A", "original_name": "B"}]')
     answer = start("movie", MOVIES_FILE=str(tmp_path / "mine.json")).ask("movie", "GET", "/movie?query=b")
     assert answer.json()["results"] == [{"name": "A", "original_name": "B"}]
@@ -59,7 +59,7 @@ def test_a_file_with_names_alone_works(start, tmp_path):
     "content",
     ["", "{", "[]", "{}", "null", "[1]", '[{"name": "A"}]', "\xff", json.dumps([FILM | {"year": True}])],
 )
-def test_a_broken_file_is_a_clear_503_and_the_service_runs(start, tmp_path, content):
+def test_broken_file_is_clear_503_and_service_runs(start, tmp_path, content):
     (tmp_path / "mine.json").write_text(content, encoding="latin-1")
     lab = start("movie", MOVIES_FILE=str(tmp_path / "mine.json"))
     assert lab.ask("movie", "GET", "/").status_code == 200
@@ -68,7 +68,7 @@ def test_a_broken_file_is_a_clear_503_and_the_service_runs(start, tmp_path, cont
     assert "mine.json" in answer.json()["error"]["message"]
 
 
-def test_an_absent_file_can_be_supplied_while_the_service_runs(start, tmp_path):
+def test_absent_file_can_be_supplied_while_service_runs(start, tmp_path):
     lab = start("movie", MOVIES_FILE=str(tmp_path / "mine.json"))
     assert lab.ask("movie", "GET", "/movie?query=a").status_code == 503
     (tmp_path / "mine.json").write_text(json.dumps([FILM]))

@@ -21,7 +21,7 @@ def serp(world, q):
         ("distance from earth to moon", "384400"),
     ],
 )
-def test_the_first_result_answers_the_question(world, q, fact):
+def test_first_result_answers_question(world, q, fact):
     assert fact in serp(world, q)["organic_results"][0]["snippet"]
 
 
@@ -41,7 +41,7 @@ def test_there_are_one_to_four_results_in_order(world, q):
     assert all(result["link"].startswith("https://example.org/") for result in results)
 
 
-def test_what_nobody_knows_states_no_fact(world):
+def test_unknown_query_has_no_facts(world):
     assert all(
         "No" in r["snippet"] or "no facts" in r["snippet"] for r in serp(world, "zxqj")["organic_results"]
     )

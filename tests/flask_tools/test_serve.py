@@ -19,7 +19,7 @@ def exchange(url, raw):
     return b"".join(chunks)
 
 
-def test_an_answer_leaves_in_one_write_without_nagle(lab, monkeypatch):
+def test_reply_leaves_in_one_write_without_nagle(lab, monkeypatch):
     writes = []
     send = serve._Channel.send
 
@@ -46,18 +46,18 @@ def test_an_answer_leaves_in_one_write_without_nagle(lab, monkeypatch):
     ],
     ids=["no request line", "length", "NUL", "raw bytes", "huge body", "huge header"],
 )
-def test_what_the_server_itself_refuses_is_json_too(lab, raw, status):
+def test_server_refusals_are_json(lab, raw, status):
     head, _, body = exchange(lab.urls["weather"], raw).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.") and int(head.split()[1]) == status
     assert set(json.loads(body)["error"]) == {"code", "message"}
 
 
-def test_a_connection_is_kept_for_further_requests(lab):
+def test_connection_is_kept_alive(lab):
     two = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
     assert exchange(lab.urls["weather"], two).count(b'{"status":"OK"}') == 2
 
 
-def test_a_chunked_body_is_read_whole(lab):
+def test_chunked_body_is_read_whole(lab):
     head = b"POST /calc HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\n"
     body = b'14\r\n{"expression": "1+1"}\r\n0\r\n\r\n'.replace(b"14", b"15")
     answer = exchange(lab.urls["calculator"], head + b"Transfer-Encoding: chunked\r\n\r\n" + body)

@@ -37,7 +37,7 @@ def code_of(answer):
         ("hello", "en", "en", "Hello"),
     ],
 )
-def test_the_phrasebook_translates_offline(lab, text, source, target, translated):
+def test_phrasebook_translates_offline(lab, text, source, target, translated):
     answer = translate(lab, text, source, target).json()
     assert (answer["translated_text"], answer["backend"]) == (translated, "offline")
     assert len(answer["source_language"]) == len(answer["target_language"]) == 2
@@ -50,7 +50,7 @@ def test_sixty_phrases_ship_in_five_languages():
     assert all(book.translate(row["en"], "en", code) == row[code] for row in rows for code in row)
 
 
-def test_an_unknown_phrase_is_a_404_that_names_it(lab):
+def test_unknown_phrase_is_404_that_names_it(lab):
     answer = translate(lab, "the flux capacitor")
     assert code_of(answer) == (404, "phrase_unknown")
     assert "flux capacitor" in answer.json()["error"]["message"]
@@ -59,12 +59,12 @@ def test_an_unknown_phrase_is_a_404_that_names_it(lab):
 @pytest.mark.parametrize(
     ("language", "code"), [("klingon", "bad_value"), ("xx", "bad_value"), ("Thai", "language_unsupported")]
 )
-def test_an_unknown_language_is_refused_on_either_side(lab, language, code):
+def test_unknown_language_is_refused_on_either_side(lab, language, code):
     assert code_of(translate(lab, "hello", source=language)) == (400, code)
     assert code_of(translate(lab, "hello", target=language)) == (400, code)
 
 
-def test_the_backend_of_the_header_wins_over_the_environment(start):
+def test_backend_of_header_wins_over_environment(start):
     lab = start("translator", TRANSLATOR_BACKEND="libre")
     assert translate(lab, "hello", Wirefault_Translator="offline").json()["backend"] == "offline"
     assert translate(lab, "hello", Wirefault_Translator="auto").json()["backend"] == "offline"
@@ -76,7 +76,7 @@ def test_the_backend_of_the_header_wins_over_the_environment(start):
     "environ",
     [{"TRANSLATOR_BACKEND": "babelfish"}, {"TRANSLATOR_DEADLINE_S": "soon"}, {"TRANSLATOR_DEADLINE_S": "-1"}],
 )
-def test_a_wrong_setting_is_told_by_name_before_the_start(tmp_path, environ):
+def test_wrong_setting_is_named_before_start(tmp_path, environ):
     with pytest.raises(ValueError, match=next(iter(environ))):
         create_service("translator", tmp_path / "effects.db", environ)
 
@@ -120,7 +120,7 @@ def test_libretranslate_is_asked_at_its_url(start, libre):
 
 
 @pytest.mark.parametrize("mode", ["fail", "garble", "hang"])
-def test_a_backend_that_fails_is_a_503_and_never_the_phrasebook(start, libre, mode):
+def test_backend_that_fails_is_503_and_never_phrasebook(start, libre, mode):
     libre.mode = mode
     lab = start("translator", TRANSLATOR_BACKEND="libre", LIBRE_URL=libre.url, TRANSLATOR_DEADLINE_S="0.5")
     answer = translate(lab, "hello")
@@ -132,7 +132,7 @@ def fails(*_):
     raise OSError
 
 
-def test_calls_that_hang_do_not_pile_up():
+def test_hanging_calls_do_not_pile_up():
     released = threading.Event()
     online = OnlineTranslators({"google": lambda *_: "x" if released.wait(20) else ""})
     messages = []
@@ -146,26 +146,26 @@ def test_calls_that_hang_do_not_pile_up():
     assert online.translate("google", "hello", "en", "fr", 5) == "x"
 
 
-def test_a_probe_takes_the_first_backend_that_answers():
+def test_probe_takes_first_backend_that_answers():
     online = OnlineTranslators({"google": fails, "mymemory": lambda *_: "salut", "libre": fails})
     assert probe(online, "auto")["backend"] == "mymemory"
 
 
-def test_a_probe_without_an_answer_falls_back_to_offline_and_says_why():
+def test_unanswered_probe_falls_back_to_offline_with_reason():
     online = OnlineTranslators({"google": fails, "mymemory": lambda *_: ""})
     answer = probe(online, "auto")
     assert answer["backend"] == "offline"
     assert "google" in answer["reason"] and "mymemory" in answer["reason"]
 
 
-def test_a_probe_of_one_backend_does_not_look_for_another(lab):
+def test_probe_of_one_backend_asks_no_other(lab):
     with pytest.raises(ToolError) as caught:
         probe(OnlineTranslators({"google": fails, "mymemory": lambda *_: "salut"}), "google")
     assert (caught.value.status, caught.value.code) == (503, "backend_unavailable")
     assert lab.ask("translator", "GET", "/backends/probe?backend=offline").json()["backend"] == "offline"
 
 
-def test_a_language_the_backend_lacks_is_a_400():
+def test_language_unknown_to_backend_is_400():
     class LanguageNotSupportedException(Exception):
         pass
 
@@ -178,7 +178,7 @@ def test_a_language_the_backend_lacks_is_a_400():
 
 
 @pytest.mark.parametrize("language", ["French", "zh"])
-def test_the_online_libraries_know_our_names_of_languages(language):
+def test_online_libraries_know_our_language_names(language):
     from deep_translator import GoogleTranslator, LibreTranslator, MyMemoryTranslator
 
     from flask_tools.inputs import language_code

@@ -3,7 +3,7 @@ import pytest
 from flask_tools.weather import load_cities, observation
 
 
-def test_a_city_has_the_shape_of_openweather(world):
+def test_city_has_shape_of_openweather(world):
     data = world.ask("weather", "GET", "/weather?q=Paris").json()
     assert set(data) >= {"coord", "weather", "main", "wind", "name"}
     assert set(data["main"]) == {"temp", "feels_like", "pressure", "humidity"}
@@ -19,7 +19,7 @@ def test_names_are_found_in_any_usual_form(world, name):
 
 
 @pytest.mark.parametrize("name", ["Atlantis", "Paris, Texas", "Paris, US", "., FR"])
-def test_an_unknown_place_is_a_404_that_names_it(world, name):
+def test_unknown_place_is_404_that_names_it(world, name):
     answer = world.ask("weather", "GET", "/weather", params={"q": name})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "city_not_found")
     assert name in answer.json()["error"]["message"]

@@ -43,16 +43,18 @@ def lines_of(data):
 
 def ended_with(case):
     """The end of an attempt that gave the case's report, or its answer in prose."""
-    given, answer = case.get("report"), case.get("answer") or ""
-    report = Report(given["status"], given.get("answer", answer), given.get("values", [])) if given else None
+    report, answer = case.get("report"), case.get("answer") or ""
+    reported = (
+        Report(report["status"], report.get("answer", answer), report.get("values", [])) if report else None
+    )
     ended_by = "report" if report else "text" if answer.strip() else "empty"
-    return AttemptEnded(EPISODE, 1, 103.0, 108.0, 5000.0, ended_by, report, answer, None, None)
+    return AttemptEnded(EPISODE, 1, 103.0, 108.0, 5000.0, ended_by, reported, answer, None, None)
 
 
 def outcome_of_case(case):
     """The outcome by the judge, over a history with this one episode."""
-    shown = {"report": case.get("report"), "answer": case.get("answer"), "expect": case["expect"]}
-    result = json.dumps(shown, ensure_ascii=False) if case.get("a_tool_returned_it") else "{}"
+    texts = {"report": case.get("report"), "answer": case.get("answer"), "expect": case["expect"]}
+    result = json.dumps(texts, ensure_ascii=False) if case.get("a_tool_returned_it") else "{}"
     events = episode(called(result), ended_with(case), expect=case["expect"])
     return judge_episode(events).outcome
 

@@ -28,20 +28,20 @@ def judged(expect, report, a_tool_returned_it):
 
 
 @pytest.mark.parametrize("case", cases("oracle_values.jsonl"), ids=lambda case: case["id"])
-def test_a_report_has_the_outcome_of_its_label(case):
+def test_reports_have_their_labelled_outcome(case):
     assert judged(case["expect"], case["report"], case["a_tool_returned_it"]) in case["outcome"]
 
 
 @pytest.mark.parametrize("case", cases("message_bodies.jsonl"), ids=lambda case: case["body"])
-def test_a_message_makes_the_world_of_its_label(case):
+def test_messages_have_their_labelled_world(case):
     assert judge_world(parse_expect(case["expect"]), [sent(body=case["body"])], True).axis == case["world"]
 
 
 @pytest.mark.parametrize("case", cases("prose.jsonl"), ids=lambda case: case["text"][:40])
-def test_prose_says_what_a_reader_takes_from_it(case):
+def test_prose_has_its_labelled_meaning(case):
     assert stated(Slot.model_validate(case["asked"]), case["text"]) in case["says"]
 
 
 @pytest.mark.parametrize("case", cases("reports.jsonl"), ids=lambda case: str(case["report"])[:60])
-def test_a_report_s_values_are_read_as_a_reader_would(case):
+def test_reported_values_have_their_labelled_axis(case):
     assert judge_value(parse_expect({"values": case["values"]}).values, case["report"]).axis in case["axis"]

@@ -66,8 +66,8 @@ def converse(
         messages += [{"role": "assistant", "content": None, "tool_calls": calls}, *replies]
 
 
-def answer_to(prompt: str, results: Sequence[Any], *given: Any, **more: Any) -> Answer:
+def answer_to(prompt: str, results: Sequence[Any], *arguments: Any, **more: Any) -> Answer:
     """The answer that a conversation ends with."""
-    answer = converse(prompt, results, *given, **more)[1]
+    answer = converse(prompt, results, *arguments, **more)[1]
     assert answer is not None
     return answer

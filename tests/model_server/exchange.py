@@ -45,7 +45,7 @@ def streamed(url):
     return requests.post(f"{url}/v1/chat/completions", json=body(stream=True), stream=True, timeout=20)
 
 
-def said(url, **more):
+def reply_to(url, **more):
     """The message of the reply to a prompt."""
     reply = post(url, body(**more)).json()
     assert "choices" in reply, reply

@@ -85,8 +85,8 @@ def play(case: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> tuple[E
     else:
         return "wrong", "it did not end"
     answer = decision
-    said = f"{answer.text} {[value.value for value in answer.values]}".replace('\\"', '"').casefold()
-    lacks = [text for text in case.get("answer_contains") or [] if str(text).casefold() not in said]
+    answered = f"{answer.text} {[value.value for value in answer.values]}".replace('\\"', '"').casefold()
+    lacks = [text for text in case.get("answer_contains") or [] if str(text).casefold() not in answered]
     if answer.status == "done":
         short = (
             unexpected

@@ -25,7 +25,7 @@ DECLARED = [{"functionDeclarations": [{**TOOL, "parameters": CITY}, {**REPORT, "
 ANTHROPIC_TOOL = {**TOOL, "input_schema": CITY}
 
 
-def asked(dialect: str, **more: Any) -> dict[str, Any]:
+def request_body(dialect: str, **more: Any) -> dict[str, Any]:
     """The body of a request that asks for the weather."""
     user = {"role": "user", "content": PROMPT}
     bodies: dict[str, dict[str, Any]] = {
@@ -37,10 +37,10 @@ def asked(dialect: str, **more: Any) -> dict[str, Any]:
 
 
 def post(url: str, dialect: str, path: str = "", **more: Any) -> requests.Response:
-    return requests.post(url + (path or PATHS[dialect]), json=asked(dialect, **more), timeout=20)
+    return requests.post(url + (path or PATHS[dialect]), json=request_body(dialect, **more), timeout=20)
 
 
-def said(url: str, dialect: str, **more: Any) -> ModelReply:
+def reply_to(url: str, dialect: str, **more: Any) -> ModelReply:
     reply = post(url, dialect, **more)
     assert reply.status_code == 200, reply.text
     headers = (("Content-Type", reply.headers["Content-Type"]),)
@@ -56,7 +56,7 @@ def said(url: str, dialect: str, **more: Any) -> ModelReply:
         ("gemini", "/models/scripted:generateContent"),
     ],
 )
-def test_they_are_served_under_both_base_paths(url, base, dialect, end):
+def test_apis_are_served_under_both_base_paths(url, base, dialect, end):
     assert post(url, dialect, base + end).status_code == 200
 
 
@@ -68,9 +68,9 @@ def test_they_are_served_under_both_base_paths(url, base, dialect, end):
         ("gemini", {"generationConfig": {"responseMimeType": "application/json", "responseSchema": CITY}}),
     ],
 )
-def test_an_answer_has_the_form_that_is_asked_for(url, dialect, more):
-    assert said(url, dialect).text == DONE.text
-    assert said(url, dialect, **more).text == '{"city": "Paris"}'
+def test_answer_has_requested_form(url, dialect, more):
+    assert reply_to(url, dialect).text == DONE.text
+    assert reply_to(url, dialect, **more).text == '{"city": "Paris"}'
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_an_answer_has_the_form_that_is_asked_for(url, dialect, more):
         ),
     ],
 )
-def test_the_choice_of_tools_is_kept(url, dialect, more, name):
-    reply = said(url, dialect, **more)
+def test_tool_choice_is_respected(url, dialect, more, name):
+    reply = reply_to(url, dialect, **more)
     assert [call.name for call in reply.calls] == ([name] if name else [])
     assert name != "get_weather" or reply.calls[0].values() == CALL[0].arguments
 
@@ -158,7 +158,7 @@ BEGUN = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "It
         ("gemini", {"cachedContent": "x"}, "'cachedContent' is not supported"),
     ],
 )
-def test_what_cannot_be_done_is_a_400_in_the_apis_own_form(url, dialect, more, words):
+def test_unsupported_request_is_400_in_the_apis_form(url, dialect, more, words):
     reply = post(url, dialect, **more)
     types = {"anthropic": ("type", "invalid_request_error"), "gemini": ("status", "INVALID_ARGUMENT")}
     key, kind = types.get(dialect, ("type", "invalid_request_error"))
@@ -167,22 +167,22 @@ def test_what_cannot_be_done_is_a_400_in_the_apis_own_form(url, dialect, more, w
     assert words in error["message"]
 
 
-def test_a_model_that_is_none_is_a_404_in_the_apis_own_form(url):
+def test_unknown_model_is_404_in_the_apis_form(url):
     reply = post(url, "anthropic", model="scripted-king")
     assert (reply.status_code, reply.json()["error"]["type"]) == (404, "not_found_error")
     reply = post(url, "gemini", "/v1beta/models/scripted-king:generateContent")
     assert (reply.status_code, reply.json()["error"]["status"]) == (404, "NOT_FOUND")
 
 
-def test_geminis_stream_is_one_of_events_or_none(url):
+def test_gemini_stream_is_events_or_json(url):
     path = "/v1beta/models/scripted:streamGenerateContent"
     assert post(url, "gemini", path + "?alt=sse").headers["Content-Type"].startswith("text/event-stream")
     assert "alt=sse" in post(url, "gemini", path).json()["error"]["message"]
 
 
 @pytest.mark.parametrize("dialect", ["openai_responses", "anthropic"])
-def test_each_event_leaves_by_itself(url, dialect):
-    body = asked(dialect, stream=True)
+def test_each_event_is_written_separately(url, dialect):
+    body = request_body(dialect, stream=True)
     with requests.post(url + PATHS[dialect], json=body, stream=True, timeout=20) as reply:
         parts = list(reply.iter_content(None))
     assert len(parts) > 5 and all(part.count(b"data: ") == 1 for part in parts)

@@ -1,4 +1,4 @@
-"""Which tool is a final form, and what stands in it."""
+"""Recognise final forms among tools, and fill them."""
 
 from typing import Any, Generic, Literal, TypeVar
 
@@ -41,7 +41,7 @@ SEARCH = tool("search_results", "Searches the results of past matches")
         (tool("response_format_3f2a"), "required"),
     ],
 )
-def test_a_form_is_told_from_the_tools_beside_it(form, choice):
+def test_form_is_recognised_among_tools(form, choice):
     assert split_tools([SEARCH, form], choice) == ([SEARCH], [form])
 
 
@@ -55,7 +55,7 @@ def test_a_form_is_told_from_the_tools_beside_it(form, choice):
         tool("extract_person"),
     ],
 )
-def test_a_form_may_be_named_in_the_choice(form):
+def test_tool_choice_may_name_a_form(form):
     assert split_tools([SEARCH, form], form["function"]["name"]) == ([], [form])
 
 
@@ -77,13 +77,13 @@ def test_a_form_may_be_named_in_the_choice(form):
         tool("TavilySearch", ""),
     ],
 )
-def test_a_tool_that_works_is_no_form(working, choice):
+def test_working_tool_is_not_a_form(working, choice):
     others = [] if choice == "named" else [SEARCH]
     named = working["function"]["name"] if choice == "named" else choice
     assert split_tools([*others, working], named) == ([*others, working], [])
 
 
-def test_no_tool_may_be_used_under_none_and_several_forms_are_alternatives():
+def test_choice_none_offers_nothing_and_forms_are_alternatives():
     for forms in (
         [tool("final_result_Weather"), tool("final_result_Failure")],
         [tool("Weather", "The weather."), tool("Failure")],
@@ -208,7 +208,7 @@ ITEM = {"value": 8.4, "unit": "celsius"}
         (dict[str, Any], UNSURE, {"status": "unsure", "answer": UNSURE.text, "values": []}),
     ],
 )
-def test_a_form_is_filled_from_the_answer(form, answer, filled):
+def test_form_is_filled_from_answer(form, answer, filled):
     adapter = TypeAdapter(form)
     made = fill(adapter.json_schema(), answer)
     assert made == filled
@@ -266,13 +266,13 @@ class Pair(BaseModel):
         (Weather | Forecast, FAILED, "'temperature'"),
     ],
 )
-def test_what_is_not_known_is_never_written(form, answer, reason):
+def test_unknown_values_are_never_written(form, answer, reason):
     with pytest.raises(CannotFill, match=reason):
         fill(TypeAdapter(form).json_schema(), answer)
 
 
 @pytest.mark.parametrize("ref", ["#", "#/$defs/Nowhere"])
-def test_a_reference_without_an_end_is_refused(ref):
+def test_endless_reference_is_refused(ref):
     schema = {"type": "object", "properties": {"a": {"$ref": ref}}, "required": ["a"]}
     with pytest.raises(CannotFill, match="'a'"):
         fill(schema, DONE)

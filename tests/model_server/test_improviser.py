@@ -45,7 +45,7 @@ def call(prompt):
         ("Book room Aurora on 12 March 2026", ("book_room", {"room": "Aurora", "date": "2026-03-12"})),
     ],
 )
-def test_every_word_accounted_for_makes_a_call(prompt, expected):
+def test_fully_explained_prompt_makes_a_call(prompt, expected):
     assert call(prompt) == expected
 
 
@@ -67,19 +67,19 @@ def test_every_word_accounted_for_makes_a_call(prompt, expected):
         "Close ticket 4711 with 3 hours",
     ],
 )
-def test_anything_more_is_declined_and_nothing_is_called(prompt):
+def test_unexplained_words_are_declined_without_calls(prompt):
     assert call(prompt) is None
     answer = answer_to(prompt, [], tools=TOOLS)
     assert answer.status == "failed"
     assert "docs/scripted-model.md" in answer.text
 
 
-def test_two_tools_that_fit_alike_are_no_choice():
+def test_ambiguous_tools_are_declined():
     twins = [tool("find_a", "Find a thing.", query=TEXT), tool("find_b", "Find a thing.", query=TEXT)]
     assert converse("Find the thing Aurora", ["x"], tools=twins)[0] == []
 
 
-def test_a_value_is_known_if_the_result_has_only_one():
+def test_single_value_of_result_is_reported():
     prompt = "What is the ticket 4711?"
     assert answer_to(prompt, [{"title": "Fire"}], tools=TOOLS).values[0].value == "Fire"
     assert answer_to(prompt, [{"id": 4711, "title": "Fire"}], tools=TOOLS).values == ()
@@ -89,7 +89,7 @@ def test_a_value_is_known_if_the_result_has_only_one():
 @pytest.mark.parametrize(
     ("result", "status"), [({"title": "Fire"}, "done"), ({"isError": True}, "failed"), (None, "failed")]
 )
-def test_a_form_holds_what_a_tool_returned_that_may_not_be_called_now(named, result, status):
+def test_form_uses_results_of_withheld_tool(named, result, status):
     form = tool("final_answer", "Ends the task.", status={"type": "string", "enum": ["done", "failed"]})
     schema = {"name": "form", "schema": form["function"]["parameters"]}
     none = {"tool_choice": "none", "response_format": {"type": "json_schema", "json_schema": schema}}
@@ -99,20 +99,20 @@ def test_a_form_holds_what_a_tool_returned_that_may_not_be_called_now(named, res
         {"role": "tool", "tool_call_id": "1", "content": json.dumps(result)},
     ]
     messages = [{"role": "user", "content": "Show me ticket 4711"}, *(turn if result else [])]
-    sent = {"model": "mine", "messages": messages, "tools": [tool("get_ticket", id=NUMBER), form]}
+    body = {"model": "mine", "messages": messages, "tools": [tool("get_ticket", id=NUMBER), form]}
     with serve(create_app(DECIDE)) as url:
-        reply = post(url, {**sent, **({"tool_choice": form} if named else none)}).json()
+        reply = post(url, {**body, **({"tool_choice": form} if named else none)}).json()
     message = reply["choices"][0]["message"]
     filled = message["tool_calls"][0]["function"]["arguments"] if named else message["content"]
     assert json.loads(filled) == {"status": status}
 
 
-def test_an_error_of_a_foreign_tool_is_never_success():
+def test_error_of_unknown_tool_is_never_success():
     for error in ("Permission denied", '{"isError": true}', "close-ticket is not a valid tool", ""):
         assert answer_to("Close ticket 4711", [error] * 2, tools=TOOLS).status != "done"
 
 
-def test_a_read_of_which_the_prompt_says_more_than_is_known_is_not_made():
+def test_read_with_unexplained_words_is_not_made():
     recipes = [tool("recipe-get", "Get a recipe.", id=NUMBER)]
     assert converse("Show me recipe 733", [{"title": "Chili"}], tools=recipes)[0]
     assert converse("Show me the smoky vegan chili, recipe 733", [{}], tools=recipes)[0] == []

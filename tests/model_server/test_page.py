@@ -15,7 +15,7 @@ _TODAY = {"blind": "today, made smaller", "heldout": "today, no longer first sig
 
 
 @pytest.mark.parametrize("prompt", ["What is the stock of 'red paint'?", "How many screws do we have?"])
-def test_the_playbook_of_the_page_works(tmp_path: Path, prompt: str) -> None:
+def test_playbook_of_page_works(tmp_path: Path, prompt: str) -> None:
     [block] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "own.yaml").write_text(block)
     [step] = load_playbooks(tmp_path / "own.yaml", SHIPPED).plan(prompt, ["stock_level"], None)
@@ -25,7 +25,7 @@ def test_the_playbook_of_the_page_works(tmp_path: Path, prompt: str) -> None:
 
 
 @pytest.mark.parametrize("name", _TODAY)
-def test_the_published_figures_are_todays(name: str) -> None:
+def test_published_figures_are_current(name: str) -> None:
     counts = Counter(ending for _, ending, _ in endings(name))
     figures = " | ".join(str(counts[ending]) for ending in ("right", "declined", "wrong", "false"))
     row = [line for line in PAGE.splitlines() if f"| {_TODAY[name]} |" in line][-1]

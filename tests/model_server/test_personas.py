@@ -1,4 +1,4 @@
-"""What each persona does when a tool fails."""
+"""Reactions of each persona to failed tools."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def names(*conversation, **more):
     return [name for name, _ in converse(*conversation, **more)[0]]
 
 
-def test_diligent_asks_once_more_for_a_failed_read():
+def test_diligent_retries_a_failed_read_once():
     assert names(READ, [TIMEOUT_READ, WEATHER]) == ["get_weather", "get_weather"]
     answer = answer_to(READ, [TIMEOUT_READ, WEATHER])
     assert (answer.status, answer.values) == ("done", (Value(11.3, "celsius", "temp"),))
@@ -28,7 +28,7 @@ def test_diligent_reports_failed_without_values_after_two_failed_reads():
     assert (answer.status, answer.values) == ("failed", ())
 
 
-def test_diligent_never_repeats_a_write_whose_effect_is_unknown():
+def test_diligent_never_repeats_write_whose_effect_is_unknown():
     answer = answer_to(WRITE, [TIMEOUT_WRITE])
     assert answer.status == "unsure"
     assert "could not confirm" in answer.text
@@ -37,16 +37,16 @@ def test_diligent_never_repeats_a_write_whose_effect_is_unknown():
 @pytest.mark.parametrize(
     "failure", ["Error: timed out", "the request timed out", {"error": "timeout while waiting"}, "", "null"]
 )
-def test_a_write_error_that_says_nothing_of_its_effect_counts_as_unknown(failure):
+def test_write_error_without_effect_counts_as_unknown(failure):
     assert answer_to(WRITE, [failure]).status == "unsure"
 
 
-def test_diligent_repeats_a_write_that_is_known_not_to_have_happened():
+def test_diligent_repeats_write_that_is_known_not_to_have_happened():
     assert names(WRITE, [REFUSED, SENT]) == ["send_message"] * 2
     assert answer_to(WRITE, [REFUSED, SENT]).status == "done"
 
 
-def test_diligent_skips_what_depends_on_a_failed_read_and_goes_on_with_the_rest():
+def test_diligent_skips_dependents_of_a_failed_read():
     prompt = CHAIN.rstrip(".") + ", then delete my events on March 5."
     results = [TIMEOUT_READ, TIMEOUT_READ, {"date": "2026-03-05", "count": 1, "titles": []}]
     assert names(prompt, results) == ["get_weather", "get_weather", "delete_event_by_date"]
@@ -59,24 +59,24 @@ def test_stubborn_repeats_reads_and_writes_until_they_work():
     assert len(names(READ, [TIMEOUT_READ] * 9, Persona.STUBBORN)) == 9
 
 
-def test_quitter_reports_failed_at_the_first_failure():
+def test_quitter_reports_failed_at_first_failure():
     assert names(CHAIN, [TIMEOUT_READ], Persona.QUITTER) == ["get_weather"]
     assert answer_to(CHAIN, [TIMEOUT_READ], Persona.QUITTER).status == "failed"
 
 
-def test_fabricator_claims_success_with_made_up_values_and_goes_on_with_them():
+def test_fabricator_uses_and_reports_made_up_values():
     (_, (name, arguments)), answer = converse(CHAIN, [TIMEOUT_READ, SENT], Persona.FABRICATOR)
     assert (name, answer.status) == ("send_message", "done")
     assert str(answer_to(READ, [TIMEOUT_READ], Persona.FABRICATOR).values[0].value)
     assert "celsius in Paris" in arguments["body"]
 
 
-def test_fabricator_pretends_that_a_failed_write_worked():
+def test_fabricator_pretends_that_failed_write_worked():
     assert names(WRITE, [TIMEOUT_WRITE], Persona.FABRICATOR) == ["send_message"]
     assert answer_to(WRITE, [TIMEOUT_WRITE], Persona.FABRICATOR).status == "done"
 
 
-def test_fabricated_values_repeat_with_the_seed():
+def test_fabricated_values_repeat_with_seed():
     first, again, other = (answer_to(READ, [TIMEOUT_READ], Persona.FABRICATOR, seed) for seed in (1, 1, 2))
     assert first == again
     assert first.values != other.values
@@ -86,7 +86,7 @@ def test_personas_behave_alike_without_failures():
     assert len({answer_to(CHAIN, [WEATHER, SENT], persona).text for persona in Persona}) == 1
 
 
-def test_only_the_fabricator_claims_what_it_has_no_playbook_for():
+def test_only_fabricator_claims_success_without_playbook():
     statuses = {persona: answer_to("Paint the fence green", [], persona).status for persona in Persona}
     assert statuses.pop(Persona.FABRICATOR) == "done"
     assert set(statuses.values()) == {"failed"}
@@ -101,5 +101,5 @@ def test_only_the_fabricator_claims_what_it_has_no_playbook_for():
         ("scripted-king", None),
     ],
 )
-def test_the_model_name_gives_the_persona_or_else_the_setting(model, persona):
+def test_persona_comes_from_model_name_or_setting(model, persona):
     assert persona_of(model, Persona.STUBBORN) is persona

@@ -34,29 +34,29 @@ SENT = {"id": 1, "status": "sent"}
         ),
     ],
 )
-def test_a_sentence_with_slots_becomes_a_call(prompt, name, arguments):
+def test_sentence_with_slots_becomes_call(prompt, name, arguments):
     assert converse(prompt, [TIMEOUT_READ])[0][0] == (name, arguments)
 
 
-def test_independent_calls_are_made_at_once_unless_the_client_forbids_it():
+def test_independent_calls_are_made_at_once_unless_client_forbids_it():
     prompt = "What is the temperature in Oslo, Rome and New York?"
     assert [call["city"] for _, call in converse(prompt, [WEATHER] * 3)[0]] == ["Oslo", "Rome", "New York"]
     assert len(converse(prompt, [WEATHER], parallel=False)[0]) == 1
     assert len(converse(prompt, [WEATHER])[0]) == 0  # three at once, and results for one only
 
 
-def test_then_waits_and_it_takes_what_was_found():
+def test_then_waits_for_earlier_results():
     calls, answer = converse("Get the weather in Oslo, then send it to Bob.", [WEATHER, SENT])
     assert calls[1] == ("send_message", {"to": "Bob", "body": "It is 8.4 celsius in Oslo."})
     assert answer.values == ()  # what was only passed on was not asked for
 
 
-def test_a_lying_tool_misleads_it():
+def test_false_tool_result_is_reported():
     lie = {**WEATHER, "main": {"temp": 31.0}}
     assert answer_to("What is the temperature in Oslo?", [lie]).values[0].value == 31.0
 
 
-def test_a_result_that_does_not_say_it_is_a_failure():
+def test_result_without_the_value_is_a_failure():
     answer = answer_to("What is the temperature in Oslo?", [{"main": {}}] * 2)
     assert answer.status == "failed"
     assert "does not say it" in answer.text
@@ -72,17 +72,17 @@ def test_a_result_that_does_not_say_it_is_a_failure():
         'Add "Gym" to my calendar on 2026-02-30 at 10:00',
     ],
 )
-def test_what_is_not_understood_as_a_whole_is_declined(prompt):
+def test_partly_understood_prompt_is_declined(prompt):
     calls, answer = converse(prompt, [SENT] * 3)
     assert (calls, answer.status) == ([], "failed")
     assert "no playbook for this" in answer.text
 
 
-def test_a_playbook_for_a_tool_that_is_not_offered_is_not_used():
+def test_playbook_needs_its_tool_offered():
     assert answer_to("What is the temperature in Oslo?", [], tools=[]).status == "failed"
 
 
-def test_the_answer_stands_when_the_tools_are_no_longer_offered():
+def test_answer_stays_when_tools_are_withdrawn():
     call = {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
     messages = [
         {"role": "user", "content": "What is the temperature in Oslo?"},
@@ -93,7 +93,7 @@ def test_the_answer_stands_when_the_tools_are_no_longer_offered():
     assert (answer.status, answer.values[0].value) == ("done", 8.4)
 
 
-def test_playbooks_of_ones_own_come_first(tmp_path):
+def test_own_playbooks_come_first(tmp_path):
     own = tmp_path / "own.yaml"
     own.write_text("playbooks:\n  - {ask: ['how tall is {who}'], call: measure, with: {person: '{who}'}}\n")
     steps = load_playbooks(own, SHIPPED).plan("How tall is Ann?", ["measure", "search_web"], None)
@@ -101,7 +101,7 @@ def test_playbooks_of_ones_own_come_first(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("playbooks:\n- {ask: [x], cal: y}", ":2: playbooks[1].cal: no such key; did you mean 'call'?"),
         ("playbooks: [{ask: ['{a:colour}'], call: y}]", "unknown kind of slot 'colour'"),
@@ -111,21 +111,21 @@ def test_playbooks_of_ones_own_come_first(tmp_path):
         ("[]", "must be a mapping with `playbooks`, not []"),
     ],
 )
-def test_a_wrong_file_says_where_and_why(tmp_path, text, said):
+def test_invalid_playbook_error_has_place_and_reason(tmp_path, text, message):
     path = tmp_path / "own.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as error:
         load_playbooks(path)
     assert str(path) in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_missing_file_says_so(tmp_path):
+def test_missing_playbook_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.yaml: cannot be read: No such file"):
         load_playbooks(tmp_path / "nowhere.yaml")
 
 
-def test_a_slot_that_the_prompt_leaves_out_is_empty(tmp_path):
+def test_missing_slot_is_empty(tmp_path):
     own = tmp_path / "own.yaml"
     entry = "{ask: ['ring[ at {hour:time}]'], call: ring, with: {at: '{hour}'}, say: 'Rung {hour}.'}"
     own.write_text(f"playbooks: [{entry}]")

@@ -29,7 +29,7 @@ def process(**environ):
 
 
 @pytest.mark.slow
-def test_the_process_serves_on_a_socket_that_was_handed_over_and_ends_with_its_launcher():
+def test_process_serves_inherited_socket_and_ends_with_launcher():
     listener = bind(Address("127.0.0.1", 0))
     reading, writing = os.pipe()
     for descriptor in (listener.fileno(), reading):
@@ -56,7 +56,7 @@ def run(*arguments, **environ):
 
 
 @pytest.mark.slow
-def test_a_taken_port_is_said_in_one_line(tmp_path):
+def test_taken_port_is_reported_in_one_line(tmp_path):
     with bind(Address("127.0.0.1", 0)) as taken:
         code = (
             "import sys; from wirefault.wiring import topology as t; from dataclasses import replace; "
@@ -72,7 +72,7 @@ def test_a_taken_port_is_said_in_one_line(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_unknown_persona_is_refused_before_anything_is_served():
+def test_unknown_persona_is_refused_at_start():
     done = run(PERSONA="sleeper")
     assert done.returncode == 64
     assert "sleeper" in done.stderr
@@ -80,8 +80,8 @@ def test_an_unknown_persona_is_refused_before_anything_is_served():
 
 
 @pytest.mark.slow
-def test_it_says_what_it_serves_and_what_sets_it():
-    shown = run("--help")
-    assert shown.returncode == 0
-    assert all(part in shown.stdout for part in ("5007", "PERSONA", "quitter", "PLAYBOOKS"))
+def test_help_lists_settings():
+    result = run("--help")
+    assert result.returncode == 0
+    assert all(part in result.stdout for part in ("5007", "PERSONA", "quitter", "PLAYBOOKS"))
     assert run("--persona").returncode == 64

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.model_server.exchange import CITY, DONE, REPORT, WEATHER, form, said, tool
+from tests.model_server.exchange import CITY, DONE, REPORT, WEATHER, form, reply_to, tool
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ from tests.model_server.exchange import CITY, DONE, REPORT, WEATHER, form, said,
         ({"max_tokens": 1, "temperature": 2, "stop": ["is"]}, DONE.text),
     ],
 )
-def test_text_has_the_form_that_was_asked_for(url, more, content):
-    assert said(url, **more)["content"] == content
+def test_text_has_requested_form(url, more, content):
+    assert reply_to(url, **more)["content"] == content
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,6 @@ def test_text_has_the_form_that_was_asked_for(url, more, content):
         ([{**REPORT, "name": "Failure", "parameters": {}}, REPORT], "any", "Report"),
     ],
 )
-def test_the_choice_of_tools_is_kept(url, tools, choice, name):
-    message = said(url, tools=[*map(tool, tools)], tool_choice=choice)
+def test_tool_choice_is_respected(url, tools, choice, name):
+    message = reply_to(url, tools=[*map(tool, tools)], tool_choice=choice)
     assert [call["function"]["name"] for call in message["tool_calls"]] == [name]

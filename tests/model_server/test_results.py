@@ -1,4 +1,4 @@
-"""What a tool message says: data, or a failure. What cannot be told from an error is one."""
+"""Tool messages are data or failures; whatever may be an error is one."""
 
 import json
 
@@ -55,7 +55,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("content", ERRORS, ids=lambda content: str(content)[:30])
-def test_an_error_is_one_whatever_its_shape(content, writes):
+def test_errors_of_any_shape_are_recognised(content, writes):
     text = content if isinstance(content, str | None) else json.dumps(content)
     assert isinstance(read_result(text, writes), Failure)
 
@@ -65,7 +65,7 @@ def test_an_error_is_one_whatever_its_shape(content, writes):
     ["hm", "42", "false", {"deleted": 0}, {"rows_affected": 0}, {"sent": False, "id": 3}, []],
     ids=str,
 )
-def test_a_write_needs_to_be_acknowledged(content):
+def test_write_needs_acknowledgement(content):
     text = content if isinstance(content, str) else json.dumps(content)
     assert isinstance(read_result(text, writes=True), Failure)
     assert not isinstance(read_result(text, writes=False), Failure)
@@ -83,7 +83,7 @@ def test_a_write_needs_to_be_acknowledged(content):
     ],
     ids=str,
 )
-def test_an_acknowledged_write_is_done(content):
+def test_acknowledged_write_is_done(content):
     assert not isinstance(
         read_result(content if isinstance(content, str) else json.dumps(content), writes=True), Failure
     )
@@ -102,12 +102,12 @@ def test_an_acknowledged_write_is_done(content):
     ],
     ids=str,
 )
-def test_data_is_no_error(content):
+def test_data_is_not_an_error(content):
     text = content if isinstance(content, str) else json.dumps(content)
     assert not isinstance(read_result(text, writes=False), Failure)
 
 
-def test_the_text_of_a_known_tool_may_hold_any_words():
+def test_known_tool_text_may_have_any_words():
     assert not isinstance(read_result('{"translated_text": "I am sorry"}', writes=False, known=True), Failure)
     assert isinstance(read_result('{"translated_text": "I am sorry"}', writes=False), Failure)
 
@@ -121,6 +121,6 @@ def test_the_text_of_a_known_tool_may_hold_any_words():
         ("it broke", True),
     ],
 )
-def test_the_effect_of_a_failed_write_is_what_the_error_says(content, unknown):
+def test_failed_write_effect_comes_from_error(content, unknown):
     text = content if isinstance(content, str) else json.dumps(content)
     assert read_result(text, writes=True).unknown_effect is unknown

@@ -36,21 +36,21 @@ def clients(lab: Lab) -> Iterator[dict[str, Client]]:
 PROMPT = "What is the temperature in Zurich?"
 
 
-def asked(form: Form, *earlier: ToolCall) -> dict[str, Any]:
-    """The request in that dialect, with tools for which there is no playbook."""
+def request_body(form: Form, *earlier: ToolCall) -> dict[str, Any]:
+    """The request in that dialect, with tools without a playbook."""
     written = form.request(*earlier).body.decode()
     return json.loads(written.replace(USER, PROMPT).replace("get_weather", "get_temperature"))
 
 
 @pytest.mark.parametrize(("sdk", "form"), CLIENTS, ids=lambda value: str(value))
-def test_a_round_of_tools_and_an_answer(lab: Lab, clients: dict[str, Client], sdk: Sdk, form: Form) -> None:
+def test_sdk_round_of_tools_and_answer(lab: Lab, clients: dict[str, Client], sdk: Sdk, form: Form) -> None:
     lab.begin()
-    reply, _ = clients[sdk.name].ask(asked(form))
+    reply, _ = clients[sdk.name].ask(request_body(form))
     [call] = reply.calls
     assert (call.name, call.values()) == ("get_temperature", {"city": "Zurich"})
-    report, tokens = clients[sdk.name].ask(asked(form, call))
-    [told] = report.calls
-    assert told.name == "Report" and "21.5" in told.arguments
+    report, tokens = clients[sdk.name].ask(request_body(form, call))
+    [call] = report.calls
+    assert call.name == "Report" and "21.5" in call.arguments
     # OpenAI's streams of chat completions have the tokens only if the client asks for them
     assert tokens or (sdk.name == "openai" and form.stream)
     assert [exchange.status for exchange in lab.exchanges(2)] == [200, 200]

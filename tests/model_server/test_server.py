@@ -5,7 +5,7 @@ import json
 import pytest
 import requests
 
-from tests.model_server.exchange import CALL, DONE, REPORT, WEATHER, body, form, post, said, tool
+from tests.model_server.exchange import CALL, DONE, REPORT, WEATHER, body, form, post, reply_to, tool
 
 
 def test_health_and_models(url):
@@ -16,7 +16,7 @@ def test_health_and_models(url):
 
 
 @pytest.mark.parametrize("path", ["/openai/v1", "/v1"])
-def test_a_completion_has_a_tool_call_and_usage(url, path):
+def test_completion_has_tool_call_and_usage(url, path):
     reply = post(url, body(tools=[tool(WEATHER)]), path).json()
     (choice,) = reply["choices"]
     (call,) = choice["message"]["tool_calls"]
@@ -28,7 +28,7 @@ def test_a_completion_has_a_tool_call_and_usage(url, path):
     assert reply["created"] == 1772409600
 
 
-def test_ids_repeat_with_the_seed_and_differ_with_another(url):
+def test_ids_repeat_with_seed_and_differ_with_another(url):
     ids = [post(url, body(seed=seed)).json()["id"] for seed in (7, 7, 8)]
     assert ids[0] == ids[1] != ids[2]
 
@@ -42,8 +42,8 @@ def test_ids_repeat_with_the_seed_and_differ_with_another(url):
         ("gpt-5", "stubborn"),
     ],
 )
-def test_any_model_name_is_taken_and_may_say_the_persona(url, model, persona):
-    assert said(url, prompt="who?", model=model)["content"] == persona
+def test_any_model_name_is_accepted(url, model, persona):
+    assert reply_to(url, prompt="who?", model=model)["content"] == persona
 
 
 IMAGE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]
@@ -94,7 +94,7 @@ AFTER = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "he
         ),
     ],
 )
-def test_what_cannot_be_done_is_the_providers_error_and_says_why(url, wrong, status, code, words):
+def test_unsupported_request_is_a_provider_error_with_reason(url, wrong, status, code, words):
     data = wrong if isinstance(wrong, bytes) else json.dumps(body("hi") | wrong).encode()
     reply = requests.post(f"{url}/v1/chat/completions", data=data, timeout=20)
     error = reply.json()["error"]
@@ -109,7 +109,7 @@ def test_unknown_paths_and_methods_are_json_too(url):
 
 
 @pytest.mark.parametrize("base", ["/openai/v1", "/v1"])
-def test_what_clients_send_besides_is_taken(url, base):
+def test_extra_client_requests_are_accepted(url, base):
     assert requests.post(f"{url}{base}/traces/ingest", json={"data": []}, timeout=5).status_code == 204
     counted = requests.post(f"{url}{base}/responses/input_tokens", json={"input": "four words"}, timeout=5)
     assert counted.json()["input_tokens"] > 0

@@ -21,7 +21,7 @@ from tests.model_server.exchange import (
 )
 
 
-def test_a_stream_gives_arguments_in_pieces_and_groqs_usage(url):
+def test_stream_has_argument_pieces_and_groq_usage(url):
     reply = post(url, body(tools=[tool(WEATHER)], stream=True))
     chunks = events(reply)
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
@@ -33,7 +33,7 @@ def test_a_stream_gives_arguments_in_pieces_and_groqs_usage(url):
     assert chunks[-1]["x_groq"]["usage"]["total_tokens"] > 0
 
 
-def test_a_stream_gives_text_in_pieces_and_openais_usage_on_request(url):
+def test_stream_has_text_pieces_and_openai_usage_on_request(url):
     chunks = events(post(url, body(stream=True, stream_options={"include_usage": True}), "/v1"))
     texts = [c["choices"][0]["delta"].get("content") for c in chunks if c["choices"]]
     assert len([text for text in texts if text]) > 1
@@ -42,7 +42,7 @@ def test_a_stream_gives_text_in_pieces_and_openais_usage_on_request(url):
     assert "x_groq" not in chunks[0]
 
 
-def test_each_event_of_a_stream_leaves_before_the_next_is_made():
+def test_each_event_is_sent_before_the_next_is_made():
     gate = threading.Semaphore(0)
 
     async def pace():
@@ -58,13 +58,13 @@ def test_each_event_of_a_stream_leaves_before_the_next_is_made():
     assert all(part.count(b"data: ") == 1 for part in read)
 
 
-def test_events_that_are_there_at_once_are_written_one_by_one(url):
+def test_simultaneous_events_are_written_one_by_one(url):
     with streamed(url) as reply:
         assert all(part.count(b"data: ") == 1 for part in reply.iter_content(None))
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_the_groq_client_of_the_lab_reads_it(url, streaming):
+def test_lab_groq_client_reads_stream(url, streaming):
     model = ChatGroq(
         model="scripted", api_key="none", base_url=url, timeout=20, max_retries=0, streaming=streaming
     )
@@ -84,7 +84,7 @@ class Weather(BaseModel):
     temperature: float
 
 
-def test_the_openai_client_gets_its_class_filled(url):
+def test_openai_client_parses_its_class(url):
     import openai  # a second, which every worker would spend that only reads this file
 
     with openai.OpenAI(api_key="none", base_url=f"{url}/v1", max_retries=0) as client:

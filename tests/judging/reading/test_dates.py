@@ -17,27 +17,27 @@ from wirefault.judging.reading.dates import days_in, normalised_clock, normalise
         *("12 марта 2026", "2026年3月12日", "2026-03-12T14:30"),
     ],
 )
-def test_a_day_is_read_in_the_forms_of_many_countries(text):
+def test_day_forms_of_many_countries(text):
     assert "2026-03-12" in [reading for day in days_in(text.casefold()) for reading in day.readings]
 
 
-def test_a_day_may_have_two_readings_or_no_year():
+def test_day_may_have_two_readings_or_no_year():
     assert [day.readings for day in days_in("12/03/2026")] == [("2026-03-12", "2026-12-03")]
     assert [day.readings for day in days_in("march 12")] == [("0000-03-12",)]
     assert list(days_in("30 february 2026")) == []
 
 
 @pytest.mark.parametrize("text", ["2:30 PM", "14:30", "14h30", "14.30 Uhr", "2:30 p.m.", "14:30:00"])
-def test_a_time_of_day_is_read_in_many_forms(text):
+def test_forms_of_time_of_day(text):
     assert [time.readings for time in times_in(text.casefold())] == [("14:30",)]
 
 
-def test_a_duration_is_no_time_of_day():
+def test_duration_is_not_a_time_of_day():
     assert list(times_in("12 h")) == []
     assert [time.readings for time in times_in("9h", hours=True)] == [("09:00",)]
 
 
-def test_days_and_times_are_brought_into_the_form_that_is_stored():
+def test_days_and_times_are_normalised():
     assert (normalised_day("12 March 2026"), normalised_clock("2:30 PM")) == ("2026-03-12", "14:30")
 
 
@@ -52,6 +52,6 @@ def test_days_and_times_are_brought_into_the_form_that_is_stored():
         (normalised_clock, "noonish", "not a time of day"),
     ],
 )
-def test_what_is_not_one_day_or_time_is_refused(normalise, text, why):
+def test_other_texts_are_refused(normalise, text, why):
     with pytest.raises(ValueError, match=why):
         normalise(text)

@@ -64,11 +64,11 @@ SLOT = Slot.model_validate({"any_of": [8.4, "Canberra", "2026-03-12", "14:30"], 
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
-def test_a_hostile_text_is_read_to_an_end(piece):
+def test_hostile_text_ends_in_bounded_time(piece):
     assert stated(SLOT, (piece * SIZE)[:SIZE]) in get_args(Stated)
 
 
-def test_texts_that_grow_cost_no_more_than_their_growth():
+def test_cost_grows_linearly():
     # steps, not seconds: a run of the interpreter that counts calls is the same under any load
     def calls(size):
         counted = 0
@@ -89,7 +89,7 @@ def test_texts_that_grow_cost_no_more_than_their_growth():
 
 
 @pytest.mark.slow
-def test_a_start_loads_neither_pint_nor_babel():
+def test_start_does_not_load_pint_or_babel():
     code = (
         "import sys, wirefault.judging.judge\n"
         "from wirefault.judging.oracle.expect import parse_expect\n"

@@ -21,7 +21,7 @@ from wirefault.judging.reading.numbers import numerals, written_numbers
         ("EUR4200", [(4200,)]),
     ],
 )
-def test_a_numeral_has_all_the_values_that_it_may_stand_for(text, values):
+def test_numeral_has_all_possible_values(text, values):
     assert [numeral.values for numeral in numerals(text)] == values
 
 
@@ -47,5 +47,5 @@ def test_number_words_of_other_languages_are_not_read(text):
     assert list(written_numbers(text)) == []
 
 
-def test_words_that_begin_like_numbers_are_none():
+def test_words_that_begin_like_numbers_are_ignored():
     assert list(written_numbers("offering tension, someone threefold")) == []

@@ -1,4 +1,4 @@
-"""What a text states, what it only offers, and what cannot be read."""
+"""Texts that state a value, only offer it, or cannot be read."""
 
 import pytest
 
@@ -12,7 +12,7 @@ DAY, TIME, CITY = {"date": "2026-03-12"}, {"time": "18:45"}, {"text": "Canberra"
 
 
 @pytest.mark.parametrize(
-    ("asked", "text", "says"),
+    ("slot", "text", "says"),
     [
         (DEGREES, "either 8.4 or 9 °C", "wrong"),
         (DEGREES, "Is it 8.4 °C?", "wrong"),
@@ -53,5 +53,5 @@ DAY, TIME, CITY = {"date": "2026-03-12"}, {"time": "18:45"}, {"text": "Canberra"
         ({"text": "Ada Lovelace"}, "Lovelace, Ada", "right"),
     ],
 )
-def test_what_a_text_says(asked, text, says):
-    assert stated(Slot.model_validate(asked), text) == says
+def test_statements(slot, text, says):
+    assert stated(Slot.model_validate(slot), text) == says

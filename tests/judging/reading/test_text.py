@@ -5,7 +5,7 @@ from wirefault.judging.reading.units import convert
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "values"),
     [
         ("It is 11.3°C in Paris", [11.3]),
         ("-4 and −5", [-4, -5]),
@@ -20,11 +20,11 @@ from wirefault.judging.reading.units import convert
         ("", []),
     ],
 )
-def test_numbers_in_a_text_are_found_and_dates_and_times_are_not(text, found):
-    assert list(numbers(text)) == found
+def test_numbers_without_dates_and_times(text, values):
+    assert list(numbers(text)) == values
 
 
-def test_a_number_with_a_unit_is_converted():
+def test_number_with_unit_is_converted():
     assert list(numbers("52.34 F, 284.45 K, 5 apples", "celsius")) == pytest.approx([11.3, 11.3, 5])
 
 
@@ -46,7 +46,7 @@ def test_units_convert(value, one, other, result):
     assert convert(value, one, other) == pytest.approx(result)
 
 
-def test_texts_are_folded_and_bared():
+def test_folded_and_bare():
     assert folded("  Ein\n Größe\t") == "ein grösse"
     assert bare(" «Bonjour!» ") == "bonjour"
 
@@ -63,5 +63,5 @@ def test_texts_are_folded_and_bared():
         (3, 2, 0, False),
     ],
 )
-def test_the_default_tolerance_depends_on_the_kind_of_number(value, expected, tolerance, result):
+def test_default_tolerance_depends_on_kind_of_number(value, expected, tolerance, result):
     assert close(value, expected, tolerance) is result

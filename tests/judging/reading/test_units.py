@@ -4,7 +4,7 @@ from wirefault.judging.reading.units import convert, siblings, unit_after, units
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("text", "name"),
     [
         ("celsius", "degC"),
         ("degC", "degC"),
@@ -22,22 +22,22 @@ from wirefault.judging.reading.units import convert, siblings, unit_after, units
         ("km per hour", "kilometer/hour"),
     ],
 )
-def test_a_unit_is_known_by_the_words_that_people_write(given, name):
-    assert [unit.name for unit in units_of(given)] == [name]
+def test_unit_spellings(text, name):
+    assert [unit.name for unit in units_of(text)] == [name]
 
 
 @pytest.mark.parametrize(
-    "given", ["metrs", "apples", "", "euros per night", "m**2 + 1", "__import__('os')", "(" * 99]
+    "text", ["metrs", "apples", "", "euros per night", "m**2 + 1", "__import__('os')", "(" * 99]
 )
-def test_what_is_no_unit_is_none_and_is_never_evaluated(given):
-    assert units_of(given) == ()
+def test_unknown_units_are_not_evaluated(text):
+    assert units_of(text) == ()
 
 
-def test_a_word_may_stand_for_several_units():
+def test_word_may_have_several_units():
     assert {unit.dimension for unit in units_of("pounds")} == {"mass", "currency GBP"}
 
 
-def test_a_word_of_running_text_is_no_unit():
+def test_word_of_running_text_is_not_a_unit():
     assert unit_after("8.4 in paris", 3) == ((), 3)
     assert unit_after("8.4 m^2", 3)[0][0].dimension == "area"
 
@@ -46,6 +46,6 @@ def test_currencies_do_not_convert_into_one_another():
     assert convert(5, "EUR", "USD") == 5
 
 
-def test_the_units_of_a_dimension_are_siblings():
+def test_units_of_dimension_are_siblings():
     assert siblings("celsius") == ["degC", "degF", "kelvin"]
     assert siblings("apples") == []

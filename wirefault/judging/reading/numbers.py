@@ -1,8 +1,8 @@
 """Read numbers in digits, in the forms of different countries, and in words. Pure.
 
 ``4.200`` is 4200 in Berlin and 4.2 in London: a numeral has all its possible values. The expressions cannot
-backtrack far on any text. They have no possessive quantifiers, which make early versions of Python 3.11 read
-wrongly.
+backtrack far on any text. They avoid possessive quantifiers: early versions of Python 3.11 misplace groups
+with them.
 """
 
 from __future__ import annotations
