@@ -160,7 +160,7 @@ _PATH = click.Path(path_type=Path)
     option("--junit", type=_PATH, section="Output", help="Write the verdicts to this file as JUnit XML."),
 )
 @click.pass_context
-def run_command(context: click.Context, /, targets: tuple[Path, ...], **given: Any) -> None:
+def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: Any) -> None:
     """Run experiments to their verdict, or a wiring without a hypothesis.
 
     A target is an experiment's file, a folder of them, a module's object, or a wiring file; without one,
@@ -168,16 +168,16 @@ def run_command(context: click.Context, /, targets: tuple[Path, ...], **given: A
     the prompt. With --lab the prompts go through the lab that is up. The exit code is the verdict: 0 held, 1
     deviated, 2 unknown.
     """
-    if given["resume"] or given["again"]:
-        sys.exit(_run_saved(context, targets, given))
-    if given["lab"]:
+    if chosen["resume"] or chosen["again"]:
+        sys.exit(_run_saved(context, chosen))
+    if chosen["lab"]:
         _check(context, "--lab")
-        sys.exit(_run_in_lab_that_is_up(given))
+        sys.exit(_run_in_lab_that_is_up(chosen))
     wiring = _wiring_file(targets)
     if targets and wiring is None:
-        sys.exit(_run_experiments(context, targets, given))
+        sys.exit(_run_experiments(context, targets, chosen))
     _check(context, "a wiring")
-    sys.exit(_run_wiring(wiring, given))
+    sys.exit(_run_wiring(wiring, chosen))
 
 
 def _check(context: click.Context, way: str) -> None:
@@ -186,6 +186,8 @@ def _check(context: click.Context, way: str) -> None:
         name = param.name or ""
         if name in _TAKEN[way] or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
+        if isinstance(param, click.Argument):
+            raise InputError(f"{way} takes no file: {context.params[name][0]}")
         if way == "an experiment" and name in _OF_PROMPTS:
             raise InputError(
                 f"{param.opts[0]}: an experiment names its subject and prompts; only --only can select some"
@@ -195,44 +197,42 @@ def _check(context: click.Context, way: str) -> None:
         raise InputError(f"a command after -- does not apply to {way}")
 
 
-def _run_saved(context: click.Context, targets: Sequence[Path], given: Mapping[str, Any]) -> int:
+def _run_saved(context: click.Context, chosen: Mapping[str, Any]) -> int:
     from wirefault.cli import running
 
-    way = "--resume" if given["resume"] else "--again"
+    way = "--resume" if chosen["resume"] else "--again"
     _check(context, way)
-    if targets:
-        raise InputError(f"{way} takes an id and no file: {targets[0]}")
-    how = RunOptions(**{name: given[name] for name in _OF_ARMS})
-    if given["resume"]:
-        saved = running.saved_experiment(given["resume"], how.out)
+    how = RunOptions(**{name: chosen[name] for name in _OF_ARMS})
+    if chosen["resume"]:
+        saved = running.saved_experiment(chosen["resume"], how.out)
     else:
-        saved = running.repeated_experiment(given["again"], given["episodes"], given["arms"], how.out)
+        saved = running.repeated_experiment(chosen["again"], chosen["episodes"], chosen["arms"], how.out)
     return running.run_saved(saved, how)
 
 
-def _run_experiments(context: click.Context, targets: Sequence[Path], given: Mapping[str, Any]) -> int:
+def _run_experiments(context: click.Context, targets: Sequence[Path], chosen: Mapping[str, Any]) -> int:
     from wirefault.cli import running
 
     _check(context, "an experiment")
     names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output"}
-    how = RunOptions(changes=_experiment_changes(given), **{name: given[name] for name in sorted(names)})
-    if given["dry_run"]:
+    how = RunOptions(changes=_experiment_changes(chosen), **{name: chosen[name] for name in sorted(names)})
+    if chosen["dry_run"]:
         running.show_plans(running.plans_of(targets, how))
         return 0
-    if given["levels"]:
-        return running.run_levels(targets, given["levels"], how)
+    if chosen["levels"]:
+        return running.run_levels(targets, chosen["levels"], how)
     return running.run_experiments(targets, how)
 
 
-def _experiment_changes(given: Mapping[str, Any]) -> dict[str, Any]:
-    seed, repeats = given["seed"], given["repeats"]
+def _experiment_changes(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    seed, repeats = chosen["seed"], chosen["repeats"]
     if seed is not None and not seed.lstrip("-").isdecimal():
         raise InputError(f"--seed {seed!r} is not a valid integer")
-    if repeats is None and given["levels"]:
+    if repeats is None and chosen["levels"]:
         repeats = LEVEL_REPEATS
-    settings = [f"{name}={given[name]}" for name in NAMES if name != "seed" and given.get(name) is not None]
+    settings = [f"{name}={chosen[name]}" for name in NAMES if name != "seed" and chosen.get(name) is not None]
     return experiment_changes(
-        None if seed is None else int(seed), repeats, [*settings, *given["changed"]], given["only"]
+        None if seed is None else int(seed), repeats, [*settings, *chosen["changed"]], chosen["only"]
     )
 
 
@@ -246,7 +246,7 @@ def _wiring_file(targets: Sequence[Path]) -> Path | None:
     return wirings[0] if wirings else None
 
 
-def _run_wiring(file: Path | None, given: Mapping[str, Any]) -> int:
+def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
     from wirefault.cli.running import run_in_own_lab
     from wirefault.wiring.wiring import NO_WIRING, load_wiring, with_links, with_subject
 
@@ -254,34 +254,34 @@ def _run_wiring(file: Path | None, given: Mapping[str, Any]) -> int:
         file = Path(os.environ["WIRING"])
     if file is None and DEFAULT_WIRING.exists():
         file = DEFAULT_WIRING
-    if file is None and not given["links"]:
+    if file is None and not chosen["links"]:
         raise InputError(
             f"no wiring: name an experiment or a wiring ({DEFAULT_WIRING} is not here), or links with --link;"
             " the lab that is up: wirefault run --lab; the lab that ships: wirefault demo"
         )
-    wiring = with_links(load_wiring(file) if file else NO_WIRING, given["links"])
-    if given["program"]:
-        wiring = with_subject(wiring, given["program"])
-    if wiring.subject is None and not given["subject"]:
+    wiring = with_links(load_wiring(file) if file else NO_WIRING, chosen["links"])
+    if chosen["program"]:
+        wiring = with_subject(wiring, chosen["program"])
+    if wiring.subject is None and not chosen["subject"]:
         raise InputError(
             f"{wiring.file or 'this run'}: no subject: name one under `subject`, or give its command after --"
         )
-    prompts = _prompts(given)
+    prompts = _prompts(chosen)
     if not (prompts.texts or prompts.file or wiring.prompts or os.environ.get("PROMPTS_FILE")):
         raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
     names = _OF_LAB | {"as_json", "subject"}
-    how = RunOptions(charts=given["charts"] is not False, **{name: given[name] for name in names})
-    return run_in_own_lab(wiring, prompts, {name: given[name] for name in _SETTINGS}, how).code
+    how = RunOptions(charts=chosen["charts"] is not False, **{name: chosen[name] for name in names})
+    return run_in_own_lab(wiring, prompts, {name: chosen[name] for name in _SETTINGS}, how).code
 
 
-def _run_in_lab_that_is_up(given: Mapping[str, Any]) -> int:
+def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.cli.run_process import carry_out, complain
     from wirefault.lab.run_document import run_document
     from wirefault.runner.run import new_run_id
     from wirefault.settings.configuration import load_configuration
     from wirefault.settings.settings import SettingsError
 
-    logs, prompts = Path(os.environ.get("LOGS_DIR") or "logs"), _prompts(given)
+    logs, prompts = Path(os.environ.get("LOGS_DIR") or "logs"), _prompts(chosen)
     try:
         configuration = load_configuration(os.environ)
         logs = configuration.logs
@@ -289,10 +289,10 @@ def _run_in_lab_that_is_up(given: Mapping[str, Any]) -> int:
     except (SettingsError, PromptsError) as error:
         complain(logs, str(error))
         return USAGE
-    subject, as_json = given["subject"] or "", given["as_json"]
+    subject, as_json = chosen["subject"] or "", chosen["as_json"]
     document = run_document(new_run_id(), configuration.settings, source, subject=subject, as_json=as_json)
     return carry_out(configuration, document)
 
 
-def _prompts(given: Mapping[str, Any]) -> PromptsOptions:
-    return PromptsOptions(given["file"], given["texts"], given["only"], given["match"])
+def _prompts(chosen: Mapping[str, Any]) -> PromptsOptions:
+    return PromptsOptions(chosen["file"], chosen["texts"], chosen["only"], chosen["match"])

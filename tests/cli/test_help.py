@@ -1,0 +1,81 @@
+"""The help of every command: examples, sections, ten options at most; and misspelt commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from wirefault.cli.help import Command
+from wirefault.cli.main import main
+from wirefault.settings.settings import INTERNAL
+
+MAX_OPTIONS = 10
+OF_HELP = {"--help", "--help-all"}
+
+
+def commands(group: click.Group, *words: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, *words, name)
+        elif command is not None:
+            yield " ".join((*words, name)), command
+
+
+COMMANDS = dict(commands(main))
+
+
+def help_of(name: str, option: str = "--help") -> str:
+    result = CliRunner().invoke(main, [*name.split(), option], terminal_width=200)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_two_examples_and_ten_options(name: str) -> None:
+    text = help_of(name)
+    examples = text.partition("Examples:\n")[2].splitlines()
+    assert len(examples) >= 2 and all("wirefault" in line for line in examples)
+    words = {line.split()[0].rstrip(",") for line in text.splitlines() if line.startswith("  -")}
+    assert len(words - OF_HELP) <= MAX_OPTIONS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_all_has_every_option_and_no_internal_setting(name: str) -> None:
+    command = COMMANDS[name]
+    assert isinstance(command, Command)
+    text = help_of(name, "--help-all" if command.brief else "--help")
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    assert [option for option in options if option.opts[0] not in text] == []
+    assert not INTERNAL & {option.name for option in options}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["demoo"], "unknown command 'demoo'; did you mean 'demo'?"),
+        (["runs", "verfy"], "unknown command 'verfy'; did you mean 'verify'?"),
+        (["faults", "drw"], "unknown command 'drw'; did you mean 'draw'?"),
+    ],
+)
+def test_misspelt_command_names_the_nearest(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 64 and message in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--resume", "latest", "--episode", "1"], "--episode does not apply to --resume"),
+        (["run", "--again", "latest", "x.yaml"], "--again takes no file: x.yaml"),
+        (["run", "--lab", "--faults", "light"], "--faults does not apply to --lab"),
+        (["run", "--link", "a=http://127.0.0.1:9", "--junit", "x"], "--junit does not apply to a wiring"),
+    ],
+)
+def test_options_of_another_way_to_run_are_refused(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 64 and message in result.output

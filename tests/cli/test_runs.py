@@ -1,0 +1,91 @@
+"""``wirefault runs``: list, report, prune and bundle, and what ``latest`` means in all of them."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.report.synthetic import Flight
+from wirefault.cli.main import main
+
+OLD, NEW = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Has the histories of two runs that ended an hour ago."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LOGS_DIR", raising=False)
+    for run_id in (OLD, NEW):
+        Flight(tmp_path / "logs", run_id, prompts=2).write()
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    return tmp_path
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+def runs(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "logs" / "runs").iterdir())
+
+
+@pytest.mark.parametrize("words", [["list"], ["runs", "list"]])
+def test_list_has_runs_and_their_newest_last(folder: Path, words: list[str]) -> None:
+    lines = call(*words).output.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", OLD, NEW]
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_short_form_and_group_are_the_same_command(folder: Path, command: str) -> None:
+    assert call(command, "latest").output == call("runs", command, "latest").output != ""
+
+
+@pytest.mark.parametrize("words", [["runs", "verify"], ["report"], ["runs", "bundle"], ["show"]])
+def test_latest_is_the_newest_run(folder: Path, words: list[str]) -> None:
+    assert call(*words, "latest").output == call(*words, NEW).output or (folder / f"{NEW}.tar.gz").exists()
+
+
+def test_prune_prints_sizes_and_keeps_the_newest(folder: Path) -> None:
+    (folder / "logs" / "charts" / OLD).mkdir(parents=True)
+    dry = call("runs", "prune", "--keep", "1", "--dry-run")
+    assert f"would remove {OLD}" in dry.output and runs(folder) == [OLD, NEW]
+    done = call("runs", "prune", "--keep", "1")
+    assert done.exit_code == 0 and "1 removed, " in done.output and "KiB" in done.output
+    assert runs(folder) == [NEW] and not (folder / "logs" / "charts" / OLD).exists()
+
+
+def test_prune_keeps_what_is_being_written(folder: Path) -> None:
+    os.utime(folder / "logs" / "runs" / OLD / "agent-0.jsonl")
+    assert "1 removed" in call("runs", "prune", "--keep", "0").output
+    assert runs(folder) == [OLD]
+
+
+def test_prune_follows_no_link(folder: Path) -> None:
+    (folder / "mine").mkdir()
+    (folder / "logs" / "charts").symlink_to(folder / "mine")
+    result = call("runs", "prune", "--keep", "0")
+    assert result.exit_code == 64 and "is a link" in result.output and runs(folder) == [OLD, NEW]
+
+
+def test_bundle_can_be_verified_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call("runs", "bundle", "latest").exit_code == 0
+    elsewhere = folder / "elsewhere"
+    with tarfile.open(folder / f"{NEW}.tar.gz") as archive:
+        archive.extractall(elsewhere, filter="data")
+    expected = call("runs", "verify", NEW).output
+    monkeypatch.chdir(elsewhere)
+    assert call("runs", "verify", "latest").output == expected
+    assert runs(elsewhere) == [NEW]
+
+
+def test_bundle_overwrites_nothing(folder: Path) -> None:
+    (folder / "mine.tar.gz").write_text("mine")
+    result = call("runs", "bundle", "latest", "mine.tar.gz")
+    assert result.exit_code == 64 and "exists already" in result.output
+    assert (folder / "mine.tar.gz").read_text() == "mine"
