@@ -1,4 +1,4 @@
-"""Fault sets in runs of the lab's agent: the canary, and faults set while the lab is up."""
+"""Fault sets in runs of the lab's agent: the always-on fault, and faults set while the lab is up."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
         return hangar.fly_with(subject, PROMPT, PROMPT, PROMPT, settings=settings)
 
 
-def test_every_call_meets_a_canary(hangar: Hangar) -> None:
+def test_every_call_meets_an_always_on_fault(hangar: Hangar) -> None:
     flight = hangar.fly(PROMPT, faults=CANARY, tool_limit=3)
     [entry] = flight.summary.faults
     assert entry.eligible == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2
-    assert entry.canary == "held"
+    assert entry.always_on == "held"
     assert flight.summary.invalid_because == []
     assert flight.outcomes == ["honest_failure"]
 
 
-def test_a_canary_that_no_call_meets_is_unknown_and_said(hangar: Hangar) -> None:
+def test_always_on_fault_without_calls_is_unknown(hangar: Hangar) -> None:
     flight = hangar.fly(PROMPT, faults={"faults": [{"fault": "unavailable", "links": "movie"}]})
-    assert [entry.canary for entry in flight.summary.faults] == ["unknown"]
+    assert [entry.always_on for entry in flight.summary.faults] == ["unknown"]
     assert any("not exercised" in remark for remark in flight.summary.remarks)
 
 
@@ -90,7 +90,7 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
     assert [[toxic.link for toxic in one.toxics] for one in flight.of(AttemptArmed)] == [[], [], ["search"]]
     toxic_row, entry = flight.summary.faults
     assert (toxic_row.configuration, toxic_row.eligible, toxic_row.drawn) == (event.number, 1, 1)
-    assert (entry.configuration, entry.canary) == (event.number, "held")
+    assert (entry.configuration, entry.always_on) == (event.number, "held")
     assert flight.outcomes == ["success", "honest_failure", "honest_failure"]
 
 

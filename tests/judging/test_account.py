@@ -1,4 +1,4 @@
-"""The account of a run's faults, and its canaries."""
+"""The account of a run's faults."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ def with_faults(*faults, **more):
 )
 def test_a_certain_fault_is_met_by_every_call_to_which_it_applies(exchanges, verdict, because):
     [entry] = accounted(CANARY, *exchanges).rows
-    assert (entry.canary, entry.because) == (verdict, because)
+    assert (entry.always_on, entry.because) == (verdict, because)
 
 
 @pytest.mark.parametrize("entry", [{**CANARY, "when": {"probability": 0.5}}, {"fault": "flap"}])
-def test_one_that_may_pass_is_no_canary(entry):
+def test_conditional_fault_is_not_always_on(entry):
     [row] = accounted(entry, with_faults()).rows
-    assert row.canary is None and row.eligible == 1
+    assert row.always_on is None and row.eligible == 1
 
 
 def test_the_chaos_level_counts():
     [row] = accounted(CANARY, with_faults(), chaos_level=0.5).rows
-    assert row.canary is None
+    assert row.always_on is None
 
 
 def test_selectors_are_heeded():
@@ -88,16 +88,16 @@ def test_what_the_history_does_not_hold_the_gateway_tells(only):
     entry = {**CANARY, "only": only}
     chosen = {"eligible": ["truncate"]}
     others, hit = with_faults(), with_faults(met(), try_=2, **chosen)
-    assert accounted(entry, others, hit).rows[0].canary == "held"
+    assert accounted(entry, others, hit).rows[0].always_on == "held"
     [row] = accounted(entry, hit, with_faults(try_=3, **chosen)).rows
-    assert (row.eligible, row.canary, row.because) == (2, "invalid", "1 of 2 calls passed without it")
+    assert (row.eligible, row.always_on, row.because) == (2, "invalid", "1 of 2 calls passed without it")
 
 
 def test_each_configuration_has_its_own():
     later = FaultsSet(105.0, "001", 1, 3, dumped({"fault": "empty"}), ["empty"])
     calls = [with_faults(met()), with_faults(met("empty"), try_=2, configuration=3)]
     rows = of_run(run_started(faults=dumped(CANARY)), *calls, later).rows
-    assert [(row.configuration, row.entry, row.eligible, row.canary) for row in rows] == [
+    assert [(row.configuration, row.entry, row.eligible, row.always_on) for row in rows] == [
         (0, "truncate", 1, "held"),
         (3, "empty", 1, "held"),
     ]
@@ -148,7 +148,7 @@ def test_what_came_to_nothing_is_told():
     rare = {"fault": "empty", "links": "weather", "when": {"probability": 0.5}}
     faults = of_run(run_started(faults=dumped(CANARY, rare)))
     assert list(faults.remarks()) == [
-        "not exercised, no call was eligible: canaries (whether they arrive is unknown): truncate",
+        "not exercised, no call was eligible: always-on faults (whether they arrive is unknown): truncate",
         "not exercised, no call was eligible: faults: empty",
     ]
     missed = accounted(CANARY, with_faults(met(why_not="nothing_to_change")))
@@ -169,11 +169,11 @@ def test_a_set_that_this_version_cannot_read_is_told():
     assert "fault 'of old' is unknown" in "".join(faults.remarks())
 
 
-def test_a_run_whose_canary_died_is_invalid():
+def test_run_with_a_missed_always_on_fault_is_invalid():
     start = run_started(faults=dumped(CANARY))
     summary = summarise([start, *episode(with_faults()), run_finished()])
     assert summary.invalid_because == ["fault truncate: 1 of 1 calls passed without it"]
-    assert summary.as_json()["faults"][0]["canary"] == "invalid"
+    assert summary.as_json()["faults"][0]["always_on"] == "invalid"
     fine = summarise([start, *episode(replace(with_faults(), faults=[met()])), run_finished()])
     assert fine.invalid_because == []
 

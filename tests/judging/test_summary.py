@@ -79,11 +79,11 @@ def test_who_met_a_fault_is_told_from_who_did_not():
 @pytest.mark.parametrize(
     ("source", "settings", "said"),
     [
-        ({}, {}, "prompts like these 2, drawn independently, each sent once under fault draws of its own"),
+        ({}, {}, "prompts like these 2, drawn independently, each sent once under its own fault draws"),
         ({}, {"prompt_limit": 3}, "each sent with up to 3 attempts under"),
-        ({}, {}, "not of the same prompts sent again (1 here is, so it may be too narrow)"),
-        ({"only": ["x"]}, {}, "these 2 alone: what is picked is not drawn"),
-        ({"match": "x"}, {}, "these 2 alone: what is picked is not drawn"),
+        ({}, {}, "not the same prompts sent again (1 here was, so it may be too narrow)"),
+        ({"only": ["x"]}, {}, "these 2 alone: prompts that were picked"),
+        ({"match": "x"}, {}, "these 2 alone: prompts that were picked"),
     ],
 )
 def test_the_population_is_true_of_the_run(source, settings, said):

@@ -17,7 +17,7 @@ def reply(tokens_in=1000, tokens_out=100, model="m", **more):
 
 def test_tokens_and_their_cost_are_added_up():
     usage = model_usage([reply(), reply(500, 50)], PRICES)
-    assert (usage.replies, usage.told, usage.tokens_in, usage.tokens_out) == (2, 2, 1500, 150)
+    assert (usage.replies, usage.with_usage, usage.tokens_in, usage.tokens_out) == (2, 2, 1500, 150)
     assert usage.cost_usd == pytest.approx(0.0045) and usage.unpriced == []
 
 
@@ -42,7 +42,7 @@ def test_a_model_without_a_price_is_named_and_costs_nothing():
 def test_replies_that_told_nothing_are_counted_and_errors_are_none():
     hidden = reply(status=400)  # by a fault, the model had answered
     usage = model_usage([reply(), exchange("model"), exchange("model", status=503), hidden])
-    assert (usage.replies, usage.told) == (3, 2)
+    assert (usage.replies, usage.with_usage) == (3, 2)
 
 
 def test_the_time_to_the_first_token_is_that_of_streams():
@@ -53,12 +53,12 @@ def test_the_time_to_the_first_token_is_that_of_streams():
 def test_a_summary_has_it_as_json_and_for_people():
     events = [*run([*GOOD, reply(first_token_ms=12.0), exchange("model")], prices=PRICES)]
     assert summarise(events).as_json()["model_usage"] == {
-        **{"replies": 2, "told": 1, "tokens_in": 1000, "tokens_out": 100},
+        **{"replies": 2, "with_usage": 1, "tokens_in": 1000, "tokens_out": 100},
         **{"cost_usd": pytest.approx(0.003), "unpriced": []},
         "first_token_ms": {"p50": 12.0, "p95": 12.0, "n": 1},
     }
     text = printed(events)
-    assert "model tokens: 1000 in, 100 out (1 of 2 replies told none)   cost: 0.003 USD" in text
+    assert "model tokens: 1000 in, 100 out (1 of 2 replies without counts)   cost: 0.003 USD" in text
     assert "first token: p50 12.0, p95 - ms, n = 1" in text
     assert "model tokens" not in printed(run(GOOD))
 

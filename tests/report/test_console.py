@@ -98,10 +98,10 @@ def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
     tries = [exchange(faults=[met("truncate", id="truncate"), passed])]
     start = run_started(faults=Settings(seed=1, faults={"faults": faults}).faults)
     rows = [" ".join(row.split()) for row in printed([start, *episode(*tries), run_finished()]).splitlines()]
-    assert "truncate 1 1 1 0 1 delivered as injected; canary held" in rows
+    assert "truncate 1 1 1 0 1 delivered as injected; always on: held" in rows
     assert "void: empty 1 1 0 0 0 already_faulted x1" in rows
     assert not any(row.startswith("toxic") for row in rows)
-    assert "stale 0 0 0 0 0 canary unknown" in rows
+    assert "stale 0 0 0 0 0 always on: unknown" in rows
 
 
 def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set():
@@ -130,8 +130,8 @@ def test_the_line_that_repeats_the_run_is_not_broken():
 
 
 def test_an_invalid_run_says_so():
-    canary = {"faults": [{"fault": "truncate", "links": "message"}]}
-    start = run_started(faults=Settings(seed=1, faults=canary).faults)
+    always_on = {"faults": [{"fault": "truncate", "links": "message"}]}
+    start = run_started(faults=Settings(seed=1, faults=always_on).faults)
     out = io.StringIO()
     events = [start, *episode(exchange()), run_finished()]
     print_summary(Console(file=out, width=100), summarise(events))
@@ -195,7 +195,7 @@ def test_the_summary_says_all_that_it_must():
         "success        100 % (1 of 1 judged); of the 1 that met a fault 1",
         "95 % interval 21 % to 100 %; of all 3 planned: between 33 % and 100 %",
         "first attempt  100 % (1 of 1 judged), 95 % interval 21 % to 100 %",
-        "the interval speaks of prompts like this one that could be judged, drawn independently",
+        "the interval describes prompts like this one that could be judged, drawn independently",
         "eligible  drawn  met  observed",
         "timeout (TOXIC_PROB)",
         "p50",

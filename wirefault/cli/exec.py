@@ -30,9 +30,9 @@ from wirefault.cli.running import CompletedRun, run_in_own_lab
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
 from wirefault.history.reader import read_history
-from wirefault.judging.calls import LinkCalls, calls_by_link
 from wirefault.judging.findings.leaks import PAST_THE_LAB
 from wirefault.judging.summary import summarise
+from wirefault.judging.usage import LinkCalls, calls_by_link
 from wirefault.report.reproduce import EXEC
 from wirefault.report.tables import new_table, one_line
 from wirefault.report.terminal import plain_console
@@ -217,17 +217,17 @@ def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_me
     table = new_table("link", "server", "requests", "what struck it, and what it did", text_columns=(0, 1, 3))
     table.columns[3].no_wrap = False
     for row in rows:
-        server = one_line(row.server) + (" (MCP)" if row.of_mcp else "")
+        server = one_line(row.server) + (" (MCP)" if row.is_mcp else "")
         table.add_row(Text(row.link), Text(server), str(row.requests), Text(_story(row)))
     return Group(table, *warning)
 
 
 def _story(row: LinkCalls) -> str:
-    parts = [_counts(row.struck)] if row.struck else []
+    parts = [_counts(row.faults)] if row.faults else []
     parts += [f"toxics: {_counts(row.toxics)}"] if row.toxics else []
     if row.failed:
-        again = f"{row.again} of {row.failed} failed requests were sent again"
-        parts.append(f"{again}, {row.recovered} got through" if row.again else f"{again}")
+        again = f"{row.retried} of {row.failed} failed requests were sent again"
+        parts.append(f"{again}, {row.recovered} got through" if row.retried else f"{again}")
     return "; ".join(parts) or "-"
 
 

@@ -79,7 +79,7 @@ class ArmFacts:
         costs = [usage.cost for usage in of_episodes if usage.cost is not None]
         return Usage(
             sum(usage.replies for usage in of_episodes),
-            sum(usage.told for usage in of_episodes),
+            sum(usage.with_usage for usage in of_episodes),
             sum(usage.tokens for usage in of_episodes),
             sum(costs) if costs else None,
             any(usage.unpriced for usage in of_episodes),

@@ -115,14 +115,13 @@ def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
 
 @dataclass(frozen=True)
 class Usage:
-    """What the model's replies took: ``told`` of ``replies`` said it. ``cost``: USD of those with a price,
-    None without any; ``unpriced``: some had none."""
+    """What the model's replies took."""
 
     replies: int = 0
-    told: int = 0
+    with_usage: int = 0  # replies with token counts
     tokens: int = 0
-    cost: float | None = None
-    unpriced: bool = False
+    cost: float | None = None  # in USD, of the replies with a price; None without any
+    unpriced: bool = False  # some had no price
 
 
 _NOTHING_FAILED = EpisodeOutages((), whole=True)
@@ -256,7 +255,7 @@ def _struck_by_budgets(records: Iterable[FaultRecord]) -> int:
 def _usage(events: Iterable[Event], prices: Mapping[str, Price]) -> Usage:
     usage = usage_of(events, prices)
     tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
-    return Usage(usage.replies, usage.told, tokens, usage.cost_usd, bool(usage.unpriced))
+    return Usage(usage.replies, usage.with_usage, tokens, usage.cost_usd, bool(usage.unpriced))
 
 
 def _drawn(events: Iterable[Event]) -> Iterable[str]:

@@ -102,13 +102,13 @@ def _model_requests(arm: ArmFacts) -> Measure:
 
 def _tokens(arm: ArmFacts) -> Measure:
     usage = arm.valid.usage
-    known = usage.told and usage.told == usage.replies
+    known = usage.with_usage and usage.with_usage == usage.replies
     return _per_episode(arm, usage.tokens if known else None)
 
 
 def _cost(arm: ArmFacts) -> Measure:
     usage = arm.valid.usage
-    known = usage.told == usage.replies and not usage.unpriced
+    known = usage.with_usage == usage.replies and not usage.unpriced
     return _per_episode(arm, usage.cost if known else None)
 
 

@@ -1,7 +1,7 @@
-"""The account of a run's faults: how many of each came how far, why no further, and the canaries. Pure.
+"""The account of a run's faults: how many of each got how far, and why no further. Pure.
 
-Each row counts one entry of a fault set under one configuration (the run's own set is number 0), one kind of
-what ``TOXIC_PROB`` or ``ERROR_PROB`` drew, or one kind of what a budget did. Every table of faults is made of
+Each row counts one entry of a fault set under one configuration (the run's set is number 0), one kind of
+fault that ``TOXIC_PROB`` or ``ERROR_PROB`` drew, or one effect of a budget. Every table of faults is made of
 these rows.
 """
 
@@ -25,22 +25,21 @@ from wirefault.judging.evidence.record import (
     FaultSource,
 )
 
-Canary = Literal["held", "invalid", "unknown"]
-_RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and the kind of what has no entry
+AlwaysOn = Literal[
+    "held",  # every eligible request met it
+    "invalid",  # the lab let a request pass
+    "unknown",  # there was no request that it could change
+]
+_RowKey = tuple[
+    int, str, FaultSource, str
+]  # configuration, entry, source, and the kind where there is no entry
 
 
 @dataclass(frozen=True)
 class FaultAccount:
     """How many faults of one entry, or of one kind without an entry, reached each stage.
 
-    ``eligible`` counts whole requests for a fault of the gateway, pairs of attempt and link for a toxic, each
-    outage of several in a row by itself; it is None where the fault set cannot be read. ``met`` and what
-    comes after it is None for toxics whose callers kept no record: nobody can tell. ``delivered_by``: how
-    many of the injected (of toxics, met) were to be shown by which side; see ``FaultRecord``. ``why_not``:
-    why some were not observed.
-    ``canary``: of an entry that every eligible request must meet, whether it did: ``unknown`` if there was
-    none that it could change, ``invalid`` if the lab let a request pass. ``because`` says what the lab did
-    wrong.
+    ``met`` and all later stages are None for toxics whose callers kept no record: they are unknown.
     """
 
     configuration: int
@@ -48,6 +47,8 @@ class FaultAccount:
     source: FaultSource
     kind: str
     links: list[str]
+    # whole requests for a fault of the gateway, pairs of attempt and link for a toxic (times its outages);
+    # None if the fault set cannot be read
     eligible: int | None
     drawn: int
     armed: int
@@ -55,10 +56,11 @@ class FaultAccount:
     injected: int | None
     observed: int | None
     delivered: int | None
+    # which side has to show how many of the injected (toxics: met) ones; see ``FaultRecord``
     delivered_by: dict[DeliveredBy, int] = field(default_factory=dict)
-    why_not: dict[str, int] = field(default_factory=dict)
-    canary: Canary | None = None
-    because: str = ""
+    why_not: dict[str, int] = field(default_factory=dict)  # why some were not observed
+    always_on: AlwaysOn | None = None  # for an entry that every eligible request must meet
+    because: str = ""  # what the lab did wrong
 
     @property
     def name(self) -> str:
@@ -69,34 +71,32 @@ class FaultAccount:
 
 @dataclass(frozen=True)
 class RunAccount:
-    """``notes``: what keeps a configuration from being accounted for, or from doing anything, in words."""
-
     rows: list[FaultAccount]
-    notes: list[str]
+    notes: list[str]  # why a configuration cannot be accounted for, or can do nothing
 
     @property
     def invalid_because(self) -> list[str]:
         """Why the run is invalid; empty if the lab injected all that it certainly had to."""
-        return [f"fault {row.name}: {row.because}" for row in self.rows if row.canary == "invalid"]
+        return [f"fault {row.name}: {row.because}" for row in self.rows if row.always_on == "invalid"]
 
     def remarks(self) -> Iterator[str]:
-        """What was in force and came to nothing, in words."""
+        """The faults that were in force and had no effect, in words."""
         yield from self.notes
         idle = [row for row in self.rows if row.eligible == 0]
         for text, rows in (
-            ("canaries (whether they arrive is unknown)", [row for row in idle if row.canary]),
-            ("faults", [row for row in idle if not row.canary]),
+            ("always-on faults (whether they arrive is unknown)", [row for row in idle if row.always_on]),
+            ("faults", [row for row in idle if not row.always_on]),
         ):
             if rows:
                 yield f"not exercised, no call was eligible: {text}: {', '.join(row.name for row in rows)}"
-        vain = [row for row in self.rows if row.source == "fault" and row.met and not row.injected]
-        names = [f"{row.name} ({', '.join(row.why_not)})" for row in vain if row.canary != "invalid"]
+        without_effect = [r for r in self.rows if r.source == "fault" and r.met and not r.injected]
+        names = [f"{r.name} ({', '.join(r.why_not)})" for r in without_effect if r.always_on != "invalid"]
         if names:
             yield f"met, but changed nothing: {', '.join(names)}"
 
 
 def account(started: RunStarted, events: Iterable[Event], records: Iterable[FaultRecord]) -> RunAccount:
-    """The account of the run that began so; ``records`` are those of its episodes."""
+    """The account of a run. ``records`` are the fault records of its episodes."""
     events = list(events)
     exchanges = [event for event in events if isinstance(event, Exchange) and event.episode]
     armed = [event for event in events if isinstance(event, AttemptArmed)]
@@ -122,12 +122,12 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
         for entry in faults.faults:
             eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
             met = by_row.pop((number, entry.id, "fault", ""), [])
-            rows.append(_of_entry(number, entry, eligible, met))
+            rows.append(_entry_row(number, entry, eligible, met))
         if text and not faults.can_be_met:
             notes.append(f"no fault of the fault set can be met: its chances are 0 at chaos level {level:g}")
     order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
     tools = started.wired.tool_names
-    without_entry = [_of_records(key, by_row[key], armed, exchanges, tools) for key in order]
+    without_entry = [_row_without_entry(key, by_row[key], armed, exchanges, tools) for key in order]
     return RunAccount([*without_entry, *rows], notes)
 
 
@@ -135,16 +135,16 @@ def _configurations(started: RunStarted, events: Iterable[Event]) -> Iterator[tu
     """The number, text and chaos level of each fault set that was in force."""
     settings = started.settings
     yield 0, str(settings.get("faults", "")), float(settings.get("chaos_level", 1.0))
-    # a gateway that is told of a set again records it again
+    # a gateway that gets a set again records it again
     later = {event.number: event.faults for event in events if isinstance(event, FaultsSet)}
     yield from ((number, text, 1.0) for number, text in later.items())
 
 
 def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
-    """Whether its selectors chose the request, which must be whole and of the attempt in progress.
+    """Whether its selectors choose the request, which must be whole and of the attempt in progress.
 
-    The method and the path are compared again here. The history holds no headers and no bodies: for entries
-    that select by these, and on links of MCP, the gateway recorded which requests they chose.
+    Method and path are compared here again. The history has no headers and no bodies: for entries that
+    select by them, and on MCP links, the gateway recorded which requests they chose.
     """
     if any(met.id == entry.id for met in exchange.faults):
         return True
@@ -153,14 +153,14 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     if not entry.only.in_episode(exchange.episode):
         return False
     if entry.fault.where == "mcp" and exchange.dialect not in ("", MCP.name):
-        return False  # a link that was found may speak MCP, and plain HTTP beside it
+        return False  # a link that was found at run time may speak both MCP and plain HTTP
     only, path = entry.only, exchange.target.partition("?")[0]
     if not only.by_history or exchange.dialect == MCP.name:
         return entry.id in exchange.eligible
     return exchange.link in entry.links and only.matches_head(exchange.method, path)
 
 
-def _of_entry(
+def _entry_row(
     configuration: int, entry: Entry, eligible: Sequence[Exchange], records: Sequence[FaultRecord]
 ) -> FaultAccount:
     certain = entry.certain and not entry.fault.chooses
@@ -173,22 +173,22 @@ def _of_entry(
     of = f"of {len(eligible)}"
     parts = [f"{passed} {of} calls passed without it"] if certain and passed else []
     because = "; ".join([*parts, *(f"{count} {of}: {why}" for why, count in failures.items())])
-    canary: Canary | None = None
+    always_on: AlwaysOn | None = None
     if certain:
         injected = any(record.reached("injected") for record in records)
-        canary = "invalid" if because else "held" if injected else "unknown"
+        always_on = "invalid" if because else "held" if injected else "unknown"
     key: _RowKey = (configuration, entry.id, "fault", entry.fault.name)
-    return _row(key, entry.links, len(eligible), records, canary, because)
+    return _row(key, entry.links, len(eligible), records, always_on, because)
 
 
-def _of_records(
+def _row_without_entry(
     key: _RowKey,
     records: Sequence[FaultRecord],
     armed: Sequence[AttemptArmed],
     exchanges: Sequence[Exchange],
     tools: Sequence[str],
 ) -> FaultAccount:
-    """What no readable fault set names: drawn by the run's settings, or of a set of another version."""
+    """A row for faults without a readable entry: drawn by the run's settings, or of another version's set."""
     configuration, entry, source, _ = key
     eligible: int | None = None
     if not entry and source == "toxic":
@@ -204,7 +204,7 @@ def _row(
     links: Iterable[str],
     eligible: int | None,
     records: Sequence[FaultRecord],
-    canary: Canary | None = None,
+    always_on: AlwaysOn | None = None,
     because: str = "",
 ) -> FaultAccount:
     reached = {stage: sum(record.reached(stage) for record in records) for stage in STAGES}
@@ -224,6 +224,6 @@ def _row(
         delivered=sum(record.delivered is True for record in records) if known else None,
         delivered_by={side: delivered_by[side] for side in DELIVERED_BY if delivered_by[side]},
         why_not=dict(sorted(why_not.items())),
-        canary=canary,
+        always_on=always_on,
         because=because,
     )

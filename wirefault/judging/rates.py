@@ -1,7 +1,7 @@
-"""Success rates of a run, and what their intervals speak of. Pure.
+"""Success rates of a run, and the population that their intervals describe. Pure.
 
-A Wilson interval holds for independent draws with one chance of success. Prompts of one source, each with
-fault draws of its own, are such draws; a prompt that is sent again is none, and one that was picked is none.
+A Wilson interval holds for independent draws with one chance of success. Prompts of one source, each with its
+own fault draws, are such draws; a prompt that is sent again is not, and neither is one that was picked.
 """
 
 from __future__ import annotations
@@ -17,27 +17,23 @@ from wirefault.stats.rates import wilson
 
 @dataclass(frozen=True)
 class Rate:
-    """A success rate over the ``n`` judged of ``planned`` episodes.
+    """A success rate."""
 
-    ``low`` and ``high``: its Wilson 95 % interval, which speaks of ``population``. ``worst`` and ``best``:
-    the share of the planned episodes if all that are invalid, unjudged or were not run had failed, and if
-    all had succeeded.
-    """
-
-    k: int
-    n: int
+    k: int  # successes
+    n: int  # judged episodes
     planned: int
     rate: float | None
-    low: float | None
+    low: float | None  # Wilson 95 % interval
     high: float | None
+    # the share of the planned episodes if all that are invalid, unjudged or not run had failed
     worst: float | None
-    best: float | None
-    population: str = ""
+    best: float | None  # and if they had succeeded
+    population: str = ""  # what the interval describes
 
 
 @dataclass(frozen=True)
 class Share:
-    """``k`` successes of ``n`` judged episodes. It only describes them, so it has no interval."""
+    """``k`` successes of ``n`` judged episodes: a description, so it has no interval."""
 
     k: int
     n: int
@@ -45,16 +41,16 @@ class Share:
 
 
 def rate(outcomes: Sequence[Outcome], planned: int) -> Rate:
-    """The success rate of these outcomes; see ``Rate``."""
+    """The success rate of these outcomes."""
     planned = max(planned, len(outcomes))
-    described = success_share(outcomes)
-    k, n = described.k, described.n
+    share = success_share(outcomes)
+    k, n = share.k, share.n
     low, high = wilson(k, n) or (None, None)
     return Rate(
         k=k,
         n=n,
         planned=planned,
-        rate=described.rate,
+        rate=share.rate,
         low=low,
         high=high,
         worst=k / planned if planned else None,
@@ -63,7 +59,7 @@ def rate(outcomes: Sequence[Outcome], planned: int) -> Rate:
 
 
 def success_share(outcomes: Iterable[Outcome]) -> Share:
-    """Of those outcomes that count in a rate, how many are a success."""
+    """The successes among the outcomes that count in a rate."""
     judged = [outcome for outcome in outcomes if OUTCOMES[outcome].in_rate]
     k, n = judged.count("success"), len(judged)
     return Share(k, n, k / n if n else None)
@@ -72,15 +68,15 @@ def success_share(outcomes: Iterable[Outcome]) -> Share:
 def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
     """The headline: each prompt counts once, with all attempts at it."""
     attempts = int(started.settings.get("prompt_limit", 1))
-    return _of_run(started, [(episode.prompt, episode.outcome) for episode in episodes], attempts)
+    return _run_rate(started, [(episode.prompt, episode.outcome) for episode in episodes], attempts)
 
 
 def rate_of_first_attempts(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
     """As if there had been no other attempt."""
-    return _of_run(started, [(episode.prompt, episode.first_attempt_outcome) for episode in episodes], 1)
+    return _run_rate(started, [(episode.prompt, episode.first_attempt_outcome) for episode in episodes], 1)
 
 
-def _of_run(started: RunStarted, outcomes: Sequence[tuple[str, Outcome]], attempts: int) -> Rate:
+def _run_rate(started: RunStarted, outcomes: Sequence[tuple[str, Outcome]], attempts: int) -> Rate:
     judged = [prompt for prompt, outcome in outcomes if OUTCOMES[outcome].in_rate]
     return replace(
         rate([outcome for _, outcome in outcomes], started.prompts),
@@ -89,21 +85,18 @@ def _of_run(started: RunStarted, outcomes: Sequence[tuple[str, Outcome]], attemp
 
 
 def _population(started: RunStarted, judged: Sequence[str], attempts: int) -> str:
-    """The end of a sentence that begins with "the interval speaks of", true of this run.
-
-    ``judged`` are the texts of the prompts in the rate.
-    """
+    """The end of the sentence "the interval describes ...". ``judged``: the prompts in the rate."""
     n = len(judged)
     if not n:
         return "nothing: no prompt could be judged"
     these = f"these {n}" if n > 1 else "this one"
     if started.prompts_source.picked:
-        return f"{these} alone: what is picked is not drawn, and stands for no other prompts"
+        return f"{these} alone: prompts that were picked are no sample of other prompts"
     like = f"prompts like {these}" + ("" if n == started.prompts else " that could be judged")
-    sent = "once" if attempts == 1 else f"with up to {attempts} attempts"
+    how_often = "once" if attempts == 1 else f"with up to {attempts} attempts"
     repeats = n - len(set(judged))
-    again = f" ({repeats} here {'is' if repeats == 1 else 'are'}, so it may be too narrow)" if repeats else ""
+    too_narrow = f" ({repeats} here {'was' if repeats == 1 else 'were'}, so it may be too narrow)"
     return (
-        f"{like}, drawn independently, each sent {sent} under fault draws of its own, with these settings and"
-        f" this agent; not of the same prompts sent again{again}"
+        f"{like}, drawn independently, each sent {how_often} under its own fault draws, with these settings"
+        f" and this agent; not the same prompts sent again{too_narrow if repeats else ''}"
     )

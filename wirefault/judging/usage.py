@@ -1,11 +1,13 @@
-"""What the model's replies of a run took: tokens, what these cost, and the time to the first one. Pure."""
+"""What a run called and consumed: requests and faults by link; the model's tokens, cost and latency. Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from wirefault.history.events import Event, Exchange
+from wirefault.dialects.mcp import MCP
+from wirefault.history.events import AttemptArmed, Event, Exchange, RunStarted
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
 
@@ -14,66 +16,129 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class FirstTokens:
-    """Milliseconds from a request's last byte to its stream's first text or tool call, of ``n`` streams."""
+    """Milliseconds from a request's last byte to the first text or tool call of its stream."""
 
     p50: float | None
     p95: float | None
-    n: int
+    n: int  # streams
 
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """Of ``replies`` with an answer of the model ``told`` said what they took; the sums are of these.
+    """What the model's replies took."""
 
-    ``cost_usd`` is of the models that have a price; ``unpriced`` names the others, empty without any prices.
-    """
-
-    replies: int
-    told: int
+    replies: int  # with an answer of the model
+    with_usage: int  # of these, the ones with token counts: the sums are over them
     tokens_in: int | None
     tokens_out: int | None
-    cost_usd: float | None
-    unpriced: list[str]
+    cost_usd: float | None  # of the models that have a price
+    unpriced: list[str]  # the models without one; empty if there are no prices at all
     first_token_ms: FirstTokens
 
 
 def model_usage(events: Iterable[Event], prices: str = "") -> ModelUsage:
-    """``prices``: as the run's settings have them."""
+    """``prices`` as in the run's settings."""
     return usage_of(events, load_prices(prices))
 
 
-def usage_of(events: Iterable[Event], known: Mapping[str, Price]) -> ModelUsage:
-    """``known``: the prices by the models' names."""
-    asked = [event for event in events if isinstance(event, Exchange) and event.of_model]
-    telling = [e for e in asked if e.tokens_in is not None or e.tokens_out is not None]
-    names = {event.model or "without a name" for event in telling}
-    times = [event.first_token_ms for event in asked if event.first_token_ms is not None]
+def usage_of(events: Iterable[Event], prices: Mapping[str, Price]) -> ModelUsage:
+    """``prices`` by the models' names."""
+    exchanges = [event for event in events if isinstance(event, Exchange) and event.of_model]
+    counted = [exchange for exchange in exchanges if _has_tokens(exchange)]
+    names = {exchange.model or "without a name" for exchange in counted}
+    times = [exchange.first_token_ms for exchange in exchanges if exchange.first_token_ms is not None]
     return ModelUsage(
-        replies=sum(map(_answered, asked)),
-        told=len(telling),
-        tokens_in=_sum([event.tokens_in for event in telling]),
-        tokens_out=_sum([event.tokens_out for event in telling]),
-        cost_usd=_cost(telling, known),
-        unpriced=sorted(names - known.keys()) if known else [],
+        replies=sum(map(_answered, exchanges)),
+        with_usage=len(counted),
+        tokens_in=_sum([exchange.tokens_in for exchange in counted]),
+        tokens_out=_sum([exchange.tokens_out for exchange in counted]),
+        cost_usd=_cost(counted, prices),
+        unpriced=sorted(names - prices.keys()) if prices else [],
         first_token_ms=FirstTokens(percentile(times, 50), percentile(times, 95), len(times)),
     )
 
 
-def _answered(event: Exchange) -> bool:
-    """Whether the model answered; a fault may have hidden that from the caller."""
-    told = event.tokens_in is not None or event.tokens_out is not None
-    return told or (event.status is not None and event.status < 300)
+def _has_tokens(exchange: Exchange) -> bool:
+    return exchange.tokens_in is not None or exchange.tokens_out is not None
+
+
+def _answered(exchange: Exchange) -> bool:
+    """Whether the model answered, even if a fault hid that from the caller."""
+    return _has_tokens(exchange) or (exchange.status is not None and exchange.status < 300)
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    there = [count for count in counts if count is not None]
-    return sum(there) if there else None
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
-def _cost(telling: Iterable[Exchange], prices: Mapping[str, Price]) -> float | None:
+def _cost(exchanges: Iterable[Exchange], prices: Mapping[str, Price]) -> float | None:
     costs = [
-        (event.tokens_in or 0) * price.input + (event.tokens_out or 0) * price.output
-        for event in telling
-        if (price := prices.get(event.model or "")) is not None
+        (exchange.tokens_in or 0) * price.input + (exchange.tokens_out or 0) * price.output
+        for exchange in exchanges
+        if (price := prices.get(exchange.model or "")) is not None
     ]
     return sum(costs) / _MILLION if costs else None
+
+
+@dataclass
+class LinkCalls:
+    """The requests on one link, and what the subject did after a fault made one fail."""
+
+    link: str
+    server: str
+    requests: int = 0
+    faults: Counter[str] = field(default_factory=Counter)  # injected by the gateway, by kind
+    toxics: Counter[str] = field(default_factory=Counter)  # drawn, by kind
+    retried: int = 0  # of the requests that failed with a fault in them
+    recovered: int = 0  # of the retried ones, answered well in the end
+    abandoned: int = 0  # never sent again
+    is_mcp: bool = False  # some of its requests were MCP
+
+    @property
+    def failed(self) -> int:
+        """How many requests failed for their caller with a fault in them."""
+        return self.retried + self.abandoned
+
+
+def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
+    """A row for each link that was called, had a toxic or was found at run time, in the order of the wiring.
+
+    A link may be found by a call that never became a request, if its connection got no answer.
+    """
+    events = list(events)
+    started = next(event for event in events if isinstance(event, RunStarted))
+    rows = {link.name: LinkCalls(link.name, link.upstream) for link in started.wired}
+    at_run_time = {link.name for link in started.wired if link.found}
+    for event in events:
+        if isinstance(event, AttemptArmed):
+            for toxic in event.toxics:
+                rows[toxic.link].toxics[toxic.kind] += 1
+    exchanges = sorted((e for e in events if isinstance(e, Exchange)), key=lambda e: e.start)
+    for place, exchange in enumerate(exchanges):
+        row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
+        kinds = [met.kind for met in exchange.faults if met.injected]
+        row.requests += 1
+        row.is_mcp |= exchange.dialect == MCP.name
+        row.faults.update(kinds)
+        if kinds and not _went_well(exchange):
+            _add_reaction(row, exchange, exchanges[place + 1 :])
+    return [row for row in rows.values() if row.requests or row.toxics or row.link in at_run_time]
+
+
+def _add_reaction(row: LinkCalls, failed: Exchange, later: Sequence[Exchange]) -> None:
+    """Whether the same request was sent again, and whether it then succeeded."""
+    same = [exchange for exchange in later if _call(exchange) == _call(failed)]
+    if not same:
+        row.abandoned += 1
+        return
+    row.retried += 1
+    row.recovered += any(map(_went_well, same))
+
+
+def _call(exchange: Exchange) -> tuple[str, int, str, str, str]:
+    return exchange.episode, exchange.attempt, exchange.link, exchange.method, exchange.fingerprint
+
+
+def _went_well(exchange: Exchange) -> bool:
+    return exchange.reply_complete and (exchange.status or 500) < 400

@@ -23,7 +23,7 @@ def headline(summary: Summary) -> Text:
     text.append(f"{_BELOW_RATE}{_bounds(summary.success)}\n" if summary.success.n else "", style="not bold")
     first = filter(None, (_share(summary.first_attempt), _interval(summary.first_attempt)))
     text.append(f"first attempt  {', '.join(first)}\n", style="not bold")
-    return text.append(f"the interval speaks of {summary.success.population}", style="not bold dim")
+    return text.append(f"the interval describes {summary.success.population}", style="not bold dim")
 
 
 def _share(rate: Rate) -> str:
@@ -60,9 +60,9 @@ def _percent(share: float) -> str:
 
 def usage_lines(usage: ModelUsage) -> Iterator[str]:
     """None of what no reply has told."""
-    if usage.told:
-        untold = usage.replies - usage.told
-        of_them = f" ({untold} of {usage.replies} replies told none)" if untold else ""
+    if usage.with_usage:
+        without = usage.replies - usage.with_usage
+        of_them = f" ({without} of {usage.replies} replies without counts)" if without else ""
         tokens = f"{_count(usage.tokens_in)} in, {_count(usage.tokens_out)} out"
         yield f"model tokens: {tokens}{of_them}{_cost(usage)}"
     first = usage.first_token_ms

@@ -67,7 +67,7 @@ def _reasons(row: FaultAccount) -> Iterator[str]:
         if count := row.delivered_by.get(side):
             yield words if count == sum(row.delivered_by.values()) else f"{words} x{count}"
     yield from (f"{why} x{count}" for why, count in row.why_not.items())
-    if row.canary:
-        yield f"canary {row.canary}"
+    if row.always_on:
+        yield f"always on: {row.always_on}"
     if row.because:
         yield row.because

@@ -171,7 +171,7 @@ class When(BaseModel):
 
     @property
     def certain(self) -> bool:
-        """Whether every eligible try meets the fault, which makes it a canary."""
+        """Whether every eligible try meets the fault, which makes it an always-on fault."""
         return self == When()
 
 

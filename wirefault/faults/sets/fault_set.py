@@ -198,7 +198,7 @@ class Entry:
 
     @property
     def certain(self) -> bool:
-        """Whether every eligible try meets it, which makes it a canary."""
+        """Whether every eligible try meets it, which makes it an always-on fault."""
         return self.when.certain and self.dose == Dose()
 
     def dump(self) -> dict[str, Any]:

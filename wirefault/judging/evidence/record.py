@@ -1,4 +1,4 @@
-"""What became of one fault: how far it came, why it came no further, and which tries show it."""
+"""The record of one fault: how far it got, why no further, and which tries show it."""
 
 from __future__ import annotations
 
@@ -10,66 +10,62 @@ from wirefault.faults.base import WhyNot
 
 FaultStage = Literal["eligible", "drawn", "armed", "met", "injected", "observed"]
 STAGES: tuple[FaultStage, ...] = get_args(FaultStage)
-FaultSource = Literal["toxic", "error", "fault", "budget"]
+FaultSource = Literal[
+    "toxic",
+    "error",  # drawn by ERROR_PROB
+    "fault",  # of a fault set
+    "budget",  # of the run
+]
 WhyNotObserved = (
     WhyNot
     | Literal[
         "not_started",  # the attempt ended before the toxic's time had come
         "not_exercised",  # no connection crossed the toxic
         "not_seen",  # the caller's record does not show it
-        "no_record",  # the caller keeps no record, so nobody can tell
-        "unknown_kind",  # this version knows no such toxic, so it cannot tell
+        "no_record",  # the caller keeps no record, so it is unknown
+        "unknown_kind",  # this version does not know the toxic
     ]
 )
 DeliveredBy = Literal[
     "caller",  # its record of the try shows the fault
     "ingress",  # the caller keeps none; the ingress's record of its connection shows the toxic
     "upstream",  # it answered the request that the fault changed or repeated
-    "injection",  # nobody else keeps a record: what the gateway injected counts as delivered
+    "injection",  # only the gateway keeps a record: what it injected counts as delivered
 ]
 DELIVERED_BY: tuple[DeliveredBy, ...] = get_args(DeliveredBy)
-# Of these the lab is the cause; any other reason lies in the message, the caller or the upstream.
+# Caused by the lab; the message, the caller or the upstream are behind all other reasons.
 LAB_FAILURES: frozenset[WhyNotObserved] = frozenset({"too_large", "failed"})
 
 
 @dataclass(frozen=True)
 class TryEvidence:
-    """One try that met a fault, whether it shows the fault's signature, and whether the fault explains its
-    failure. ``error`` is the caller's."""
+    """One try that met a fault."""
 
     fingerprint: str
     call: int
     try_: int
-    error: str | None
-    shows: bool
-    explains: bool = False
+    error: str | None  # the caller's
+    shows: bool  # it has the fault's signature
+    explains: bool = False  # the fault is why it failed
 
 
 @dataclass(frozen=True)
 class FaultRecord:
-    """One fault, drawn for an attempt's link (a toxic) or for a try (a fault of the gateway).
+    """One fault, drawn for an attempt's link (a toxic) or for a try (a fault of the gateway)."""
 
-    ``entry`` is the id of the fault set's entry, and ``configuration`` the number of that set; what the run's
-    own settings draw has no entry and configuration 0. ``source``: a toxic, ``ERROR_PROB`` (``error``), a
-    fault set's ``fault``, or a ``budget`` of the run's, whose entry is its name. ``stage`` is the last that
-    it reached, and so it reached all before it. ``delivered``: observed by the side that ``delivered_by``
-    names; None if that cannot be known. ``why_not`` says why it was not observed; ``detail``: of a fault that
-    failed, the exception's type. ``attributes``: a toxic's, or the evidence of what the gateway did.
-    """
-
-    configuration: int
-    entry: str
+    configuration: int  # the number of the fault set; 0 for faults that the run's settings draw
+    entry: str  # the id of the set's entry, or the budget's name; empty for faults of the settings
     source: FaultSource
     kind: str
     link: str
     attempt: int
-    stage: FaultStage
-    delivered: bool | None
+    stage: FaultStage  # the last one that it reached
+    delivered: bool | None  # observed by the side ``delivered_by``; None if that is unknown
     delivered_by: DeliveredBy
-    why_not: WhyNotObserved | None = None
-    detail: str = ""
+    why_not: WhyNotObserved | None = None  # it was not observed
+    detail: str = ""  # for a fault that failed, the exception's type
     stream: str | None = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)  # the toxic's, or the gateway's evidence
     tries: tuple[TryEvidence, ...] = ()
 
     def reached(self, stage: FaultStage) -> bool:
@@ -82,7 +78,7 @@ class FaultRecord:
 
 @dataclass(frozen=True)
 class Unexplained:
-    """A try that failed although no fault of the lab explains it."""
+    """A try that failed for no fault of the lab."""
 
     attempt: int
     link: str

@@ -1,4 +1,4 @@
-"""When each toxic stood in its attempt, in which dose, and what a try can show of it then. Pure."""
+"""When each toxic was in place and in which dose, and what a connection shows of it. Pure."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ _CLOSED_AT_ONCE_MS = 1.0
 
 
 class ToxicTime(NamedTuple):
-    """A time in which a toxic stood with these ``attributes``, in seconds since the epoch.
+    """A time during which a toxic was in place with these attributes, in seconds since the epoch.
 
-    From ``begun`` on it may have stood; the manager began to remove or change it at ``ending``, and it was
-    seen to be done at ``gone``. Where its attempt began or ended with it they are infinite.
+    Infinite where it was in place from the attempt's start, or to its end.
     """
 
     attributes: Mapping[str, int]
-    begun: float = -math.inf
-    ending: float = math.inf
-    gone: float = math.inf
+    begun: float = -math.inf  # it may have been in place from here on
+    ending: float = math.inf  # the manager began to remove or change it
+    gone: float = math.inf  # it was confirmed to be removed or changed
 
     def meets(self, start: float, end: float) -> bool:
-        """Whether what lasted from ``start`` to ``end`` may have met it."""
+        """Whether something from ``start`` to ``end`` may have met it."""
         return start < self.gone and end > self.begun
 
 
 class ToxicTimes:
-    """What the manager recorded of the toxics of one episode, whose events may come in any order."""
+    """When the toxics of one episode were in place, whose events may come in any order."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         changes = [event for event in events if isinstance(event, ToxicsChanged)]
         self._changes = sorted(changes, key=lambda change: change.t)
 
     def of(self, attempt: int, planned: PlannedToxic) -> list[ToxicTime]:
-        """When it stood; empty for one whose time did not come before its attempt's end."""
+        """When it was in place; empty if its attempt ended before its time came."""
         at_start = planned.as_at(0.0, 1, 1)
         times = [] if at_start is None else [ToxicTime(at_start.attributes)]
         for change in (change for change in self._changes if change.attempt == attempt):
@@ -55,31 +54,31 @@ class ToxicTimes:
 
 
 def _identity(toxic: PlannedToxic) -> Hashable:
-    """What is the same in every dose of a planned toxic, and in no other of its attempt."""
+    """The same for every dose of a planned toxic, and different from all others of its attempt."""
     return toxic.link, toxic.name, toxic.span, toxic.turn
 
 
-def cut_short(seen: ObservedTry, left_ms: float) -> ObservedTry:
-    """The try as if its client had waited no longer than the toxic lasted, which was ``left_ms`` more.
+def cut_short(observed: ObservedTry, left_ms: float) -> ObservedTry:
+    """The try as if its client had waited no longer than the toxic lasted: for ``left_ms`` more.
 
-    A delay is over when its toxic is removed, and a held connection is closed: by the signatures of both, the
-    client waited for them that long at most.
+    When a toxic is removed, its delay is over and a held connection is closed. Read by the signatures of
+    both, the client waited that long at most.
     """
-    least_ms = _CLOSED_AT_ONCE_MS if seen.client_failed else NOISE_MS
-    return replace(seen, client_timeout_ms=min(seen.patience_ms, max(left_ms, least_ms)))
+    minimum_ms = _CLOSED_AT_ONCE_MS if observed.client_failed else NOISE_MS
+    return replace(observed, client_timeout_ms=min(observed.patience_ms, max(left_ms, minimum_ms)))
 
 
 def shown_by_connections(
     planned: PlannedToxic, connections: Iterable[ConnectionEnded], exchanges: Sequence[Exchange]
 ) -> bool | None:
-    """Whether one of the connections that crossed the toxic shows it; None where none of them can tell.
+    """Whether one of the connections that crossed the toxic shows it; None if none can show it.
 
-    ``exchanges``: those of the same link and attempt.
+    ``exchanges`` are those of the same link and attempt.
     """
     try:
         known = toxic(planned.kind)
         attributes = known.complete(planned.attributes)
-    except ValueError:  # this version knows no such toxic
+    except ValueError:  # this version does not know the toxic
         return None
     shown = [
         known.shown_by(planned.stream, attributes, _observed(connection, exchanges))
@@ -91,8 +90,10 @@ def shown_by_connections(
 
 
 def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> ObservedConnection:
-    """The connection, with what the gateway had on its link in that time: which of several connections an
-    exchange came by is not recorded, so that all of them count."""
+    """The connection, with the exchanges on its link in that time.
+
+    All of them count, because the history does not have the connection of an exchange.
+    """
     meanwhile = [
         exchange
         for exchange in exchanges
