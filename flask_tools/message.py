@@ -59,7 +59,7 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/inbox")
     def inbox() -> Response:
         query(request)
-        messages = _sent(service, request_world(request))
+        messages = _sent_messages(service, request_world(request))
         arrived = [_arrival(*message) for message in messages]
         new = [{"id": number, **each} for number, each in enumerate(filter(None, arrived), len(_INBOX) + 1)]
         return jsonify({"messages": [*_INBOX, *new]})
@@ -67,13 +67,13 @@ def blueprint(service: Service) -> Blueprint:
     @routes.get("/sent")
     def sent_messages() -> Response:
         query(request)
-        messages = _sent(service, request_world(request))
+        messages = _sent_messages(service, request_world(request))
         return jsonify({"messages": [{"to": to, "body": body} for to, body in messages]})
 
     return routes
 
 
-def _sent(service: Service, world: str) -> list[tuple[str, str]]:
+def _sent_messages(service: Service, world: str) -> list[tuple[str, str]]:
     """Return recipient and body of each message of the world, in the order sent."""
     with service.store.reading() as database:
         sql = "SELECT recipient, body FROM messages WHERE world = ? ORDER BY id"

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from tests.judging.oracle.histories import sent
@@ -7,6 +9,7 @@ from wirefault.judging.oracle.world import judge_world
 from wirefault.judging.reading.languages import is_foreign, languages
 from wirefault.judging.reading.stated import stated
 
+READING = Path("wirefault/judging/reading")
 DEGREES = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
 
 
@@ -71,6 +74,12 @@ def test_message_in_other_language_leaves_world_unknown(body, world):
 
 
 def test_each_language_file_has_every_part():
-    names = [set(language) for language in languages()]
-    assert all({"name", "common", "numbers", "units", "topics", "clock", "cues"} <= keys for keys in names)
+    parts = {"name", "common", "numbers", "units", "topics", "clock", "cues"}
+    assert all(parts <= set(language) for language in languages())
     assert [language["name"] for language in languages()] == ["English", "German", "Spanish", "French"]
+
+
+def test_language_files_have_no_cue_that_nothing_reads():
+    code = "".join(path.read_text(encoding="utf-8") for path in READING.glob("*.py"))
+    cues = {name for language in languages() for name in language["cues"]}
+    assert not [name for name in cues if f"<{name}>" not in code]

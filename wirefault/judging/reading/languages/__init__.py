@@ -99,9 +99,11 @@ class _CommonWords:
 @cache
 def _common_words() -> _CommonWords:
     file = _HERE / "recognised.yaml"
-    lists = read_yaml(file.read_text(encoding="utf-8"), str(file)).values()
+    lists = read_yaml(file.read_text(encoding="utf-8"), str(file))
     readable = tuple(frozenset(each["common"].split()) | _number_words(each) for each in languages())
-    others = tuple(frozenset(words.split()) for words in lists)
+    others = tuple(
+        frozenset(words.split()) for code, words in lists.items() if not (_HERE / f"{code}.yaml").exists()
+    )
     known = frozenset[str]().union(*readable)
     return _CommonWords(readable, others, known, frozenset[str]().union(*others) - known)
 
