@@ -20,8 +20,9 @@ from rich.text import Text
 from wirefault.history.reader import read_run
 from wirefault.judging.summary import summarise
 from wirefault.report.charts import select_runs, write_charts
-from wirefault.report.console import episode_line, print_summary
+from wirefault.report.console import episode_line
 from wirefault.report.reproduce import command
+from wirefault.report.summary import print_summary
 from wirefault.settings.settings import Settings
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -15,7 +15,7 @@ from tests.e2e.recompute import Recomputed
 from tests.support import share
 from wirefault.faults.sets.presets import preset, preset_names
 from wirefault.judging.summary import Summary
-from wirefault.report.console import print_summary
+from wirefault.report.summary import print_summary
 
 CHAOS: dict[str, Any] = {
     "toxic_prob": 0.2,

@@ -25,8 +25,8 @@ from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.summary import summarise
-from wirefault.report.console import ConsoleAudience, episode_line, print_summary
-from wirefault.report.summary import findings_table
+from wirefault.report.console import ConsoleAudience, episode_line
+from wirefault.report.summary import findings_table, print_summary
 from wirefault.settings.settings import Settings
 
 CLOSED = tried(error="connection_closed", ms=402)
@@ -65,7 +65,7 @@ def test_a_line_says_why_it_was_no_success():
 
 
 def test_a_line_tells_what_was_met_and_not_seen_and_what_no_fault_explains():
-    assert "message timeout 400 down (not seen)" in line(armed(timeout()), tried(), expect={})
+    assert "message timeout 400 down (not observed)" in line(armed(timeout()), tried(), expect={})
     assert "1 unexplained" in line(CLOSED, expect={})
 
 

@@ -46,9 +46,9 @@ def drawn(timeline: Timeline, *, full: bool = False) -> list[str]:
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
 
 
-def struck(natural: str | None, observed: str | None, **more: Any) -> Event:
-    fields = {"fault": CHANGED, "forwarded": natural is not None, "start": 103.001}
-    return exchange("weather", **fields | {"struck": StruckReply(natural, observed)} | more)
+def struck(upstream: str | None, observed: str | None, **more: Any) -> Event:
+    fields = {"fault": CHANGED, "forwarded": upstream is not None, "start": 103.001}
+    return exchange("weather", **fields | {"struck": StruckReply(upstream, observed)} | more)
 
 
 def test_a_call_has_its_tries_and_what_the_model_was_told_below_it() -> None:
@@ -65,7 +65,7 @@ def test_a_call_has_its_tries_and_what_the_model_was_told_below_it() -> None:
         ("try", "weather  GET /", "http_503", 1),
         ("fault", "unavailable, seen by the caller", "", 2),
         ("try", "weather  GET /", "200", 1),
-        ("told", SENT, "", 1),
+        ("result", SENT, "", 1),
     ]
 
 
@@ -75,13 +75,13 @@ def test_times_are_counted_from_the_start_of_the_episode() -> None:
 
 def test_both_sides_of_a_struck_reply_are_shown() -> None:
     timeline = of(struck(SENT, LIE), tried("weather"), called(LIE))
-    assert (texts(timeline, "natural"), texts(timeline, "observed")) == ([SENT], [LIE])
+    assert (texts(timeline, "upstream"), texts(timeline, "observed")) == ([SENT], [LIE])
 
 
 @pytest.mark.parametrize(
-    ("event", "natural", "observed"),
+    ("event", "upstream", "observed"),
     [
-        pytest.param(struck(None, "{}", status=503), "nothing, it was not asked", "{}", id="not asked"),
+        pytest.param(struck(None, "{}", status=503), "nothing, it was not forwarded", "{}", id="not asked"),
         pytest.param(struck(SENT, None, status=None), SENT, "nothing (read_timeout)", id="lost"),
         pytest.param(
             struck(SENT, SENT, fault=replace(CHANGED, delay_ms=300.0)),
@@ -91,9 +91,9 @@ def test_both_sides_of_a_struck_reply_are_shown() -> None:
         ),
     ],
 )
-def test_what_one_side_did_not_get_is_said(event: Event, natural: str, observed: str) -> None:
+def test_what_one_side_did_not_get_is_said(event: Event, upstream: str, observed: str) -> None:
     timeline = of(event, tried("weather", error="read_timeout"))
-    assert (texts(timeline, "natural"), texts(timeline, "observed")) == ([natural], [observed])
+    assert (texts(timeline, "upstream"), texts(timeline, "observed")) == ([upstream], [observed])
 
 
 def test_a_toxic_is_shown_where_it_was_seen_and_by_what_each_side_recorded() -> None:
@@ -102,10 +102,10 @@ def test_a_toxic_is_shown_where_it_was_seen_and_by_what_each_side_recorded() -> 
     timeline = of(armed(timeout(ms=0), latency("search")), *lost)
     assert texts(timeline, "toxic") == [
         "timeout downstream on message: seen",
-        "nothing crossed: latency on search",
+        "not met: latency on search",
     ]
     assert texts(timeline, "fault") == ["toxic timeout downstream: seen by the caller"]
-    assert texts(timeline, "natural") == [SENT]
+    assert texts(timeline, "upstream") == [SENT]
     assert texts(timeline, "observed") == ["nothing (read_timeout) after 1000 ms"]
 
 
@@ -130,25 +130,25 @@ def test_effects_answer_and_claim_stand_at_its_end() -> None:
 
 
 def test_each_line_fits_and_two_sides_are_drawn_from_where_they_differ() -> None:
-    natural, observed = f"{'a' * 200} {SENT}", f"{'a' * 200} {LIE}"
-    timeline = of(struck(natural, observed), tried("weather"))
+    upstream, observed = f"{'a' * 200} {SENT}", f"{'a' * 200} {LIE}"
+    timeline = of(struck(upstream, observed), tried("weather"))
     lines = drawn(timeline)
     assert max(map(len, lines)) <= 100
-    [left] = [line for line in lines if "natural" in line]
+    [left] = [line for line in lines if "upstream" in line]
     [right] = [line for line in lines if "observed" in line]
     assert left.index("8.4") == right.index("36.1")
-    assert any(natural in line for line in drawn(timeline, full=True))
+    assert any(upstream in line for line in drawn(timeline, full=True))
 
 
 def test_two_sides_in_json_differ_only_where_their_values_do() -> None:
     timeline = of(struck(SENT.replace(" ", ""), LIE), tried("weather"))
-    left, right = (line for line in drawn(timeline) if "natural" in line or "observed" in line)
+    left, right = (line for line in drawn(timeline) if "upstream" in line or "observed" in line)
     assert left.index("8.4") == right.index("36.1") and '{"temp":36.1,"city":"Paris"}' in right
 
 
 def test_what_a_server_says_does_nothing_to_the_terminal() -> None:
     timeline = of(struck("\x1b[2J\nnew line", "{}"), tried("weather"))
-    [line] = [line for line in drawn(timeline) if "natural" in line]
+    [line] = [line for line in drawn(timeline) if "upstream" in line]
     assert "\x1b" not in line and line.endswith("new line")
 
 

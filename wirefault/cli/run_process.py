@@ -19,8 +19,9 @@ from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error, strip_control
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.run_document import RunDocument, read_run_document
-from wirefault.report.console import ConsoleAudience, print_summary
+from wirefault.report.console import ConsoleAudience
 from wirefault.report.reproduce import as_user_named, command
+from wirefault.report.summary import print_summary
 from wirefault.report.terminal import plain_console
 from wirefault.runner.interruption import EndedByLauncher, InterruptibleSubject, interrupt_once
 from wirefault.runner.run import PromptsRun, run_prompts
@@ -114,7 +115,7 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
         configuration.wiring.links,
         document.subject or None,
     )
-    print_summary(console, summary, repeat, said=[run.failure])
+    print_summary(console, summary, repeat, omitted=[run.failure])
     console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)
     if document.as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")

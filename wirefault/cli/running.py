@@ -42,7 +42,6 @@ from wirefault.history.reader import HistoryError
 from wirefault.judging.summary import counted, summarise
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.report.console import print_summary
 from wirefault.report.experiment import (
     arm_line,
     junit,
@@ -53,6 +52,7 @@ from wirefault.report.experiment import (
     print_verdict,
 )
 from wirefault.report.progress import RunProgress, shows_progress
+from wirefault.report.summary import print_summary
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration

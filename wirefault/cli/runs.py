@@ -282,8 +282,9 @@ def _refuse_altered(history: RunHistory, as_json: bool) -> None:
 
 def _show_summary(summary: Summary, prompts: str) -> None:
     from wirefault.history.reader import LIVE
-    from wirefault.report.console import episode_line, print_summary
+    from wirefault.report.console import episode_line
     from wirefault.report.reproduce import command, prompts_changed
+    from wirefault.report.summary import print_summary
     from wirefault.report.terminal import line_width, plain_console
     from wirefault.settings.settings import Settings
     from wirefault.wiring.links import Links

@@ -1,32 +1,28 @@
-"""What a person reads: a line per prompt, and the summary. Reads well without colour, at 100 columns.
+"""A line per prompt, as it is judged. Reads well without colour, at 100 columns.
 
-All text that came from prompts, models or tools goes through ``strip_control`` and into ``rich.text.Text``,
-which knows no markup.
+Texts of prompts, models and tools go through ``strip_control`` into ``rich.text.Text``, without markup.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from wirefault.history.logs import strip_control
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome, Tone
-from wirefault.judging.summary import Summary, counted
-from wirefault.report.summary import findings_table, headline, usage_lines
-from wirefault.report.tables import fault_tables, new_table, one_line
+from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width
 
 _WIDTH = 100
-_LEAST_PROMPT = 26
+_MIN_PROMPT = 26
 
 STYLES: Mapping[Tone, str] = {
     "good": "green",
@@ -39,13 +35,13 @@ STYLES: Mapping[Tone, str] = {
 
 
 def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = _WIDTH) -> Text:
-    """A line of at most ``width`` columns: number, outcome, prompt, the faults met, what went wrong.
+    """At most ``width`` columns: number, outcome, prompt, the faults met, what went wrong.
 
-    What was met is named in full: what has no room goes on below.
+    All faults met are named: the line wraps.
     """
     number = f"{index:>{len(str(total))}}/{total}  "
     room = width - len(number) - 16
-    column = max(_LEAST_PROMPT, room * 9 // 20)
+    column = max(_MIN_PROMPT, room * 9 // 20)
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     line.append(f"{judgement.outcome:<16}", style="not dim " + _style(judgement.outcome))
     details = room - column - 2
@@ -64,7 +60,7 @@ def _style(outcome: Outcome) -> str:
 
 
 def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
-    """What has a place of its own in the history, the words of an exception, has one row here."""
+    """The faults met, why it failed, attempts and flags; the reason is one row, the history has all of it."""
     parts = _delivered(judgement.faults)
     parts += (
         [_clip(one_line(judgement.why), room - 1)] if judgement.why and judgement.outcome != "success" else []
@@ -75,7 +71,7 @@ def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
 
 
 def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
-    """By link, what was injected there, and which toxics were met, though they may not show."""
+    """By link: injected faults, and toxics that were met, observed or not."""
     by_link: dict[str, Counter[str]] = {}
     for fault in faults:
         if fault.delivered is None or fault.reached("met" if fault.source == "toxic" else "injected"):
@@ -86,11 +82,11 @@ def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
     ]
 
 
-_KEPT = "\N{NO-BREAK SPACE}"
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def _unbroken(what: str, count: int) -> str:
-    return (f"{what} x{count}" if count > 1 else what).replace(" ", _KEPT)
+    return (f"{what} x{count}" if count > 1 else what).replace(" ", _NO_BREAK)
 
 
 _SHORT = {"upstream": "up", "downstream": "down"}
@@ -105,15 +101,15 @@ def _fault(fault: FaultRecord) -> str:
         what = " ".join(str(part) for part in parts if part)
     else:
         what = fault.kind
-    seen = {True: "", False: " (not seen)", None: " (unknown whether it arrived)"}
+    seen = {True: "", False: " (not observed)", None: " (unknown whether delivered)"}
     return one_line(what + seen[fault.delivered])
 
 
 def _rows(parts: Sequence[str], room: int) -> list[str]:
-    """All parts in rows of at most ``room`` columns; one that has no room in a row is broken at blanks."""
+    """All parts in rows of at most ``room`` columns; longer ones wrap."""
     ended = [f"{part};" for part in parts[:-1]] + list(parts[-1:])
     wrapper = textwrap.TextWrapper(room, subsequent_indent="  ", break_on_hyphens=False)
-    pieces = [piece.replace(_KEPT, " ") for part in ended for piece in wrapper.wrap(part)]
+    pieces = [piece.replace(_NO_BREAK, " ") for part in ended for piece in wrapper.wrap(part)]
     rows: list[str] = []
     for piece in (_clip(piece, room) for piece in pieces):
         if rows and not piece.startswith(" ") and cell_len(rows[-1]) + 1 + cell_len(piece) <= room:
@@ -129,86 +125,11 @@ def _clip(text: str, width: int) -> str:
     return set_cell_size(text, max(width - 3, 0)).rstrip() + "..."
 
 
-def print_summary(
-    console: Console, summary: Summary, reproduce: str = "", said: Collection[str] = ()
-) -> None:
-    """Prints ``summary_table``, and ``reproduce``, the line that repeats the run, unbroken: to be copied."""
-    console.print(summary_table(summary, said))
-    if reproduce:
-        console.print(Text(strip_control(reproduce)), soft_wrap=True)
-
-
-def summary_table(summary: Summary, said: Collection[str] = ()) -> RenderableType:
-    """The summary for people, without the remarks in ``said``, which the user hears of otherwise."""
-    blocks: list[RenderableType] = [_head(summary), _outcomes(summary)]
-    if summary.oracles or not summary.episodes:
-        blocks.append(headline(summary))
-    blocks += fault_tables(summary)
-    if summary.latency_ms:
-        blocks.append(_latency(summary))
-    if summary.findings:
-        blocks.append(findings_table(summary.findings, summary.run_id))
-    if summary.invalid_because:
-        blocks.append(_invalid(summary))
-    last = [_facts(summary), *(_remark(text) for text in summary.remarks if text not in said)]
-    return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
-
-
-def _invalid(summary: Summary) -> Text:
-    text = "this run is invalid, the lab did not inject what it had to: "
-    return Text(text + one_line("; ".join(summary.invalid_because)), style=STYLES["lab"])
-
-
-def _head(summary: Summary) -> Text:
-    seconds = "-" if summary.duration_s is None else f"{summary.duration_s:.1f} s"
-    head = Text(f"run {summary.run_id}", style="bold")
-    prompts = counted(len(summary.episodes), "prompt", "prompts")
-    head.append(f"   seed {summary.seed}   {prompts}   {seconds}\n", style="not bold")
-    return head.append(one_line(summary.subject), style="not bold")
-
-
-def _outcomes(summary: Summary) -> Table:
-    table = new_table("outcome", "n", "meaning", text_columns=(0, 2))
-    for row in OUTCOMES.values():  # the best news first
-        if row.name in summary.outcomes:
-            count = str(summary.outcomes[row.name])
-            table.add_row(Text(row.name, style=STYLES[row.tone]), count, Text(row.meaning))
-    return table
-
-
-def _latency(summary: Summary) -> Table:
-    table = new_table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
-    for link, latency in summary.latency_ms.items():
-        times = ((latency.p50, 1), (latency.p95, 20), (latency.p99, 100))
-        # below that n the percentile is just the largest value
-        shown = (_ms(value if latency.n >= least else None) for value, least in times)
-        table.add_row(link, *shown, str(latency.n), str(latency.failed))
-    return table
-
-
-def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
-def _facts(summary: Summary) -> Text:
-    arming = summary.arming_ms
-    left = "unknown" if summary.toxics_left is None else str(summary.toxics_left)
-    text = Text(f"request to armed: p50 {_ms(arming['p50'])}, p99 {_ms(arming['p99'])} ms, n = {arming['n']}")
-    text.append(f"   toxics left: {left}\n")
-    text.append("".join(f"{line}\n" for line in usage_lines(summary.model_usage)))
-    because = "; ".join(summary.not_reproducible_because)
-    return text.append("reproducible: " + (f"no, because {because}" if because else "yes"))
-
-
-def _remark(text: str) -> Text:
-    return Text(f"note: {one_line(text)}", style="yellow")
-
-
 class ConsoleAudience:
-    """On a terminal the prompt in progress is shown below the lines; elsewhere only whole lines.
+    """Prints a line per judged prompt; on a terminal the prompt in progress is below them.
 
-    ``alone``: whether no other process writes on this terminal meanwhile, which would break that line.
-    ``whole``: the keys of all prompts, where the run flies some of them: its lines are numbered among these.
+    ``alone``: no other process writes to this terminal, which would break that line. ``whole``: the keys of
+    all prompts, if the run has some of them: its lines are numbered among these.
     """
 
     def __init__(self, console: Console, *, alone: bool = True, whole: Sequence[str] = ()) -> None:

@@ -1,16 +1,22 @@
-"""The summary's first figures, in words."""
+"""The summary of a run for people: outcomes, success, faults, latency, findings, remarks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
+from wirefault.history.logs import strip_control
+from wirefault.judging.account import FaultAccount
+from wirefault.judging.evidence.record import DeliveredBy, FaultStage
 from wirefault.judging.findings.finding import Finding, Severity
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate
-from wirefault.judging.summary import Summary
+from wirefault.judging.summary import Summary, counted
 from wirefault.judging.usage import ModelUsage
+from wirefault.report.console import STYLES
 from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import percent
 
@@ -18,7 +24,7 @@ _BELOW_RATE = " " * 15
 
 
 def headline(summary: Summary) -> Text:
-    """The success rate, how those fared that met a fault, the first attempts, and what the interval is of."""
+    """The success rate, also under faults and of first attempts, and the interval's population."""
     text = Text(f"success        {_share(summary.success)}{_of_exposed(summary)}\n", style="bold")
     text.append(f"{_BELOW_RATE}{_bounds(summary.success)}\n" if summary.success.n else "", style="not bold")
     first = filter(None, (_share(summary.first_attempt), _interval(summary.first_attempt)))
@@ -33,7 +39,7 @@ def _share(rate: Rate) -> str:
 
 
 def _of_exposed(summary: Summary) -> str:
-    """How those fared to whom a fault was delivered; of these prompts alone, so without an interval."""
+    """The successes among prompts to which a fault was delivered, without an interval."""
     exposed = summary.exposed
     if not summary.success.n:
         return ""
@@ -47,7 +53,7 @@ def _interval(rate: Rate) -> str:
 
 
 def _bounds(rate: Rate) -> str:
-    """The interval, and what prompts without a verdict leave open."""
+    """The interval, and the bounds that prompts without a verdict leave."""
     if rate.n == rate.planned or rate.worst is None or rate.best is None:
         return _interval(rate)
     bounds = f"between {_percent(rate.worst)} and {_percent(rate.best)}"
@@ -59,7 +65,7 @@ def _percent(share: float) -> str:
 
 
 def usage_lines(usage: ModelUsage) -> Iterator[str]:
-    """None of what no reply has told."""
+    """Tokens, cost and time to first token, as far as replies had them."""
     if usage.with_usage:
         without = usage.replies - usage.with_usage
         of_them = f" ({without} of {usage.replies} replies without counts)" if without else ""
@@ -67,7 +73,7 @@ def usage_lines(usage: ModelUsage) -> Iterator[str]:
         yield f"model tokens: {tokens}{of_them}{_cost(usage)}"
     first = usage.first_token_ms
     if first.p50 is not None:
-        # with fewer the 95th percentile is just the largest
+        # with fewer values p95 is the largest
         p95 = f"{first.p95:.1f}" if first.p95 is not None and first.n >= 20 else "-"
         yield f"first token: p50 {first.p50:.1f}, p95 {p95} ms, n = {first.n}"
 
@@ -82,29 +88,155 @@ def _cost(usage: ModelUsage) -> str:
     return cost + unpriced
 
 
-# with a sentence of two lines each, the heading and the last line there are ten
-_MOST_GROUPS = 4
-_MOST_EVENTS = 4
+# ten lines in all: each sentence has two, and there are a heading and a last line
+_MAX_GROUPS = 4
+_MAX_EVENTS = 4
 _STYLES: dict[Severity, str] = {"harmful": "bold red", "risky": "yellow", "wasteful": "", "note": "dim"}
 
 
 def findings_table(findings: Sequence[Finding], run_id: str) -> RenderableType:
-    """The gravest kinds with how many there are of each, and one of them with the events that show it."""
+    """The gravest kinds, each with its count and one example with its evidence."""
     groups: dict[tuple[str, Severity], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity), []).append(finding)
-    shown = list(groups.values())[:_MOST_GROUPS]
-    table = new_table("findings", "n", "for example, with the events that show it", text_columns=(0, 2))
+    gravest = list(groups.values())[:_MAX_GROUPS]
+    table = new_table("findings", "n", "for example, with its evidence", text_columns=(0, 2))
     table.columns[2].no_wrap = False
-    for group in shown:
+    for group in gravest:
         first = group[0]
         sentence = f"{one_line(first.text)} [{_some(first.evidence)}]"
         table.add_row(Text(first.severity, style=_STYLES[first.severity]), str(len(group)), Text(sentence))
-    left = len(findings) - sum(map(len, shown))
+    left = len(findings) - sum(map(len, gravest))
     others = f"{left} more of other kinds" if left else "all of them"
     return Group(table, Text(f"{others}: wirefault runs verify {run_id} --json; an event: --event ID", "dim"))
 
 
 def _some(ids: Sequence[str]) -> str:
-    more = len(ids) - _MOST_EVENTS
-    return ", ".join(ids[:_MOST_EVENTS]) + (f" and {more} more" if more > 0 else "")
+    more = len(ids) - _MAX_EVENTS
+    return ", ".join(ids[:_MAX_EVENTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def print_summary(
+    console: Console, summary: Summary, reproduce: str = "", omitted: Collection[str] = ()
+) -> None:
+    """Print ``summary_table``, and ``reproduce``, the line that repeats the run, unbroken for copying."""
+    console.print(summary_table(summary, omitted))
+    if reproduce:
+        console.print(Text(strip_control(reproduce)), soft_wrap=True)
+
+
+def summary_table(summary: Summary, omitted: Collection[str] = ()) -> RenderableType:
+    """The summary for people, without the remarks in ``omitted``, which are shown elsewhere."""
+    blocks: list[RenderableType] = [_head(summary), _outcomes(summary)]
+    if summary.oracles or not summary.episodes:
+        blocks.append(headline(summary))
+    blocks += fault_tables(summary)
+    if summary.latency_ms:
+        blocks.append(_latency(summary))
+    if summary.findings:
+        blocks.append(findings_table(summary.findings, summary.run_id))
+    if summary.invalid_because:
+        blocks.append(_invalid(summary))
+    last = [_facts(summary), *(_remark(text) for text in summary.remarks if text not in omitted)]
+    return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
+
+
+def _invalid(summary: Summary) -> Text:
+    text = "this run is invalid, the lab did not inject all faults: "
+    return Text(text + one_line("; ".join(summary.invalid_because)), style=STYLES["lab"])
+
+
+def _head(summary: Summary) -> Text:
+    seconds = "-" if summary.duration_s is None else f"{summary.duration_s:.1f} s"
+    head = Text(f"run {summary.run_id}", style="bold")
+    prompts = counted(len(summary.episodes), "prompt", "prompts")
+    head.append(f"   seed {summary.seed}   {prompts}   {seconds}\n", style="not bold")
+    return head.append(one_line(summary.subject), style="not bold")
+
+
+def _outcomes(summary: Summary) -> Table:
+    table = new_table("outcome", "n", "meaning", text_columns=(0, 2))
+    for row in OUTCOMES.values():  # the best news first
+        if row.name in summary.outcomes:
+            count = str(summary.outcomes[row.name])
+            table.add_row(Text(row.name, style=STYLES[row.tone]), count, Text(row.meaning))
+    return table
+
+
+def _latency(summary: Summary) -> Table:
+    table = new_table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
+    for link, latency in summary.latency_ms.items():
+        times = ((latency.p50, 1), (latency.p95, 20), (latency.p99, 100))
+        # with fewer values a percentile is the largest
+        cells = (_ms(value if latency.n >= minimum else None) for value, minimum in times)
+        table.add_row(link, *cells, str(latency.n), str(latency.failed))
+    return table
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _facts(summary: Summary) -> Text:
+    arming = summary.arming_ms
+    left = "unknown" if summary.toxics_left is None else str(summary.toxics_left)
+    text = Text(f"request to armed: p50 {_ms(arming['p50'])}, p99 {_ms(arming['p99'])} ms, n = {arming['n']}")
+    text.append(f"   toxics left: {left}\n")
+    text.append("".join(f"{line}\n" for line in usage_lines(summary.model_usage)))
+    because = "; ".join(summary.not_reproducible_because)
+    return text.append("reproducible: " + (f"no, because {because}" if because else "yes"))
+
+
+def _remark(text: str) -> Text:
+    return Text(f"note: {one_line(text)}", style="yellow")
+
+
+# A toxic is armed whenever it is drawn, and known to be injected only if it was observed. A fault of the
+# gateway is armed in every eligible request, and drawn when it is met.
+_TOXIC_STAGES: Sequence[FaultStage] = ("eligible", "drawn", "met", "observed")
+
+
+_GATEWAY_STAGES: Sequence[FaultStage] = ("eligible", "met", "injected", "observed")
+
+
+def fault_tables(summary: Summary) -> Iterator[Table]:
+    """A table of toxics and one of the gateway's faults, a row each; none without rows."""
+    toxics = [row for row in summary.faults if row.source == "toxic"]
+    others = [row for row in summary.faults if row.source != "toxic"]
+    if toxics:
+        yield _account("toxic", toxics, _TOXIC_STAGES)
+    if others:
+        yield _account("fault", others, _GATEWAY_STAGES)
+
+
+def _account(title: str, rows: Sequence[FaultAccount], stages: Sequence[FaultStage]) -> Table:
+    """``delivered`` is shown where it differs from ``observed``.
+
+    The last column names the record that shows the delivery, if it is not the caller's, and why some failed.
+    """
+    counts = [*stages, *(["delivered"] if any(row.delivered != row.observed for row in rows) else [])]
+    table = new_table(title, *counts, "", text_columns=(0, len(counts) + 1))
+    table.columns[0].no_wrap = table.columns[-1].no_wrap = False
+    for row in rows:
+        name = row.name if not row.entry or row.entry.startswith(row.kind) else f"{row.name}: {row.kind}"
+        figures = ("unknown" if getattr(row, count) is None else str(getattr(row, count)) for count in counts)
+        table.add_row(Text(one_line(name)), *figures, Text(one_line("; ".join(_reasons(row)))))
+    return table
+
+
+_SHOWN_BY: Mapping[DeliveredBy, str] = {
+    "upstream": "observed at the upstream",
+    "ingress": "observed at the ingress",
+    "injection": "delivered as injected",
+}
+
+
+def _reasons(row: FaultAccount) -> Iterator[str]:
+    for side, words in _SHOWN_BY.items():
+        if count := row.delivered_by.get(side):
+            yield words if count == sum(row.delivered_by.values()) else f"{words} x{count}"
+    yield from (f"{why} x{count}" for why, count in row.why_not.items())
+    if row.always_on:
+        yield f"always on: {row.always_on}"
+    if row.because:
+        yield row.because

@@ -25,15 +25,15 @@ _STYLES: Mapping[LineKind, str] = {
     "shadow": "dim",
     "call": "bold",
     "fault": "yellow",
-    "natural": "dim",
-    "told": "cyan",
+    "upstream": "dim",
+    "result": "cyan",
     "past lab": "red",
     "effect": "magenta",
     "refused": "red",
     "error": "red",
     "answer": "bold",
 }
-# what is shown of two texts before the place from which they differ
+# characters of two texts that are shown before they differ
 _BEFORE = 24
 
 
@@ -76,14 +76,14 @@ def _texts(lines: Sequence[TimelineLine], *, full: bool) -> Iterator[str]:
     skipped = 0
     for line, after in pairwise([*lines, None]):
         assert line is not None
-        if line.kind == "natural" and after is not None and after.kind == "observed" and not full:
+        if line.kind == "upstream" and after is not None and after.kind == "observed" and not full:
             skipped = max(_alike(_bare(line.text), _bare(after.text)) - _BEFORE, 0)
         elif line.kind != "observed":
             skipped = 0
-        text = _bare(line.text) if line.kind in ("natural", "observed") and not full else one_line(line.text)
-        shown = f"...{text[skipped:]}" if skipped else text
+        text = _bare(line.text) if line.kind in ("upstream", "observed") and not full else one_line(line.text)
+        text = f"...{text[skipped:]}" if skipped else text
         status = line.seen if line.ms is None else ""
-        yield f"{status}  {shown}" if status else shown
+        yield f"{status}  {text}" if status else text
 
 
 def _bare(text: str) -> str:
