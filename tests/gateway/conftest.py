@@ -37,14 +37,14 @@ def _flask_app() -> Flask:
 
 @pytest.fixture(scope="session")
 def flask_upstream() -> Iterator[Address]:
-    """A real WSGI server, the kind that the tools run on."""
+    """A real WSGI server, as the tools run on."""
     listener = bind(FREE)
     address = address_of(listener)
     server = waitress.create_server(_flask_app(), sockets=[listener], threads=8)
     thread = threading.Thread(target=server.run)
     thread.start()
     yield address
-    server.trigger.pull_trigger(server.close)  # by its own thread, which may be about to wait for its sockets
+    server.trigger.pull_trigger(server.close)  # in its own thread, which may be about to wait for its sockets
     thread.join(PATIENCE_S)
 
 
@@ -63,14 +63,14 @@ def lab(lab_of_session: Lab) -> Lab:
 
 @pytest.fixture
 def scripted_faults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The faults of ``scripted`` stand in the real registry, so that fault sets can name them."""
+    """The faults of ``scripted`` are in the real registry, so that fault sets can name them."""
     for kind in SCRIPTED:
         monkeypatch.setitem(REGISTRY.own, kind.name, kind)
 
 
 @pytest.fixture(params=["plain", "tls"])
 def transport(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each test that asks for it is run twice: over plain HTTP, and over TLS that the gateway ends."""
+    """Runs a test twice: over plain HTTP, and over TLS that the gateway terminates."""
     token = TRANSPORT.set(request.param)
     yield request.param
     TRANSPORT.reset(token)

@@ -1,4 +1,4 @@
-"""A gateway on free ports in a thread of its own, and the raw client that the tests talk to it with."""
+"""A gateway on free ports in its own thread, and the raw client of the tests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TRANSPORT: ContextVar[Literal["plain", "tls"]] = ContextVar("transport", default
 
 @dataclass(frozen=True)
 class SecureAddress(Address):
-    """One that is dialled by TLS, with trust in that authority alone."""
+    """A link that is dialled by TLS, trusting that authority only."""
 
     pem: str = ""
 
@@ -58,7 +58,7 @@ class Lab:
         self.settings = Settings(seed=1, error_prob=0)
 
     def address(self, link: str) -> Address:
-        """Where that link listens: for TLS, where the gateway intercepts."""
+        """The address of that link: for TLS if the gateway intercepts."""
         plain = self.topology.gateways[link]
         return SecureAddress(plain.host, plain.port, self.pem) if self.pem else plain
 
@@ -69,18 +69,18 @@ class Lab:
         return requests.request(method, self.topology.control.url + path, json=body, timeout=PATIENCE_S)
 
     def new_run(self, **settings: Any) -> dict[str, Any]:
-        """A run in state.db with these settings; the body that a PUT for its first attempt takes."""
+        """Insert a run with these settings; return the body of the PUT for its first attempt."""
         self.runs += 1
         self.run_id = f"run-{self.runs}"
-        given = {"seed": 1, "error_prob": 0, **settings}
-        self.settings = Settings.model_validate(given, context={"links": self.topology.links})
+        values = {"seed": 1, "error_prob": 0, **settings}
+        self.settings = Settings.model_validate(values, context={"links": self.topology.links})
         with State(self.folder / "state.db") as state:
             dumped, hashed = self.settings.dump(), self.settings.hash
             state.insert_run(self.run_id, "lab", 0, dumped, hashed, self.settings.seed, 1.0)
         return {"run_id": self.run_id, "episode": "e1", "attempt": 1, "settings_hash": hashed}
 
     def begin(self, **settings: Any) -> None:
-        """A new run and its first attempt: episode e1, attempt 1."""
+        """Begin a new run and its first attempt: episode e1, attempt 1."""
         assert self.control("PUT", "/lanes/0", self.new_run(**settings)).status_code == 200
 
     def settle(self, bound_s: float = 2, episode: str = "e1", attempt: int = 1) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class Lab:
 
     def exchanges(self, count: int = 1) -> list[Exchange]:
         """The run's history, once it has at least that many events."""
-        return until(lambda: len(found := self.recorded()) >= count and found, f"{count} exchanges")
+        return until(lambda: len(records := self.recorded()) >= count and records, f"{count} exchanges")
 
     def exchange(self) -> Exchange:
         return self.exchanges()[-1]
@@ -131,16 +131,16 @@ def gateway(
 ) -> Iterator[Lab]:
     """A running gateway; a link whose upstream is not given has one that refuses connections.
 
-    ``intercepts``: its links are for TLS; where nothing is said, as the test's ``transport`` has it.
+    ``intercepts``: its links are for TLS; by default the test's ``transport`` decides.
     """
     intercepts = TRANSPORT.get() == "tls" if intercepts is None else intercepts
     links = lab_links() if links is None else links
     sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in links), "control"]}
     closed = bind(FREE)
-    nobody = address_of(closed)
+    refused = address_of(closed)
     closed.close()
     base = default_topology("lab")
-    services = dict.fromkeys(base.services, nobody) | upstreams | ({"model": model} if model else {})
+    services = dict.fromkeys(base.services, refused) | upstreams | ({"model": model} if model else {})
     topology = Topology(
         lab_id="lab",
         lane=0,
@@ -156,7 +156,7 @@ def gateway(
     for listener in sockets.values():
         listener.setblocking(False)
     ready: list[Callable[[], None]] = []
-    failures: list[str] = []  # what the loop would only log
+    failures: list[str] = []  # errors that the loop would only log
 
     async def serve() -> None:
         server = Gateway(
@@ -194,7 +194,7 @@ def dial(address: Address) -> socket.socket:
 
 
 def ask(address: Address, request: bytes) -> bytes:
-    """Sends the bytes, and returns all that comes until the other side closes."""
+    """Send the bytes; return all that comes until the other side closes."""
     with dial(address) as connection:
         connection.sendall(request)
         return read_all(connection)

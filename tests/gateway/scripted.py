@@ -1,4 +1,4 @@
-"""Faults that do what a test says, an upstream to try them on, and how to arm them."""
+"""Faults that tests script, an upstream for them, and how to arm them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UPSTREAM_REPLY = b'{"n": 1}'
 
 
 class Scripted(Fault):
-    """Does what the test says."""
+    """A fault that a test scripts."""
 
     name = "scripted"
     family = "http"
@@ -33,7 +33,7 @@ class Scripted(Fault):
 
 
 class Reads(Scripted):
-    """The same for one that reads the whole body, and the link's earlier answers."""
+    """A scripted fault that reads the whole body, and the link's earlier replies."""
 
     name = "reads"
     needs_body = True
@@ -72,7 +72,7 @@ class Editor:
 
 
 class Waiting(Editor):
-    """Says nothing for a minute."""
+    """Sends nothing for a minute."""
 
     def event(self, data: bytes) -> Sequence[Step]:
         self.why_not = None
@@ -146,7 +146,7 @@ def sized(body: bytes, *headers: bytes) -> bytes:
     return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", b""]) + body
 
 
-CLOSED = {"lost": True, "closed": True}  # what a caller must see of a reply that breaks off
+CLOSED = {"lost": True, "closed": True}  # must be seen by the caller of a reply that breaks off
 EVENTS = [b"data: %d\n\n" % number for number in range(3)]
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -163,5 +163,5 @@ def ask(
 
 
 def only(lab: Lab) -> FaultMet:
-    (met,) = lab.exchange().faults
-    return met
+    (hit,) = lab.exchange().faults
+    return hit

@@ -1,4 +1,4 @@
-"""A client's socket with TLS on it that can end as a plain one can, and says how the other side ended."""
+"""A client's TLS socket that can end as a plain one can, and shows how the other side ended."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ HOST = "intercepted.example"
 
 
 def trusting(pem: str) -> ssl.SSLContext:
-    """A client that takes the certificates of that authority alone."""
+    """A client context that trusts that authority only."""
     context = ssl.create_default_context(cadata=pem)
     context.set_alpn_protocols(["h2", "http/1.1"])
     return context
 
 
 class SecureSocket:
-    """The part of a socket's methods that the tests use. ``told_end``: the server said that it sends no more.
+    """The part of a socket's methods that the tests use. ``has_close_notify``: the server sent close_notify.
 
     One thread may send while another reads.
     """
 
     def __init__(self, plain: socket.socket, pem: str, host: str = HOST) -> None:
         self.plain = plain
-        self.told_end = False
+        self.has_close_notify = False
         self._lock = threading.Lock()
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = trusting(pem).wrap_bio(self._incoming, self._outgoing, server_hostname=host)
@@ -68,7 +68,7 @@ class SecureSocket:
             self.plain.sendall(encrypted)
 
     def send(self, data: bytes) -> int:
-        """Takes at most a record. Raises ``TimeoutError`` if nothing of the one before can leave."""
+        """Send at most a record. Raises ``TimeoutError`` if the one before is stuck."""
         self._send_rest()
         record = data[: 1 << 14]
         with self._lock:
@@ -81,33 +81,33 @@ class SecureSocket:
             self._unsent = self._unsent[self.plain.send(self._unsent) :]
 
     def recv(self, size: int) -> bytes:
-        """Empty at the end of the connection, whether it was told by TLS or not."""
+        """Empty at the end of the connection, with or without close_notify."""
         while True:
             try:
                 with self._lock:
                     data = self._tls.read(size)
-                self.told_end = self.told_end or not data
+                self.has_close_notify = self.has_close_notify or not data
                 return data
             except ssl.SSLWantReadError:
                 self._send_rest()
                 self._take_in()
             except ssl.SSLZeroReturnError:
-                self.told_end = True
+                self.has_close_notify = True
                 return b""
             except ssl.SSLEOFError:
                 return b""
 
     def end_by_tls(self) -> None:
-        """Says by TLS alone that this side sends no more."""
+        """Half-close by TLS alone."""
         with self._lock:
             with suppress(ssl.SSLWantReadError):  # the other side need not have ended
                 self._tls.unwrap()
-                self.told_end = True
+                self.has_close_notify = True
             encrypted = self._outgoing.read()
         self.plain.sendall(encrypted)
 
     def shutdown(self, how: int) -> None:
-        """Ends this side alone, by TLS and by TCP."""
+        """Half-close, by TLS and by TCP."""
         self.end_by_tls()
         self.plain.shutdown(how)
 
@@ -115,7 +115,7 @@ class SecureSocket:
         return self
 
     def close(self) -> None:
-        """Closes in order, as far as TCP goes: with a session ticket unread it would be a reset."""
+        """Close in order for TCP: with an unread session ticket it would be a reset."""
         with suppress(OSError):
             self.plain.setblocking(False)
             while self.plain.recv(1 << 16):

@@ -1,4 +1,4 @@
-"""What each kind of act does on the wire, and what the ledger says of it."""
+"""Each kind of act: its effect on the wire, and its record."""
 
 from __future__ import annotations
 
@@ -37,18 +37,26 @@ def lab(lab_of_service: Lab) -> Lab:
     return lab_of_service
 
 
-def test_an_answer_in_the_upstreams_place(lab: Lab, service: ScriptedUpstream) -> None:
+def test_answer_in_upstreams_place(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("answer"))
     reply = ask(lab, method="POST", data=b"x" * 10)
     assert (reply.status_code, reply.json(), reply.headers["X-A"]) == (418, {"a": 1}, "b")
-    record, met = lab.exchange(), only(lab)
+    record, hit = lab.exchange(), only(lab)
     assert (record.forwarded, record.status, record.reply_complete) == (False, 418, True)
-    assert (met.id, met.kind, met.injected, met.why_not) == ("scripted", "scripted", True, None)
-    assert (met.shows, met.evidence) == ({"status": 418, "digest": body_digest(reply.content)}, {"e": 1})
+    assert (hit.id, hit.kind, hit.injected, hit.why_not) == (
+        "scripted",
+        "scripted",
+        True,
+        None,
+    )
+    assert (hit.shows, hit.evidence) == (
+        {"status": 418, "digest": body_digest(reply.content)},
+        {"e": 1},
+    )
     assert service.requests == []
 
 
-def test_the_answer_to_a_head_has_no_body(lab: Lab) -> None:
+def test_answer_to_head_has_no_body(lab: Lab) -> None:
     lab.begin(faults=armed("drip"))
     with dial(lab.address("search")) as client:
         client.sendall(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\nHEAD / HTTP/1.1\r\nConnection: close\r\n\r\n")
@@ -56,9 +64,7 @@ def test_the_answer_to_a_head_has_no_body(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("only", [{"json": {"to": "Bob"}}, {"header": {"X-To": "B*"}}])
-def test_what_a_fault_chose_by_header_or_body_is_recorded_though_it_was_not_met(
-    lab: Lab, only: dict[str, Any]
-) -> None:
+def test_eligible_fault_is_recorded_even_if_not_met(lab: Lab, only: dict[str, Any]) -> None:
     seldom = {"id": "to Bob", "fault": "unavailable", "only": only, "when": {"probability": 1e-9}}
     lab.begin(faults=json.dumps({"faults": [{"fault": "delay", "with": {"ms": 1}}, seldom]}))
     for to in ("Bob", "Ann"):
@@ -67,7 +73,7 @@ def test_what_a_fault_chose_by_header_or_body_is_recorded_though_it_was_not_met(
 
 
 @pytest.mark.parametrize("does", ["nothing", "miss", "no delay", "fail", "reply miss", "reply fail"])
-def test_what_changes_nothing_passes_byte_by_byte(lab: Lab, service: ScriptedUpstream, does: str) -> None:
+def test_fault_without_effect_passes_byte_by_byte(lab: Lab, service: ScriptedUpstream, does: str) -> None:
     lab.begin(faults=armed(does))
     with dial(lab.address("search")) as client:
         for _ in range(2):
@@ -80,12 +86,12 @@ def test_what_changes_nothing_passes_byte_by_byte(lab: Lab, service: ScriptedUps
         "reply fail": ["failed ZeroDivisionError"],
         "reply miss": ["no_tool_result_to_change"],
     }
-    reasons = [f"{met.why_not} {met.detail}".strip() for met in record.faults]
+    reasons = [f"{hit.why_not} {hit.detail}".strip() for hit in record.faults]
     assert reasons == expected.get(does, ["nothing_to_change"])
-    assert not any(met.injected or met.shows for met in record.faults)
+    assert not any(hit.injected or hit.shows for hit in record.faults)
 
 
-def test_a_delay_is_added_before_the_request_goes_on(lab: Lab, service: ScriptedUpstream) -> None:
+def test_delay_is_added_before_request_goes_on(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("delay", "delay"))
     start = time.perf_counter()
     assert ask(lab).content == UPSTREAM_REPLY
@@ -96,26 +102,26 @@ def test_a_delay_is_added_before_the_request_goes_on(lab: Lab, service: Scripted
     assert lab.exchange().ms >= 98
 
 
-def test_a_delayed_answer(lab: Lab) -> None:
+def test_delayed_answer(lab: Lab) -> None:
     lab.begin(faults=armed("late answer"))
     assert ask(lab).status_code == 418
-    met = only(lab)
-    assert met.delay_ms >= 28 and met.shows and set(met.shows) == {"status", "digest", "delay_ms"}
+    hit = only(lab)
+    assert hit.delay_ms >= 28 and hit.shows and set(hit.shows) == {"status", "digest", "delay_ms"}
 
 
-def test_a_delayed_request_arrives_though_its_client_left(lab: Lab, service: ScriptedUpstream) -> None:
-    DOES["late"] = lambda tried: Act(delay=0.5)  # a busy machine, too, sees the client leave before that
+def test_delayed_request_arrives_after_client_left(lab: Lab, service: ScriptedUpstream) -> None:
+    DOES["late"] = lambda tried: Act(delay=0.5)  # long enough for the client to leave first on a busy machine
     lab.begin(faults=armed("late"))
     with dial(lab.address("search")) as client:
         client.sendall(GET)
-        until(lambda: not unread(client))  # a reset would throw away what was not read
+        until(lambda: not unread(client))  # a reset would discard unread bytes
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
     record = lab.exchange()
     until(lambda: service.requests)
     assert record.forwarded and record.error and record.faults[0].injected
 
 
-def test_settling_lets_a_delayed_request_go_at_once(lab: Lab, service: ScriptedUpstream) -> None:
+def test_settling_releases_delayed_request(lab: Lab, service: ScriptedUpstream) -> None:
     DOES["long"] = lambda tried: Act(delay=60)
     lab.begin(faults=armed("long"))
     with dial(lab.address("search")) as client:
@@ -127,7 +133,7 @@ def test_settling_lets_a_delayed_request_go_at_once(lab: Lab, service: ScriptedU
 
 
 @pytest.mark.parametrize(("does", "reset"), [("cut", False), ("reset", True), ("garbage", False)])
-def test_a_reply_that_ends_early_is_lost(lab: Lab, does: str, reset: bool) -> None:
+def test_reply_that_ends_early_is_lost(lab: Lab, does: str, reset: bool) -> None:
     lab.begin(faults=armed(does))
     with dial(lab.address("search")) as client:
         client.sendall(GET)
@@ -140,12 +146,12 @@ def test_a_reply_that_ends_early_is_lost(lab: Lab, does: str, reset: bool) -> No
         else:
             assert not reset
     assert got.endswith(b"fo" if does != "garbage" else b"\x01")
-    record, met = lab.exchange(), only(lab)
-    assert (met.injected, met.shows, record.reply_complete) == (True, CLOSED, False)
+    record, hit = lab.exchange(), only(lab)
+    assert (hit.injected, hit.shows, record.reply_complete) == (True, CLOSED, False)
     assert record.reply_bytes == len(got)
 
 
-def test_a_hang_lasts_until_the_client_leaves(lab: Lab) -> None:
+def test_hang_lasts_until_client_leaves(lab: Lab) -> None:
     lab.begin(faults=armed("hang"))
     with dial(lab.address("search")) as client:
         client.sendall(GET)
@@ -153,13 +159,13 @@ def test_a_hang_lasts_until_the_client_leaves(lab: Lab) -> None:
         with pytest.raises(TimeoutError):
             client.recv(1)
         leaves = time.time()
-    record, met = lab.exchange(), only(lab)
-    assert (met.injected, met.shows, record.status) == (True, {"lost": True, "left": True}, None)
+    record, hit = lab.exchange(), only(lab)
+    assert (hit.injected, hit.shows, record.status) == (True, {"lost": True, "left": True}, None)
     assert record.start + record.ms / 1000 > leaves - 0.001  # two clocks, and ms is rounded
 
 
 @pytest.mark.parametrize("link", ["search", "model"])
-def test_a_hang_ends_with_its_attempt(lab: Lab, link: str) -> None:
+def test_hang_ends_with_its_attempt(lab: Lab, link: str) -> None:
     lab.begin(faults=armed("hang"))
     with dial(lab.address(link)) as client:
         client.sendall(GET)
@@ -171,7 +177,7 @@ def test_a_hang_ends_with_its_attempt(lab: Lab, link: str) -> None:
 def test_steps_with_waits(lab: Lab) -> None:
     lab.begin(faults=armed("drip"))
     with requests.Session() as session:
-        for _ in range(2):  # the connection goes on
+        for _ in range(2):  # the connection stays open
             assert session.get(lab.url("search"), timeout=PATIENCE_S).content == b"ok"
     first, second = lab.exchanges(2)
     assert second.reply_complete and first.faults[0].delay_ms >= 28
@@ -179,19 +185,19 @@ def test_steps_with_waits(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_changed_request(lab: Lab, service: ScriptedUpstream, chunked: bool) -> None:
+def test_changed_request(lab: Lab, service: ScriptedUpstream, chunked: bool) -> None:
     lab.begin(faults=armed("request"))
     assert ask(lab, method="PUT", data=iter([b"a", b"b"]) if chunked else b"ab").content == UPSTREAM_REPLY
     head, _, body = service.requests[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /new?b=2 HTTP/1.1\r\n") and body == b"changed"
     assert head.count(b"Content-Length: 7") == 1 and b"X-New: 1" in head and b"Wirefault-World:" in head
     assert b"Transfer-Encoding" not in head
-    record, met = lab.exchange(), only(lab)
+    record, hit = lab.exchange(), only(lab)
     assert (record.method, record.target) == ("PUT", "/a")
-    assert (met.injected, met.shows, met.content) == (True, None, False)
+    assert (hit.injected, hit.shows, hit.content) == (True, None, False)
 
 
-def test_a_changed_request_that_is_none_is_not_sent(lab: Lab, service: ScriptedUpstream) -> None:
+def test_invalid_changed_request_is_not_sent(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("bad request"))
     assert ask(lab).content == UPSTREAM_REPLY
     assert service.requests[0].startswith(b"GET /a ")
@@ -199,7 +205,7 @@ def test_a_changed_request_that_is_none_is_not_sent(lab: Lab, service: ScriptedU
 
 
 @pytest.mark.parametrize("reply", [sized(UPSTREAM_REPLY), sized(UPSTREAM_REPLY, b"Connection: close")])
-def test_a_request_that_is_delivered_twice(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
+def test_request_that_is_delivered_twice(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
     service.reply = reply
     lab.begin(faults=armed("twice"))
     assert ask(lab, method="POST", data=b"once").content == UPSTREAM_REPLY
@@ -217,12 +223,12 @@ def test_a_request_that_is_delivered_twice(lab: Lab, service: ScriptedUpstream, 
         (["delay", "answer", "delay"], [None, None, None], 418),
     ],
 )
-def test_at_most_one_changes_a_try_the_first_in_the_sets_order(
+def test_only_first_fault_of_set_changes_try(
     lab: Lab, does: list[str], acted: list[str | None], status: int
 ) -> None:
     lab.begin(faults=armed(*does))
     assert ask(lab).status_code == status
-    assert [met.why_not for met in lab.exchange().faults] == acted
+    assert [hit.why_not for hit in lab.exchange().faults] == acted
 
 
 @pytest.mark.parametrize(
@@ -238,7 +244,7 @@ def test_at_most_one_changes_a_try_the_first_in_the_sets_order(
         ("reads", "answer", MAX_HELD_BODY + 1, "too_large"),
     ],
 )
-def test_how_large_a_request_may_be(
+def test_how_large_request_may_be(
     lab: Lab, service: ScriptedUpstream, fault: str, does: str, size: int, why_not: str | None
 ) -> None:
     lab.begin(faults=armed(does, fault=fault))
@@ -249,7 +255,7 @@ def test_how_large_a_request_may_be(
 
 
 @pytest.mark.parametrize(("links", "status"), [("model", 409), ("tools", 200)])
-def test_a_fault_for_the_labs_own_servers_is_refused_elsewhere(lab: Lab, links: str, status: int) -> None:
+def test_lab_only_fault_is_refused_on_foreign_server(lab: Lab, links: str, status: int) -> None:
     elsewhere = {"model": "compatible", "model_base_url": "http://127.0.0.1:9/v1"}
     wanted = lab.new_run(faults=armed("nothing", links=links, fault="ours"), **elsewhere)
     reply = lab.control("PUT", "/lanes/0", wanted)

@@ -1,4 +1,4 @@
-"""What faults make of an upstream's reply, and what they leave as it is."""
+"""Faults that change an upstream's reply, and replies that stay unchanged."""
 
 from __future__ import annotations
 
@@ -23,35 +23,38 @@ def lab(lab_of_service: Lab) -> Lab:
     return lab_of_service
 
 
-def test_a_changed_reply(lab: Lab, service: ScriptedUpstream) -> None:
+def test_changed_reply(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(UPSTREAM_REPLY, b"X-Kept: yes")
     lab.begin(faults=armed("reply"))
     reply = ask(lab)
     assert (reply.json(), reply.headers["X-Kept"]) == ({"n": 2}, "yes")
     assert int(reply.headers["Content-Length"]) == len(reply.content)
-    met = only(lab)
-    assert (met.shows, met.content) == ({"status": 200, "digest": body_digest(reply.content)}, True)
-    assert met.evidence["was"] == {"n": 1} and met.evidence["accept_encoding"]
+    hit = only(lab)
+    assert (hit.shows, hit.content) == (
+        {"status": 200, "digest": body_digest(reply.content)},
+        True,
+    )
+    assert hit.evidence["was"] == {"n": 1} and hit.evidence["accept_encoding"]
     assert b"Accept-Encoding: identity" in service.requests[0] and lab.exchange().forwarded
 
 
-def test_a_lost_reply_was_executed(lab: Lab, service: ScriptedUpstream) -> None:
+def test_lost_reply_was_executed(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("lose reply"))
     with pytest.raises(requests.ConnectionError):
         ask(lab)
-    record, met = lab.exchange(), only(lab)
-    assert (record.forwarded, record.status, met.shows) == (True, None, CLOSED)
+    record, hit = lab.exchange(), only(lab)
+    assert (record.forwarded, record.status, hit.shows) == (True, None, CLOSED)
     assert len(service.requests) == 1
 
 
-def test_a_compressed_reply_is_read(lab: Lab, service: ScriptedUpstream) -> None:
+def test_compressed_reply_is_read(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(gzip.compress(UPSTREAM_REPLY), b"Content-Encoding: gzip")
     lab.begin(faults=armed("reply"))
     reply = ask(lab)
     assert reply.json() == {"n": 2} and "Content-Encoding" not in reply.headers
 
 
-def test_what_is_compressed_in_another_way_passes(lab: Lab, service: ScriptedUpstream) -> None:
+def test_unknown_compression_passes(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(b"???", b"Content-Encoding: zstd")
     lab.begin(faults=armed("reply"))
     with dial(lab.address("search")) as client:
@@ -67,7 +70,7 @@ CHUNKED = (
 )
 
 
-def test_a_chunked_reply_is_read_and_its_interim_replies_pass(lab: Lab, service: ScriptedUpstream) -> None:
+def test_chunked_reply_and_interim_replies_are_read(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = CHUNKED
     lab.begin(faults=armed("reply"))
     with dial(lab.address("search")) as client:
@@ -81,9 +84,7 @@ TO_THE_END = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"
 
 
 @pytest.mark.parametrize("reply", [CHUNKED, b"HTTP/1.1 204 No Content\r\n\r\n", TO_THE_END])
-def test_a_reply_that_is_not_changed_passes_byte_by_byte(
-    lab: Lab, service: ScriptedUpstream, reply: bytes
-) -> None:
+def test_unchanged_reply_passes_byte_by_byte(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
     service.reply = reply
     lab.begin(faults=armed("reply miss"))
     with dial(lab.address("search")) as client:
@@ -96,7 +97,7 @@ def test_a_reply_that_is_not_changed_passes_byte_by_byte(
 @pytest.mark.parametrize(
     "reply", [b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\nhalf", b""]
 )
-def test_a_reply_that_broke_off_is_not_changed(tmp_path: Path, does: str, reply: bytes) -> None:
+def test_broken_reply_is_not_changed(tmp_path: Path, does: str, reply: bytes) -> None:
     upstream = Upstream(lambda connection: (read_head(connection), connection.sendall(reply)))
     with gateway(tmp_path, search=upstream.address) as lab:
         lab.begin(faults=armed(does))
@@ -108,21 +109,21 @@ def test_a_reply_that_broke_off_is_not_changed(tmp_path: Path, does: str, reply:
     upstream.close()
 
 
-def test_an_upstream_that_is_down_leaves_nothing_to_change(tmp_path: Path) -> None:
+def test_upstream_down_leaves_reply_faults_uninjected(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         lab.begin(faults=armed("reply"))
         assert ask(lab).status_code == 502
         assert (only(lab).why_not, only(lab).shows) == ("upstream_failed", None)
 
 
-def test_a_reply_that_is_too_large_passes_as_it_is(lab: Lab, service: ScriptedUpstream) -> None:
+def test_reply_that_is_too_large_passes_as_it_is(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(bytes(MAX_BUFFERED_REPLY + 1))
     lab.begin(faults=armed("reply"))
     assert len(ask(lab).content) == MAX_BUFFERED_REPLY + 1
     assert only(lab).why_not == "too_large"
 
 
-def test_earlier_answers_are_kept_for_those_that_remember(lab: Lab, service: ScriptedUpstream) -> None:
+def test_earlier_replies_are_remembered(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("earlier", fault="reads"))
     assert ask(lab).content == UPSTREAM_REPLY
     service.reply = sized(b'{"n": 3}')
@@ -132,7 +133,7 @@ def test_earlier_answers_are_kept_for_those_that_remember(lab: Lab, service: Scr
     assert (first.forwarded, second.forwarded) == (True, False)
 
 
-def test_a_reply_that_is_cut_for_real(lab: Lab) -> None:
+def test_reply_that_is_cut_for_real(lab: Lab) -> None:
     lab.begin(faults=json.dumps({"faults": [{"fault": "truncate", "with": {"at_byte": 3}}]}))
     with dial(lab.address("search")) as client:
         client.sendall(GET)

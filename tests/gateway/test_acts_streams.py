@@ -1,4 +1,4 @@
-"""What faults make of an event stream, which stays one."""
+"""Faults that change an event stream, which stays one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lab(lab_of_service: Lab) -> Lab:
     return lab_of_service
 
 
-def test_an_event_stream_is_changed_event_by_event(tmp_path: Path) -> None:
+def test_event_stream_is_changed_event_by_event(tmp_path: Path) -> None:
     go_on = threading.Semaphore(0)
 
     def serve(connection: socket.socket) -> None:
@@ -52,13 +52,13 @@ def test_an_event_stream_is_changed_event_by_event(tmp_path: Path) -> None:
         lab.begin(faults=armed("events", links="model"))
         with requests.get(lab.url("model"), stream=True, timeout=PATIENCE_S) as reply:
             lines = (line for line in reply.iter_lines(chunk_size=1) if line)
-            for number in (0, 1, 1, 2):  # the upstream sends the next only once this one has come
+            for number in (0, 1, 1, 2):  # the upstream sends the next only after this one has come
                 assert next(lines) == b"data: %d" % number
                 go_on.release()
             assert list(lines) == []
-        met = only(lab)
-        assert (met.injected, met.evidence["doubled"], met.content) == (True, 2, True)
-        assert (met.shows or {})["digest"] == body_digest(EVENTS[0] + EVENTS[1] * 2 + EVENTS[2])
+        hit = only(lab)
+        assert (hit.injected, hit.evidence["doubled"], hit.content) == (True, 2, True)
+        assert (hit.shows or {})["digest"] == body_digest(EVENTS[0] + EVENTS[1] * 2 + EVENTS[2])
     upstream.close()
 
 
@@ -72,7 +72,7 @@ def test_an_event_stream_is_changed_event_by_event(tmp_path: Path) -> None:
         (["events fail"], [0, 1, 2], ["failed"]),
     ],
 )
-def test_faults_of_an_event_stream(
+def test_faults_of_event_stream(
     lab: Lab, service: ScriptedUpstream, does: list[str], expected: list[int], why_not: list[str | None]
 ) -> None:
     service.reply = stream(b"".join(EVENTS))
@@ -80,12 +80,12 @@ def test_faults_of_an_event_stream(
     for number in (1, 2):
         assert ask(lab).content == b"".join(EVENTS[number] for number in expected)
         faults = lab.exchanges(number)[-1].faults
-        assert [met.why_not for met in faults] == why_not
-        assert all((met.why_not == "failed") == (met.detail == "ZeroDivisionError") for met in faults)
+        assert [hit.why_not for hit in faults] == why_not
+        assert all((hit.why_not == "failed") == (hit.detail == "ZeroDivisionError") for hit in faults)
 
 
 @pytest.mark.parametrize("does", ["events", "events wait", "reply miss"])
-def test_who_does_not_read_an_event_stream_slows_down_its_upstream(tmp_path: Path, does: str) -> None:
+def test_unread_event_stream_slows_upstream(tmp_path: Path, does: str) -> None:
     stuck, event = threading.Event(), chunk(b"data: %s\n\n" % (b"x" * 65000))
 
     def serve(connection: socket.socket) -> None:
@@ -107,14 +107,14 @@ def test_who_does_not_read_an_event_stream_slows_down_its_upstream(tmp_path: Pat
     upstream.close()
 
 
-def test_an_event_stream_without_the_event_to_change(lab: Lab, service: ScriptedUpstream) -> None:
+def test_event_stream_without_event_to_change(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = stream(EVENTS[0], b"data: no end")
     lab.begin(faults=armed("events"))
     assert ask(lab).content == EVENTS[0] + b"data: no end"
     assert only(lab).why_not == "nothing_to_change"
 
 
-def test_an_editor_can_end_a_stream(lab: Lab, service: ScriptedUpstream) -> None:
+def test_editor_can_end_stream(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = stream(*EVENTS)
     lab.begin(faults=armed("events cut"))
     with pytest.raises(requests.exceptions.ChunkedEncodingError):
@@ -122,7 +122,7 @@ def test_an_editor_can_end_a_stream(lab: Lab, service: ScriptedUpstream) -> None
     assert (only(lab).shows, lab.exchange().reply_complete) == (CLOSED, False)
 
 
-def test_a_fault_for_event_streams_needs_one(lab: Lab) -> None:
+def test_fault_for_event_streams_needs_one(lab: Lab) -> None:
     lab.begin(faults=armed("events"))
     assert ask(lab).content == UPSTREAM_REPLY
     assert only(lab).why_not == "not_a_stream"

@@ -1,4 +1,4 @@
-"""What has been used up decides what becomes of the next request, by limits and mode alone."""
+"""The decision about the next request, by use, limits and mode alone."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def account(calls: int = 0, **fields: object) -> Account:
     return taken
 
 
-def test_a_run_has_no_more_time_than_its_budget():
+def test_run_has_no_more_time_than_its_budget():
     assert refusal_of(Budget(time=60), "hard", account(1), NOW) is None
     assert refusal_of(Budget(time=59), "hard", account(1), NOW).by == Used("time", 59, 59)
     assert refusal_of(Budget(time=59), "hard", Account(), NOW) is None
 
 
-def test_a_rate_is_free_again_when_the_first_request_is_a_minute_old():
+def test_rate_frees_up_after_a_minute():
     refused = refusal_of(Budget(requests_a_minute=2), "hard", account(3), NOW)
     assert (refused.how, refused.retry_after) == ("busy", 2)  # the second of three was 58 s ago
     assert refusal_of(Budget(requests_a_minute=2), "hard", account(3), NOW + 2) is None
 
 
-def test_what_has_ended_is_not_in_progress():
+def test_ended_call_is_not_in_progress():
     open_ = account(2)
     assert refusal_of(Budget(concurrent=2), "hard", open_, NOW).how == "busy"
     open_.end_call("0")
@@ -41,10 +41,10 @@ def test_what_has_ended_is_not_in_progress():
     ("mode", "throttled", "how"),
     [("hard", 9, "spent"), ("end", 0, "spent"), ("degrading", 2, "throttled"), ("degrading", 3, "unpaid")],
 )
-def test_the_mode_says_how_it_is_refused(mode, throttled, how):
+def test_mode_says_how_it_is_refused(mode, throttled, how):
     assert refusal_of(Budget(tokens=5), mode, account(tokens=5, throttled=throttled), NOW).how == how
 
 
 @pytest.mark.parametrize(("used", "seconds"), [(0, 0), (50, 0), (75, 0.5), (100, 1), (300, 1)])
-def test_it_is_slower_from_the_half_on(used, seconds):
+def test_it_is_slower_from_half_on(used, seconds):
     assert slowdown(Used("tokens", used, 100)) == seconds

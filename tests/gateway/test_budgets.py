@@ -1,4 +1,4 @@
-"""Budgets at the gateway: what is used up is refused as the provider would, and recorded as its doing."""
+"""Budgets at the gateway: a used-up one refuses as the provider does, and is recorded as a budget."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Gate:
         return requests.post(url, data=request.body, headers=headers, timeout=PATIENCE_S)
 
     def statuses(self, count: int, form: Form = FORM) -> list[int]:
-        """Of so many requests, each sent when the one before it is in the history."""
+        """Send that many requests, each once the one before it is in the history; return their statuses."""
         statuses = []
         for number in range(1, count + 1):
             statuses.append(self.ask(form).status_code)
-            until(lambda n=number: len(self.told(Exchange)) >= n, "the exchange")
+            until(lambda n=number: len(self.events_of(Exchange)) >= n, "the exchange")
         return statuses
 
-    def told(self, kind: type) -> list[Any]:
+    def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.lab.recorded() if isinstance(event, kind)]
 
 
@@ -68,22 +68,22 @@ def rows(events: list[Any]) -> list[tuple[str, float, float]]:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_tokens_that_are_used_up_are_refused_as_the_provider_would(gate, form):
+def test_used_up_tokens_are_refused_as_by_provider(gate, form):
     gate.begin({"episode": {"tokens": 32}}, form)
     assert gate.statuses(3, form) == [200, 200, QUOTA[form.dialect]]
-    refused = gate.told(Exchange)[-1]
-    assert [(met.id, met.kind, met.injected) for met in refused.faults] == [
+    refused = gate.events_of(Exchange)[-1]
+    assert [(hit.id, hit.kind, hit.injected) for hit in refused.faults] == [
         ("budget:episode.tokens", "quota", True)
     ]
     assert not refused.forwarded and not refused.unavailable
-    assert rows(gate.told(BudgetSpent)) == [("episode.tokens", 32, 32)]
-    assert rows(gate.told(BudgetWarned)) == [("episode.tokens", 32, 32)]
+    assert rows(gate.events_of(BudgetSpent)) == [("episode.tokens", 32, 32)]
+    assert rows(gate.events_of(BudgetWarned)) == [("episode.tokens", 32, 32)]
 
 
-def test_without_a_budget_nothing_is_refused(gate):
+def test_without_budget_nothing_is_refused(gate):
     gate.model.reply = FORM.reply(TEXT)
     gate.lab.begin()
-    assert gate.statuses(3) == [200, 200, 200] and not gate.told(BudgetWarned)
+    assert gate.statuses(3) == [200, 200, 200] and not gate.events_of(BudgetWarned)
 
 
 USED_UP = [
@@ -105,17 +105,17 @@ def test_each_budget_makes_its_difference(gate, scope, budget, statuses, used):
     gate.begin({scope: budget}, prices=PRICES)
     assert gate.statuses(3) == statuses
     name, *figures = used
-    assert rows(gate.told(BudgetSpent)) == [(f"{scope}.{name}", *figures)]
+    assert rows(gate.events_of(BudgetSpent)) == [(f"{scope}.{name}", *figures)]
 
 
-def test_a_rate_says_when_to_come_again_and_a_used_up_budget_does_not(gate):
+def test_rate_has_retry_after_and_used_up_budget_does_not(gate):
     gate.begin({"episode": {"requests_a_minute": 1}})
     assert gate.statuses(1) == [200] and 0 < float(gate.ask().headers["Retry-After"]) <= 60
     gate.begin({"episode": {"calls": 1}})
     assert gate.statuses(1) == [200] and "Retry-After" not in gate.ask().headers
 
 
-def test_a_new_episode_has_its_budget_and_the_run_has_but_one(gate):
+def test_each_episode_has_a_budget_and_the_run_one(gate):
     gate.begin({"episode": {"calls": 2}, "run": {"calls": 3}})
     assert gate.statuses(3) == [200, 200, 429]
     gate.lab.settle()
@@ -127,7 +127,7 @@ def test_a_new_episode_has_its_budget_and_the_run_has_but_one(gate):
     }
     assert gate.lab.control("PUT", "/lanes/0", begin).status_code == 200
     assert [gate.ask().status_code for _ in range(2)] == [200, 429]
-    spent = until(lambda: len(events := gate.told(BudgetSpent)) == 2 and events, "both")
+    spent = until(lambda: len(events := gate.events_of(BudgetSpent)) == 2 and events, "both")
     assert [(event.budget, event.episode) for event in spent] == [
         ("episode.calls", "e1"),
         ("run.calls", "e2"),
@@ -135,25 +135,25 @@ def test_a_new_episode_has_its_budget_and_the_run_has_but_one(gate):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_one_that_degrades_is_slower_then_429_and_at_last_402(gate, form):
+def test_degrading_budget_slows_then_429_then_402(gate, form):
     gate.begin({"episode": {"calls": 4}, "mode": "degrading"}, form)
     assert gate.statuses(9, form) == [200] * 4 + [429] * 3 + [402] * 2
-    delays = [met.delay_ms for exchange in gate.told(Exchange)[:4] for met in exchange.faults]
+    delays = [hit.delay_ms for exchange in gate.events_of(Exchange)[:4] for hit in exchange.faults]
     # three quarters are used up before the last of four; the loop's clock ticks in milliseconds
     assert len(delays) == 1 and delays[0] >= 499
-    refusals = [exchange.retry_after for exchange in gate.told(Exchange)[4:]]
+    refusals = [exchange.retry_after for exchange in gate.events_of(Exchange)[4:]]
     assert refusals == [1.0] * 3 + [None] * 2
 
 
-def test_a_run_whose_time_is_over_is_refused(gate):
+def test_run_whose_time_is_over_is_refused(gate):
     gate.begin({"run": {"time": "200ms"}})
     assert gate.ask().status_code == 200
     until(lambda: gate.ask().status_code == 429, "the end of its time")
-    [spent] = until(lambda: gate.told(BudgetSpent), "that it is told")
+    [spent] = until(lambda: gate.events_of(BudgetSpent), "its record")
     assert (spent.budget, spent.limit) == ("run.time", 0.2) and spent.used >= 0.2
 
 
-def test_a_budget_that_cannot_be_kept_makes_the_lane_unfit(gate):
+def test_unwritable_budget_makes_lane_unfit(gate):
     gate.begin({"run": {"calls": 2}, "pool": "spoilt"})
     (gate.lab.folder / "budgets" / "spoilt.json").write_text("[]")
     gate.ask()
@@ -161,10 +161,10 @@ def test_a_budget_that_cannot_be_kept_makes_the_lane_unfit(gate):
     assert settled.status_code == 503 and "spoilt.json does not hold a budget" in settled.text
 
 
-def test_a_warning_comes_at_the_share_that_is_asked_for(gate):
+def test_warning_comes_at_configured_share(gate):
     gate.begin({"episode": {"calls": 4}, "warn_at": 0.5})
     gate.statuses(3)
-    assert rows(gate.told(BudgetWarned)) == [("episode.calls", 2, 4)] and not gate.told(BudgetSpent)
+    assert rows(gate.events_of(BudgetWarned)) == [("episode.calls", 2, 4)] and not gate.events_of(BudgetSpent)
 
 
 @pytest.mark.parametrize("scope", ["episode", "run"])
@@ -180,9 +180,9 @@ def test_of_two_at_once_one_is_refused(gate, scope):
         gate.model.acknowledged.release(1000)
         assert (first.status_code, second.status_code, first.content[:5]) == (200, 429, b"data:")
     gate.model.acknowledged = None
-    until(lambda: len(gate.told(Exchange)) == 2, "both")
+    until(lambda: len(gate.events_of(Exchange)) == 2, "both")
     assert gate.ask(stream).status_code == 200
-    assert rows(gate.told(BudgetSpent)) == [(f"{scope}.concurrent", 1, 1)]
+    assert rows(gate.events_of(BudgetSpent)) == [(f"{scope}.concurrent", 1, 1)]
 
 
 UNCOUNTABLE = [
@@ -194,44 +194,44 @@ UNCOUNTABLE = [
 
 @pytest.mark.parametrize(("reply", "budget", "why"), UNCOUNTABLE, ids=["tokens", "cost", "price"])
 @pytest.mark.parametrize("scope", ["episode", "run"])
-def test_what_cannot_be_counted_is_told_and_nothing_is_refused(gate, scope, reply: Reply, budget, why):
+def test_uncountable_usage_is_recorded_and_not_refused(gate, scope, reply: Reply, budget, why):
     gate.begin({scope: budget}, prices=PRICES)
     gate.model.reply = reply
     assert gate.statuses(2) == [200, 200]
-    [unknown] = gate.told(BudgetUnknown)
+    [unknown] = gate.events_of(BudgetUnknown)
     assert (unknown.budget, unknown.why) == (f"{scope}.{next(iter(budget))}", why)
 
 
-def test_no_budget_of_the_gateway_is_left_out():
-    """Time and memory of an episode are the runner's: tests/subjects/test_budgeted.py."""
+def test_no_budget_of_gateway_is_left_out():
+    """The runner limits time and memory of an episode: tests/subjects/test_budgeted.py."""
     used_up = {name for budget, *_ in USED_UP for name in budget}
     assert used_up | {"concurrent", "time"} == set(Budget.model_fields)
     assert set(EpisodeBudget.model_fields) - set(Budget.model_fields) == {"memory"}
-    # the gateway counts calls itself, so that only what a reply tells of can be missing
+    # the gateway counts calls itself: only usage that a reply reports can be missing
     assert {name for _, budget, _ in UNCOUNTABLE for name in budget} == {"tokens", "cost"}
 
 
 @pytest.mark.parametrize(
     "target", ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens", "/v1/responses/input_tokens?x=1"]
 )
-def test_what_no_provider_charges_for_is_not_counted(gate, target):
+def test_free_requests_are_not_counted(gate, target):
     gate.begin({"episode": {"calls": 1, "tokens": 1}})
     for _ in range(2):
-        asked = requests.post(gate.lab.url("model", target), data=b"{}", timeout=PATIENCE_S)
-        assert asked.status_code == 200
-    assert gate.statuses(1) == [200] and not gate.told(BudgetUnknown)
+        response = requests.post(gate.lab.url("model", target), data=b"{}", timeout=PATIENCE_S)
+        assert response.status_code == 200
+    assert gate.statuses(1) == [200] and not gate.events_of(BudgetUnknown)
 
 
-def test_an_error_of_the_model_costs_nothing(gate):
+def test_error_of_model_costs_nothing(gate):
     gate.begin({"episode": {"tokens": 1}})
     gate.model.reply = json_reply(500, {"error": {}})
-    assert gate.statuses(2) == [500, 500] and not gate.told(BudgetUnknown)
+    assert gate.statuses(2) == [500, 500] and not gate.events_of(BudgetUnknown)
 
 
 @pytest.mark.parametrize(
     ("links", "at_tool", "at_model"), [("models", 200, 429), ("tools", 429, 200), ("all", 429, 429)]
 )
-def test_calls_are_counted_where_the_budget_says(gate, links, at_tool, at_model):
+def test_calls_are_counted_where_budget_says(gate, links, at_tool, at_model):
     gate.begin({"episode": {"calls": 1}, "links": links})
     tool = [requests.get(gate.lab.url("search", "/x"), timeout=PATIENCE_S) for _ in range(2)]
     assert tool[1].status_code == at_tool

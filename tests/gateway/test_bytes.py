@@ -1,4 +1,4 @@
-"""Through the gateway every byte is as it is without it, both ways."""
+"""Bytes pass the gateway unchanged, both ways."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def chunked(data: bytes, size: int, trailer: bytes) -> bytes:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """The framing header and the body as it stands on the wire."""
+    """The framing header and the body on the wire."""
     data = draw(payloads)
     if draw(st.booleans()):
         return b"Content-Length: %d\r\n" % len(data), data
@@ -64,7 +64,7 @@ def replies(draw: st.DrawFn, method: str) -> tuple[bytes, bool]:
     interim = draw(st.sampled_from([b"", b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"]))
     framing, body = draw(bodies())
     ends = draw(st.integers(0, 9)) == 0
-    if ends:  # in order, with or without a framing of its own
+    if ends:  # in order, with or without framing
         framing = draw(st.sampled_from([b"", framing])) + b"Connection: close\r\n"
     if method == "HEAD" or status[:3] in (b"204", b"304"):
         body = b""
@@ -93,7 +93,7 @@ class Scripted:
         connection.recv(1)
 
     def hold(self, address: Address, pipelined: bool) -> tuple[bytes, bytes]:
-        """What the upstream and what the client got of the whole connection."""
+        """Return the bytes that the upstream and the client got on the connection."""
         self.heard, got = b"", b""
         with dial(address) as client:
             if pipelined:

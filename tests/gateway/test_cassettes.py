@@ -1,4 +1,4 @@
-"""A run whose model's replies are recorded, and runs that get them from the cassettes."""
+"""Runs that record a model's replies, and runs that replay them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lab(lab_of_service: Lab) -> Lab:
 
 
 def record(lab: Lab, service: ScriptedUpstream, folder: Path, **more: Any) -> None:
-    """A run that records from here on."""
+    """Begin a run that records."""
     url = service.upstream.address.url + "/base"
     lab.begin(model="record", model_base_url=url, cassettes=str(folder), **more)
 
@@ -49,9 +49,7 @@ def stored(folder: Path) -> list[Any]:
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
 
-def test_a_replay_gives_what_was_recorded_without_the_server(
-    lab: Lab, service: ScriptedUpstream, folder: Path
-) -> None:
+def test_replay_answers_without_server(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
     record(lab, service, folder)
     assert ask(lab).json() == {"n": 1}
     service.upstream.close()
@@ -77,9 +75,7 @@ def test_each_asking_has_its_own_answer(lab: Lab, service: ScriptedUpstream, fol
     assert ask(lab).status_code == 404
 
 
-def test_what_is_recorded_again_replaces_what_was_there(
-    lab: Lab, service: ScriptedUpstream, folder: Path
-) -> None:
+def test_new_recording_replaces_old_one(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
     record(lab, service, folder)
     ask(lab), ask(lab), ask(lab, {"other": 1})
     record(lab, service, folder)
@@ -89,7 +85,7 @@ def test_what_is_recorded_again_replaces_what_was_there(
     assert sorted(bodies) == [[["new"]], [['{"n": 1}']]]
 
 
-def test_what_is_not_recorded_is_unavailable_and_no_fault_is_why(
+def test_unrecorded_request_is_unavailable_without_fault(
     lab: Lab, service: ScriptedUpstream, folder: Path
 ) -> None:
     record(lab, service, folder)
@@ -107,7 +103,7 @@ def test_what_is_not_recorded_is_unavailable_and_no_fault_is_why(
     assert ask(lab).text == '{"N": 1}'
 
 
-def test_no_key_is_in_the_cassettes(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
+def test_no_key_is_in_cassettes(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
     service.reply = sized(b"{}", b"Set-Cookie: s3cret")
     record(lab, service, folder)
     ask(lab)
@@ -116,7 +112,7 @@ def test_no_key_is_in_the_cassettes(lab: Lab, service: ScriptedUpstream, folder:
     assert b"s3cret" in service.requests[0]
 
 
-def test_an_event_stream_is_one_again(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
+def test_event_stream_is_one_again(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
     service.reply = stream(*EVENTS)
     record(lab, service, folder)
     assert ask(lab).content == b"".join(EVENTS)
@@ -135,9 +131,7 @@ def test_an_event_stream_is_one_again(lab: Lab, service: ScriptedUpstream, folde
 
 
 @pytest.mark.parametrize("does", ["upper", "events cut", "twice", "lose reply"])
-def test_the_same_faults_meet_the_same_replies(
-    lab: Lab, service: ScriptedUpstream, folder: Path, does: str
-) -> None:
+def test_same_faults_meet_same_replies(lab: Lab, service: ScriptedUpstream, folder: Path, does: str) -> None:
     service.reply = stream(*EVENTS)
     faults = armed(does, links="model")
     record(lab, service, folder, faults=faults)
@@ -157,9 +151,7 @@ def outcome(lab: Lab) -> bytes | str:
 
 
 @pytest.mark.parametrize("reset", [False, True])
-def test_a_reply_that_its_client_did_not_wait_for_is_recorded(
-    lab: Lab, service: ScriptedUpstream, folder: Path, reset: bool
-) -> None:
+def test_abandoned_reply_is_recorded(lab: Lab, service: ScriptedUpstream, folder: Path, reset: bool) -> None:
     whole = service.reply
     service.reply = whole[:-4]
     record(lab, service, folder)
@@ -176,17 +168,17 @@ def test_a_reply_that_its_client_did_not_wait_for_is_recorded(
     assert lab.exchange().status == 200
 
 
-@pytest.mark.parametrize(("status", "kept"), [(204, 1), (400, 1), (422, 1), (401, 0), (429, 0), (500, 0)])
-def test_of_errors_only_the_models_own_are_kept(
-    lab: Lab, service: ScriptedUpstream, folder: Path, status: int, kept: int
+@pytest.mark.parametrize(("status", "count"), [(204, 1), (400, 1), (422, 1), (401, 0), (429, 0), (500, 0)])
+def test_only_model_errors_are_recorded(
+    lab: Lab, service: ScriptedUpstream, folder: Path, status: int, count: int
 ) -> None:
     service.reply = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\n\r\n" % status
     record(lab, service, folder)
     assert ask(lab).status_code == status
-    assert len(stored(folder)) == kept
+    assert len(stored(folder)) == count
     service.reply = sized(b"{}")
     ask(lab)
-    assert len(stored(folder)[0]["replies"]) == kept + 1
+    assert len(stored(folder)[0]["replies"]) == count + 1
 
 
 @pytest.mark.parametrize("body", [b"\xff\x00", "\N{SNOWMAN}\r\n".encode(), b""])
@@ -199,9 +191,7 @@ def test_any_bytes_come_back(lab: Lab, service: ScriptedUpstream, folder: Path, 
     assert ask(lab).content == body
 
 
-def test_a_cassette_that_cannot_be_written_is_told_to_the_manager(
-    lab: Lab, service: ScriptedUpstream, folder: Path
-) -> None:
+def test_manager_learns_of_unwritable_cassette(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
     folder.write_text("no folder")
     record(lab, service, folder)
     assert ask(lab).status_code == 200
@@ -209,6 +199,6 @@ def test_a_cassette_that_cannot_be_written_is_told_to_the_manager(
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_failed")
 
 
-def test_a_replay_without_cassettes_does_not_begin(lab: Lab, folder: Path) -> None:
+def test_replay_without_cassettes_does_not_begin(lab: Lab, folder: Path) -> None:
     answer = lab.control("PUT", "/lanes/0", lab.new_run(model="replay", cassettes=str(folder)))
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "bad_cassettes")

@@ -1,4 +1,4 @@
-"""What the history says of a client that was gone before its reply, and of one that only sends no more."""
+"""The record of a client that left before its reply, and of one that only half-closed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirefault.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")
 
-LEFT = {"lost": True, "left": True}  # what its caller must see of a reply that it left in the midst
+LEFT = {"lost": True, "left": True}  # must be seen by a caller that left in the middle of its reply
 DAMAGE = b"upstream connect error"
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 TEXT_EVENT = b'data: {"choices": [{"index": 0, "delta": {"content": "Hello"}}]}\n\n'
@@ -37,7 +37,7 @@ def only_says_all(client: socket.socket) -> bytes:
 
 
 def replies_when_client_is_silent(connection: socket.socket) -> None:
-    """The gateway passes the client's end on: the reply comes after the gateway knows of it."""
+    """An upstream that replies once the gateway has passed on the client's half-close."""
     for _ in requests_of(connection):
         read_all(connection)
         connection.sendall(sized(UPSTREAM_REPLY))
@@ -59,14 +59,14 @@ def exchanged(lab: Lab, client_does: Leaves) -> tuple[Exchange, bytes]:
         return lab.exchange(), got
 
 
-def test_a_client_that_left_before_its_reply_got_nothing_of_it(tmp_path: Path) -> None:
+def test_client_gone_before_reply_got_nothing(tmp_path: Path) -> None:
     with lab_with(tmp_path) as lab:
         exchange, _ = exchanged(lab, leaves)
     assert (exchange.status, exchange.reply_bytes, exchange.reply_complete) == (None, 0, False)
     assert (exchange.client_left, exchange.error, exchange.forwarded) == (True, CLIENT_LEFT, True)
 
 
-def test_a_client_that_only_sends_no_more_gets_its_reply(tmp_path: Path) -> None:
+def test_half_closed_client_gets_its_reply(tmp_path: Path) -> None:
     with lab_with(tmp_path) as lab:
         exchange, got = exchanged(lab, only_says_all)
     assert got.endswith(UPSTREAM_REPLY)
@@ -84,25 +84,23 @@ CHANGED_REPLIES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fault", CHANGED_REPLIES)
-def test_a_client_that_left_before_the_fault_acted_did_not_get_it(
-    tmp_path: Path, fault: dict[str, Any]
-) -> None:
+def test_fault_after_client_left_is_not_injected(tmp_path: Path, fault: dict[str, Any]) -> None:
     with lab_with(tmp_path, fault) as lab:
         exchange, _ = exchanged(lab, leaves)
-    [met] = exchange.faults
-    assert (met.injected, met.why_not, met.shows) == (False, "cut_short", None)
+    [hit] = exchange.faults
+    assert (hit.injected, hit.why_not, hit.shows) == (False, "cut_short", None)
     assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (None, 0, True)
 
 
-def test_one_that_only_sends_no_more_gets_what_the_fault_makes_of_it(tmp_path: Path) -> None:
+def test_half_closed_client_still_gets_faulted_reply(tmp_path: Path) -> None:
     with lab_with(tmp_path, {"fault": "schema_drift"}) as lab:
         exchange, got = exchanged(lab, only_says_all)
-    [met] = exchange.faults
-    assert got.endswith(b'{"n_value": 1}') and met.injected and exchange.status == 200
-    assert met.causes == [] and met.acted_ms is not None and met.acted_ms <= exchange.ms
+    [hit] = exchange.faults
+    assert got.endswith(b'{"n_value": 1}') and hit.injected and exchange.status == 200
+    assert hit.causes == [] and hit.acted_ms is not None and hit.acted_ms <= exchange.ms
 
 
-def test_a_client_that_gives_up_on_a_reply_that_hangs_got_the_fault(tmp_path: Path) -> None:
+def test_client_giving_up_on_hanging_reply_got_the_fault(tmp_path: Path) -> None:
     def reads_the_headers_and_leaves(client: socket.socket) -> bytes:
         got = client.recv(4096)
         client.close()
@@ -116,12 +114,12 @@ def test_a_client_that_gives_up_on_a_reply_that_hangs_got_the_fault(tmp_path: Pa
     with Upstream(replies) as upstream, gateway(tmp_path, search=upstream.address) as lab:
         lab.begin(faults=faults)
         exchange, got = exchanged(lab, reads_the_headers_and_leaves)
-    [met] = exchange.faults
-    assert (met.injected, met.shows, met.causes) == (True, LEFT, ["timeout"])
+    [hit] = exchange.faults
+    assert (hit.injected, hit.shows, hit.causes) == (True, LEFT, ["timeout"])
     assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (200, len(got), True)
 
 
-def test_one_that_leaves_a_stream_at_its_damaged_event_got_the_fault(tmp_path: Path) -> None:
+def test_client_leaving_at_damaged_event_got_the_fault(tmp_path: Path) -> None:
     def leaves_at_what_is_no_json(client: socket.socket) -> bytes:
         got = b""
         while (piece := client.recv(4096)) and DAMAGE not in (got := got + piece):
@@ -141,5 +139,5 @@ def test_one_that_leaves_a_stream_at_its_damaged_event_got_the_fault(tmp_path: P
             client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
             leaves_at_what_is_no_json(client)
             exchange = lab.exchange()
-    [met] = exchange.faults
-    assert (met.injected, met.shows, exchange.client_left) == (True, LEFT, True)
+    [hit] = exchange.faults
+    assert (hit.injected, hit.shows, exchange.client_left) == (True, LEFT, True)

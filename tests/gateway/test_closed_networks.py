@@ -1,4 +1,4 @@
-"""Where the gateway of a lab in containers dials nothing for a subject."""
+"""Networks that the gateway of a lab in containers does not dial for a subject."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def closed(tmp_path: Path) -> ClosedNetworks:
     "address",
     ["172.30.4.2", "172.30.7.254", "172.31.0.1", "127.0.0.11", "0.0.0.0", "::1", "::ffff:172.30.4.2"],
 )
-def test_the_networks_that_the_gateway_is_on_are_closed(closed: ClosedNetworks, address: str) -> None:
+def test_gateway_networks_are_closed(closed: ClosedNetworks, address: str) -> None:
     assert address in closed
 
 
 @pytest.mark.parametrize("address", ["172.30.8.1", "172.17.0.1", "93.184.216.34", "2606:2800:220:1::1"])
-def test_what_lies_behind_a_router_is_open(closed: ClosedNetworks, address: str) -> None:
+def test_network_behind_router_is_open(closed: ClosedNetworks, address: str) -> None:
     assert address not in closed
 
 

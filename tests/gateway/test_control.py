@@ -1,4 +1,4 @@
-"""The control API: which attempt has the lane, and when it has settled."""
+"""The control API: beginning and settling attempts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def open_connections(lab: Lab) -> int:
     return int(lab.control("GET", "/lanes/0").json()["open"])
 
 
-def test_the_lane_tells_its_attempt(lab: Lab) -> None:
+def test_lane_shows_its_attempt(lab: Lab) -> None:
     assert lab.control("GET", "/").json() == {"status": "OK"}
     wanted = lab.new_run()
     assert lab.control("PUT", "/lanes/0", wanted).json() == {"lane": 0, "open": 0, **wanted}
@@ -56,12 +56,12 @@ def test_the_lane_tells_its_attempt(lab: Lab) -> None:
         ({"more": 1}, (400, "bad_request")),
     ],
 )
-def test_what_cannot_be_begun_is_refused(lab: Lab, change: dict[str, Any], expected: tuple[int, str]) -> None:
+def test_invalid_begin_is_refused(lab: Lab, change: dict[str, Any], expected: tuple[int, str]) -> None:
     assert code(lab.control("PUT", "/lanes/0", {**lab.new_run(), **change})) == expected
     assert lab.control("GET", "/lanes/0").json()["episode"] is None
 
 
-def test_other_errors_have_the_same_shape(lab: Lab) -> None:
+def test_other_errors_have_same_shape(lab: Lab) -> None:
     assert code(lab.control("PUT", "/lanes/7", lab.new_run())) == (404, "unknown_lane")
     assert code(lab.control("GET", "/nowhere")) == (404, "not_found")
     assert code(lab.control("DELETE", "/lanes/0")) == (405, "method_not_allowed")
@@ -71,7 +71,7 @@ def test_other_errors_have_the_same_shape(lab: Lab) -> None:
     )
 
 
-def test_without_a_state_database_there_is_no_run(tmp_path: Path) -> None:
+def test_without_state_database_there_is_no_run(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         body = {"run_id": "r", "episode": "e", "attempt": 1, "settings_hash": "h"}
         assert code(lab.control("PUT", "/lanes/0", body)) == (409, "unknown_run")
@@ -80,13 +80,13 @@ def test_without_a_state_database_there_is_no_run(tmp_path: Path) -> None:
         assert code(lab.control("PUT", "/lanes/0", body)) == (503, "state_failed")
 
 
-def test_a_history_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_history_is_reported(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         (tmp_path / "logs").write_text("in the way")
         assert code(lab.control("PUT", "/lanes/0", lab.new_run())) == (503, "history_failed")
 
 
-def test_a_record_that_could_not_be_written_is_not_forgotten(tmp_path: Path) -> None:
+def test_failed_record_stays_failed(tmp_path: Path) -> None:
     async def failure() -> str:
         writer = Writer(tmp_path / "history.jsonl")
         run = Run("r", Settings(seed=1), writer, lab_endpoint(FREE), lab_links())
@@ -129,7 +129,7 @@ def no_file_longer_than(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_after_a_full_disk_nothing_is_added_to_the_line_that_it_cut(tmp_path: Path) -> None:
+def test_nothing_follows_line_cut_by_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     first, second, third = (dump_line(Note(1.0, "info", letter * 600)) for letter in "abc")
 
@@ -139,19 +139,19 @@ def test_after_a_full_disk_nothing_is_added_to_the_line_that_it_cut(tmp_path: Pa
         run.write(second)
         with no_file_longer_than(1000):
             run.flush()
-        told = [run.failure]
+        failures_before = [run.failure]
         run.write(third)
         run.close()
-        return [*told, run.failure]
+        return [*failures_before, run.failure]
 
-    told, later = asyncio.run(failures())
-    assert "is the disk full" in told and later == told
+    failures_before, later = asyncio.run(failures())
+    assert "is the disk full" in failures_before and later == failures_before
     torn = Torn()
     assert [dump_line(event) for event in read_file(path, torn)] == [first] and torn.count == 1
 
 
 @pytest.mark.parametrize("odd", ["x" * (8 << 20), "a\ud800b", '\n\u2028\0"\\'])
-def test_odd_text_stays_on_a_line_of_its_own(tmp_path: Path, odd: str) -> None:
+def test_odd_text_stays_on_its_line(tmp_path: Path, odd: str) -> None:
     path = tmp_path / "history.jsonl"
 
     async def write() -> None:
@@ -161,11 +161,11 @@ def test_odd_text_stays_on_a_line_of_its_own(tmp_path: Path, odd: str) -> None:
         run.close()
 
     asyncio.run(write())
-    found = [event.message for event in read_file(path) if isinstance(event, Note)]
-    assert found == ["before", odd.replace("\ud800", "?"), "after"]
+    notes = [event.message for event in read_file(path) if isinstance(event, Note)]
+    assert notes == ["before", odd.replace("\ud800", "?"), "after"]
 
 
-def test_what_an_attempt_did_is_in_the_history_once_it_has_settled(lab: Lab) -> None:
+def test_history_is_complete_after_settle(lab: Lab) -> None:
     first = lab.new_run()
     for number in range(1, 30):
         lab.control("PUT", "/lanes/0", {**first, "attempt": number})
@@ -184,7 +184,7 @@ def test_parallel_clients_all_leave_their_record(lab: Lab) -> None:
     assert sorted(record.call for record in lab.exchanges(240)) == list(range(1, 241))
 
 
-def test_telling_it_twice_changes_nothing(lab: Lab) -> None:
+def test_begin_is_idempotent(lab: Lab) -> None:
     wanted = lab.new_run()
     lab.control("PUT", "/lanes/0", wanted)
     with dial(lab.address("search")):
@@ -192,14 +192,14 @@ def test_telling_it_twice_changes_nothing(lab: Lab) -> None:
         assert lab.control("PUT", "/lanes/0", wanted).json()["open"] == 1
 
 
-def test_nothing_open_settles_at_once_and_ends_the_attempt(lab: Lab) -> None:
+def test_nothing_open_settles_at_once_and_ends_attempt(lab: Lab) -> None:
     lab.begin()
     assert lab.settle(60) == {"settled": True, "open": 0}
     assert lab.control("GET", "/lanes/0").json()["episode"] is None
     assert lab.settle(60) == {"settled": True, "open": 0}  # and again
 
 
-def test_at_the_bound_the_attempt_ends_though_not_settled(lab: Lab) -> None:
+def test_attempt_ends_unsettled_at_bound(lab: Lab) -> None:
     lab.begin()
     with dial(lab.address("search")) as client:
         client.sendall(GET[:-2])
@@ -210,7 +210,7 @@ def test_at_the_bound_the_attempt_ends_though_not_settled(lab: Lab) -> None:
     until(lambda: lab.settle(0) == {"settled": True, "open": 0})
 
 
-def test_the_model_link_holds_nothing_up(lab: Lab) -> None:
+def test_model_link_holds_nothing_up(lab: Lab) -> None:
     lab.begin()
     with dial(lab.address("model")) as idle:
         idle.sendall(GET)
@@ -218,13 +218,13 @@ def test_the_model_link_holds_nothing_up(lab: Lab) -> None:
         assert lab.settle(60) == {"settled": True, "open": 0}
 
 
-def test_an_attempt_that_is_not_current_is_not_ended(lab: Lab) -> None:
+def test_attempt_that_is_not_current_is_not_ended(lab: Lab) -> None:
     lab.begin()
     assert lab.settle(60, attempt=2) == {"settled": True, "open": 0}
     assert lab.control("GET", "/lanes/0").json()["attempt"] == 1
 
 
-def test_another_run_ends_what_the_last_one_left_open(lab: Lab) -> None:
+def test_another_run_ends_what_last_one_left_open(lab: Lab) -> None:
     lab.begin()
     first = lab.run_id
     with dial(lab.address("search")) as left:

@@ -1,4 +1,4 @@
-"""Clients and upstreams that do harm, by mistake or on purpose: nobody else notices, memory is bounded."""
+"""Harmful clients and upstreams: no other connection is affected, memory is bounded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LARGE = 64 << 20
 
 
 def answer_all(connection: socket.socket) -> None:
-    """As many replies as header blocks, whatever else comes."""
+    """Send as many replies as header blocks come."""
     rest = b""
     while True:
         _, rest = read_head(connection, rest)
@@ -63,7 +63,7 @@ def garbled(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(garbled(), st.binary(max_size=200)), min_size=1, max_size=8))
-def test_garbage_is_answered_or_cut_off_and_harms_no_other(lab: Lab, rubbish: list[bytes]) -> None:
+def test_garbage_is_refused_and_harms_no_other(lab: Lab, rubbish: list[bytes]) -> None:
     address = lab.address("search")
     with dial(address) as other:
         for data in rubbish:
@@ -76,7 +76,7 @@ def test_garbage_is_answered_or_cut_off_and_harms_no_other(lab: Lab, rubbish: li
             assert read_all(other, len(OK)) == OK
 
 
-def test_a_pipelined_request_that_is_cut_short_ends_with_its_client(lab: Lab) -> None:
+def test_cut_pipelined_request_ends_with_client(lab: Lab) -> None:
     cut = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhel"
     with dial(lab.address("search")) as client:
         client.sendall(GET + cut)
@@ -84,7 +84,7 @@ def test_a_pipelined_request_that_is_cut_short_ends_with_its_client(lab: Lab) ->
         assert read_all(client).startswith(OK)
 
 
-def test_a_header_block_that_drips_ends_in_time_though_it_never_rests(tmp_path: Path) -> None:
+def test_dripping_header_block_times_out(tmp_path: Path) -> None:
     with gateway(tmp_path, head_timeout=0.3) as lab, dial(lab.address("search")) as client:
         client.sendall(b"GET / HTTP/1.1\r\nX: ")
         while not select.select([client], [], [], 0.005)[0]:
@@ -92,7 +92,7 @@ def test_a_header_block_that_drips_ends_in_time_though_it_never_rests(tmp_path: 
         assert client.recv(100).startswith(b"HTTP/1.1 408 ")
 
 
-def test_many_that_drip_keep_nobody_waiting(lab: Lab) -> None:
+def test_dripping_clients_delay_no_other(lab: Lab) -> None:
     slow = [dial(lab.address("search")) for _ in range(100)]
     for client in slow:
         client.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 30_000)
@@ -106,7 +106,7 @@ def rss_mib(pid: int) -> float:
 
 
 def pour(connection: socket.socket, data: bytes) -> None:
-    """Sends it over and over until nobody takes any more; all 64 MiB would be too much."""
+    """Send it again and again until the socket blocks; all 64 MiB would be too much."""
     connection.settimeout(0.3)
     with suppress(TimeoutError):
         for _ in range(LARGE // len(data)):
@@ -115,7 +115,7 @@ def pour(connection: socket.socket, data: bytes) -> None:
 
 
 class Sleepy:
-    """An upstream that reads header blocks up to a point and sends what it is told, then sleeps."""
+    """An upstream that reads header blocks up to a point and sends the given bytes, then sleeps."""
 
     def __init__(self, reply: bytes, poured: bytes) -> None:
         self.reply = reply
@@ -156,7 +156,7 @@ PUT = b"PUT / HTTP/1.1\r\nHost: x\r\n"
     ],
     ids=["reply", "chunked reply", "request", "chunked request", "tiny chunks", "pipeline"],
 )
-def test_who_does_not_read_costs_no_memory(
+def test_client_that_does_not_read_costs_no_memory(
     tmp_path: Path, error_prob: float, request_: bytes, poured: bytes, reply: bytes, poured_back: bytes
 ) -> None:
     sleepy = Sleepy(reply, poured_back)

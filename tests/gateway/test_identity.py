@@ -1,4 +1,4 @@
-"""Whose request it is: the connection's attempt, refined by baggage, which must agree."""
+"""The origin of a request: its connection's attempt, refined by baggage that must agree."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lab(shared: Lab) -> Lab:
     return shared
 
 
-def test_baggage_names_the_try(lab: Lab) -> None:
+def test_baggage_names_try(lab: Lab) -> None:
     lab.begin()
     headers = lab.identity(call=3, try_=2)
     assert requests.get(lab.url("search", "/a?b=1"), headers=headers, timeout=PATIENCE_S).text == "ok"
@@ -58,12 +58,12 @@ def test_baggage_names_the_try(lab: Lab) -> None:
     assert record.reply_bytes == len(OK) and record.ms > 0 and record.error is None and not record.faults
 
 
-def test_without_baggage_arrivals_are_counted_by_what_they_ask(lab: Lab) -> None:
+def test_arrivals_without_baggage_are_counted_by_fingerprint(lab: Lab) -> None:
     lab.begin()
     for path in ("/a", "/b", "/a", "/a"):
         requests.get(lab.url("search", path), timeout=PATIENCE_S)
-    found = [(record.target, record.call, record.try_, record.identity) for record in lab.exchanges(4)]
-    assert found == [
+    identities = [(record.target, record.call, record.try_, record.identity) for record in lab.exchanges(4)]
+    assert identities == [
         ("/a", 1, 1, "counted"),
         ("/b", 1, 1, "counted"),
         ("/a", 2, 1, "counted"),
@@ -72,7 +72,7 @@ def test_without_baggage_arrivals_are_counted_by_what_they_ask(lab: Lab) -> None
 
 
 @pytest.mark.parametrize("wrong", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}])
-def test_baggage_that_disagrees_is_a_mismatch_and_meets_no_fault(lab: Lab, wrong: dict[str, object]) -> None:
+def test_mismatching_baggage_meets_no_fault(lab: Lab, wrong: dict[str, object]) -> None:
     lab.begin(error_prob=1)
     assert (
         requests.get(lab.url("search"), headers=lab.identity(**wrong), timeout=PATIENCE_S).status_code == 200
@@ -89,7 +89,7 @@ def test_broken_baggage_counts_as_none(lab: Lab) -> None:
     assert lab.exchange().identity == "counted"
 
 
-def test_outside_an_attempt_requests_pass_and_leave_no_record(lab: Lab) -> None:
+def test_requests_outside_attempt_pass_unrecorded(lab: Lab) -> None:
     lab.begin(error_prob=1)
     lab.settle()
     with requests.Session() as session:
@@ -99,7 +99,7 @@ def test_outside_an_attempt_requests_pass_and_leave_no_record(lab: Lab) -> None:
     assert list(read_file(history)) == []
 
 
-def test_on_the_model_link_the_request_names_its_attempt(lab: Lab) -> None:
+def test_on_model_link_request_names_its_attempt(lab: Lab) -> None:
     lab.begin(error_prob=1)  # which is for tools
     with requests.Session() as session:
         for episode, attempt, call in (("e1", 1, 1), ("e1", 2, 4), ("e7", 1, 2)):
@@ -107,8 +107,8 @@ def test_on_the_model_link_the_request_names_its_attempt(lab: Lab) -> None:
             session.post(lab.url("model", "/v1/x"), json={}, headers=headers, timeout=PATIENCE_S)
         session.get(lab.url("model"), timeout=PATIENCE_S)
         session.get(lab.url("model"), headers=lab.identity(run="other"), timeout=PATIENCE_S)
-    found = [(r.episode, r.attempt, r.call, r.identity, r.fingerprint) for r in lab.exchanges(5)]
-    assert found == [
+    identities = [(r.episode, r.attempt, r.call, r.identity, r.fingerprint) for r in lab.exchanges(5)]
+    assert identities == [
         ("e1", 1, 1, "baggage", ""),
         ("e1", 2, 4, "baggage", ""),
         ("e7", 1, 2, "baggage", ""),
@@ -121,13 +121,13 @@ def test_on_the_model_link_the_request_names_its_attempt(lab: Lab) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b'{"b": 1, "a": [2]}', b"\xff\x00", b'"' + b"x" * 262_142 + b'"'], ids=len
 )
-def test_the_fingerprint_is_the_schedules(lab: Lab, body: bytes, error_prob: float) -> None:
+def test_fingerprint_is_schedules(lab: Lab, body: bytes, error_prob: float) -> None:
     lab.begin(error_prob=error_prob)
     requests.post(lab.url("search", "/x?q=1"), data=body, headers=lab.identity(), timeout=PATIENCE_S)
     assert lab.exchange().fingerprint == fingerprint("POST", "/x?q=1", body)
 
 
-def test_of_a_large_body_the_first_256_kib_count(lab: Lab) -> None:
+def test_of_large_body_first_256_kib_count(lab: Lab) -> None:
     lab.begin(error_prob=1e-12)
     body = b"x" * 1_000_000
     assert (
@@ -136,9 +136,9 @@ def test_of_a_large_body_the_first_256_kib_count(lab: Lab) -> None:
     assert lab.exchange().fingerprint == fingerprint("POST", "/", body[: 256 * 1024])
 
 
-def test_a_line_of_the_history_is_read_back_as_it_was_meant(lab: Lab) -> None:
+def test_history_line_round_trips(lab: Lab) -> None:
     lab.begin()
     requests.get(lab.url("search", "/'\\x27?q=%C3%A9"), headers=lab.identity(), timeout=PATIENCE_S)
-    found = lab.exchanges()  # the record is written just after the reply has left
+    identities = lab.exchanges()  # the record is written just after the reply has left
     [line] = history_file(lab.folder / "logs", lab.run_id, "gateway", 0).read_bytes().splitlines()
-    assert found == [parse_line(unlinked(line) or b"", Path("gateway-0.jsonl"), 1)]
+    assert identities == [parse_line(unlinked(line) or b"", Path("gateway-0.jsonl"), 1)]

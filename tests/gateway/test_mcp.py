@@ -1,4 +1,4 @@
-"""A link of MCP at the gateway: which messages faults strike, and what the record says of them."""
+"""A link of MCP at the gateway: the messages that faults act on, and their records."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def lab_of(folder: Path, reply: Reply | Any = RESULT, **wired: Any) -> Iterator[
 
 def post(lab: Lab, method: str = "tools/call", headers: Any = None, **params: Any) -> requests.Response:
     request = asked(method, headers, **params)
-    given = {**dict(request.headers), "Content-Type": "application/json"}
-    return requests.post(lab.url("files", "/mcp"), request.body, headers=given, timeout=PATIENCE_S)
+    lines = {**dict(request.headers), "Content-Type": "application/json"}
+    return requests.post(lab.url("files", "/mcp"), request.body, headers=lines, timeout=PATIENCE_S)
 
 
 def faults(**entry: Any) -> dict[str, Any]:
@@ -48,7 +48,7 @@ CALLS = {"name": "add", "arguments": {}}
 
 
 @pytest.mark.parametrize(
-    ("only", "struck"),
+    ("only", "faulted"),
     [
         ({}, ["tools/call"]),
         ({"tool": "add"}, ["tools/call"]),
@@ -62,7 +62,7 @@ CALLS = {"name": "add", "arguments": {}}
     ],
     ids=str,
 )
-def test_which_messages_a_fault_strikes(tmp_path, only, struck):
+def test_messages_that_a_fault_acts_on(tmp_path, only, faulted):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults(only=only))
         answers = {
@@ -70,20 +70,20 @@ def test_which_messages_a_fault_strikes(tmp_path, only, struck):
             for method in ("initialize", "tools/list", "tools/call")
         }
         exchanges = lab.exchanges(3)
-    assert [method for method, status in answers.items() if status == 500] == struck
-    assert [exchange.message for exchange in exchanges if exchange.eligible] == struck
+    assert [method for method, status in answers.items() if status == 500] == faulted
+    assert [exchange.message for exchange in exchanges if exchange.eligible] == faulted
     assert [exchange.tool for exchange in exchanges] == ["", "", "add"]
 
 
-def test_a_budget_counts_the_calls_of_tools_and_refuses_as_a_server_of_mcp(tmp_path):
+def test_budget_counts_mcp_tool_calls_and_refuses_as_server(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(budgets='{"episode": {"calls": 1}, "links": "tools"}')
         answers = [post(lab, "tools/list"), *(post(lab, **CALLS) for _ in range(2)), post(lab, "tools/list")]
         exchanges = lab.exchanges(6)
     assert [answer.status_code for answer in answers] == [200, 200, 429, 200]
     assert answers[2].json()["error"]["data"] == {"type": "quota"}
-    struck = [met.id for e in exchanges if isinstance(e, Exchange) for met in e.faults]
-    assert struck == ["budget:episode.calls"]
+    faulted = [hit.id for e in exchanges if isinstance(e, Exchange) for hit in e.faults]
+    assert faulted == ["budget:episode.calls"]
 
 
 def test_calls_alone_are_counted(tmp_path):
@@ -95,7 +95,7 @@ def test_calls_alone_are_counted(tmp_path):
     assert statuses == [200, 200, 500, 200]
 
 
-def test_a_call_is_the_same_call_whatever_its_id(tmp_path):
+def test_call_is_same_call_whatever_its_id(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin()
         for token in (1, 2):
@@ -105,34 +105,34 @@ def test_a_call_is_the_same_call_whatever_its_id(tmp_path):
     assert first.dialect == "mcp" and not first.of_model
 
 
-def test_a_long_call_is_struck_too(tmp_path):
+def test_long_call_is_faulted(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults())
         assert post(lab, name="write_file", arguments={"content": "x" * 400_000}).status_code == 500
         assert lab.exchange().tool == "write_file"
 
 
-def test_a_tool_that_writes_is_recorded_as_a_write_with_its_key(tmp_path):
+def test_writing_tool_is_recorded_with_key(tmp_path):
     with lab_of(tmp_path, writes=("add_*",), key="request") as (lab, _):
         lab.begin()
         post(lab, name="add_order", arguments={"request": "r1"})
         post(lab, name="show_order", arguments={"request": "r1"})
         post(lab, "tools/list", name="add_order")
-        written, shown, listed = lab.exchanges(3)
+        written, other, listed = lab.exchanges(3)
     assert written.write and written.key == "r1"
-    assert not (shown.write or listed.write)
+    assert not (other.write or listed.write)
 
 
-def test_a_tools_result_is_changed_on_its_way(tmp_path):
+def test_tools_result_is_changed_on_its_way(tmp_path):
     with lab_of(tmp_path, STRUCTURED) as (lab, _):
         lab.begin(faults=faults(fault="wrong_value", **{"with": {"field": "celsius"}}))
         result = post(lab).json()["result"]
-        met = lab.exchange().faults[0]
+        hit = lab.exchange().faults[0]
     assert result["structuredContent"] == json.loads(result["content"][0]["text"])
-    assert met.injected and met.content and met.evidence["original"] == 21.5
+    assert hit.injected and hit.content and hit.evidence["original"] == 21.5
 
 
-def test_a_result_in_an_event_stream_is_changed_on_its_way(tmp_path):
+def test_result_in_event_stream_is_changed(tmp_path):
     with lab_of(tmp_path, stream(PROGRESS, STRUCTURED)) as (lab, _):
         lab.begin(faults=faults(fault="wrong_value", **{"with": {"field": "celsius"}}))
         answer = post(lab)
@@ -142,7 +142,7 @@ def test_a_result_in_an_event_stream_is_changed_on_its_way(tmp_path):
     assert json.loads(response.removeprefix("data: "))["result"]["structuredContent"]["celsius"] != 21.5
 
 
-def test_a_response_comes_twice(tmp_path):
+def test_response_comes_twice(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults(fault="duplicate_response"))
         answer = post(lab)
@@ -150,7 +150,7 @@ def test_a_response_comes_twice(tmp_path):
     assert answer.headers["content-type"] == "text/event-stream" and answer.text.count('"fine"') == 2
 
 
-def test_a_clients_notification_is_lost(tmp_path):
+def test_clients_notification_is_lost(tmp_path):
     with lab_of(tmp_path) as (lab, server):
         lab.begin(faults=faults(fault="lost_notification"))
         assert post(lab, "notifications/initialized", x=1).status_code == 202
@@ -158,13 +158,13 @@ def test_a_clients_notification_is_lost(tmp_path):
 
 
 @pytest.mark.parametrize("planted", [False, True])
-def test_a_description_is_poisoned_only_where_the_wiring_allows_it(tmp_path, planted):
+def test_poisoned_description_needs_permission_of_wiring(tmp_path, planted):
     with lab_of(tmp_path, planted=planted) as (lab, _):
         body = lab.new_run(faults=faults(fault="poisoned_description"))
         answer = lab.control("PUT", "/lanes/0", body)
     assert answer.status_code == (200 if planted else 409), answer.text
 
 
-def test_a_fault_of_mcp_needs_a_link_of_mcp(tmp_path):
+def test_fault_of_mcp_needs_link_of_mcp(tmp_path):
     with gateway(tmp_path) as lab, pytest.raises(ValueError, match="on no link of this wiring"):
         lab.new_run(faults=faults(fault="tool_error"))

@@ -1,4 +1,4 @@
-"""A link that was found: each of its requests tells whether MCP is spoken there."""
+"""A link that was found: each request shows whether it is of MCP."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def lab_of(folder: Path) -> Iterator[tuple[Lab, Answering]]:
 
 def post(lab: Lab, method: str, headers: dict[str, str] | None = None, **params: Any) -> requests.Response:
     message = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
-    given = {"Content-Type": "application/json", **(headers or {})}
-    return requests.post(lab.url("port", "/mcp"), json.dumps(message), headers=given, timeout=PATIENCE_S)
+    lines = {"Content-Type": "application/json", **(headers or {})}
+    return requests.post(lab.url("port", "/mcp"), json.dumps(message), headers=lines, timeout=PATIENCE_S)
 
 
 def armed(*entries: dict[str, Any]) -> dict[str, Any]:
     return {"faults": list(entries)}
 
 
-def test_a_fault_of_mcp_strikes_its_calls_and_nothing_else(tmp_path: Path) -> None:
+def test_mcp_fault_acts_on_mcp_calls_only(tmp_path: Path) -> None:
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=armed({"fault": "tool_error"}))
         assert post(lab, "tools/call", name="add").json()["result"]["isError"] is True
@@ -53,17 +53,17 @@ def test_a_fault_of_mcp_strikes_its_calls_and_nothing_else(tmp_path: Path) -> No
     assert not (rpc.eligible or ping.eligible or plain.eligible)
 
 
-def test_any_fault_strikes_the_tool_that_is_named(tmp_path: Path) -> None:
+def test_fault_acts_on_named_tool(tmp_path: Path) -> None:
     with lab_of(tmp_path) as (lab, server):
         lab.begin(faults=armed({"fault": "server_error", "only": {"tool": "add"}}))
         assert post(lab, "tools/call", name="subtract").status_code == 200
         assert post(lab, "tools/call", name="add").status_code == 500
-        other, struck = lab.exchanges(2)
+        other, faulted = lab.exchanges(2)
     assert server.executed == 1 and (other.tool, other.tool_answer) == ("subtract", "result")
-    assert struck.tool == "add" and struck.eligible == ["server_error"]
+    assert faulted.tool == "add" and faulted.eligible == ["server_error"]
 
 
-def test_without_a_fault_the_record_says_the_same(tmp_path: Path) -> None:
+def test_without_fault_record_says_same(tmp_path: Path) -> None:
     with lab_of(tmp_path) as (lab, _):
         lab.begin()
         for token in (1, 2):
@@ -78,7 +78,7 @@ def test_without_a_fault_the_record_says_the_same(tmp_path: Path) -> None:
     assert first.fingerprint == again.fingerprint and [first.call, again.call] == [1, 2]
 
 
-def test_a_long_call_in_a_session_is_struck_too(tmp_path: Path) -> None:
+def test_long_call_in_session_is_faulted(tmp_path: Path) -> None:
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=armed({"fault": "tool_error"}))
         answer = post(lab, "tools/call", SESSION, name="write", arguments={"text": "x" * 400_000})

@@ -46,7 +46,7 @@ class Answers(asyncio.Protocol):
 
 
 class Client(asyncio.Protocol):
-    """Asks for the next number as soon as it has an answer; on one connection, or on one for each."""
+    """Requests the next number after each reply; on one connection, or one for each."""
 
     def __init__(self, crowd: Crowd) -> None:
         self.crowd = crowd
@@ -77,7 +77,7 @@ class Client(asyncio.Protocol):
 
 
 class Crowd:
-    """``clients`` that share the numbers from 1; ``statuses`` says what each number got."""
+    """``clients`` that share the numbers from 1; ``statuses``: the status that each number got."""
 
     def __init__(self, address: Address, request: Callable[[int], bytes], keep_alive: bool) -> None:
         self.address, self.request, self.keep_alive = address, request, keep_alive
@@ -114,7 +114,7 @@ RequestsMet = Callable[[int, bool, bool], set[int]]
 
 @pytest.fixture(scope="module")
 def requests_met(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RequestsMet]:
-    """Asks ``REQUESTS`` times through a gateway, and says which requests were met."""
+    """Send ``REQUESTS`` requests through a gateway; return the ones that met the fault."""
     listener = bind(FREE)
     loop = uvloop.new_event_loop()
     server = loop.run_until_complete(loop.create_server(Answers, sock=listener))
@@ -137,7 +137,7 @@ def requests_met(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RequestsM
 
 
 def requests_of(lab: Lab, keep_alive: bool, named: bool) -> Callable[[int], bytes]:
-    """Every one the same but for its call number, if it names itself."""
+    """The same for all but its call number, if it names itself."""
     connection = "keep-alive" if keep_alive else "close"
     lines = [f"GET {TARGET} HTTP/1.1", "Host: tool", f"Connection: {connection}"]
     if not named:
@@ -152,7 +152,7 @@ def requests_of(lab: Lab, keep_alive: bool, named: bool) -> Callable[[int], byte
 
 @pytest.fixture(scope="module")
 def planned() -> set[int]:
-    """The calls that the plan says are met: 99 % of all plans meet as many as are allowed here."""
+    """The calls that the plan lets meet the fault: 99 % of all plans are within the bounds here."""
     matcher = FaultMatcher(SEED, build_set(FAULTS, "f", REGISTRY, lab_links()).faults)
     request = Request(target=TARGET)
     key = ("search", "GET", TARGET, lambda: request, fingerprint("GET", TARGET), "e1", 1)
@@ -164,13 +164,11 @@ def planned() -> set[int]:
 
 # each number of clients and each kind of connection once
 @pytest.mark.parametrize(("clients", "keep_alive"), [(1, True), (32, False)])
-def test_the_same_requests_meet_the_fault(
+def test_same_requests_meet_fault(
     requests_met: RequestsMet, planned: set[int], clients: int, keep_alive: bool
 ) -> None:
     assert requests_met(clients, keep_alive, True) == planned
 
 
-def test_of_requests_without_names_the_same_number_meet_it(
-    requests_met: RequestsMet, planned: set[int]
-) -> None:
+def test_as_many_unnamed_requests_meet_fault(requests_met: RequestsMet, planned: set[int]) -> None:
     assert len(requests_met(32, True, False)) == len(planned)

@@ -1,4 +1,4 @@
-"""``python -m wirefault.gateway`` as a process: how it starts and how it ends."""
+"""``python -m wirefault.gateway`` as a process: start and end."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def answer_all(connection: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("number", "lost"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, 1)], ids=str
 )
-def test_what_was_answered_before_it_ended_is_in_the_history(tmp_path: Path, number: int, lost: int) -> None:
+def test_replies_before_stop_are_in_history(tmp_path: Path, number: int, lost: int) -> None:
     upstream = Upstream(answer_all)
     with process(tmp_path, upstream.address) as (child, lab, _):
         lab.begin()
@@ -113,11 +113,11 @@ def test_what_was_answered_before_it_ended_is_in_the_history(tmp_path: Path, num
                 assert read_all(client, len(OK)) == OK
             child.send_signal(number)
             child.wait(PATIENCE_S)
-        assert len(lab.recorded()) >= 20 - lost  # killed outright: all but those of the last turn of the loop
+        assert len(lab.recorded()) >= 20 - lost  # a kill loses at most the last turn of the loop
     upstream.close()
 
 
-def test_an_address_that_is_taken_is_told_without_a_traceback(tmp_path: Path) -> None:
+def test_taken_address_is_reported_without_traceback(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         base = default_topology("lab")
         gateways = {**base.gateways, "search": address_of(taken)}

@@ -1,4 +1,4 @@
-"""What is no request gets an answer of its own, a close, and harms nobody else."""
+"""Invalid requests get an answer and a close, and harm no other connection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BAD = {
 
 @pytest.mark.parametrize("error_prob", [0, 1])
 @pytest.mark.parametrize("request_", BAD.values(), ids=BAD.keys())
-def test_malformed_requests_get_a_400(lab: Lab, request_: bytes, error_prob: float) -> None:
+def test_malformed_requests_get_400(lab: Lab, request_: bytes, error_prob: float) -> None:
     lab.begin(error_prob=error_prob)
     reply = ask(lab.address("search"), request_)
     assert reply.startswith(b"HTTP/1.1 400 ") and b'"code": "bad_request"' in reply
@@ -49,7 +49,7 @@ def test_malformed_requests_get_a_400(lab: Lab, request_: bytes, error_prob: flo
     assert (record.status, record.request_complete, record.faults) == (400, False, []) and record.error
 
 
-def test_a_malformed_request_harms_no_other(lab: Lab) -> None:
+def test_malformed_request_harms_no_other(lab: Lab) -> None:
     with requests.Session() as session:
         assert session.get(lab.url("search", "/echo"), timeout=PATIENCE_S).status_code == 200
         for request in BAD.values():
@@ -57,34 +57,34 @@ def test_a_malformed_request_harms_no_other(lab: Lab) -> None:
         assert session.get(lab.url("search", "/echo"), timeout=PATIENCE_S).status_code == 200
 
 
-def test_a_good_request_before_a_bad_one_is_answered(lab: Lab) -> None:
+def test_good_request_before_bad_one_is_answered(lab: Lab) -> None:
     reply = ask(lab.address("search"), b"GET /size/3 HTTP/1.1\r\nHost: x\r\n\r\n" + BAD["words"])
     assert reply.startswith(b"HTTP/1.1 200 ") and b"xxxHTTP/1.1 400 " in reply
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_an_oversized_header_block_gets_a_431(lab: Lab, ended: bool) -> None:
+def test_oversized_header_block_gets_431(lab: Lab, ended: bool) -> None:
     head = b"GET / HTTP/1.1\r\nX: " + b"x" * 66_000 + (b"\r\n\r\n" if ended else b"")
     assert ask(lab.address("search"), head).startswith(b"HTTP/1.1 431 ")
 
 
-def test_a_large_header_block_passes(lab: Lab) -> None:
+def test_large_header_block_passes(lab: Lab) -> None:
     reply = requests.get(lab.url("search", "/echo"), headers={"X-Large": "x" * 60_000}, timeout=PATIENCE_S)
     assert len(reply.json()["headers"]["X-Large"]) == 60_000
 
 
-def test_a_refusal_reaches_a_client_that_is_still_sending(lab: Lab) -> None:
+def test_refusal_reaches_client_that_is_still_sending(lab: Lab) -> None:
     with dial(lab.address("search")) as client:
         client.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 3_000_000)
         assert read_all(client).startswith(b"HTTP/1.1 431 ")
 
 
-def test_a_header_block_that_takes_too_long_ends_the_connection(tmp_path: Path) -> None:
+def test_slow_header_block_ends_connection(tmp_path: Path) -> None:
     with gateway(tmp_path, head_timeout=0.1) as lab:
         assert ask(lab.address("search"), b"GET / HTTP/1.1\r\nHost:").startswith(b"HTTP/1.1 408 ")
 
 
-def test_a_header_block_may_come_byte_by_byte(lab: Lab) -> None:
+def test_header_block_may_come_byte_by_byte(lab: Lab) -> None:
     with dial(lab.address("search")) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in b"\r\nGET /size/3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":
@@ -92,11 +92,11 @@ def test_a_header_block_may_come_byte_by_byte(lab: Lab) -> None:
         assert read_all(client).endswith(b"\r\n\r\nxxx")
 
 
-def test_an_idle_connection_stays_open(tmp_path: Path, flask_upstream: Address) -> None:
+def test_idle_connection_stays_open(tmp_path: Path, flask_upstream: Address) -> None:
     with (
         gateway(tmp_path, head_timeout=0.05, search=flask_upstream) as lab,
         dial(lab.address("search")) as idle,
     ):
-        assert ask(lab.address("search"), b"GET").startswith(b"HTTP/1.1 408 ")  # its time has passed, too
+        assert ask(lab.address("search"), b"GET").startswith(b"HTTP/1.1 408 ")  # its time is over, too
         idle.sendall(b"GET /size/3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert read_all(idle).endswith(b"xxx")

@@ -25,7 +25,7 @@ def ask(lab: Lab, call: int) -> int:
     return requests.get(lab.url("search", "/size/1"), headers=headers, timeout=PATIENCE_S).status_code
 
 
-def test_they_are_in_force_from_the_next_request_and_gone_when_cleared(lab: Lab) -> None:
+def test_set_faults_act_from_next_request_until_cleared(lab: Lab) -> None:
     lab.begin()
     statuses = [ask(lab, 1)]
     assert set_faults(lab).status_code == 200
@@ -37,7 +37,7 @@ def test_they_are_in_force_from_the_next_request_and_gone_when_cleared(lab: Lab)
     assert [(one.configuration, len(one.faults)) for one in exchanges] == [(0, 0), (1, 1), (2, 0)]
 
 
-def test_told_twice_they_are_set_once(lab: Lab) -> None:
+def test_set_faults_is_idempotent(lab: Lab) -> None:
     lab.begin()
     assert {set_faults(lab).status_code for _ in range(2)} == {200}
     ask(lab, 1)
@@ -54,7 +54,7 @@ def test_told_twice_they_are_set_once(lab: Lab) -> None:
         ({"faults": "["}, (409, "faults_refused")),
     ],
 )
-def test_what_cannot_be_set_is_refused_and_changes_nothing(
+def test_invalid_fault_set_is_refused_and_changes_nothing(
     lab: Lab, change: dict[str, Any], expected: tuple[int, str]
 ) -> None:
     lab.begin()
@@ -63,5 +63,5 @@ def test_what_cannot_be_set_is_refused_and_changes_nothing(
     assert ask(lab, 1) == 200 and lab.exchange().configuration == 0
 
 
-def test_without_a_run_they_are_refused(lab: Lab) -> None:
+def test_without_run_they_are_refused(lab: Lab) -> None:
     assert set_faults(lab).json()["error"]["code"] == "other_attempt"

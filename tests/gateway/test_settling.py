@@ -1,4 +1,4 @@
-"""The end of an attempt: idle connections are closed, unanswered requests waited for, none goes astray."""
+"""The end of an attempt: idle connections close, unanswered requests are waited for, none is lost."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NOT_SETTLED = {"settled": False, "open": 1}
 
 
 class Service:
-    """Answers each request with ``reply`` once it may. ``told_end``: whether its client's end came before."""
+    """Answers each request with ``reply`` once allowed. ``saw_eof``: the client's half-close came first."""
 
     def __init__(self) -> None:
         self.reply = REPLY
         self.may_answer = threading.Event()
         self.may_answer.set()
         self.asked: list[bytes] = []
-        self.told_end = False
+        self.saw_eof = False
         self.upstream = Upstream(self._serve)
 
     def _serve(self, connection: socket.socket) -> None:
@@ -40,7 +40,7 @@ class Service:
             head, rest = read_head(connection, rest)
             self.asked.append(head)
             assert self.may_answer.wait(PATIENCE_S)
-            self.told_end = bool(select.select([connection], [], [], 0)[0])
+            self.saw_eof = bool(select.select([connection], [], [], 0)[0])
             connection.sendall(self.reply)
 
 
@@ -78,14 +78,14 @@ def answered(client: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("link", ["search", "model"])
-def test_a_connection_that_is_kept_alive_is_closed(lab: Lab, link: str) -> None:
+def test_connection_that_is_kept_alive_is_closed(lab: Lab, link: str) -> None:
     with dial(lab.address(link)) as client:
         answered(client)
         assert lab.settle(0.05) == SETTLED
         assert client.recv(1) == b""
 
 
-def test_a_client_that_closes_too_has_it_settled_at_once(lab: Lab, pool: ThreadPoolExecutor) -> None:
+def test_closing_client_settles_at_once(lab: Lab, pool: ThreadPoolExecutor) -> None:
     with dial(lab.address("search")) as client:
         answered(client)
         settling = pool.submit(lab.settle, 60)
@@ -94,7 +94,7 @@ def test_a_client_that_closes_too_has_it_settled_at_once(lab: Lab, pool: ThreadP
 
 
 def _is_ended(lab: Lab) -> bool:
-    """Whether a connection that asks nothing is ended; with TLS that may come before its handshake."""
+    """Whether an idle connection is ended; with TLS perhaps before its handshake."""
     try:
         with dial(lab.address("search")) as idle:
             return idle.recv(1) == b""
@@ -102,7 +102,7 @@ def _is_ended(lab: Lab) -> bool:
         return True
 
 
-def test_an_unanswered_request_is_waited_for(lab: Lab, service: Service, pool: ThreadPoolExecutor) -> None:
+def test_unanswered_request_is_waited_for(lab: Lab, service: Service, pool: ThreadPoolExecutor) -> None:
     service.may_answer.clear()
     with dial(lab.address("search")) as client:
         client.sendall(GET)
@@ -116,9 +116,7 @@ def test_an_unanswered_request_is_waited_for(lab: Lab, service: Service, pool: T
     assert lab.exchange().reply_complete
 
 
-def test_on_a_connection_that_outlived_its_attempt_no_further_request_is_taken(
-    lab: Lab, service: Service
-) -> None:
+def test_outlived_connection_takes_no_request(lab: Lab, service: Service) -> None:
     service.may_answer.clear()
     with dial(lab.address("search")) as client:
         client.sendall(GET + GET)
@@ -134,7 +132,7 @@ def test_on_a_connection_that_outlived_its_attempt_no_further_request_is_taken(
     assert len(service.asked) == 1
 
 
-def test_on_the_model_link_it_is_the_next_attempts(lab: Lab, service: Service) -> None:
+def test_model_connection_serves_next_attempt(lab: Lab, service: Service) -> None:
     service.may_answer.clear()
     with dial(lab.address("model")) as client:
         client.sendall(GET)
@@ -147,10 +145,10 @@ def test_on_the_model_link_it_is_the_next_attempts(lab: Lab, service: Service) -
     assert [record.episode for record in lab.exchanges(2)] == ["e1", "e2"]
 
 
-def test_a_connection_of_no_attempt_is_that_of_its_first_request(lab: Lab) -> None:
+def test_unowned_connection_joins_attempt_of_first_request(lab: Lab) -> None:
     lab.settle()
     with dial(lab.address("search")) as client:
-        answered(client)  # in no attempt
+        answered(client)  # outside any attempt
         next_attempt(lab)
         answered(client)
         assert lab.settle(0.05, "e2") == SETTLED
@@ -158,7 +156,7 @@ def test_a_connection_of_no_attempt_is_that_of_its_first_request(lab: Lab) -> No
 
 
 @pytest.mark.parametrize("link", ["search", "model"])
-def test_a_stream_of_events_is_closed(lab: Lab, service: Service, link: str) -> None:
+def test_stream_of_events_is_closed(lab: Lab, service: Service, link: str) -> None:
     service.reply = STREAM
     with dial(lab.address(link)) as client:
         client.sendall(GET)
@@ -168,7 +166,7 @@ def test_a_stream_of_events_is_closed(lab: Lab, service: Service, link: str) -> 
     assert lab.exchange().error == "the attempt ended, and with it the stream"
 
 
-def test_a_tunnel_is_closed(lab: Lab, service: Service) -> None:
+def test_tunnel_is_closed(lab: Lab, service: Service) -> None:
     service.reply = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"
     with dial(lab.address("search")) as client:
         client.sendall(GET.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"))
@@ -177,10 +175,10 @@ def test_a_tunnel_is_closed(lab: Lab, service: Service) -> None:
         assert read_all(client) == b""
 
 
-def test_a_request_that_was_held_on_its_way_is_still_carried_out(
+def test_request_delayed_by_toxic_is_carried_out(
     lab: Lab, service: Service, pool: ThreadPoolExecutor
 ) -> None:
-    """So it is with a write that a toxic held: the proxy lets it go, and closes, when its client has left."""
+    """As a write that a toxic held: the proxy releases it, and closes, once its client has left."""
     with dial(lab.address("search")) as client:
         settling = pool.submit(lab.settle, 60)
         assert client.recv(1) == b""
@@ -194,10 +192,10 @@ def test_a_request_that_was_held_on_its_way_is_still_carried_out(
 
 
 @pytest.mark.usefixtures("scripted_faults")
-def test_the_answer_to_a_request_is_waited_for_though_its_client_has_said_all(
+def test_settle_waits_for_reply_to_half_closed_client(
     lab: Lab, service: Service, pool: ThreadPoolExecutor
 ) -> None:
-    """An upstream that reads the end of its client's side might close, and go on with what it was asked."""
+    """An upstream that reads a half-close may close, and still carry out the request."""
     DOES["long"] = lambda tried: Act(delay=60)
     lab.begin(faults=armed("long"))
     service.may_answer.clear()
@@ -211,16 +209,16 @@ def test_the_answer_to_a_request_is_waited_for_though_its_client_has_said_all(
         service.may_answer.set()
         assert read_all(client) == REPLY
     assert settling.result(PATIENCE_S) == SETTLED
-    assert not service.told_end
+    assert not service.saw_eof
 
 
-def test_in_no_attempt_the_model_link_leads_to_the_scripted_model(lab: Lab) -> None:
-    nobody = Upstream(read_head)  # it answers nothing
-    lab.begin(model="compatible", model_base_url=nobody.address.url)
+def test_model_link_outside_attempt_leads_to_scripted_model(lab: Lab) -> None:
+    silent = Upstream(read_head)  # it answers nothing
+    lab.begin(model="compatible", model_base_url=silent.address.url)
     with dial(lab.address("model")) as client:
         client.sendall(GET)
         assert read_all(client) == b""
     lab.settle()
     with dial(lab.address("model")) as client:
         answered(client)
-    nobody.close()
+    silent.close()

@@ -1,4 +1,4 @@
-"""Shadows: the faults of another arm are evaluated as there, recorded, and change nothing."""
+"""Shadows: faults of another arm are matched as in that arm, recorded, and never act."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def sometimes(*does: str) -> str:
 
 def shadow_of(lab: Lab, **arms: dict[str, object]) -> str:
     context = {"links": lab.topology.links}
-    given = {"seed": 1, "error_prob": 0}
+    values = {"seed": 1, "error_prob": 0}
     return shadow_text(
-        {name: Settings.model_validate({**given, **arm}, context=context) for name, arm in arms.items()}
+        {name: Settings.model_validate({**values, **arm}, context=context) for name, arm in arms.items()}
     )
 
 
-def flown(lab: Lab, **settings: object) -> list[Exchange]:
+def run_tries(lab: Lab, **settings: object) -> list[Exchange]:
     """The same tries under these settings."""
     lab.begin(**settings)
     for try_ in range(1, TRIES + 1):
@@ -39,22 +39,22 @@ def flown(lab: Lab, **settings: object) -> list[Exchange]:
 
 
 def calls_flown(lab: Lab, **settings: object) -> list[Exchange]:
-    """As many calls, each with a try of its own."""
+    """That many calls, of one try each."""
     lab.begin(**settings)
     for call in range(1, TRIES + 1):
         ask(lab, headers=lab.identity(call=call))
     return lab.exchanges(TRIES)
 
 
-def test_a_shadow_is_where_the_fault_is_in_the_arm(lab_of_service: Lab) -> None:
+def test_shadow_matches_fault_of_arm(lab_of_service: Lab) -> None:
     faults = sometimes("reply", "answer")
-    struck = [[met.id for met in exchange.faults] for exchange in flown(lab_of_service, faults=faults)]
+    faulted = [[hit.id for hit in exchange.faults] for exchange in run_tries(lab_of_service, faults=faults)]
     shadow = shadow_of(lab_of_service, method={"faults": faults})
-    shadows = [[met.id for met in exchange.shadows] for exchange in flown(lab_of_service, shadow=shadow)]
-    assert shadows == struck and [] in struck and len(set(map(tuple, struck))) > 2
+    shadows = [[hit.id for hit in exchange.shadows] for exchange in run_tries(lab_of_service, shadow=shadow)]
+    assert shadows == faulted and [] in faulted and len(set(map(tuple, faulted))) > 2
 
 
-def test_a_shadow_changes_nothing_and_is_no_fault(lab_of_service: Lab, service: ScriptedUpstream) -> None:
+def test_shadow_changes_nothing_and_is_no_fault(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     shadow = shadow_of(lab_of_service, method={"faults": armed("answer", "delay")})
     lab_of_service.begin(shadow=shadow)
     assert ask(lab_of_service, method="POST", data=b"whole").content == UPSTREAM_REPLY
@@ -64,19 +64,19 @@ def test_a_shadow_changes_nothing_and_is_no_fault(lab_of_service: Lab, service: 
     assert len(exchange.shadows) == 2
 
 
-def test_what_the_blast_radius_of_the_arm_spares_has_no_shadow(lab_of_service: Lab) -> None:
+def test_no_shadow_outside_blast_radius_of_arm(lab_of_service: Lab) -> None:
     faults = sometimes("reply")
     radius = {"faults": faults, "fault_calls": 2}
-    struck = [
+    faulted = [
         bool(exchange.faults and exchange.faults[0].injected)
         for exchange in calls_flown(lab_of_service, **radius)
     ]
     shadow = shadow_of(lab_of_service, method=radius, elsewhere={"faults": faults, "fault_episodes": 1e-9})
     shadows = [bool(exchange.shadows) for exchange in calls_flown(lab_of_service, shadow=shadow)]
-    assert shadows == struck and struck.count(True) == 2
+    assert shadows == faulted and faulted.count(True) == 2
 
 
-def test_each_arm_is_told_apart_and_errors_drawn_by_chance_are_shadows_too(lab_of_service: Lab) -> None:
+def test_shadows_name_their_arm_and_include_chance_errors(lab_of_service: Lab) -> None:
     shadow = shadow_of(lab_of_service, one={"faults": armed("reply")}, other={"error_prob": 1})
     lab_of_service.begin(shadow=shadow)
     assert ask(lab_of_service).content == UPSTREAM_REPLY
@@ -86,11 +86,11 @@ def test_each_arm_is_told_apart_and_errors_drawn_by_chance_are_shadows_too(lab_o
     ]
 
 
-def test_a_fault_that_reads_bodies_is_shown_long_ones(lab_of_service: Lab) -> None:
+def test_body_reading_fault_gets_long_bodies(lab_of_service: Lab) -> None:
     shadow = shadow_of(lab_of_service, method={"faults": armed("reply", fault="reads")})
     lab_of_service.begin(shadow=shadow)
     ask(lab_of_service, method="POST", data=b"x" * 1_000_000)
-    assert [met.id for met in lab_of_service.exchange().shadows] == ["reads"]
+    assert [hit.id for hit in lab_of_service.exchange().shadows] == ["reads"]
 
 
 def test_without_shadows_no_request_has_any(lab_of_service: Lab) -> None:

@@ -1,4 +1,4 @@
-"""What the gateway records of a tool's call over MCP: how the server itself answered, whatever faults did."""
+"""The server's own answer to an MCP tool call, recorded whatever faults did."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def server(url: str) -> Links:
 
 
 def call(lab: Lab, method: str = "tools/call") -> None:
-    """Calls the tool; that its reply is lost is no error here."""
+    """Call the tool; a lost reply is fine here."""
     headers = {"Content-Type": "application/json"}
     with suppress(requests.RequestException):
         requests.post(lab.url("files", "/mcp"), asked(method).body, headers=headers, timeout=PATIENCE_S)
 
 
 def recorded(folder: Path, *replies: Reply, fault: dict[str, Any] | None = None) -> list[Exchange]:
-    """The exchanges of one call for each reply of the server, the first of which the fault strikes."""
+    """The exchanges of one call for each reply of the server; the fault acts on the first."""
     with answering(*replies) as upstream, gateway(folder, links=server(upstream.address.url)) as lab:
         lab.begin(faults={"faults": [{"when": {"nth": 1}, **fault}] if fault else []})
         for _ in replies:
@@ -73,13 +73,13 @@ def recorded(folder: Path, *replies: Reply, fault: dict[str, Any] | None = None)
         "large",
     ],
 )
-def test_it_says_how_the_server_answered(tmp_path: Path, reply: Reply, answer: str) -> None:
+def test_server_answer_is_recorded(tmp_path: Path, reply: Reply, answer: str) -> None:
     [exchange] = recorded(tmp_path, reply)
     assert (exchange.tool, exchange.tool_answer) == ("add", answer)
 
 
 @pytest.mark.parametrize("after_response", [False, True], ids=["before", "after"])
-def test_of_a_reply_that_breaks_off_a_whole_response_counts(tmp_path: Path, after_response: bool) -> None:
+def test_whole_response_in_broken_reply_counts(tmp_path: Path, after_response: bool) -> None:
     body = stream(RESULT).body if after_response else json_reply(200, RESULT).body[:-2]
     kind = b"text/event-stream" if after_response else b"application/json"
 
@@ -111,7 +111,7 @@ def test_of_a_reply_that_breaks_off_a_whole_response_counts(tmp_path: Path, afte
     [(json_reply(200, RESULT), "result"), (stream(PROGRESS, FAILED), "error")],
     ids=["json", "events"],
 )
-def test_what_a_fault_made_of_it_does_not_count(
+def test_faulted_result_is_not_the_server_answer(
     tmp_path: Path, fault: dict[str, Any], reply: Reply, answer: str
 ) -> None:
     [exchange] = recorded(tmp_path, reply, fault=fault)
@@ -120,14 +120,12 @@ def test_what_a_fault_made_of_it_does_not_count(
 
 @pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (RESULT, "duplicated")])
 @pytest.mark.parametrize("form", [lambda message: json_reply(200, message), stream], ids=["json", "events"])
-def test_a_lost_error_and_a_successful_retry_are_no_duplicate(
-    tmp_path: Path, form: Any, first: Any, axis: str
-) -> None:
+def test_lost_error_and_retry_are_not_a_duplicate(tmp_path: Path, form: Any, first: Any, axis: str) -> None:
     exchanges = recorded(tmp_path, form(first), form(RESULT), fault={"fault": "lose_reply"})
     assert proven_duplicates(exchanges, ()).axis == axis
 
 
-def test_each_copy_of_a_call_is_told_by_its_own_answer(tmp_path: Path) -> None:
+def test_each_copy_of_call_has_its_answer(tmp_path: Path) -> None:
     replies = json_reply(200, FAILED), json_reply(200, RESULT)
     with answering(*replies) as upstream, gateway(tmp_path, links=server(upstream.address.url)) as lab:
         lab.begin(faults={"faults": [{"fault": "duplicate_request"}]})
@@ -136,7 +134,7 @@ def test_each_copy_of_a_call_is_told_by_its_own_answer(tmp_path: Path) -> None:
     assert [write.fate for write in deliveries(exchange)] == ["refused", "executed"]
 
 
-def test_other_messages_say_nothing_of_a_tool(tmp_path: Path) -> None:
+def test_other_messages_name_no_tool(tmp_path: Path) -> None:
     reply = json_reply(200, RPC_ERROR)
     with answering(reply) as upstream, gateway(tmp_path, links=server(upstream.address.url)) as lab:
         lab.begin()

@@ -1,4 +1,4 @@
-"""How bytes flow: as they come, bounded in memory, and what happens when one side leaves."""
+"""How bytes flow: as they come, with bounded memory, and the end of either side."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def behind(folder: Path, handle: Callable[[socket.socket], None], **settings: fl
         upstream.close()
 
 
-def test_an_event_stream_arrives_event_by_event(tmp_path: Path) -> None:
+def test_event_stream_arrives_event_by_event(tmp_path: Path) -> None:
     go_on = threading.Semaphore(0)
 
     def serve(connection: socket.socket) -> None:
@@ -53,24 +53,24 @@ def test_an_event_stream_arrives_event_by_event(tmp_path: Path) -> None:
         requests.get(lab.url("search"), stream=True, timeout=PATIENCE_S) as reply,
     ):
         lines = reply.iter_lines(chunk_size=1)
-        for number in range(3):  # the upstream sends the next only once this one has come
+        for number in range(3):  # the upstream sends the next only after this one has come
             assert next(line for line in lines if line) == b"data: %d" % number
             go_on.release()
 
 
 def _send_until_stuck(connection: socket.socket, stuck: threading.Event) -> None:
-    data, sent = memoryview(bytes(LARGE)), 0
+    data, offset = memoryview(bytes(LARGE)), 0
     connection.settimeout(0.3)
-    while sent < LARGE:
+    while offset < LARGE:
         try:
-            sent += connection.send(data[sent:])
+            offset += connection.send(data[offset:])
         except TimeoutError:
-            assert sent < HELD_BY_SYSTEM + HELD_BY_GATEWAY, "too much for a reader that is asleep"
+            assert offset < HELD_BY_SYSTEM + HELD_BY_GATEWAY, "too much for a reader that is asleep"
             stuck.set()
             connection.settimeout(PATIENCE_S)
 
 
-def test_a_slow_reader_slows_down_the_upstream(tmp_path: Path) -> None:
+def test_slow_reader_slows_down_upstream(tmp_path: Path) -> None:
     stuck = threading.Event()
 
     def serve(connection: socket.socket) -> None:
@@ -85,7 +85,7 @@ def test_a_slow_reader_slows_down_the_upstream(tmp_path: Path) -> None:
         assert len(rest) + len(read_all(client, LARGE - len(rest))) == LARGE
 
 
-def test_a_slow_upstream_slows_down_the_client(tmp_path: Path) -> None:
+def test_slow_upstream_slows_down_client(tmp_path: Path) -> None:
     stuck, got = threading.Event(), []
 
     def serve(connection: socket.socket) -> None:
@@ -117,7 +117,7 @@ def test_expect_100_continue(tmp_path: Path, error_prob: float) -> None:
         client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
         assert read_head(client) == (b"HTTP/1.1 100 Continue\r\n\r\n", b"")
         client.sendall(b"hi")
-        assert read_all(client, len(OK)) == OK  # one 100 only, whoever gave it
+        assert read_all(client, len(OK)) == OK  # exactly one 100, from the gateway or the upstream
         assert heard == [b"hi"]
 
 
@@ -133,14 +133,14 @@ def test_http_1_0_knows_no_100(tmp_path: Path, error_prob: float) -> None:
         assert ask(lab.address("search"), request) == OK
 
 
-def test_a_final_reply_instead_of_100_closes(tmp_path: Path) -> None:
+def test_final_reply_instead_of_100_closes(tmp_path: Path) -> None:
     reply = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"
     with behind(tmp_path, lambda connection: (read_head(connection), connection.sendall(reply))) as lab:
         request = b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
         assert ask(lab.address("search"), request) == reply
 
 
-def test_an_upgraded_connection_carries_anything(tmp_path: Path) -> None:
+def test_upgraded_connection_carries_anything(tmp_path: Path) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(
@@ -172,7 +172,7 @@ def test_one_upstream_connection_for_each_client(tmp_path: Path) -> None:
     upstream.close()
 
 
-def test_an_upstream_that_closed_between_requests_is_opened_again(tmp_path: Path) -> None:
+def test_upstream_closed_between_requests_is_reopened(tmp_path: Path) -> None:
     closed = threading.Semaphore(0)
 
     def serve(connection: socket.socket) -> None:
@@ -189,7 +189,7 @@ def test_an_upstream_that_closed_between_requests_is_opened_again(tmp_path: Path
             assert lab.exchanges(number)[-1].reply_complete
 
 
-def test_a_request_that_may_have_arrived_is_not_sent_again(tmp_path: Path) -> None:
+def test_request_that_may_have_arrived_is_not_resent(tmp_path: Path) -> None:
     upstream = Upstream(read_head)  # reads, and closes without an answer
     with gateway(tmp_path, search=upstream.address) as lab:
         lab.begin()
@@ -216,7 +216,7 @@ def test_a_request_that_may_have_arrived_is_not_sent_again(tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_broken_reply_passes_as_it_is(tmp_path: Path, reply: bytes, error: str) -> None:
+def test_broken_reply_passes_as_it_is(tmp_path: Path, reply: bytes, error: str) -> None:
     with behind(tmp_path, lambda connection: (read_head(connection), connection.sendall(reply))) as lab:
         assert ask(lab.address("search"), GET) == reply
         record = lab.exchange()
@@ -224,7 +224,7 @@ def test_a_broken_reply_passes_as_it_is(tmp_path: Path, reply: bytes, error: str
 
 
 @pytest.mark.parametrize(("link", "method"), [("weather", "GET"), ("weather", "POST"), ("model", "POST")])
-def test_an_upstream_that_is_down_is_a_502(tmp_path: Path, link: str, method: str) -> None:
+def test_upstream_down_is_502(tmp_path: Path, link: str, method: str) -> None:
     with gateway(tmp_path) as lab:
         lab.begin()
         reply = requests.request(
@@ -237,9 +237,9 @@ def test_an_upstream_that_is_down_is_a_502(tmp_path: Path, link: str, method: st
         assert record.error and "cannot be reached" in record.error
 
 
-def test_a_client_that_said_all_and_closes_its_side_gets_its_answer(tmp_path: Path) -> None:
+def test_half_closed_client_gets_reply(tmp_path: Path) -> None:
     def serve(connection: socket.socket) -> None:
-        assert connection.recv(1000) and connection.recv(1) == b""  # it hears of it, too
+        assert connection.recv(1000) and connection.recv(1) == b""  # it sees the end, too
         connection.sendall(OK)
 
     with behind(tmp_path, serve) as lab, dial(lab.address("search")) as client:
@@ -248,7 +248,7 @@ def test_a_client_that_said_all_and_closes_its_side_gets_its_answer(tmp_path: Pa
         assert read_all(client) == OK
 
 
-def test_a_whole_request_is_delivered_though_its_client_left(lab: Lab) -> None:
+def test_whole_request_is_delivered_after_client_left(lab: Lab) -> None:
     lab.begin()
     with dial(lab.address("search")) as client:
         client.sendall(b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -256,7 +256,7 @@ def test_a_whole_request_is_delivered_though_its_client_left(lab: Lab) -> None:
     assert lab.exchange().forwarded
 
 
-def test_a_client_that_leaves_takes_its_upstream_with_it(tmp_path: Path) -> None:
+def test_upstream_closes_when_client_leaves(tmp_path: Path) -> None:
     arrived, closed = threading.Event(), threading.Event()
 
     def serve(connection: socket.socket) -> None:
@@ -276,7 +276,7 @@ def test_a_client_that_leaves_takes_its_upstream_with_it(tmp_path: Path) -> None
         assert record.error == "the client left before its request was complete"
 
 
-def test_a_reset_client_is_recorded_and_its_upstream_closed(tmp_path: Path) -> None:
+def test_reset_client_is_recorded_and_upstream_closed(tmp_path: Path) -> None:
     started, closed = threading.Event(), threading.Event()
 
     def serve(connection: socket.socket) -> None:
@@ -296,7 +296,7 @@ def test_a_reset_client_is_recorded_and_its_upstream_closed(tmp_path: Path) -> N
         assert record.error == "the client left before its reply was complete"
 
 
-def test_an_early_reply_does_not_cut_the_request_short(tmp_path: Path) -> None:
+def test_early_reply_does_not_cut_request_short(tmp_path: Path) -> None:
     def serve(connection: socket.socket) -> None:
         _, rest = read_head(connection)
         connection.sendall(OK)

@@ -1,4 +1,4 @@
-"""An exchange says whether its upstream failed by itself, with no fault of the gateway's on it."""
+"""The record shows an upstream's own failure, without a fault of the gateway."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exchange_with(folder: Path, reply: bytes, link: str = "search", *faults: dic
         gateway(folder, **{link: upstream.address}) as lab,
     ):
         lab.begin(faults=json.dumps({"faults": entries}) if entries else "")
-        with suppress(requests.RequestException):  # what the client makes of a broken reply
+        with suppress(requests.RequestException):  # the client's error on a broken reply
             requests.get(lab.url(link), headers=lab.identity(), timeout=PATIENCE_S)
         return lab.exchange()
 
@@ -52,15 +52,15 @@ def exchange_with(folder: Path, reply: bytes, link: str = "search", *faults: dic
         (b"SSH-2.0-OpenSSH\r\n\r\nhello", "search", True),
     ],
 )
-def test_an_upstream_that_fails_by_itself(tmp_path: Path, reply: bytes, link: str, unavailable: bool) -> None:
+def test_upstream_failure_is_recorded(tmp_path: Path, reply: bytes, link: str, unavailable: bool) -> None:
     assert exchange_with(tmp_path, reply, link).unavailable is unavailable
 
 
-def test_what_is_no_reply_is_the_upstream_s_failure_also_if_the_client_leaves_first(tmp_path: Path) -> None:
+def test_invalid_reply_is_upstream_failure_even_if_client_leaves(tmp_path: Path) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(b"SSH-2.0-OpenSSH\r\n\r\nhello")
-        connection.recv(1)  # the end of what the client sends: it has seen what came, and left
+        connection.recv(1)  # EOF: the client has seen the reply and left
 
     with Upstream(serve) as upstream, gateway(tmp_path, search=upstream.address) as lab:
         lab.begin()
@@ -72,17 +72,17 @@ def test_what_is_no_reply_is_the_upstream_s_failure_also_if_the_client_leaves_fi
 @pytest.mark.parametrize(
     ("faults", "unavailable"), [([DELAY], True), ([LOST], False), ([TWICE], False), ([DELAY, LOST], False)]
 )
-def test_a_fault_that_does_more_than_delay_may_be_the_cause(
+def test_fault_beyond_delay_may_be_cause(
     tmp_path: Path, faults: list[dict[str, object]], unavailable: bool
 ) -> None:
     reply = b"HTTP/1.1 500 No\r\n" + LENGTH
     exchange = exchange_with(tmp_path, reply * 2, "search", *faults)
-    assert [met.injected for met in exchange.faults] == [True] * len(faults)
+    assert [hit.injected for hit in exchange.faults] == [True] * len(faults)
     assert exchange.unavailable is unavailable
 
 
 @pytest.mark.parametrize("link", ["search", "model"])
-def test_an_upstream_that_is_not_there(tmp_path: Path, link: str) -> None:
+def test_unreachable_upstream(tmp_path: Path, link: str) -> None:
     with gateway(tmp_path) as lab:
         lab.begin()
         requests.get(lab.url(link), headers=lab.identity(), timeout=PATIENCE_S)

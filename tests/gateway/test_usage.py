@@ -1,4 +1,4 @@
-"""What the gateway records of a model's reply: its tokens, and the time to its first one."""
+"""Token usage of a model's reply and time to the first token, as recorded."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Gate:
     lab: Lab
     model: Model
 
-    def asked(self, form: Form, reply: Reply, **settings: Any) -> Exchange:
-        """The record of a request in that form, which gets that reply."""
+    def exchange_of(self, form: Form, reply: Reply, **settings: Any) -> Exchange:
+        """Return the record of a request in that form with that reply."""
         self.model.reply = reply
         self.model.acknowledged = None
         self.lab.begin(**settings)
@@ -84,30 +84,30 @@ def gate(tmp_path_factory) -> Iterator[Gate]:
 
 
 @FORM
-def test_the_tokens_of_a_reply_are_those_of_its_usage(gate, form):
-    seen = gate.asked(form, form.reply(CALL))
+def test_tokens_of_reply_are_those_of_its_usage(gate, form):
+    seen = gate.exchange_of(form, form.reply(CALL))
     assert (seen.model, seen.tokens_in, seen.tokens_out) == ("m", 9, 7)
     assert (seen.first_token_ms is not None) == form.stream
 
 
 @FORM
 @pytest.mark.parametrize("fault", ["refusing_progress", "tool_use_failed"])
-def test_what_a_fault_makes_of_the_reply_took_the_same_tokens(gate, form, fault):
-    seen = gate.asked(form, form.reply(CALL), faults=FAULT % (fault, ""))
+def test_faulted_reply_keeps_upstream_tokens(gate, form, fault):
+    seen = gate.exchange_of(form, form.reply(CALL), faults=FAULT % (fault, ""))
     assert seen.faults[0].injected and (seen.tokens_in, seen.tokens_out) == (9, 7)
 
 
-def test_the_tokens_are_read_in_a_compressed_reply(gate):
+def test_tokens_are_read_in_compressed_reply(gate):
     plain = FORMS[0].reply(TEXT)
     packed = replace(plain, body=gzip.compress(plain.body))
     packed = replace(packed, headers=(*plain.headers, ("Content-Encoding", "gzip")))
-    assert gate.asked(FORMS[0], packed).tokens_out == USAGE["completion_tokens"]
+    assert gate.exchange_of(FORMS[0], packed).tokens_out == USAGE["completion_tokens"]
 
 
-def test_a_compressed_stream_is_read_too(gate):
+def test_compressed_stream_is_read_too(gate):
     plain = FORMS[1].reply(TEXT)
     packed = Reply((*plain.headers, ("Content-Encoding", "gzip")), gzip.compress(plain.body))
-    seen = gate.asked(FORMS[1], packed)
+    seen = gate.exchange_of(FORMS[1], packed)
     assert seen.tokens_out == USAGE["completion_tokens"] and seen.first_token_ms is not None
 
 
@@ -125,21 +125,21 @@ def test_a_compressed_stream_is_read_too(gate):
     ],
     ids=["none", "error", "nonsense", "cut", "deep", "unknown encoding", "empty", "too large"],
 )
-def test_what_tells_no_tokens_leaves_them_unknown(gate, reply):
-    seen = gate.asked(FORMS[0], reply)
+def test_reply_without_usage_leaves_tokens_unknown(gate, reply):
+    seen = gate.exchange_of(FORMS[0], reply)
     assert (seen.tokens_in, seen.tokens_out, seen.first_token_ms) == (None, None, None)
 
 
-def test_an_input_that_was_cached_counts(gate):
+def test_input_that_was_cached_counts(gate):
     form = FORMS[2]
     body = reply_body(form.model_dialect, form.reply(TEXT))
     body["usage"] |= {"cache_read_input_tokens": 100, "cache_creation_input_tokens": 20}
-    seen = gate.asked(form, with_reply_body(form.model_dialect, form.reply(TEXT), body))
+    seen = gate.exchange_of(form, with_reply_body(form.model_dialect, form.reply(TEXT), body))
     assert (seen.tokens_in, seen.tokens_out) == (129, 7)
 
 
 @pytest.mark.parametrize("form", STREAMS, ids=str)
-def test_the_first_token_is_the_event_that_brings_text(gate, form):
+def test_first_token_is_first_event_with_text(gate, form):
     """Both ends' clocks bound the gateway's: the next event leaves only when the client has the last."""
     model = gate.model
     model.reply, model.acknowledged = form.reply(TEXT), threading.Semaphore(0)
@@ -156,7 +156,7 @@ def test_the_first_token_is_the_event_that_brings_text(gate, form):
     assert model.times[text_at] - model.asked_at <= seconds <= got[text_at] - begun
 
 
-def test_a_first_token_that_a_fault_holds_up_comes_late(gate):
+def test_delayed_first_token_is_late(gate):
     form = FORMS[1]
-    seen = gate.asked(form, form.reply(TEXT), faults=FAULT % ("slow_first_token", '"ms": 50'))
+    seen = gate.exchange_of(form, form.reply(TEXT), faults=FAULT % ("slow_first_token", '"ms": 50'))
     assert seen.first_token_ms is not None and seen.first_token_ms >= 50

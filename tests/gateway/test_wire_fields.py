@@ -1,4 +1,4 @@
-"""What an exchange says of the wire: writes, keys, credentials, retries, bodies, the upstream's answer."""
+"""Fields of an exchange about the wire: writes, keys, credentials, retries, bodies, upstream status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wirefault.wiring.links import Link, Links
 
 @pytest.fixture
 def shop(tmp_path: Path, service: ScriptedUpstream) -> Any:
-    """A gateway to whose search link a shop is wired."""
+    """A gateway with a shop on its search link."""
     writes = ("POST /orders", "DELETE /orders/*")
     link = Link("search", upstream=service.upstream.address.url, writes=writes, key="id")
     with gateway(tmp_path, links=Links([link])) as lab:
@@ -29,14 +29,14 @@ def shop(tmp_path: Path, service: ScriptedUpstream) -> Any:
 
 
 def order(shop: Any, method: str = "POST", path: str = "/orders", **more: Any) -> Exchange:
-    """What is recorded of that request."""
+    """Return the record of that request."""
     before = len(shop.recorded())
     requests.request(method, shop.url("search", path), timeout=PATIENCE_S, **more)
     exchange: Exchange = shop.exchanges(before + 1)[-1]
     return exchange
 
 
-def test_a_declared_write_is_known_by_method_and_path(shop: Any) -> None:
+def test_declared_write_matches_method_and_path(shop: Any) -> None:
     shop.begin()
     assert order(shop, path="/orders?dry=1").write
     assert order(shop, "DELETE", "/orders/7").write
@@ -44,7 +44,7 @@ def test_a_declared_write_is_known_by_method_and_path(shop: Any) -> None:
     assert order(shop).dialect == "http"
 
 
-def test_a_write_has_its_key_from_the_header_or_from_the_field_that_the_wiring_names(shop: Any) -> None:
+def test_write_key_comes_from_header_or_named_field(shop: Any) -> None:
     shop.begin()
     assert order(shop, json={"id": 7}).key == "7"
     assert order(shop, json={"id": 7}, headers={"Idempotency-Key": "k"}).key == "k"
@@ -52,25 +52,25 @@ def test_a_write_has_its_key_from_the_header_or_from_the_field_that_the_wiring_n
 
 
 @pytest.mark.parametrize("key", [f"1{'0' * 5000}", "true", "null", "[1]", '"\\ud800"'])
-def test_what_can_be_no_key_is_none_and_harms_nobody(shop: Any, key: str) -> None:
+def test_invalid_key_is_ignored(shop: Any, key: str) -> None:
     shop.begin()
     assert order(shop, data=f'{{"id": {key}}}').key == ""
 
 
 @pytest.mark.parametrize("text", ["soon", "Mon, 01 Jan 0001 00:00:00 -2300", "nan", ""])
-def test_a_retry_after_that_says_no_time_is_none(shop: Any, service: ScriptedUpstream, text: str) -> None:
+def test_invalid_retry_after_is_ignored(shop: Any, service: ScriptedUpstream, text: str) -> None:
     service.reply = sized(b"{}", f"Retry-After: {text}".encode()).replace(b"200 OK", b"429 No")
     shop.begin()
     assert order(shop).retry_after in (None, 0.0)
 
 
 @pytest.mark.parametrize("part", ["eyJ-", "eyJa.", "Bearer ", "Bearer aaaa ", "task-"])
-def test_a_long_body_that_only_looks_like_tokens_stays_as_it_is(part: str) -> None:
+def test_long_body_resembling_tokens_is_unchanged(part: str) -> None:
     text = part * (65536 // len(part))
     assert without_secrets(text) == text
 
 
-def test_a_credential_is_known_by_its_digest_alone(shop: Any) -> None:
+def test_credential_is_recorded_as_digest(shop: Any) -> None:
     secret = "s3cret-that-nobody-may-read"
     shop.begin()
     ways = [
@@ -83,7 +83,7 @@ def test_a_credential_is_known_by_its_digest_alone(shop: Any) -> None:
     assert shop.exchange().target == "/orders?key=[secret]&a=b"
 
 
-def test_what_an_sdk_says_of_its_retries_is_kept(shop: Any) -> None:
+def test_sdk_retry_counts_are_recorded(shop: Any) -> None:
     shop.begin()
     assert order(shop, headers={"x-stainless-retry-count": "2"}).sdk_retry == 2
     assert order(shop, headers={"amz-sdk-request": "attempt=2; max=3"}).sdk_retry == 1
@@ -91,15 +91,13 @@ def test_what_an_sdk_says_of_its_retries_is_kept(shop: Any) -> None:
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("Retry-After: 3", 3.0), ("retry-after-ms: 1500", 1.5)])
-def test_retry_after_is_what_the_client_was_told(
-    shop: Any, service: ScriptedUpstream, header: str, seconds: float
-) -> None:
+def test_retry_after_is_recorded(shop: Any, service: ScriptedUpstream, header: str, seconds: float) -> None:
     service.reply = sized(b"{}", header.encode()).replace(b"200 OK", b"429 Too Many Requests")
     shop.begin()
     assert order(shop).retry_after == seconds
 
 
-def test_bodies_are_kept_as_they_crossed_the_clients_side(shop: Any, service: ScriptedUpstream) -> None:
+def test_bodies_are_recorded_at_client_side(shop: Any, service: ScriptedUpstream) -> None:
     body = gzip.compress(b'{"ordered": "tea"}')
     service.reply = sized(body, b"Content-Encoding: gzip")
     shop.begin()
@@ -109,9 +107,7 @@ def test_bodies_are_kept_as_they_crossed_the_clients_side(shop: Any, service: Sc
     assert not exchange.reply_cut
 
 
-def test_of_a_long_body_the_first_part_is_kept_and_of_a_binary_one_its_length(
-    shop: Any, service: ScriptedUpstream
-) -> None:
+def test_long_body_is_cut_and_binary_one_is_a_length(shop: Any, service: ScriptedUpstream) -> None:
     service.reply = sized(b"\xff\x00" * 4)
     shop.begin()
     exchange = order(shop, data="x" * 100_000)
@@ -122,7 +118,7 @@ def test_of_a_long_body_the_first_part_is_kept_and_of_a_binary_one_its_length(
 @pytest.mark.parametrize(
     "secret", ["sk-abcdefghijklmnop1234", "AIza" + "x" * 35, "Bearer abc.def-123456", "ghp_" + "a1" * 15]
 )
-def test_what_looks_like_a_key_gets_into_no_record(shop: Any, secret: str) -> None:
+def test_keys_are_redacted_from_records(shop: Any, secret: str) -> None:
     shop.begin()
     exchange = order(shop, json={"note": f"use {secret} for it"})
     assert secret.split()[-1] not in (exchange.request_body or "")
@@ -145,7 +141,7 @@ def test_with_bodies_off_none_is_kept(shop: Any) -> None:
     ("fault", "status", "upstream_status"),
     [("lose reply", None, 200), ("answer", 418, None), ("upper", 200, None), ("nothing", 200, None)],
 )
-def test_what_the_upstream_answered_is_known_whatever_the_client_got(
+def test_upstream_status_is_recorded_beside_client_status(
     lab_of_service: Any, scripted_faults: None, fault: str, status: int | None, upstream_status: int | None
 ) -> None:
     lab_of_service.begin(faults=armed(fault))
@@ -158,9 +154,7 @@ def test_what_the_upstream_answered_is_known_whatever_the_client_got(
     assert exchange.answered == (None if fault == "answer" else 200)
 
 
-def test_the_body_of_a_reply_that_a_fault_changed_is_the_one_that_the_client_got(
-    lab_of_service: Any, scripted_faults: None
-) -> None:
+def test_recorded_body_is_the_faulted_one(lab_of_service: Any, scripted_faults: None) -> None:
     lab_of_service.begin(faults=armed("upper"))
     ask(lab_of_service)
     assert lab_of_service.exchange().reply_body == '{"N": 1}'

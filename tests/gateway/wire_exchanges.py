@@ -28,7 +28,7 @@ ASKED = [
     b"Idempotency-Key: k", b"X-Long: " + b"y" * 9000, b"Keep-Alive: timeout=5", b"Te: trailers",
     b"Wirefault-World: mine", b"WIREFAULT-note: n",
 ]  # fmt: skip
-TOLD = [
+OWN_LINES = [
     b"Server: s", b"Set-Cookie: a", b"set-cookie:b", b"X-Empty:", b"Date: now ", b"ETag: W/\"x\"",
     b"X: \xff\x80", b"Retry-After: 0.2", b"Vary:*", b"X-Long: " + b"z" * 30_000, b"Connection: Keep-Alive",
     b"Content-Type: a/b",
@@ -63,7 +63,7 @@ class WireExchange:
     raw: bytes | None = None
 
     def __repr__(self) -> str:
-        """Short enough to be read: of bodies their sizes."""
+        """Short enough to read: sizes instead of bodies."""
         lines = [line[:60] for line in self.lines]
         sizes = [len(piece) for piece in self.pieces]
         flags = f"waits={self.waits}, ends={self.ends}, raw={self.raw and len(self.raw)}"
@@ -101,7 +101,7 @@ def chunked(data: bytes, piece: int, extension: bytes, trailer: bytes) -> bytes:
 
 @st.composite
 def framed(draw: st.DrawFn, largest: int) -> tuple[list[bytes], bytes]:
-    """The header lines that frame a body, and the body as it stands on the wire."""
+    """The header lines that frame a body, and the body on the wire."""
     data = content(draw(sizes(largest)))
     lines = []
     if draw(st.integers(0, 3)) == 0:
@@ -143,16 +143,16 @@ def wire_exchanges(draw: st.DrawFn, largest: int, *, last: bool = False) -> Wire
 def replies(draw: st.DrawFn, method: str, largest: int, ends: bool) -> tuple[bytes, ...]:
     """The pieces in which it is sent: an event stream event by event, else a few."""
     status = draw(st.sampled_from(STATUSES))
-    told = draw(st.lists(st.sampled_from(TOLD), max_size=4))
+    own_lines = draw(st.lists(st.sampled_from(OWN_LINES), max_size=4))
     framing, body = draw(framed(largest))
     if draw(st.integers(0, 5)) == 0:
-        told, events = [*told, b"content-type: text/event-stream"], draw(st.integers(1, 9))
+        own_lines, events = [*own_lines, b"content-type: text/event-stream"], draw(st.integers(1, 9))
         framing, body = [b"transfer-encoding:chunked"], chunked(b"data: {}\n\n" * events, 10, b"", b"")
     if ends:
         framing = [*draw(st.sampled_from([[], framing])), b"connection: close"]
     if method == "HEAD" or status[:3] in (b"204", b"304"):
         body = b""
-    head = draw(st.sampled_from(INTERIM)) + block([b"HTTP/1.1 " + status, *told, *framing])
+    head = draw(st.sampled_from(INTERIM)) + block([b"HTTP/1.1 " + status, *own_lines, *framing])
     cut = draw(st.sampled_from([1, 3, 100])) if len(body) < MIB else 1
     size = max(1, -(-len(body) // cut))
     pieces = [body[at : at + size] for at in range(0, len(body), size)]

@@ -222,7 +222,7 @@ class Shadows:
         for arm, matcher in self._matchers.items():
             matcher.add_link(link, _shadow_entries(self._settings[arm], links))
 
-    def met(self, incoming: IncomingTry, *, whole: bool) -> list[ShadowMet]:
+    def match(self, incoming: IncomingTry, *, whole: bool) -> list[ShadowMet]:
         """Return what the try would have met in each arm. Call it once for each try, as a matcher.
 
         ``whole``: the faults see the whole request. Faults outside the arm's blast radius are left out.

@@ -149,13 +149,13 @@ class Gateway:
         Raises ``ValueError`` for a bad address, and if an armed fault is not allowed on its server.
         """
         if link.name not in self._new_links:
-            behind = self._protocols(link)
-            # beside the control, whose host the proxies can dial wherever the gateway runs
+            protocols = self._protocols(link)
+            # on the control's host, which the proxies can dial wherever the gateway runs
             host = self._topology.control.host
             listener = listen(f"gateway_{link.name}", Address(host, 0), self._environ)
             try:
                 self.lane.add_link(link)
-                server = await asyncio.get_running_loop().create_server(behind, sock=listener)
+                server = await asyncio.get_running_loop().create_server(protocols, sock=listener)
             except BaseException:
                 listener.close()
                 raise

@@ -15,7 +15,7 @@ from wirefault.core.sockets import address_of, bind
 
 
 class Received(asyncio.Protocol):
-    """Keeps what the client sends."""
+    """Keeps the client's bytes."""
 
     def __init__(self) -> None:
         self.data = b""

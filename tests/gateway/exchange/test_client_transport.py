@@ -10,7 +10,7 @@ from tests.gateway.exchange.sockets import accepted, eventually
 from wirefault.gateway.exchange.client import ClientTransport, PauseReason
 
 
-def test_it_reads_only_while_no_reason_to_pause_is_left() -> None:
+def test_reads_only_without_pause_reasons() -> None:
     async def drive() -> None:
         async with accepted() as (transport, received, socket):
             client = ClientTransport(transport)
@@ -25,7 +25,7 @@ def test_it_reads_only_while_no_reason_to_pause_is_left() -> None:
     asyncio.run(drive())
 
 
-def test_a_client_that_still_sends_gets_all_before_the_connection_closes() -> None:
+def test_sending_client_gets_whole_reply_before_close() -> None:
     async def drive() -> None:
         async with accepted() as (transport, _, socket):
             client = ClientTransport(transport)
@@ -39,7 +39,7 @@ def test_a_client_that_still_sends_gets_all_before_the_connection_closes() -> No
     asyncio.run(drive())
 
 
-def test_a_reset_follows_what_was_written() -> None:
+def test_reset_follows_what_was_written() -> None:
     async def drive() -> None:
         async with accepted() as (transport, received, socket):
             client = ClientTransport(transport)
@@ -54,7 +54,7 @@ def test_a_reset_follows_what_was_written() -> None:
     asyncio.run(drive())
 
 
-def test_the_first_timer_counts_until_it_is_stopped() -> None:
+def test_first_timer_counts_until_it_is_stopped() -> None:
     async def drive() -> None:
         async with accepted() as (transport, _, _):
             client, expired = ClientTransport(transport), []

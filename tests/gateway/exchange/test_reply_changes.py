@@ -1,4 +1,4 @@
-"""Reading replies for faults: whatever the upstream says, in whatever pieces it comes."""
+"""Replies that faults read and change, in any pieces."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def changes(*acts: Act) -> ReplyChanges:
 
 
 def delivered(reply_changes: ReplyChanges, data: bytes, cuts: list[int]) -> bytes:
-    """What the client gets of a reply that comes in pieces and then ends."""
+    """Return the client's bytes of a reply that comes in pieces and then ends."""
     at = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     steps: list[Step] = []
     for start, stop in pairwise(at):
@@ -81,17 +81,13 @@ MISS = Act(reply=lambda reply: Miss("nothing_to_change"))
 
 
 @given(BODY, FRAMING, CUTS, st.sampled_from([b"", STREAM]))
-def test_what_a_fault_does_not_change_passes_byte_by_byte(
-    body: bytes, how: str, cuts: list[int], headers: bytes
-) -> None:
+def test_unchanged_reply_keeps_its_bytes(body: bytes, how: str, cuts: list[int], headers: bytes) -> None:
     data = framed(body, how, headers)
     assert delivered(changes(MISS), data, cuts) == data
 
 
 @given(BODY, CUTS, st.integers(1, 2))
-def test_interim_replies_pass_before_what_a_fault_makes_of_the_final_one(
-    body: bytes, cuts: list[int], count: int
-) -> None:
+def test_interim_replies_pass_before_faulted_reply(body: bytes, cuts: list[int], count: int) -> None:
     interim = b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * count
     changing = Act(reply=lambda reply: Changed(Reply(body=b"changed")))
     whole = delivered(changes(changing), framed(body, "sized"), [])
@@ -99,12 +95,12 @@ def test_interim_replies_pass_before_what_a_fault_makes_of_the_final_one(
 
 
 @given(st.binary(max_size=200), CUTS)
-def test_what_is_no_reply_passes_byte_by_byte(data: bytes, cuts: list[int]) -> None:
+def test_invalid_reply_passes_byte_by_byte(data: bytes, cuts: list[int]) -> None:
     assert delivered(changes(MISS), data, cuts) == data
 
 
 @given(BODY, FRAMING, CUTS)
-def test_a_fault_sees_the_whole_body_however_it_is_framed(body: bytes, how: str, cuts: list[int]) -> None:
+def test_fault_sees_whole_body_in_any_framing(body: bytes, how: str, cuts: list[int]) -> None:
     seen: list[Reply] = []
 
     def note(reply: Reply) -> Changed:
@@ -117,19 +113,17 @@ def test_a_fault_sees_the_whole_body_however_it_is_framed(body: bytes, how: str,
 
 
 @given(st.binary(max_size=300), FRAMING, CUTS, st.booleans())
-def test_an_event_stream_that_no_editor_changes_carries_the_same(
-    body: bytes, how: str, cuts: list[int], packed: bool
-) -> None:
+def test_unedited_event_stream_is_unchanged(body: bytes, how: str, cuts: list[int], packed: bool) -> None:
     headers = STREAM + (b"Content-Encoding: gzip\r\n" if packed else b"")
     data = framed(gzip.compress(body) if packed else body, how, headers)
     got = delivered(changes(Act(events=Copying)), data, cuts)
-    sent = SentReply("GET")
-    sent.take(got)
-    assert sent.whole and sent.digest == body_digest(body)
+    sent_reply = SentReply("GET")
+    sent_reply.take(got)
+    assert sent_reply.whole and sent_reply.digest == body_digest(body)
 
 
 @given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"data: x", b"\n\n"]), max_size=20), CUTS)
-def test_events_are_split_at_blank_lines_and_nothing_is_lost(parts: list[bytes], cuts: list[int]) -> None:
+def test_events_are_split_at_blank_lines_without_loss(parts: list[bytes], cuts: list[int]) -> None:
     data, splitter = b"".join(parts), EventSplitter()
     at = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     events = [e for a, b in pairwise(at) for e in splitter.feed(data[a:b])]
@@ -170,12 +164,12 @@ def test_content_encodings_that_are_not(encoding: str, body: bytes) -> None:
 
 
 @given(BODY, st.sampled_from(["gzip", "deflate"]))
-def test_no_body_breaks_a_decoder(body: bytes, encoding: str) -> None:
+def test_no_body_breaks_decoder(body: bytes, encoding: str) -> None:
     with suppress(Unreadable):
         decoded(body, encoding, 1000)
 
 
-def test_a_request_as_faults_see_it() -> None:
+def test_request_as_faults_see_it() -> None:
     request = request_of(HEAD, b"body")
     assert request == Request((("Host", "x"), ("Accept", "*/*")), b"body", "GET", "/a")
     head, body = reframed(request, HEAD)
@@ -194,12 +188,12 @@ def test_a_request_as_faults_see_it() -> None:
         Request((("Host", "a"), ("Host", "b"))),
     ],
 )
-def test_a_changed_request_that_is_none_is_an_error(request_: Request) -> None:
+def test_invalid_changed_request_is_an_error(request_: Request) -> None:
     with pytest.raises(ValueError):
         reframed(request_, HEAD)
 
 
-def test_a_reason_phrase_of_its_own_is_kept() -> None:
+def test_custom_reason_phrase_is_kept() -> None:
     assert reply_of(b"HTTP/1.1 200 Fine\r\n\r\n").reason == "Fine"
     assert reply_of(b"HTTP/1.1 404 Not Found\r\n\r\n").reason == ""
 
@@ -214,7 +208,7 @@ VALUES = [math.nan, -math.inf, DEEP, 10**400, 10**5000, "\ud800", b"\xff", {1: {
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_any_evidence_can_be_read_again(value: object) -> None:
-    met = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True), 0.0)
+    record = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True), 0.0)
     fields = (
         "e",
         1,
@@ -232,7 +226,7 @@ def test_any_evidence_can_be_read_again(value: object) -> None:
         True,
         1,
         1,
-        [met],
+        [record],
     )
     line = dump_line(Exchange(1.0, *fields)).encode("utf-8", "replace")
     event = parse_line(line, __file__, 1)  # type: ignore[arg-type]

@@ -38,14 +38,14 @@ def test_steps_wait_for_their_time() -> None:
     asyncio.run(drive())
 
 
-def test_who_is_hurried_does_not_wait() -> None:
+def test_hurried_writer_does_not_wait() -> None:
     client = Client(hurried=True)
     client.writer.add([HEAD, 60.0, b"ok"])
     client.writer.finish("keep")
     assert client.got == HEAD + b"ok" and client.ended == ["keep"]
 
 
-def test_nothing_is_written_while_the_client_is_full() -> None:
+def test_nothing_is_written_while_client_is_full() -> None:
     client = Client()
     client.full = True
     client.writer.add([bytes(64 * 1024 + 1)])
@@ -55,8 +55,8 @@ def test_nothing_is_written_while_the_client_is_full() -> None:
     assert not client.writer.behind and len(client.got) == 64 * 1024 + 1
 
 
-def test_what_was_broken_off_shows_as_lost() -> None:
-    sent = SentReply("GET")
-    sent.take(HEAD + b"o")
-    sent.end("reset", keep_alive=True)
-    assert sent.shows() == {"lost": True, "closed": True}
+def test_broken_reply_shows_as_lost() -> None:
+    sent_reply = SentReply("GET")
+    sent_reply.take(HEAD + b"o")
+    sent_reply.end("reset", keep_alive=True)
+    assert sent_reply.shows() == {"lost": True, "closed": True}

@@ -1,4 +1,4 @@
-"""Bytes that wait for their turn, cut into heads."""
+"""Bytes of requests that wait, and their heads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def queue(*pieces: bytes) -> RequestQueue:
     return filled
 
 
-def test_a_head_that_comes_in_pieces_is_taken_once_it_is_whole() -> None:
+def test_head_in_pieces_is_taken_once_whole() -> None:
     pieces = queue(b"GET /a HTTP/1.1\r\nHost", b": x\r\n")
     assert pieces.next_head() is None and pieces.arrived == 0.0
     pieces.add(b"\r\nGET /b", 2.0)
@@ -24,11 +24,11 @@ def test_a_head_that_comes_in_pieces_is_taken_once_it_is_whole() -> None:
     assert pieces.take_all() == b"GET /b" and pieces.take_all() == b""
 
 
-def test_what_is_no_request_is_refused() -> None:
+def test_invalid_request_is_refused() -> None:
     with pytest.raises(BadHead):
         queue(b"\x00\x01").next_head()
 
 
-def test_it_tells_when_too_much_waits() -> None:
+def test_long_queue_is_reported() -> None:
     assert not queue(bytes(64 * 1024)).is_long
     assert queue(bytes(64 * 1024), b"x").is_long

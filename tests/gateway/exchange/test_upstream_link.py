@@ -13,7 +13,7 @@ from wirefault.gateway.exchange.upstream import UpstreamLink
 
 
 class Events:
-    """Keeps what the upstream reports."""
+    """Keeps the upstream's events."""
 
     def __init__(self) -> None:
         self.told: list[object] = []
@@ -35,7 +35,7 @@ class Events:
             self.told.append("full")
 
 
-def test_what_is_sent_before_it_is_open_arrives_and_the_reply_waits_while_the_client_is_behind() -> None:
+def test_early_bytes_arrive_and_reply_waits_for_slow_client() -> None:
     async def drive() -> None:
         behind = True
         events = Events()
@@ -75,7 +75,7 @@ def test_another_endpoint_gets_another_connection() -> None:
     asyncio.run(drive())
 
 
-def test_an_upstream_that_refuses_is_reported() -> None:
+def test_refused_connection_is_reported() -> None:
     async def drive() -> None:
         events = Events()
         with bind(FREE) as listener:

@@ -53,10 +53,10 @@ def headers_of(lab: Lab) -> bytes:
     return "".join(line + "\r\n" for line in [*lines, "Wirefault-Note: n", "Idempotency-Key: k"]).encode()
 
 
-def test_tools_are_told_the_world_and_the_translator(lab: Lab, listening: Listening) -> None:
+def test_tools_get_world_and_translator_headers(lab: Lab, listening: Listening) -> None:
     lab.begin(translator_backend="offline")
-    sent = b"Accept: */*\r\nWIREFAULT-WORLD: mine\r\n" + headers_of(lab)
-    ask(lab.address("message"), b"POST /message?a=%20b HTTP/1.1\r\nHost: tool:1\r\n" + sent + b"\r\n")
+    sent_lines = b"Accept: */*\r\nWIREFAULT-WORLD: mine\r\n" + headers_of(lab)
+    ask(lab.address("message"), b"POST /message?a=%20b HTTP/1.1\r\nHost: tool:1\r\n" + sent_lines + b"\r\n")
     assert listening.heads == [
         b"POST /message?a=%20b HTTP/1.1\r\nHost: " + listening.authority + b"\r\nAccept: */*\r\n"
         + headers_of(lab)
@@ -64,14 +64,14 @@ def test_tools_are_told_the_world_and_the_translator(lab: Lab, listening: Listen
     ]  # fmt: skip
 
 
-def test_outside_an_attempt_only_the_host_changes(lab: Lab, listening: Listening) -> None:
+def test_outside_attempt_only_host_changes(lab: Lab, listening: Listening) -> None:
     rest = b"\r\nWirefault-World: mine\r\nbaggage: a=b\r\n\r\n"
     ask(lab.address("message"), b"GET / HTTP/1.1\r\nhost:x" + rest)
     assert listening.heads == [b"GET / HTTP/1.1\r\nhost: " + listening.authority + rest]
 
 
 @pytest.mark.parametrize(
-    ("base", "sent", "got"),
+    ("base", "sent_lines", "got"),
     [
         (None, "/openai/v1/chat/completions", "/openai/v1/chat/completions"),
         (None, "/v1/models?x=1", "/openai/v1/models?x=1"),
@@ -82,31 +82,31 @@ def test_outside_an_attempt_only_the_host_changes(lab: Lab, listening: Listening
         ("/a/b", "/v1beta/models", "/v1beta/models"),
     ],
 )
-def test_the_path_prefix_of_the_model_link(
-    lab: Lab, listening: Listening, base: str | None, sent: str, got: str
+def test_path_prefix_of_model_link(
+    lab: Lab, listening: Listening, base: str | None, sent_lines: str, got: str
 ) -> None:
     url = listening.upstream.address.url
     lab.begin(**({} if base is None else {"model": "compatible", "model_base_url": url + base}))
-    ask(lab.address("model"), f"GET {sent} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    ask(lab.address("model"), f"GET {sent_lines} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     assert listening.heads[0].split(b" ")[1].decode() == got
 
 
-def test_the_scripted_model_sees_the_labs_headers(lab: Lab, listening: Listening) -> None:
+def test_scripted_model_gets_lab_headers(lab: Lab, listening: Listening) -> None:
     lab.begin()
     ask(lab.address("model"), b"GET / HTTP/1.1\r\nHost: x\r\n" + headers_of(lab) + b"\r\n")
     assert headers_of(lab) in listening.heads[0]
 
 
-def test_somebody_elses_model_sees_none_of_them(lab: Lab, listening: Listening) -> None:
+def test_foreign_model_gets_no_lab_headers(lab: Lab, listening: Listening) -> None:
     lab.begin(model="compatible", model_base_url=listening.upstream.address.url)
-    sent = headers_of(lab) + b"authorization: Bearer k\r\n"
-    ask(lab.address("model"), b"GET / HTTP/1.1\r\nHost: x\r\n" + sent + b"\r\n")
-    kept = b"\r\nIdempotency-Key: k\r\nauthorization: Bearer k\r\n\r\n"
-    assert listening.heads == [b"GET / HTTP/1.1\r\nHost: " + listening.authority + kept]
+    sent_lines = headers_of(lab) + b"authorization: Bearer k\r\n"
+    ask(lab.address("model"), b"GET / HTTP/1.1\r\nHost: x\r\n" + sent_lines + b"\r\n")
+    remaining = b"\r\nIdempotency-Key: k\r\nauthorization: Bearer k\r\n\r\n"
+    assert listening.heads == [b"GET / HTTP/1.1\r\nHost: " + listening.authority + remaining]
     assert lab.exchange().identity == "baggage"
 
 
-def test_foreign_baggage_and_a_foreign_trace_pass() -> None:
+def test_foreign_baggage_and_foreign_trace_pass() -> None:
     endpoint = url_endpoint("http://else:8080/v1", ssl.create_default_context)
     ours = Identity("r", "e", 1).headers("model")["baggage"].encode()
     block = b"GET /v1/x HTTP/1.1\r\nHost: a\r\nBaggage: t=1,%b\r\ntraceparent: %b\r\n\r\n"
@@ -136,7 +136,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Tls(Listening):
-    """The same over TLS; keeps the server name that its client asked for."""
+    """The same over TLS; keeps the server name of the handshake."""
 
     def __init__(self, certificate: Path) -> None:
         self.names: list[str | None] = []
@@ -172,20 +172,18 @@ def test_tls_upstreams(
     server.upstream.close()
 
 
-def test_a_wired_upstream_gets_the_request_as_it_was_sent_and_nothing_of_the_labs(
-    tmp_path: Path, listening: Listening
-) -> None:
+def test_wired_upstream_gets_request_without_lab_headers(tmp_path: Path, listening: Listening) -> None:
     shop = Link("shop", upstream=listening.upstream.address.url + "/api")
     with gateway(tmp_path, links=Links([shop])) as lab:
         lab.begin()
         ask(lab.address("shop"), b"GET /api/v1/x HTTP/1.1\r\nHost: x\r\n" + headers_of(lab) + b"\r\n")
         assert lab.exchange().identity == "baggage"
-    kept = b"\r\nIdempotency-Key: k\r\n\r\n"
-    assert listening.heads == [b"GET /api/v1/x HTTP/1.1\r\nHost: " + listening.authority + kept]
+    remaining = b"\r\nIdempotency-Key: k\r\n\r\n"
+    assert listening.heads == [b"GET /api/v1/x HTTP/1.1\r\nHost: " + listening.authority + remaining]
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_a_wired_upstream_over_tls_must_show_a_certificate_that_is_trusted(
+def test_wired_tls_upstream_needs_trusted_certificate(
     tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
 ) -> None:
     if trusted:
@@ -202,7 +200,7 @@ def test_a_wired_upstream_over_tls_must_show_a_certificate_that_is_trusted(
 
 
 @pytest.mark.parametrize("planted", [False, True])
-def test_what_plants_instructions_strikes_a_wired_link_only_if_its_wiring_says_so(
+def test_planting_faults_need_permission_of_wiring(
     tmp_path: Path, listening: Listening, planted: bool
 ) -> None:
     shop = Link("shop", upstream=listening.upstream.address.url, planted=planted)

@@ -1,4 +1,4 @@
-"""Header blocks, read as RFC 9110 and 9112 say: held to a slow reader that is plainly right."""
+"""Header blocks by RFC 9110 and 9112, compared with a slow reader that is plainly right."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Fields = list[tuple[str, str]]
 
 @st.composite
 def lines(draw: st.DrawFn, names: tuple[str, ...] = tuple(VALUES), fold: str = " ") -> str:
-    """A header line: any case, any space around its value, at times folded where that is let through."""
+    """A header line: any case, any space around its value, sometimes folded where that is allowed."""
     name = draw(st.sampled_from(names))
     value = draw(st.sampled_from(VALUES[name])).replace(" ", draw(st.sampled_from([" ", fold])))
     case = draw(st.sampled_from([str, str.lower, str.upper, str.swapcase]))
-    spaces = ODD_SPACES if name != "Transfer-Encoding" or fold != " " else SPACES  # llhttp takes no tab there
+    spaces = ODD_SPACES if name != "Transfer-Encoding" or fold != " " else SPACES  # llhttp refuses tabs
     return f"{case(name)}:{draw(spaces)}{value}{draw(spaces)}"
 
 
@@ -48,15 +48,15 @@ def fields(block: bytes) -> tuple[list[str], Fields]:
     return first.split(" "), [(name.strip().lower(), value.strip()) for name, value in pairs]
 
 
-def members(found: Fields, wanted: str) -> list[str]:
-    """Those of all headers of that name together, which is what a list header means."""
-    listed = ",".join(value for name, value in found if name == wanted)
+def members(header_fields: Fields, wanted: str) -> list[str]:
+    """The members of all headers of that name together, as a list header means."""
+    listed = ",".join(value for name, value in header_fields if name == wanted)
     return [one.strip().lower() for one in listed.split(",") if one.strip()]
 
 
-def keeps_alive(found: Fields, version: str) -> bool:
-    options = members(found, "connection")
-    if "close" in options or (version == "HTTP/1.0" and members(found, "transfer-encoding")):
+def keeps_alive(header_fields: Fields, version: str) -> bool:
+    options = members(header_fields, "connection")
+    if "close" in options or (version == "HTTP/1.0" and members(header_fields, "transfer-encoding")):
         return False
     return version == "HTTP/1.1" or "keep-alive" in options
 
@@ -66,12 +66,12 @@ def is_number(text: str) -> bool:
 
 
 def plain_request(block: bytes) -> dict[str, Any] | None:
-    """What the request says; None if it is refused."""
-    (method, target, version), found = fields(block)
-    names = [name for name, _ in found]
-    lengths = [value for name, value in found if name == "content-length"]
-    codings = members(found, "transfer-encoding")
-    coded, empty = "transfer-encoding" in names, ("transfer-encoding", "") in found
+    """Return the parts of the request; None if it is refused."""
+    (method, target, version), header_fields = fields(block)
+    names = [name for name, _ in header_fields]
+    lengths = [value for name, value in header_fields if name == "content-length"]
+    codings = members(header_fields, "transfer-encoding")
+    coded, empty = "transfer-encoding" in names, ("transfer-encoding", "") in header_fields
     if (
         (coded and (codings[-1:] != ["chunked"] or codings.count("chunked") > 1))
         or empty
@@ -86,9 +86,9 @@ def plain_request(block: bytes) -> dict[str, Any] | None:
         "target": target,
         "length": int(lengths[0]) if lengths else 0,
         "chunked": coded,
-        "keep_alive": keeps_alive(found, version),
-        "expects_continue": new and "100-continue" in members(found, "expect"),
-        "upgrade": new and "upgrade" in names and "upgrade" in members(found, "connection"),
+        "keep_alive": keeps_alive(header_fields, version),
+        "expects_continue": new and "100-continue" in members(header_fields, "expect"),
+        "upgrade": new and "upgrade" in names and "upgrade" in members(header_fields, "connection"),
         "host_at": names.index("host") + 1 if "host" in names else 0,
         "baggage_at": tuple(at for at, name in enumerate(names, 1) if name == "baggage"),
         "lab_at": tuple(at for at, name in enumerate(names, 1) if name.startswith("wirefault-")),
@@ -99,7 +99,7 @@ def plain_request(block: bytes) -> dict[str, Any] | None:
 @given(
     st.sampled_from(["GET", "POST", "BREW"]), st.sampled_from(["1.0", "1.1"]), st.lists(lines(), max_size=5)
 )
-def test_a_request_is_read_as_the_standard_says(method: str, version: str, headers: list[str]) -> None:
+def test_request_is_read_as_standard_says(method: str, version: str, headers: list[str]) -> None:
     block = "\r\n".join([f"{method} /a?b=c HTTP/{version}", *headers, "", ""]).encode()
     plain = plain_request(block)
     if plain is None:
@@ -115,15 +115,15 @@ def test_a_request_is_read_as_the_standard_says(method: str, version: str, heade
 @pytest.mark.parametrize(
     "line", ["X : a", "X: a\r\n b", "Connection:\r\n close", " X: a", "X", ": a", "X: a\nY: b", "X: a\rb"]
 )
-def test_what_two_servers_might_read_in_two_ways_is_refused(line: str) -> None:
+def test_ambiguous_requests_are_refused(line: str) -> None:
     with pytest.raises(BadHead):
         read_request(f"GET / HTTP/1.1\r\n{line}\r\n\r\n".encode())
 
 
 def plain_reply(block: bytes) -> dict[str, Any] | None:
-    (version, status, *_), found = fields(block)
-    codings = members(found, "transfer-encoding")
-    lengths = {value for name, value in found if name == "content-length"}
+    (version, status, *_), header_fields = fields(block)
+    codings = members(header_fields, "transfer-encoding")
+    lengths = {value for name, value in header_fields if name == "content-length"}
     if not codings and (not all(map(is_number, lengths)) or len({int(one) for one in lengths}) > 1):
         return None
     return {
@@ -131,7 +131,7 @@ def plain_reply(block: bytes) -> dict[str, Any] | None:
         "bodiless": status.startswith("1") or status in ("204", "304"),
         "chunked": codings[-1:] == ["chunked"],
         "length": int(lengths.pop()) if lengths and not codings else None,
-        "keep_alive": keeps_alive(found, version),
+        "keep_alive": keeps_alive(header_fields, version),
     }
 
 
@@ -145,9 +145,7 @@ OF_REPLIES = lines(("Connection", "Content-Length", "Transfer-Encoding", "X-Conn
     st.lists(OF_REPLIES, max_size=4),
     st.sampled_from([":", " :"]),
 )
-def test_a_reply_is_read_as_the_standard_says(
-    version: str, status: str, headers: list[str], colon: str
-) -> None:
+def test_reply_is_read_as_standard_says(version: str, status: str, headers: list[str], colon: str) -> None:
     headers = [header.replace(":", colon, 1) for header in headers]
     block = "\r\n".join([f"HTTP/{version} {status} x", *headers, "", ""]).encode()
     plain = plain_reply(block)

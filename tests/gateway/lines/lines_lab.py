@@ -1,4 +1,4 @@
-"""A gateway with one MCP link over stdio, and both ends of its streams as sockets in the test's hands."""
+"""A gateway with one MCP link over stdio, and sockets at both ends of its streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = Links([Link("files", STDIO, "mcp", ("FILES_MCP",))])
 
 
 class Ends:
-    """The client's end of the stream and the server's, past the gateway."""
+    """The client's and the server's end of the stream."""
 
     def __init__(self, lab: Lab) -> None:
         self.hello = {"lab_id": "lab", "token": secrets.token_urlsafe(16)}
@@ -28,7 +28,7 @@ class Ends:
         assert json.loads(read(self.server)) == {}
 
     def end_of_client(self, size: int) -> None:
-        """What ``wirefault mcp`` says when the client has closed its stream after that many bytes."""
+        """Report, as ``wirefault mcp``, that the client has closed its stream after that many bytes."""
         with dial(self.lab.address("files")) as connection:
             assert say(connection, {**self.hello, "bytes": size}) == {}
 
@@ -50,7 +50,7 @@ def say(sock: socket.socket, hello: Any) -> Any:
 
 
 def read(sock: socket.socket) -> bytes:
-    """One line, or what there is of it at the stream's end."""
+    """Return one line, incomplete at the stream's end."""
     data = b""
     while not data.endswith(b"\n"):
         byte = sock.recv(1)

@@ -1,4 +1,4 @@
-"""Lines across the gateway that no fault strikes: every byte as it came, and each request an exchange."""
+"""Unfaulted lines across the gateway: every byte unchanged, each request an exchange."""
 
 from __future__ import annotations
 
@@ -39,27 +39,27 @@ ODD = (
 )
 
 
-def test_whatever_a_client_writes_arrives_byte_for_byte_and_in_its_order(lab: Lab, ends: Ends):
+def test_client_bytes_arrive_unchanged_in_order(lab: Lab, ends: Ends):
     lab.begin()
-    sent = b"".join(ODD)
-    for at in range(0, len(sent), 7):
-        ends.client.sendall(sent[at : at + 7])
-    ends.end_of_client(len(sent))
-    assert read_all(ends.server) == sent
+    stream = b"".join(ODD)
+    for at in range(0, len(stream), 7):
+        ends.client.sendall(stream[at : at + 7])
+    ends.end_of_client(len(stream))
+    assert read_all(ends.server) == stream
 
 
-def test_whatever_a_server_writes_arrives_byte_for_byte_and_in_its_order(lab: Lab, ends: Ends):
+def test_server_bytes_arrive_unchanged_in_order(lab: Lab, ends: Ends):
     lab.begin()
     ends.client.sendall(call(7) + call("7") + call(9))
     for _ in range(3):
         read(ends.server)
-    sent = b"".join(ODD) + b'\n{"id":9, "jsonrpc":"2.0","result":{}}'
-    ends.server.sendall(sent)
+    stream = b"".join(ODD) + b'\n{"id":9, "jsonrpc":"2.0","result":{}}'
+    ends.server.sendall(stream)
     ends.server.shutdown(socket.SHUT_WR)
-    assert read_all(ends.client) == sent
+    assert read_all(ends.client) == stream
 
 
-def test_a_request_and_its_response_are_one_exchange(lab: Lab, ends: Ends):
+def test_request_and_its_response_are_one_exchange(lab: Lab, ends: Ends):
     lab.begin()
     ends.client.sendall(call(1))
     assert read(ends.server) == call(1)
@@ -93,7 +93,7 @@ def test_responses_may_come_in_any_order(lab: Lab, ends: Ends):
     ]
 
 
-def test_a_line_longer_than_is_kept_goes_on(lab: Lab, ends: Ends):
+def test_line_over_limit_passes(lab: Lab, ends: Ends):
     lab.begin()
     long = b'{"x":"' + b"y" * (17 << 20) + b'"}\n'
     ends.client.sendall(long)
@@ -103,7 +103,7 @@ def test_a_line_longer_than_is_kept_goes_on(lab: Lab, ends: Ends):
     assert received == len(long)
 
 
-def test_each_message_belongs_to_the_attempt_in_which_it_came(lab: Lab, ends: Ends):
+def test_message_belongs_to_attempt_of_its_arrival(lab: Lab, ends: Ends):
     lab.begin()
     ends.client.sendall(call(1))
     ends.server.sendall(answer(1))
@@ -118,7 +118,7 @@ def test_each_message_belongs_to_the_attempt_in_which_it_came(lab: Lab, ends: En
     lab.settle(attempt=2)
 
 
-def test_an_attempt_waits_for_the_response_to_its_request(lab: Lab, ends: Ends):
+def test_attempt_waits_for_response(lab: Lab, ends: Ends):
     lab.begin()
     ends.client.sendall(call(1))
     read(ends.server)
@@ -127,7 +127,7 @@ def test_an_attempt_waits_for_the_response_to_its_request(lab: Lab, ends: Ends):
     assert read(ends.client) == answer(1)
 
 
-def test_a_request_that_was_cancelled_is_over(lab: Lab, ends: Ends):
+def test_cancelled_request_is_over(lab: Lab, ends: Ends):
     lab.begin()
     cancelled = message(method="notifications/cancelled", params={"requestId": 1})
     ends.client.sendall(call(1) + cancelled)
@@ -139,7 +139,7 @@ def test_a_request_that_was_cancelled_is_over(lab: Lab, ends: Ends):
     assert lab.settle()["settled"]
 
 
-def test_a_server_that_ends_leaves_its_requests_unanswered(lab: Lab, ends: Ends):
+def test_ended_server_leaves_requests_unanswered(lab: Lab, ends: Ends):
     lab.begin()
     ends.client.sendall(call(1))
     read(ends.server)
@@ -149,7 +149,7 @@ def test_a_server_that_ends_leaves_its_requests_unanswered(lab: Lab, ends: Ends)
     assert exchange.status is None and exchange.unavailable and exchange.forwarded
 
 
-def test_a_client_that_leaves_ends_the_servers_input(lab: Lab, ends: Ends):
+def test_leaving_client_ends_server_input(lab: Lab, ends: Ends):
     lab.begin()
     ends.client.sendall(call(1))
     assert read(ends.server) == call(1)
@@ -167,7 +167,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("first", "problem"), WRONG)
-def test_a_connection_that_nobody_has_announced_is_refused(lab: Lab, first: bytes, problem: str):
+def test_unannounced_connection_is_refused(lab: Lab, first: bytes, problem: str):
     with dial(lab.address("files")) as stranger:
         stranger.sendall(first)
         assert problem in json.loads(read(stranger))["error"]

@@ -179,7 +179,7 @@ class SentPieces:
 
 
 class ReplyRecord:
-    """What the client got of a reply, and what the upstream gave, as far as the record needs it."""
+    """The client's and the upstream's side of a reply, as far as the record needs them."""
 
     status: int | None
     upstream_status: int | None

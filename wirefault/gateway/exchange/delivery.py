@@ -38,7 +38,7 @@ class ReplyDelivery:
     reader: ReplyReader | None
     """Follows the upstream's reply while one is expected."""
     changes: ReplyChanges | None
-    """What faults do to it; None without such faults."""
+    """Changes by faults; None without such faults."""
     writer: ReplyWriter | None
     """Writes the steps of a reply that faults make; None without such faults."""
     hanging: bool

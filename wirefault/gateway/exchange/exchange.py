@@ -36,7 +36,7 @@ _FREE_OF_CHARGE = ("/count_tokens", "/input_tokens", ":countTokens")
 
 @dataclass(slots=True)
 class Decision:
-    """Which faults a request meets, beside the plan of what they do."""
+    """Faults that a request meets, and further results of their decision; the plan has their acts."""
 
     eligible: Sequence[str] = ()
     """Ids of the faults that name its link."""
@@ -84,7 +84,7 @@ class Exchange:
     decision: Decision | None
     """None until the faults are decided, which most requests do not need."""
     plan: Plan | None
-    """What the faults do; None without any."""
+    """Acts of its faults; None without any."""
     configuration: int
     """Number of the fault set in force."""
     waiting: list[bytes] | None
@@ -335,7 +335,7 @@ def decide(exchange: Exchange) -> None:
             frame_lines(plan)
         exchange.plan = plan if plan.met_faults else None
     if run.shadows is not None:
-        decision.shadows = run.shadows.met(incoming, whole=whole)
+        decision.shadows = run.shadows.match(incoming, whole=whole)
 
 
 def _request_reader(head: RequestHead, body: bytes) -> Callable[[], Request]:

@@ -21,17 +21,17 @@ _MAX_NAME = 200
 _TO_READ = re.compile(rb"event-stream|-encoding:", re.IGNORECASE)
 
 
-def usage_fields(exchange: Exchange, sent: SentPieces) -> str:
+def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
     """Return the known fields of the record as JSON, each after a comma; the charge gets the tokens."""
-    if sent.upstream is None and _has_no_usage(sent.pieces):
+    if client_reply.upstream is None and _has_no_usage(client_reply.pieces):
         return ""
     try:
-        usage, first = _usage_of(sent.upstream), None
-        reply = _SentReply(exchange.head.method, sent.pieces)
+        usage, first = _usage_of(client_reply.upstream), None
+        reply = _SentReply(exchange.head.method, client_reply.pieces)
         if reply.head is not None and reply.head.is_event_stream:
             dialect = MODEL_DIALECTS[dialect_of(exchange.head.target.partition("?")[0], of_model=True)]
             first = reply.first_token_at(dialect)
-        if sent.upstream is None and reply.head is not None:
+        if client_reply.upstream is None and reply.head is not None:
             usage = _usage_of(reply.head.with_body(reply.read_rest()))
     except Exception:  # noqa: BLE001 - a body may be anything, a plug-in's dialect may raise anything
         return ""

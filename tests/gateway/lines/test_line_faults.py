@@ -1,4 +1,4 @@
-"""The faults of HTTP on lines: each is carried out where a line has a counterpart of it."""
+"""Faults of HTTP on lines, as far as a line has a counterpart."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ends(lab: Lab) -> Iterator[Ends]:
 
 @pytest.fixture
 def arm(lab: Lab, scripted_faults: None, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Arms a fault that does what the function says, on the first call alone."""
+    """Arm a fault with that act, on the first call alone."""
 
     def armed(does: Any) -> None:
         monkeypatch.setitem(DOES, "stdio", does)
@@ -48,34 +48,34 @@ def arm(lab: Lab, scripted_faults: None, monkeypatch: pytest.MonkeyPatch) -> Any
 
 
 def ask(ends: Ends, *lines: bytes) -> None:
-    """Two calls, the first of which is struck; the server answers both."""
+    """Make two calls, the first of them faulted; the server answers both."""
     ends.client.sendall(call(1) + call(2))
     for line in lines or (call(1), call(2)):
         assert read(ends.server) == line
         ends.server.sendall(answer(json.loads(line)["id"]))
 
 
-def struck(lab: Lab, count: int = 2) -> Exchange:
+def faulted(lab: Lab, count: int = 2) -> Exchange:
     return next(exchange for exchange in lab.exchanges(count) if exchange.faults)
 
 
-def test_an_answer_is_given_in_the_servers_place(lab: Lab, ends: Ends, arm: Any):
+def test_fault_answers_instead_of_server(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(answer=json_reply(200, OWN)))
     ask(ends, call(2))
     assert read(ends.client) == LINE + b"\n"
     assert read(ends.client) == answer(2)
-    assert struck(lab).faults[0].injected and not struck(lab).forwarded
+    assert faulted(lab).faults[0].injected and not faulted(lab).forwarded
 
 
-def test_a_delayed_request_holds_no_other_up(lab: Lab, ends: Ends, arm: Any):
-    arm(lambda tried: Act(delay=PATIENCE_S))  # no machine is so slow that it would be over
+def test_delayed_request_holds_no_other_up(lab: Lab, ends: Ends, arm: Any):
+    arm(lambda tried: Act(delay=PATIENCE_S))  # never over during the test
     ends.client.sendall(call(1) + call(2))
     assert read(ends.server) == call(2)
     ends.server.sendall(answer(2))
     assert read(ends.client) == answer(2)
 
 
-def test_what_is_delayed_reaches_the_server_before_its_input_ends(lab: Lab, ends: Ends, arm: Any):
+def test_delayed_line_reaches_server_before_eof(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(delay=0.05))
     ends.client.sendall(call(1))
     ends.end_of_client(len(call(1)))
@@ -83,10 +83,10 @@ def test_what_is_delayed_reaches_the_server_before_its_input_ends(lab: Lab, ends
     assert ends.server.recv(1) == b""
     ends.server.sendall(answer(1))
     assert read(ends.client) == answer(1)
-    assert struck(lab, 1).faults[0].delay_ms > 40
+    assert faulted(lab, 1).faults[0].delay_ms > 40
 
 
-def test_a_changed_request_is_one_line(lab: Lab, ends: Ends, arm: Any):
+def test_changed_request_is_one_line(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(request=tried.request.with_json({**tried.request.json(), "extra": "a\nb"})))
     ends.client.sendall(call(1))
     assert json.loads(read(ends.server))["extra"] == "a\nb"
@@ -94,7 +94,7 @@ def test_a_changed_request_is_one_line(lab: Lab, ends: Ends, arm: Any):
     assert read(ends.client) == answer(1)
 
 
-def test_copies_are_asked_for_one_after_the_other(lab: Lab, ends: Ends, arm: Any):
+def test_copies_are_asked_for_one_after_other(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(copies=2))
     ends.client.sendall(call(1))
     assert read(ends.server) == call(1)
@@ -102,28 +102,28 @@ def test_copies_are_asked_for_one_after_the_other(lab: Lab, ends: Ends, arm: Any
     assert read(ends.server) == call(1)
     ends.server.sendall(answer(1, "second"))
     assert read(ends.client) == answer(1, "second")
-    assert struck(lab, 1).faults[0].injected
+    assert faulted(lab, 1).faults[0].injected
 
 
-def test_a_changed_result_is_what_the_client_gets(lab: Lab, ends: Ends, arm: Any):
+def test_changed_result_is_what_client_gets(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(reply=lambda reply: Changed(reply.with_json(OWN), {"was": len(reply.body)})))
     ask(ends)
     assert read(ends.client) == LINE + b"\n"
     assert read(ends.client) == answer(2)
-    fault = struck(lab).faults[0]
+    fault = faulted(lab).faults[0]
     assert fault.injected and fault.content and fault.evidence == {"was": len(answer(1)) - 1}
 
 
-def test_a_lost_reply_never_comes(lab: Lab, ends: Ends, arm: Any):
+def test_lost_reply_never_comes(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((), "hang"))))
     ask(ends)
     assert read(ends.client) == answer(2)
     lab.settle()
-    exchange = struck(lab)
+    exchange = faulted(lab)
     assert exchange.forwarded and exchange.status is None and exchange.faults[0].shows == {"lost": True}
 
 
-def test_a_duplicate_that_comes_late_is_another_line(lab: Lab, ends: Ends, arm: Any):
+def test_late_duplicate_is_another_line(lab: Lab, ends: Ends, arm: Any):
     def twice(reply: Any) -> Changed:
         return Changed(RawReply((b"".join(whole(reply)), 0.05, b"".join(whole(reply))), "keep"))
 
@@ -132,7 +132,7 @@ def test_a_duplicate_that_comes_late_is_another_line(lab: Lab, ends: Ends, arm: 
     assert [read(ends.client) for _ in range(3)] == [answer(1), answer(2), answer(1)]
 
 
-def test_a_line_that_comes_in_pieces_is_not_broken_by_others(lab: Lab, ends: Ends, arm: Any):
+def test_line_in_pieces_is_not_interleaved(lab: Lab, ends: Ends, arm: Any):
     def slow(reply: Any) -> Changed:
         head, body = whole(reply)
         return Changed(RawReply((head + body[:5], 0.05, body[5:]), "keep"))
@@ -142,16 +142,16 @@ def test_a_line_that_comes_in_pieces_is_not_broken_by_others(lab: Lab, ends: End
     assert [read(ends.client) for _ in range(2)] == [answer(1), answer(2)]
 
 
-def test_bytes_of_a_line_go_out_as_they_are(lab: Lab, ends: Ends, arm: Any):
+def test_raw_line_bytes_are_unchanged(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((reply.body[:9], b"\nno JSON\n"), "keep"))))
     ask(ends)
     assert read(ends.client) == answer(1)[:9] + b"\n"
     assert read(ends.client) == b"no JSON\n"
     assert read(ends.client) == answer(2)
-    assert struck(lab).faults[0].injected
+    assert faulted(lab).faults[0].injected
 
 
-def test_a_line_without_an_end_takes_the_next_one_with_it(lab: Lab, ends: Ends, arm: Any):
+def test_unterminated_line_joins_next_one(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((reply.body[:9],), "keep"))))
     ends.client.sendall(call(1))
     read(ends.server)
@@ -164,9 +164,7 @@ def test_a_line_without_an_end_takes_the_next_one_with_it(lab: Lab, ends: Ends, 
 
 
 @pytest.mark.parametrize("ending", ["close", "reset"])
-def test_a_reply_that_is_cut_ends_the_stream_and_kills_the_server(
-    lab: Lab, ends: Ends, arm: Any, ending: Any
-):
+def test_cut_reply_ends_stream_and_kills_server(lab: Lab, ends: Ends, arm: Any, ending: Any):
     arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((whole(reply)[0] + reply.body[:9],), ending))))
     ends.client.sendall(call(1))
     read(ends.server)
@@ -181,7 +179,7 @@ def test_a_reply_that_is_cut_ends_the_stream_and_kills_the_server(
             ends.client.recv(1)
 
 
-def test_a_fault_knows_that_it_strikes_a_line(lab: Lab, ends: Ends, arm: Any):
+def test_fault_knows_that_it_acts_on_a_line(lab: Lab, ends: Ends, arm: Any):
     seen: list[Any] = []
     arm(lambda tried: seen.append(tried))
     ask(ends)
@@ -203,24 +201,24 @@ def call_with_progress(id: Any, token: Any) -> bytes:
 LOST = {"fault": "lost_notification", "with": {"method": "notifications/progress"}}
 
 
-def test_progress_is_lost_of_the_call_that_is_struck_alone(lab: Lab, ends: Ends):
+def test_only_faulted_call_loses_progress(lab: Lab, ends: Ends):
     lab.begin(faults=faults({**LOST, "when": {"nth": 1}}))
-    asked = call_with_progress(1, "a"), call_with_progress(2, "b")
-    ends.client.sendall(b"".join(asked))
-    assert (read(ends.server), read(ends.server)) == asked
+    lines_sent = call_with_progress(1, "a"), call_with_progress(2, "b")
+    ends.client.sendall(b"".join(lines_sent))
+    assert (read(ends.server), read(ends.server)) == lines_sent
     ends.server.sendall(progress("a", 1) + progress("b", 1) + answer(1) + answer(2))
     assert [read(ends.client) for _ in range(3)] == [progress("b", 1), answer(1), answer(2)]
-    assert struck(lab).faults[0].evidence == {"lost": ["notifications/progress"]}
+    assert faulted(lab).faults[0].evidence == {"lost": ["notifications/progress"]}
 
 
-def test_what_a_server_sends_of_its_own_accord_can_be_lost(lab: Lab, ends: Ends):
+def test_pushed_line_can_be_lost(lab: Lab, ends: Ends):
     lab.begin(faults=faults({**LOST, "with": {}, "only": {"method": "GET"}}))
     changed = message(method="notifications/tools/list_changed")
-    asked = message(id=1, method="roots/list")
-    ends.server.sendall(changed + asked)
-    assert read(ends.client) == asked, "a request is no notification"
+    lines_sent = message(id=1, method="roots/list")
+    ends.server.sendall(changed + lines_sent)
+    assert read(ends.client) == lines_sent, "a request is not a notification"
     assert lab.settle()["settled"]
-    exchange = struck(lab, 1)
+    exchange = faulted(lab, 1)
     assert exchange.method == "GET" and exchange.faults[0].evidence["lost"] == [
         "notifications/tools/list_changed"
     ]
@@ -232,7 +230,7 @@ FAILED = message(id=1, result={"content": [], "isError": True})
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "server_line"),
     [
         (answer(1), "result"),
         (FAILED, "error"),
@@ -240,21 +238,17 @@ FAILED = message(id=1, result={"content": [], "isError": True})
     ],
     ids=["result", "failed", "rpc"],
 )
-def test_how_the_server_itself_answered_a_call_is_recorded(
-    lab: Lab, ends: Ends, arm: Any, line: bytes, said: str
-):
+def test_server_answer_to_call_is_recorded(lab: Lab, ends: Ends, arm: Any, line: bytes, server_line: str):
     arm(lambda tried: Act(reply=lambda reply: Changed(reply.with_json(OWN))))
     ends.client.sendall(call(1))
     assert read(ends.server) == call(1)
     ends.server.sendall(line)
     assert read(ends.client) == LINE + b"\n"
-    assert struck(lab, 1).tool_answer == said
+    assert faulted(lab, 1).tool_answer == server_line
 
 
 @pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (answer(1), "duplicated")])
-def test_a_lost_error_and_a_successful_retry_are_no_duplicate(
-    lab: Lab, ends: Ends, arm: Any, first: bytes, axis: str
-):
+def test_lost_error_and_retry_are_not_a_duplicate(lab: Lab, ends: Ends, arm: Any, first: bytes, axis: str):
     arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((), "hang"))))
     for id, line in ((1, first), (2, answer(2))):
         ends.client.sendall(call(id))

@@ -1,4 +1,4 @@
-"""The parts that only a request with faults needs: its plan, its delay, its copies."""
+"""Plan, delay and copies of a request with faults."""
 
 from __future__ import annotations
 
@@ -29,12 +29,16 @@ def head() -> RequestHead:
 
 def request(*acts: Act, delay: float = 0.0) -> Exchange:
     planned = Exchange(LISTENER, head(), 0.0)
-    met = [MetFault("id", Truncate(), act, delay=delay) for act in acts]
-    planned.plan = Plan(met, next((m for m in met if m.act.request), None), [m for m in met if m.act.reply])
+    faults = [MetFault("id", Truncate(), act, delay=delay) for act in acts]
+    planned.plan = Plan(
+        faults,
+        next((m for m in faults if m.act.request), None),
+        [m for m in faults if m.act.reply],
+    )
     return planned
 
 
-def test_a_delay_lets_the_request_go_on_and_records_how_long_it_was() -> None:
+def test_delay_releases_request_and_records_duration() -> None:
     async def drive() -> None:
         planned, gone_on = request(Act(), delay=0.001), asyncio.get_running_loop().create_future()
         FaultDelay(planned, 0.001, gone_on.set_result)
@@ -44,7 +48,7 @@ def test_a_delay_lets_the_request_go_on_and_records_how_long_it_was() -> None:
     asyncio.run(drive())
 
 
-def test_a_delay_that_is_stopped_is_recorded_and_the_request_does_not_go_on() -> None:
+def test_stopped_delay_is_recorded_and_releases_nothing() -> None:
     async def drive() -> None:
         planned, gone_on = request(Act(), delay=60), []
         FaultDelay(planned, 60, gone_on.append).stop()
@@ -54,13 +58,13 @@ def test_a_delay_that_is_stopped_is_recorded_and_the_request_does_not_go_on() ->
     asyncio.run(drive())
 
 
-def test_a_changed_request_is_sent_with_the_upstreams_host() -> None:
+def test_changed_request_is_sent_with_upstreams_host() -> None:
     changed = request(Act(request=Request((("Host", "x"),), b"new", "PUT", "/b")))
     _, message = message_for(changed, ENDPOINT, b"", is_tool=True)
     assert message == b"PUT /b HTTP/1.1\r\nHost: 127.0.0.1:80\r\nContent-Length: 3\r\n\r\nnew"
 
 
-def test_a_reply_that_may_be_changed_is_asked_for_uncompressed() -> None:
+def test_changeable_reply_is_requested_uncompressed() -> None:
     changed = request(Act(reply=Changed))
     _, message = message_for(changed, ENDPOINT, b"", is_tool=True)
     assert b"\r\nAccept-Encoding: identity\r\n" in message
@@ -68,17 +72,17 @@ def test_a_reply_that_may_be_changed_is_asked_for_uncompressed() -> None:
     assert changed.plan.met_faults[0].evidence == {"accept_encoding": "gzip"}
 
 
-def test_copies_count_down_and_keep_the_status_of_each_reply() -> None:
-    met = MetFault("id", Truncate(), Act(copies=3))
-    copies = RequestCopies(met, head(), b"message", tool_call=False)
+def test_copies_count_down_and_keep_status_of_each_reply() -> None:
+    faults = MetFault("id", Truncate(), Act(copies=3))
+    copies = RequestCopies(faults, head(), b"message", tool_call=False)
     for left in (1, 0):
         copies.reader.feed(b"HTTP/1.1 204 No Content\r\n\r\n")
         assert copies.reader.done
         copies.next_copy()
         assert copies.left == left
-    assert met.injected and met.evidence == {"statuses": [204, 204]}
+    assert faults.injected and faults.evidence == {"statuses": [204, 204]}
 
 
-def test_an_answer_needs_no_upstream() -> None:
-    met = MetFault("id", Truncate(), Act(answer=json_reply(418, {})))
-    assert Plan([met], met).answers and not Plan([met], None, [met]).answers
+def test_answer_needs_no_upstream() -> None:
+    faults = MetFault("id", Truncate(), Act(answer=json_reply(418, {})))
+    assert Plan([faults], faults).answers and not Plan([faults], None, [faults]).answers

@@ -1,4 +1,4 @@
-"""An account in a file is one for all who name it, whatever becomes of the processes that had it open."""
+"""An account in a file is shared by all who name it, even after a kill of a process that had it open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def account(book: SharedBook) -> Account:
         return opened
 
 
-def test_what_several_count_at_once_is_added_up(tmp_path):
+def test_concurrent_counts_add_up(tmp_path):
     books = [SharedBook(tmp_path, "arm", str(lane)) for lane in range(4)]
 
     def count(number: int) -> None:
@@ -26,7 +26,7 @@ def test_what_several_count_at_once_is_added_up(tmp_path):
     assert (account(books[0]).calls, account(books[0]).open) == (200, dict.fromkeys("0123", 50))
 
 
-def test_what_a_killed_gateway_had_in_progress_is_over(tmp_path):
+def test_requests_of_killed_gateway_are_over(tmp_path):
     with SharedBook(tmp_path, "arm", "0").opened() as opened:
         opened.take_call("0", 1e9)
         opened.take_call("1", 1e9)
@@ -41,7 +41,7 @@ def test_another_pool_has_another_account(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", '{"x": 1}', "[1]"])
-def test_a_file_that_holds_no_account_is_named(tmp_path, text):
+def test_invalid_account_file_is_named(tmp_path, text):
     file = tmp_path / "budgets" / "arm.json"
     file.parent.mkdir()
     file.write_text(text)

@@ -1,4 +1,4 @@
-"""What the history keeps of a struck reply: what the upstream said, and what the client got."""
+"""The record of a faulted reply: the upstream's, and the client's."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NATURAL = UPSTREAM_REPLY.decode()
 TOKEN = "sk-abcdefghijklmnop1234"
 
 
-def struck(lab: Lab, does: str, **settings: str) -> StruckReply | None:
-    """What is kept of a reply that the fault acts on."""
+def faulted(lab: Lab, does: str, **settings: str) -> StruckReply | None:
+    """The record of a reply that the fault acts on."""
     lab.begin(faults=armed(does), **settings)
     with suppress(requests.RequestException):
         ask(lab)
@@ -41,13 +41,13 @@ def struck(lab: Lab, does: str, **settings: str) -> StruckReply | None:
     ],
 )
 @pytest.mark.parametrize("bodies", ["off", "on"])
-def test_both_sides_of_a_struck_reply_are_kept(
+def test_both_sides_of_faulted_reply_are_recorded(
     lab_of_service: Lab, does: str, both: StruckReply | None, bodies: str
 ) -> None:
-    assert struck(lab_of_service, does, bodies=bodies) == both
+    assert faulted(lab_of_service, does, bodies=bodies) == both
 
 
-def test_a_reply_that_nothing_struck_keeps_what_it_kept(lab_of_service: Lab) -> None:
+def test_unfaulted_reply_has_no_faulted_record(lab_of_service: Lab) -> None:
     lab_of_service.begin(bodies="off")
     ask(lab_of_service)
     exchange = lab_of_service.exchange()
@@ -56,12 +56,12 @@ def test_a_reply_that_nothing_struck_keeps_what_it_kept(lab_of_service: Lab) -> 
 
 def test_each_side_is_read_in_its_own_encoding(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(gzip.compress(UPSTREAM_REPLY), b"Content-Encoding: gzip")
-    assert struck(lab_of_service, "reply") == StruckReply(NATURAL, '{"n": 2}')
+    assert faulted(lab_of_service, "reply") == StruckReply(NATURAL, '{"n": 2}')
 
 
-def test_of_a_stream_both_sides_are_its_events(lab_of_service: Lab, service: ScriptedUpstream) -> None:
+def test_both_sides_of_stream_are_events(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     service.reply = STREAM + chunk(b"data: 1\n\n") + chunk(b"data: 2\n\n") + chunk(b"")
-    both = struck(lab_of_service, "events")
+    both = faulted(lab_of_service, "events")
     assert both == StruckReply("data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\ndata: 2\n\n")
 
 
@@ -70,7 +70,7 @@ def test_each_side_is_bounded_and_without_secrets(
     lab_of_service: Lab, service: ScriptedUpstream, length: int
 ) -> None:
     service.reply = sized(b"a" * (length - 1) + b" " + TOKEN.encode())
-    both = struck(lab_of_service, "upper")
+    both = faulted(lab_of_service, "upper")
     assert both is not None and both.natural is not None
     assert len(both.natural) <= MAX_FAULTED_BODY and TOKEN[:8] not in both.natural
     assert both.upstream_reply_cut == (length > 1000)
@@ -78,12 +78,12 @@ def test_each_side_is_bounded_and_without_secrets(
 
 def test_evidence_has_no_secrets_either(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(b'{"key": "%s", "n": [{"a": "%s"}]}' % (TOKEN.encode(), TOKEN.encode()))
-    struck(lab_of_service, "reply")
-    [met] = lab_of_service.exchange().faults
-    assert met.evidence["was"] == {"key": "[secret]", "n": [{"a": "[secret]"}]}
+    faulted(lab_of_service, "reply")
+    [hit] = lab_of_service.exchange().faults
+    assert hit.evidence["was"] == {"key": "[secret]", "n": [{"a": "[secret]"}]}
 
 
-def test_what_sets_out_across_a_toxic_is_kept(lab_of_service: Lab) -> None:
+def test_reply_across_toxic_is_recorded(lab_of_service: Lab) -> None:
     toxic = {"toxic": "latency", "links": ["search"], "with": {"latency": 1}}
     lab_of_service.begin(faults=json.dumps({"toxics": [toxic]}), toxic_prob=0, bodies="off")
     ask(lab_of_service)
@@ -93,9 +93,7 @@ def test_what_sets_out_across_a_toxic_is_kept(lab_of_service: Lab) -> None:
     assert lab_of_service.exchanges(2)[-1].struck is None
 
 
-def test_what_the_client_authorised_itself_with_is_on_neither_side(
-    lab_of_service: Lab, service: ScriptedUpstream
-) -> None:
+def test_client_credential_is_on_neither_side(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     key = "a-key-of-no-known-form"
     service.reply = sized(b'{"n": "%s"}' % key.encode())
     lab_of_service.begin(faults=armed("reply"))

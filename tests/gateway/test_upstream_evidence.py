@@ -1,4 +1,4 @@
-"""Faults that change or repeat a request: whether the upstream shows that it got what they made of it."""
+"""Faults that change or repeat a request: whether the upstream shows that it got the result."""
 
 from __future__ import annotations
 
@@ -47,29 +47,33 @@ def met_by(folder: Path, does: str, *replies: bytes) -> FaultMet:
             (sized(UPSTREAM_REPLY), CUT),
             [200, 200],
             True,
-        ),  # it was executed, whatever became of the reply
+        ),  # it was executed, whether or not the reply came
         ((sized(UPSTREAM_REPLY), b""), [200], False),
     ],
 )
-def test_a_second_copy_counts_once_its_reply_has_begun(
+def test_second_copy_counts_once_its_reply_has_begun(
     tmp_path: Path, replies: tuple[bytes, ...], statuses: list[int], answered: bool
 ) -> None:
-    met = met_by(tmp_path, "twice", *replies)
-    assert (met.injected, met.evidence["statuses"], met.answered) == (True, statuses, answered)
+    hit = met_by(tmp_path, "twice", *replies)
+    assert (hit.injected, hit.evidence["statuses"], hit.answered) == (
+        True,
+        statuses,
+        answered,
+    )
 
 
-def test_a_first_copy_that_broke_off_was_the_only_one(tmp_path: Path) -> None:
-    met = met_by(tmp_path, "twice", CUT)
-    assert (met.injected, met.why_not, met.answered) == (False, "upstream_failed", False)
+def test_broken_first_copy_is_the_only_one(tmp_path: Path) -> None:
+    hit = met_by(tmp_path, "twice", CUT)
+    assert (hit.injected, hit.why_not, hit.answered) == (False, "upstream_failed", False)
 
 
 @pytest.mark.parametrize(("reply", "answered"), [(sized(UPSTREAM_REPLY), True), (b"", False)])
-def test_a_changed_request_is_shown_by_its_reply(tmp_path: Path, reply: bytes, answered: bool) -> None:
-    met = met_by(tmp_path, "request", reply)
-    assert (met.injected, met.answered) == (True, answered)
+def test_answer_to_changed_request_is_recorded(tmp_path: Path, reply: bytes, answered: bool) -> None:
+    hit = met_by(tmp_path, "request", reply)
+    assert (hit.injected, hit.answered) == (True, answered)
 
 
-def test_a_changed_request_that_found_nobody_is_not(tmp_path: Path) -> None:
+def test_changed_request_without_upstream_is_unanswered(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         lab.begin(faults=armed("request"))
         ask_raw(lab.address("search"), LAST_GET)
