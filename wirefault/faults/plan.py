@@ -32,36 +32,38 @@ _Change = Callable[[Reply], Changed | Miss]
 
 
 def act_of(fault: Fault, tried: Try) -> Act | Miss | None:
-    """What the fault does with the try; on a link of MCP it is shown of it what its ``mcp_view`` says."""
+    """The fault's effect on the try, seen through its ``mcp_view`` on an MCP link."""
     if tried.dialect != MCP.name:
         return fault.act(tried)
-    asked = read_message(tried.request.body)
+    request_message = read_message(tried.request.body)
     of_result = fault.mcp_view == "result"
-    if of_result and asked is None:
+    if of_result and request_message is None:
         return Miss("no_tool_result_to_change")
-    act = fault.act(_shown(tried, asked) if of_result and asked else tried)
+    act = fault.act(_shown(tried, request_message) if of_result and request_message else tried)
     if not isinstance(act, Act):
         return act
     if act.request is not None:
         act = replace(act, request=consistent(tried.request, act.request))
     if isinstance(act.answer, Reply):
-        act = replace(act, answer=_addressed(act.answer, asked))
-    return act if act.reply is None else _with_reply(act, act.reply, fault, tried, asked)
+        act = replace(act, answer=_addressed(act.answer, request_message))
+    return act if act.reply is None else _with_reply(act, act.reply, fault, tried, request_message)
 
 
-def _with_reply(act: Act, change: _Change, fault: Fault, tried: Try, asked: McpMessage | None) -> Act | Miss:
+def _with_reply(
+    act: Act, change: _Change, fault: Fault, tried: Try, request_message: McpMessage | None
+) -> Act | Miss:
     if fault.mcp_view != "reply":
         change = partial(_changed_result, change) if fault.mcp_view == "result" else change
         edit = partial(_ResponseEditor, change)
         return replace(act, reply=partial(_changed_reply, change, edit), events=edit)
     if tried.request.method == "GET" and act.events is None:
-        return Miss("nothing_to_change")  # what a server pushes has no end, and so is no reply to change
-    return replace(act, reply=partial(_addressed_change, change, asked))
+        return Miss("nothing_to_change")  # a push stream does not end, so there is no complete reply
+    return replace(act, reply=partial(_addressed_change, change, request_message))
 
 
-def _shown(tried: Try, asked: McpMessage) -> Try:
-    """The try with the tool's arguments as its request, and what tools gave earlier as its replies."""
-    request = Request(JSON_TYPE, dump_json(asked.arguments), "POST", f"/{asked.name}")
+def _shown(tried: Try, request_message: McpMessage) -> Try:
+    """The try with the tool's arguments as its request and earlier tool results as its replies."""
+    request = Request(JSON_TYPE, dump_json(request_message.arguments), "POST", f"/{request_message.name}")
     results = [tool_result(read_message(_response_in(reply))) for reply in tried.earlier]
     earlier = [Reply(JSON_TYPE, dump_json(result.document)) for result in results if result is not None]
     return replace(tried, request=request, earlier=earlier)
@@ -73,25 +75,25 @@ def _response_in(reply: Reply) -> bytes:
     return data_of(events[-1]) if events else reply.body
 
 
-def _addressed(reply: Reply, asked: McpMessage | None) -> Reply:
-    """A JSON-RPC error that answers nothing in particular, as the answer to what was asked."""
-    if asked is None or asked.kind != "request" or not reply.body:
+def _addressed(reply: Reply, request_message: McpMessage | None) -> Reply:
+    """Give a JSON-RPC error without an id the request's id."""
+    if request_message is None or request_message.kind != "request" or not reply.body:
         return reply
     message = read_message(reply.body)
     if message is None or message.error is None or message.value.get("id", "none") is not None:
         return reply
-    return reply.with_json({**message.value, "id": asked.id})
+    return reply.with_json({**message.value, "id": request_message.id})
 
 
-def _addressed_change(change: _Change, asked: McpMessage | None, reply: Reply) -> Changed | Miss:
+def _addressed_change(change: _Change, request_message: McpMessage | None, reply: Reply) -> Changed | Miss:
     changed = change(reply)
     if isinstance(changed, Changed) and isinstance(changed.reply, Reply) and changed.reply is not reply:
-        return replace(changed, reply=_addressed(changed.reply, asked))
+        return replace(changed, reply=_addressed(changed.reply, request_message))
     return changed
 
 
 def _changed_result(change: _Change, reply: Reply) -> Changed | Miss:
-    """A response whose tool's result is changed."""
+    """Change the tool result of a response."""
     result = tool_result(read_message(reply.body))
     if result is None:
         return Miss("no_tool_result_to_change")
@@ -105,7 +107,7 @@ def _changed_result(change: _Change, reply: Reply) -> Changed | Miss:
 
 
 def _changed_reply(change: _Change, edit: Callable[[], _ResponseEditor], reply: Reply) -> Changed | Miss:
-    """The reply with its response changed, whether that is the body or an event in it."""
+    """Change the response of a reply: its body, or an event in it."""
     if not reply.is_event_stream:
         return change(reply)
     editor = edit()
@@ -115,7 +117,7 @@ def _changed_reply(change: _Change, edit: Callable[[], _ResponseEditor], reply: 
 
 @dataclass
 class _ResponseEditor:
-    """Implements ``EventEditor``: changes the response in an event stream; all else goes by."""
+    """Implements ``EventEditor``: changes the response in an event stream, passes everything else."""
 
     change: _Change
     ending: Ending = "keep"
@@ -133,7 +135,7 @@ class _ResponseEditor:
             self.why_not = changed.why
             return (data,)
         if isinstance(changed.reply, RawReply) or changed.reply.body == data_of(data):
-            return (data,)  # a header, or bytes below the message: an event has neither
+            return (data,)  # events have neither headers nor raw bytes
         self.why_not, self.evidence = None, dict(changed.evidence)
         return (with_lines(data, changed.reply.body),)
 
@@ -168,53 +170,53 @@ class MetFault:
 
     @property
     def settled(self) -> bool:
-        """Whether it is known if it was injected."""
+        """Whether it is known if the fault was injected."""
         return self.injected or self.why_not is not None
 
     def guarded(self, function: Callable[..., _T], *arguments: object) -> _T | None:
-        """What a fault's own function returns; None if it failed, which is recorded."""
+        """Call a fault's function; None if it failed, which is recorded."""
         try:
             return function(*arguments)
-        except Exception as error:  # noqa: BLE001  whatever a bug in a fault raises, the try must go on
+        except Exception as error:  # noqa: BLE001  a bug in a fault must not break the try
             self.why_not, self.detail = "failed", type(error).__name__
             return None
 
     def mark_injected(self, evidence: Mapping[str, Any] | None = None) -> None:
-        """Record that the fault changed something."""
+        """Record that the fault was injected."""
         self.injected, self.why_not = True, None
         self.evidence.update(evidence or {})
 
     def mark_acting(self, now: float) -> None:
-        """Record when it began to act, unless that is known."""
+        """Record when it began to act, unless already recorded."""
         if self.acted_at is None:
             self.acted_at = now
 
     def began_after(self, moment: float) -> bool:
-        """Whether it began to act after that moment; False where that is not known."""
+        """Whether it began to act after that moment; False if unknown."""
         return self.acted_at is not None and self.acted_at > moment
 
     def take_back(self, why: WhyNot) -> None:
-        """Record that nobody was there to meet what it did."""
+        """Withdraw the injection: its effect did not reach the client."""
         self.injected, self.why_not = False, why
         self.shows.clear()
 
     def mark_delayed(self, ms: float) -> None:
-        """Record a delay that was really added."""
+        """Record an added delay."""
         self.mark_injected()
         self.delay_ms += ms
         self.shows["delay_ms"] = round(self.delay_ms, 3)
 
     def mark_not_injected(self, why: WhyNot) -> None:
-        """Record why the fault changes nothing, unless it is settled."""
+        """Record why the fault is not injected, unless settled."""
         if not self.settled:
             self.why_not = why
 
 
 @dataclass(eq=False)
 class Plan:
-    """What the faults of a try do.
+    """The effects of a try's faults.
 
-    ``request_fault`` answers, changes or copies the request. ``reply_candidates`` may change the reply.
+    ``request_fault`` answers, changes or copies the request; ``reply_candidates`` may change the reply.
     """
 
     met_faults: list[MetFault] = field(default_factory=list)
@@ -223,45 +225,45 @@ class Plan:
 
     @property
     def acts(self) -> bool:
-        """Whether any of its faults may still do something."""
+        """Whether any of its faults may still act."""
         return any(not met.settled for met in self.met_faults)
 
     @property
     def delay(self) -> float:
-        """Seconds that the request is to be delayed, by all faults together."""
+        """The total delay of the request, in s."""
         return sum(met.delay for met in self.met_faults)
 
     @property
     def answers(self) -> bool:
-        """Whether the try is answered in the upstream's place."""
+        """Whether a fault replies in the upstream's place."""
         return self.request_fault is not None and self.request_fault.act.answer is not None
 
     def mark_answered(self, *, upstream_answered: bool) -> None:
-        """Record of a fault that changes the request whether the upstream answered what became of it."""
+        """Record whether the upstream replied to a request that a fault changed."""
         met = self.request_fault
         if met is not None and met.act.request is not None:
             met.answered = upstream_answered
 
     def mark_delayed(self, seconds: float) -> None:
-        """Share out a delay that was really added."""
+        """Distribute an added delay over the faults."""
         planned = self.delay
         for met in self.met_faults:
             if met.delay:
                 met.mark_delayed(seconds * 1000 * met.delay / planned)
 
     def mark_not_injected(self, why: WhyNot) -> None:
-        """Record for all that are not settled that they change nothing."""
+        """Record for all unsettled faults that they are not injected."""
         for met in self.met_faults:
             met.mark_not_injected(why)
 
 
 def spared(plan: Plan) -> Plan:
-    """The same met faults, none of which does anything, since the blast radius leaves the try alone."""
+    """The same met faults without any effect: the try is outside the blast radius."""
     return Plan([MetFault(met.id, met.fault, why_not=met.why_not or "spared") for met in plan.met_faults])
 
 
 def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
-    """Plan a try from the entries that it met. ``whole``: the request that the faults see is all of it."""
+    """Plan a try from the entries that it met. ``whole``: the faults see the complete request."""
     plan = Plan()
     for entry, tried in met_entries:
         met = MetFault(entry.id, entry.fault)
@@ -274,7 +276,7 @@ def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:
             elif isinstance(act, Miss):
                 met.why_not = act.why
             elif met.why_not is None:
-                continue  # the fault let the try pass
+                continue  # the fault lets the try pass
         plan.met_faults.append(met)
     return plan
 

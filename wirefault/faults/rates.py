@@ -1,4 +1,4 @@
-"""How often each fault of a set truly acts beside the others, by the rules of the plan. Pure."""
+"""The effective rate of each fault of a set, given the others and the rules of the plan. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from wirefault.faults.base import Act, Changed, Try
 from wirefault.faults.sets.dose import Dose
 from wirefault.faults.sets.fault_set import Entry, FaultSet
 
-# What an entry does to every try that meets it: delays it, changes the request or the reply, changes those
-# replies alone that hold what it can change, or lets some tries pass.
+# An entry's effect on every try that meets it: delay it, change the request or the reply, change only replies
+# that have something to change, or let some tries pass.
 _Effect = Literal["delay", "request", "reply", "some_replies", "some_tries"]
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """The share of a link's tries on which an entry acts, of those that its conditions allow and that it can
-    change.
+    """The share of a link's eligible tries on which an entry acts.
 
-    A delay acts whatever the others do. Of the others at most one changes a try. ``low`` and ``high`` differ
-    where that depends on the try: an earlier entry has conditions of its own, or can change some replies
-    only.
+    Delays always act; of the other faults at most one changes a try. ``low`` and ``high`` differ where the
+    share depends on the try: an earlier entry has conditions, or can change only some replies.
     """
 
     id: str
@@ -35,7 +33,7 @@ class Marginal:
 
 
 def marginals(faults: FaultSet) -> list[Marginal]:
-    """One for each entry on each of its links, in the set's order."""
+    """One ``Marginal`` for each entry and link, in the set's order."""
     links = dict.fromkeys(link for entry in faults.faults for link in entry.links)
     by_link = [marginal for link in links for marginal in _on_link(link, faults.faults)]
     order = {entry.id: number for number, entry in enumerate(faults.faults)}
@@ -44,24 +42,24 @@ def marginals(faults: FaultSet) -> list[Marginal]:
 
 @dataclass
 class _Left:
-    """The shares of tries that the entries so far have left to the next one.
+    """The shares of tries that earlier entries leave to the next one.
 
-    ``least`` is left to any entry if all those before it could act on every try that met them. The others
-    are the most that may be left: ``requests`` to an entry that changes requests, ``untouched`` and
-    ``spared`` together to one that changes replies. On the ``spared`` tries an earlier entry waits for a
-    reply that it then cannot change; while it waits, those that change requests are kept off.
+    ``least`` remains if all earlier entries act on every try that met them. The others are upper limits:
+    ``requests`` for an entry that changes requests, ``untouched`` plus ``waiting`` for one that changes
+    replies. On the ``waiting`` tries an earlier entry waits for a reply that it cannot change; until then
+    entries that change requests are excluded.
     """
 
     least: float = 1.0
     requests: float = 1.0
     untouched: float = 1.0
-    spared: float = 0.0
+    waiting: float = 0.0
 
     def most(self, effect: _Effect) -> float:
-        return self.requests if effect == "request" else self.untouched + self.spared
+        return self.requests if effect == "request" else self.untouched + self.waiting
 
     def take(self, effect: _Effect, low: float, high: float) -> None:
-        """An entry comes first that is met with a chance from ``low`` to ``high``."""
+        """Account for an entry that is met with a probability from ``low`` to ``high``."""
         if effect == "delay":
             return
         self.least *= 1 - high
@@ -70,10 +68,10 @@ class _Left:
         if effect in ("request", "reply"):
             self.untouched *= 1 - low
         else:
-            self.spared += high * self.untouched
+            self.waiting += high * self.untouched
             self.untouched *= 1 - high
         if effect == "reply":
-            self.spared *= 1 - low
+            self.waiting *= 1 - low
 
 
 def _on_link(link: str, entries: Iterable[Entry]) -> Iterator[Marginal]:
@@ -89,7 +87,7 @@ def _on_link(link: str, entries: Iterable[Entry]) -> Iterator[Marginal]:
 
 
 def _chances(entry: Entry) -> tuple[float, float]:
-    """The least and the greatest chance that a try meets it, where its conditions allow that."""
+    """The minimum and maximum probability that an eligible try meets the entry."""
     when, chance = entry.when, entry.when.probability
     rises_from_0 = (
         entry.fault.chooses or entry.dose.rises or (when.window is not None and when.window.ramp > 0)
@@ -99,7 +97,7 @@ def _chances(entry: Entry) -> tuple[float, float]:
 
 
 def _effect_of(entry: Entry) -> _Effect:
-    """Found by a trial on a plain request and a reply of JSON, such as tools send."""
+    """The entry's effect, determined by a trial on a plain request and a JSON reply."""
     fault = entry.fault
     act = fault.act(Try("model", "openai_chat", Request(), "", 1, 1, 1, 1, lambda _: 0.5))
     if isinstance(act, Act) and act.only_delays:
@@ -114,7 +112,7 @@ def _effect_of(entry: Entry) -> _Effect:
 
 
 def conditions_of(entry: Entry) -> str:
-    """Triggers, selectors and dose as they stand in a file, on one line; empty without any."""
+    """Triggers, selectors and dose on one line, as in a file; empty without any."""
     given = entry.when.model_dump(mode="json", exclude_defaults=True)
     given.pop("probability", None)
     given |= entry.only.model_dump(mode="json", exclude_defaults=True, by_alias=True)
@@ -126,7 +124,7 @@ def conditions_of(entry: Entry) -> str:
 
 
 def dose_shown(dose: Dose) -> list[str]:
-    """How many links one draw strikes, and in which parts of the attempt, in words; empty for all of it."""
+    """The dose in words: links per draw and parts of the attempt; empty for the whole attempt."""
     together = ["all links by one draw"] if dose.together else []
     if dose.duration:
         return [*together, f"ends after {dose.duration:g} s"]

@@ -1,11 +1,11 @@
-"""What a Toxiproxy server answers: the states that it describes, and its errors by type.
+"""States and errors in the replies of a Toxiproxy server.
 
 ToxiproxyError
-|- Unreachable             no answer, or none in time
-|- ToxiproxyServerError    5xx, or an answer that Toxiproxy does not give
-|- ToxiproxyNotFound       404: no such proxy or toxic
-|- Exists                  409: the name is taken
-`- Rejected                any other 4xx, and names that do not fit in a path
+|- Unreachable             no reply, or none in time
+|- ToxiproxyServerError    5xx, or not a Toxiproxy reply
+|- ToxiproxyNotFound       404: unknown proxy or toxic
+|- Exists                  409: the name is in use
+`- Rejected                any other 4xx, and names that are invalid in a path
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ _WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # only compared: nothing binds th
 
 
 class ToxiproxyError(Exception):
-    """Any failure at the Toxiproxy server; ``str`` says what to do."""
+    """Any failure at the Toxiproxy server; the message says what to do."""
 
 
 class Unreachable(ToxiproxyError):
-    """The server does not answer, or not in time."""
+    """The server does not reply, or not in time."""
 
 
 class ToxiproxyServerError(ToxiproxyError):
-    """The server failed (5xx), or what answers is no Toxiproxy."""
+    """The server failed (5xx), or it is not Toxiproxy."""
 
 
 class ToxiproxyNotFound(ToxiproxyError):
-    """The server knows no such proxy or toxic."""
+    """Unknown proxy or toxic."""
 
 
 class Exists(ToxiproxyError):
-    """A proxy or toxic of that name exists."""
+    """A proxy or toxic of that name exists already."""
 
 
 class Rejected(ToxiproxyError):
@@ -65,7 +65,7 @@ class ProxyState:
 
 
 def field_of(fields: Mapping[str, Any], name: str) -> Any:
-    """The field; raises ``ToxiproxyServerError`` where there is none."""
+    """Return the field; raises ``ToxiproxyServerError`` if it is missing."""
     try:
         return fields[name]
     except (KeyError, TypeError) as error:
@@ -95,9 +95,9 @@ def toxic_state(fields: Mapping[str, Any]) -> ToxicState:
 
 
 def same_listen(requested: str, actual: str, *, any_port: bool = False) -> bool:
-    """Whether the server's ``host:port`` is the requested one; a requested port 0 is any port.
+    """Whether the server's ``host:port`` is the requested one; a requested port 0 matches any port.
 
-    The server resolves host names, so of a name only the port is compared. It writes wildcards as ``[::]``.
+    The server resolves host names, so only the port of a name is compared. It writes wildcards as ``[::]``.
     """
     requested_host, _, requested_port = requested.rpartition(":")
     actual_host, _, actual_port = actual.rpartition(":")

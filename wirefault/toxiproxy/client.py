@@ -1,9 +1,8 @@
-"""The client of a Toxiproxy server: the one module that uses toxiproxy-python, and makes up for its defects.
+"""The client of a Toxiproxy server: the only module that uses toxiproxy-python, with its defects fixed.
 
 The library sends through module-level ``requests`` to a class-level host and port, without timeouts, and
-obeys HTTP_PROXY. Here it sends through the connection pool of the client that called it, which a context
-variable names. So one process can speak to several servers, and every answer is checked before the library
-reads it.
+obeys HTTP_PROXY. Here it sends through the connection pool of the calling client, found by a context
+variable. So one process can use several servers, and every reply is checked before the library reads it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _NAME = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
 
 @dataclass(frozen=True)
 class _Reply:
-    """The part of an answer that toxiproxy-python reads."""
+    """The parts of a reply that toxiproxy-python reads."""
 
     status_code: int
     content: bytes
@@ -55,7 +54,7 @@ _last_reply: ContextVar[_Reply] = ContextVar("_last_reply")
 
 
 class _Wire:
-    """Stands in for ``requests`` inside toxiproxy-python: sends through the client that is calling."""
+    """Replaces ``requests`` inside toxiproxy-python: sends through the calling client."""
 
     def get(self, url: str, params: object = None) -> _Reply:
         return _caller.get().send("GET", urlsplit(url).path)
@@ -71,7 +70,7 @@ library.requests = _Wire()
 
 
 class ToxiproxyClient:
-    """Speaks to one server over kept-alive connections. Safe to share between threads.
+    """A client of one server, with kept-alive connections. Safe to share between threads.
 
     ``url`` is ``http://host:port``; ``timeout_s`` bounds each connect and each read. Every method raises
     ``ToxiproxyError``.
@@ -116,10 +115,10 @@ class ToxiproxyClient:
     def ensure_proxy(
         self, name: str, listen: str, upstream: str, *, replace_taken: bool = False
     ) -> ProxyState:
-        """The proxy, created, enabled or created anew as needed; its toxics stay if it was not created.
+        """Create, enable or recreate the proxy as needed; an existing proxy keeps its toxics.
 
-        With ``replace_taken`` a listen port that another process holds is replaced by a free one of the
-        same host, and a proxy that already listens on another port of that host stays as it is.
+        With ``replace_taken`` a listen port that is in use is replaced by a free one of the same host, and a
+        proxy that already listens on another port of that host stays unchanged.
         """
         _checked(name)
         present = self.proxies().get(name)
@@ -136,7 +135,7 @@ class ToxiproxyClient:
             return self._create(name, f"{listen.rpartition(':')[0]}:0", upstream)
 
     def delete_proxy(self, name: str) -> None:
-        """Delete the proxy, if it exists."""
+        """Delete the proxy if it exists."""
         with suppress(ToxiproxyNotFound), self._calling():
             _handle(name).destroy()
 
@@ -158,17 +157,17 @@ class ToxiproxyClient:
             return toxic_state(_last_reply.get().json())
 
     def update_toxic(self, proxy: str, name: str, attributes: Mapping[str, int]) -> None:
-        """Give an existing toxic these attributes; connections that are open have them from now on."""
+        """Change the attributes of an existing toxic; open connections are affected too."""
         path = f"/proxies/{_checked(proxy)}/toxics/{_checked(name)}"
         self.send("POST", path, {"attributes": dict(attributes)})
 
     def remove_toxic(self, proxy: str, name: str) -> None:
-        """Remove the toxic, if it and its proxy exist."""
+        """Remove the toxic if it exists."""
         with suppress(ToxiproxyNotFound), self._calling():
             _handle(proxy).destroy_toxic(_checked(name))
 
     def send(self, method: str, path: str, body: object = None) -> _Reply:
-        """One request; raises ``ToxiproxyError`` for no answer and for any status of 400 or more."""
+        """Send one request; raises ``ToxiproxyError`` without a reply or for a status of 400 or more."""
         data = None if body is None else json.dumps(body).encode()
         try:
             answer = self._pool.request(method, path, body=data, redirect=False)
@@ -223,7 +222,7 @@ class ToxiproxyClient:
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
-        """Within the block toxiproxy-python speaks to this client's server, and its errors become ours."""
+        """Let toxiproxy-python use this client's server within the block, and translate its errors."""
         token = _caller.set(self)
         try:
             yield

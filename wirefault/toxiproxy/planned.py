@@ -14,24 +14,22 @@ from wirefault.toxiproxy.toxics.text_form import ToxicSpec
 
 @dataclass(frozen=True)
 class PlannedToxic:
-    """One toxic on one link for one attempt. ``attributes`` in the units of its kind.
-
-    ``entry``: the id of the fault set's entry that it was drawn for, empty for ``TOXIC_PROB``.
-    ``configuration``: the number of that set, 0 for the run's own settings. ``seconds``: how long it lasts
-    from the moment at which the attempt is armed; 0: to the attempt's end. ``during``: the part of the
-    attempt in which it stands, where more than its seconds is to be said. ``turn``: the first and the last
-    turn of the user in which it stands; None: in all.
-    """
+    """One toxic on one link for one attempt."""
 
     link: str
     kind: str
     stream: str
     attributes: Mapping[str, int]
     entry: str = ""
+    """Id of the fault set's entry; empty for ``TOXIC_PROB``."""
     configuration: int = 0
+    """Number of the fault set; 0 for the run's settings."""
     seconds: float = 0.0
+    """Duration from the arming; 0: to the attempt's end."""
     during: Span | None = None
+    """The part of the attempt in which it is active, if it is more than a duration from the arming."""
     turn: tuple[int, int | None] | None = None
+    """First and last turn of the user in which it is active; None: all turns."""
 
     @property
     def name(self) -> str:
@@ -39,23 +37,23 @@ class PlannedToxic:
 
     @property
     def span(self) -> Span:
-        """The part of the attempt in which it stands."""
+        """The part of the attempt in which it is active."""
         return self.during or Span(duration=self.seconds)
 
     @property
     def lasts_attempt(self) -> bool:
-        """Whether it stands from the arming to the end."""
+        """Whether it is active from the arming to the attempt's end."""
         return self.span == Span() and self.turn is None
 
     def may_meet(self, other: PlannedToxic) -> bool:
-        """Whether both may stand at once under one name, of which a link has one toxic at most."""
+        """Whether both may be active at once under one name; a link has at most one toxic of a name."""
         same = (self.link, self.name) == (other.link, other.name)
         return same and self.span.overlaps(other.span) and _in_one_turn(self.turn, other.turn)
 
     def as_at(self, seconds: float, call: int, turn: int) -> PlannedToxic | None:
-        """The toxic as it stands then, with the attributes of its dose; None where it does not.
+        """The toxic at that moment, with the attributes of its dose; None if it is not active.
 
-        ``seconds`` since the arming, the number of the call on its link, and of the user's turn.
+        ``seconds`` since the arming; ``call``: number on its link; ``turn``: number of the user's turn.
         """
         first, last = self.turn or (1, None)
         share = self.span.step(seconds if self.span.unit == "s" else call)
@@ -66,17 +64,15 @@ class PlannedToxic:
 
 
 def _in_one_turn(one: tuple[int, int | None] | None, other: tuple[int, int | None] | None) -> bool:
-    """Whether both ranges of turns have a turn in common; None is all turns."""
+    """Whether two ranges of turns overlap; None is all turns."""
     (first, last), (other_first, other_last) = one or (1, None), other or (1, None)
     return (last is None or other_first <= last) and (other_last is None or first <= other_last)
 
 
 class ToxicDraw(Protocol):
-    """A toxic of a fault set: on each of its links, an attempt of an episode that it ``strikes`` has it with
-    that chance.
+    """A toxic of a fault set, drawn with ``probability`` for each attempt and link.
 
-    ``together``: one draw for all links, instead of one for each. ``spans``: in which parts of the attempt;
-    none: throughout.
+    ``together``: one draw for all links. ``spans``: the parts of the attempt; empty: all of it.
     """
 
     @property
@@ -109,12 +105,11 @@ def plan_toxics(
     together: bool = False,
     seconds: float = 0.0,
 ) -> list[PlannedToxic]:
-    """The toxics of an attempt.
+    """Draw the toxics of an attempt.
 
     By ``toxic_prob`` at most one of ``toxics`` on each of the ``links``, for ``seconds`` (0: to the attempt's
-    end); the links are independent, or ``together`` all have the same one or none. Then those of the
-    ``entries`` of the fault set of that number, each drawn by itself. A link has no toxic of one name twice
-    at once.
+    end); links are independent, or with ``together`` all have the same toxic or none. Then ``entries`` of
+    fault set ``configuration``, each drawn separately. A link never has two toxics of one name at once.
     """
     by_prob = _by_toxic_prob(seed, toxic_prob, toxics, links, episode, attempt, together)
     plan = [replace(toxic, seconds=seconds) for toxic in by_prob]
@@ -159,5 +154,5 @@ def _by_entry(
 
 
 def _drawn_for(link: str, together: bool) -> str:
-    """The name that keys a link's draws: one that all share makes them all alike."""
+    """The name that keys a link's draws; a shared name makes all draws equal."""
     return "" if together else link

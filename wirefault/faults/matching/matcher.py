@@ -1,4 +1,4 @@
-"""Which armed faults a try meets, by selectors, counts and draws, kept for one run. No effects."""
+"""Matches tries with the armed faults of one run, by selectors, counts and draws. No effects."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from wirefault.faults.sets.conditions import Moment, nested_field
 from wirefault.faults.sets.dose import Dose
 from wirefault.faults.sets.fault_set import Entry
 
-_MOST_CACHED = 4096  # clients may send any number of methods and paths
+_MAX_CACHED = 4096  # clients may send any number of methods and paths
 _WILD = re.compile(r"[*?\[]")
 _SCALAR = (str, int, float, type(None))
 
 
 class EntryGroup:
-    """Entries with the same selectors: the same requests are eligible, so they share one count of them.
+    """Entries with the same selectors, which share one count of eligible requests.
 
-    ``counts``: whether one of them needs that count. ``of_episodes``: whether they choose by the episode.
-    ``ids`` are those of its entries, which an eligible exchange must record where the history does not hold
-    what they choose by: a header or the body (then they are not ``by_history``), or the method of a message.
+    ``counts``: whether an entry needs that count. ``of_episodes``: whether they select by episode. ``ids`` of
+    its entries are recorded with an eligible exchange if the history lacks what they select by: a header or
+    the body (not ``by_history``), or the method of a message.
     """
 
     def __init__(self, armed: Sequence[ArmedEntry]) -> None:
@@ -50,7 +50,7 @@ class EntryGroup:
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
 
     def could_match(self, method: str, path: str, message: str | None) -> bool:
-        """By what selects it without a look at headers and body. ``message`` as of ``IncomingTry``."""
+        """Whether method, path and message match. ``message`` as in ``IncomingTry``."""
         if self._path is not None and self._path(path) is None:
             return False
         by_http = self._method is not None and self._method(method) is not None
@@ -58,12 +58,12 @@ class EntryGroup:
             return not self._of_mcp and (by_http or self._method is None)
         if _like_any(message or method, self._messages):
             return True
-        # every message is a POST, so that to ask for those says nothing of messages
+        # every message is a POST, so the selector POST does not select messages
         return by_http and (not message or _like_any(message, self._usual))
 
 
 def _usual_messages(entry: Entry) -> tuple[str, ...]:
-    """The messages of MCP that it strikes if its selectors name no method."""
+    """The MCP messages that are eligible if its selectors name no method."""
     return ("*",) if "method" in entry.only.json_ else entry.fault.messages
 
 
@@ -76,7 +76,7 @@ def _counts(entry: Entry) -> bool:
 
 
 class LinkCandidates:
-    """The entries of one link, without those that have no chance at all."""
+    """The entries of one link with a probability above 0."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         entries = [entry for entry in entries if entry.when.probability > 0]
@@ -98,12 +98,12 @@ class LinkCandidates:
     def at(
         self, method: str, path: str, message: str | None, read: Callable[[], Request]
     ) -> Sequence[EntryGroup]:
-        """The groups for which the request is eligible. It is read only if a group needs header or body."""
+        """The groups for which the request is eligible; reads it only if a group needs headers or body."""
         key = (method, path, message)
         index = self._by_request.get(key)
         if index is None:
             index = self._index(*key)
-            if len(self._by_request) < _MOST_CACHED:
+            if len(self._by_request) < _MAX_CACHED:
                 self._by_request[key] = index
         return index.at(read)
 
@@ -112,13 +112,13 @@ class LinkCandidates:
         index = self._by_groups.get(groups)
         if index is None:
             index = _CandidateIndex(groups)
-            if len(self._by_groups) < _MOST_CACHED:
+            if len(self._by_groups) < _MAX_CACHED:
                 self._by_groups[groups] = index
         return index
 
 
 class _CandidateIndex:
-    """Groups that match by method and path, indexed by one exact value that they ask for."""
+    """Groups that match by method and path, indexed by one exact value that they select."""
 
     def __init__(self, groups: Iterable[EntryGroup]) -> None:
         self._unconditional: list[EntryGroup] = []
@@ -162,12 +162,12 @@ def _lists() -> defaultdict[Any, list[EntryGroup]]:
 
 
 class _RequestView:
-    """A request whose headers and body are parsed once, however many groups select by them."""
+    """A request whose headers and body are parsed at most once for all groups."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
         self._named: dict[str, str] | None = None
-        self._parsed: Any = None  # the body's JSON or why it is none, in a list
+        self._parsed: Any = None  # the body's JSON or a ValueError, in a list
 
     def find_header(self, name: str) -> str | None:
         if self._named is None:
@@ -190,7 +190,7 @@ class _RequestView:
     def _read(self) -> Any:
         if self._parsed is None:
             try:
-                self._parsed = [from_json(self._request.body)]  # takes a third of the time of json
+                self._parsed = [from_json(self._request.body)]  # three times as fast as json
             except ValueError:
                 self._parsed = [self._read_leniently()]
         return self._parsed[0]
@@ -204,15 +204,15 @@ class _RequestView:
 
 KEPT_REPLIES = 8
 _ANY_MOMENT = Moment()
-_Met = list[tuple[ArmedEntry, Try]]  # what an entry's fault is shown of the try
+_Met = list[tuple[ArmedEntry, Try]]  # with the try as the entry's fault sees it
 
 
 class IncomingTry(NamedTuple):
     """A try as the gateway identified it. ``elapsed_s``: seconds since the run's start.
 
-    ``read`` gives the request as faults see it, and is called only if a fault looks at it. ``message``, on a
-    link of MCP: the method of the message that it carries, empty if it carries none; None on other links.
-    ``lines`` as of ``Try``. ``attempt_s``, ``link_call`` and ``turn`` as of ``Moment``.
+    ``read`` returns the request as faults see it, and is called only if a fault needs it. ``message``: on an
+    MCP link the message's method, empty without a message; None on other links. ``lines`` as in ``Try``,
+    ``attempt_s``, ``link_call`` and ``turn`` as in ``Moment``.
     """
 
     link: str
@@ -233,7 +233,7 @@ class IncomingTry(NamedTuple):
     turn: int = 1
 
     def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
-        """When it came, with what an entry counts of the tries that it matched."""
+        """The moment of the try, with an entry's counts of the tries that it matched."""
         return Moment(
             calls,
             tries,
@@ -246,9 +246,9 @@ class IncomingTry(NamedTuple):
 
 
 class MatchedFaults(NamedTuple):
-    """The entries that a try has ``met``, in the order of their set, each with the try as its fault sees it.
+    """The entries that a try ``met``, in the set's order, each with the try as its fault sees it.
 
-    ``eligible``: the ids of entries that chose the try by a header, its body or its message, met or not.
+    ``eligible``: ids of entries that selected the try by a header, its body or its message, met or not.
     """
 
     met: Sequence[tuple[Entry, Try]] = ()
@@ -259,7 +259,7 @@ class MatchedFaults(NamedTuple):
 class _GroupCount:
     """The tries of one episode that were eligible for a group.
 
-    ``ordinals`` number their calls. ``met``: by an entry's place, how often and at which call last.
+    ``ordinals`` number their calls. ``met``: by an entry's index, how often and at which call last.
     """
 
     ordinals: dict[tuple[int, str, int], int] = field(default_factory=dict)
@@ -267,7 +267,7 @@ class _GroupCount:
     met: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, incoming: IncomingTry, model_requests: int) -> Moment:
-        """Count this try; the moment at which it came."""
+        """Count this try and return its moment."""
         self.tries += 1
         call = (incoming.attempt, incoming.fingerprint, incoming.call)
         ordinal = self.ordinals.setdefault(call, len(self.ordinals) + 1)
@@ -278,9 +278,9 @@ _NOTHING = MatchedFaults()
 
 
 class FaultMatcher:
-    """The armed entries of one run. ``match`` must be called once for each try, in the order of arrival.
+    """The armed entries of one run. Call ``match`` once for each try, in order of arrival.
 
-    ``remembering``: the links of which the upstream's replies are to be remembered.
+    ``remembering``: the links whose replies must be remembered.
     """
 
     def __init__(self, seed: int, entries: Iterable[Entry]) -> None:
@@ -297,7 +297,7 @@ class FaultMatcher:
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
     def add_link(self, link: str, entries: Iterable[Entry]) -> None:
-        """Arm those of the entries that name the link, which was not there when the matcher was made."""
+        """Arm the entries of a link that was found after the matcher was created."""
         entries = [entry for entry in entries if link in entry.links]
         if entries and link not in self._candidates:
             candidates = self._candidates[link] = LinkCandidates(entries)
@@ -305,21 +305,21 @@ class FaultMatcher:
                 self.remembering.add(link)
 
     def armed(self, link: str, of_model: bool = False) -> bool:
-        """Whether requests there may meet a fault or must be counted, so that the gateway holds them."""
+        """Whether the link's requests may meet a fault or must be counted."""
         return link in self._candidates or (of_model and self._counts_model)
 
     def needs_body(self, link: str) -> bool:
-        """Whether a request's body must be read beyond what its fingerprint takes."""
+        """Whether a request's body must be read completely."""
         return link in self._candidates and self._candidates[link].needs_body
 
     def remember(self, episode: str, link: str, reply: Reply) -> None:
-        """Keep the upstream's whole reply for faults that give an earlier one again."""
+        """Keep the upstream's complete reply for faults that repeat an earlier one."""
         replies = self._replies[episode, link]
         replies.append(reply)
         del replies[:-KEPT_REPLIES]
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
-        """Count the try, and says which faults it has met."""
+        """Count the try and return the faults that it meets."""
         link, episode, attempt, message = incoming.link, incoming.episode, incoming.attempt, incoming.message
         call = incoming.call
         if incoming.of_model:
@@ -343,7 +343,7 @@ class FaultMatcher:
         return MatchedFaults([(armed.entry, tried) for armed, tried in met], eligible)
 
     def try_of(self, entry: Entry, incoming: IncomingTry) -> Try:
-        """The try as the fault of an entry sees it that is none of the armed ones."""
+        """The try as seen by the fault of an entry that is not armed."""
         link, fingerprint, episode, attempt = (
             incoming.link,
             incoming.fingerprint,
@@ -354,7 +354,7 @@ class FaultMatcher:
         return self._try(entry, incoming, 1, partial(_chance, draws, entry.id))
 
     def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
-        """Add those of the group that this try has met."""
+        """Add the entries of the group that this try meets."""
         count, moment = None, _ANY_MOMENT
         if group.counts:
             count = self._counts[group, incoming.episode]
@@ -377,8 +377,8 @@ class FaultMatcher:
                 met.append((armed, self._try(entry, incoming, moment.calls, chance_of)))
 
     def _dose(self, entry: Entry, incoming: IncomingTry, chance: float) -> tuple[float, float]:
-        """The draw that decides, of the try or one for all links and tries of the attempt, and the share of
-        the entry's probability that is in force."""
+        """The deciding draw, of the try or of the whole attempt, and the share of the
+        entry's probability in force."""
         if entry.dose.together:
             chance = draw(self._seed, incoming.episode, incoming.attempt, "", "", 0, 0, f"{entry.id}:when")
         return chance, entry.dose.share(incoming.attempt_s, incoming.link_call)
@@ -392,7 +392,7 @@ class FaultMatcher:
             attempt=incoming.attempt,
             call=incoming.call,
             try_=incoming.try_,
-            ordinal=ordinal if entry.fault.by_order else 1,  # so that no other entry of the group changes it
+            ordinal=ordinal if entry.fault.by_order else 1,  # independent of the group's other entries
             chance=chance,
             earlier=tuple(self._replies[incoming.episode, incoming.link]) if entry.fault.remembers else (),
             lines=incoming.lines,

@@ -1,4 +1,4 @@
-"""Which of many armed entries a try may meet by their triggers, without asking each entry. Pure."""
+"""An index of many armed entries by their triggers and draws, so that a try need not ask each one. Pure."""
 
 from __future__ import annotations
 
@@ -18,30 +18,28 @@ _DRAW = (1 << 64) - 1
 
 
 class Draws:
-    """For one try a draw of 64 bits for each name, all of them in about the time of one hash.
+    """Draws of 64 bits for a try, one for each name, in about the time of one hash.
 
-    A draw is the try's own hash (``number``, 64 bits) times the name's (128 bits, odd), modulo 2**128, of
-    that the upper half: multiply-shift hashing (M. Dietzfelbinger and others, "A reliable randomized
-    algorithm for the closest-pair problem", Journal of Algorithms 25, 1997). One multiplication of long
-    numbers makes them all, in a slot of 24 bytes each, and none depends on which others there are.
-
-    ``below`` gives the draws that are less than their ``bounds``.
+    A draw is the upper half of the try's hash (``number``, 64 bits) times the name's hash (128 bits, odd)
+    modulo 2**128: multiply-shift hashing (M. Dietzfelbinger and others, "A reliable randomized algorithm for
+    the closest-pair problem", Journal of Algorithms 25, 1997). One multiplication of long integers makes all
+    draws, in slots of 24 bytes, and they do not depend on each other.
     """
 
     def __init__(self, names: Iterable[str], bounds: Sequence[int]) -> None:
         self._bounds = bounds
         self._factors = _side_by_side(int.from_bytes(digest(name, size=_FACTOR), "big") | 1 for name in names)
-        # in each slot: the bits of the draw, the bit above them, and in the draw's place what a draw that
-        # reaches its bound lacks of that bit
+        # per slot: the bits of the draw, the bit above them, and the number that makes a draw at its bound
+        # carry into that bit
         self._draws = _side_by_side(_DRAW << 64 for _ in bounds)
         self._carries = _side_by_side(1 << 128 for _ in bounds)
         self._missing = _side_by_side(((1 << 64) - bound) << 64 for bound in bounds)
         self._upper = struct.Struct("<" + "8xQ8x" * len(bounds)).unpack
 
     def below(self, number: int) -> Sequence[tuple[int, int]]:
-        """The place and the draw of each that is less than its bound, for the try with that number."""
+        """Index and draw of each draw below its bound, for the try with that number."""
         products = self._factors * number
-        # one addition compares all: a draw that is not less than its bound carries into the bit above it
+        # one addition compares all: a draw that is not below its bound carries into the bit above it
         if (products & self._draws) + self._missing & self._carries == self._carries:
             return ()
         draws = self._upper(products.to_bytes(_SLOT * len(self._bounds), "little"))
@@ -50,17 +48,17 @@ class Draws:
 
 
 def _side_by_side(values: Iterable[int]) -> int:
-    """One long number with a slot for each value, the first in its lowest bytes."""
+    """One long integer with a slot for each value, the first in its lowest bytes."""
     return int.from_bytes(b"".join(value.to_bytes(_SLOT, "little") for value in values), "little")
 
 
 def chance_of(draw: int) -> float:
-    """A draw of 64 bits as a number in [0, 1), of its upper 53 bits."""
+    """Convert a 64-bit draw to [0, 1), by its upper 53 bits."""
     return (draw >> 11) / float(1 << 53)
 
 
 def bound_of(probability: float) -> int:
-    """``chance_of(draw) < probability`` holds just where ``draw`` is less than this."""
+    """The bound with ``draw < bound`` exactly if ``chance_of(draw) < probability``."""
     return math.ceil(probability * (1 << 53)) << 11
 
 
@@ -70,8 +68,8 @@ _ALWAYS: _Interval = (0, math.inf)
 
 
 class ArmedEntry(NamedTuple):
-    """An entry and its place in its set. ``certain``: every eligible try meets it. ``dosed``: it stands in a
-    part of the attempt only, or one draw of the attempt decides.
+    """An entry and its index in its set. ``certain``: every eligible try meets it. ``dosed``: it applies to a
+    part of the attempt only, or by one draw per attempt.
     """
 
     place: int
@@ -81,10 +79,9 @@ class ArmedEntry(NamedTuple):
 
 
 class TriggerIndex:
-    """Leaves out the entries that a try cannot meet; of the others ``When`` decides.
+    """Excludes the entries that a try cannot meet; ``When`` decides about the others.
 
-    ``timed``: whether one of them asks when or in which turn of the user a try came, so that ``at``, or the
-    entry itself, needs to know.
+    ``timed``: whether an entry depends on the time or the user's turn, which ``at`` then needs.
     """
 
     def __init__(self, armed: Sequence[ArmedEntry]) -> None:
@@ -98,7 +95,7 @@ class TriggerIndex:
         self._only_cell = _Cell(armed) if at_any_time else None
 
     def at(self, moment: Moment, number: Callable[[], int]) -> Sequence[tuple[ArmedEntry, float]]:
-        """Each with its chance. ``number``: 64 bits of the try's own hash, asked for only if needed."""
+        """Possible entries with their draws. ``number``: 64 bits of the try's hash, called only if needed."""
         if self._only_cell is not None:
             return self._only_cell.possible(number)
         point = moment[:4]
@@ -115,7 +112,7 @@ def _is_timed(entry: Entry) -> bool:
 
 
 def _needs_no_draw(entry: Entry) -> bool:
-    """Whether no draw of the try itself decides; one of the attempt may (``together``)."""
+    """Whether the try needs no draw; the attempt's draw may decide (``together``)."""
     rises = entry.when.window is not None or entry.dose.rises
     return entry.dose.together or (entry.when.probability == 1 and not rises)
 
@@ -152,7 +149,7 @@ def _within(box: Sequence[_Interval], point: Sequence[float]) -> bool:
 
 
 class _Cell:
-    """The entries that counts and clock allow between two edges: some without a draw, some by chance."""
+    """The entries allowed by counts and clock between two edges: some certain, some drawn."""
 
     def __init__(self, armed: Sequence[ArmedEntry]) -> None:
         undrawn = [_needs_no_draw(a.entry) for a in armed]
@@ -169,5 +166,5 @@ class _Cell:
 
 
 def _bound(when: When) -> int:
-    """What a draw must be less than. A persistent entry that was met once is met again whatever is drawn."""
+    """The draw's bound. A persistent entry that was met once is met again by any draw."""
     return _CERTAIN if when.persistent else bound_of(when.probability)

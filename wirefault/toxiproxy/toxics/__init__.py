@@ -1,7 +1,7 @@
-"""The catalogue of toxics, one file each: attributes, units, signature, and work in the embedded server.
+"""The catalogue of toxics, one file each: attributes, units, signature and pipe.
 
-To add one, write its file and add it to ``TOXICS``: see docs/adding-a-toxic.md. The settings import this
-package, so it imports little of the standard library, and of ours the spelling alone.
+To add one, write its file and list it in ``TOXICS``: see docs/adding-a-toxic.md. The settings import this
+package, so it must stay cheap to import.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOXICS: tuple[Toxic, ...] = (
     DownToxic(),
 )
 
-# The toxics that a server takes over its API, by kind.
+# The toxics that a server accepts over its API, by kind.
 SERVER_TOXICS: dict[str, Toxic] = {toxic.kind: toxic for toxic in (*TOXICS, NoopToxic()) if toxic.has_stream}
 
 DOWN = DownToxic.kind
@@ -37,8 +37,8 @@ _BY_KIND = {toxic.kind: toxic for toxic in TOXICS}
 
 
 def toxic(kind: str) -> Toxic:
-    """The toxic of that kind; raises ``ValueError`` that names the nearest valid one."""
+    """Return the toxic of that kind; raises ``ValueError`` that names the nearest valid one."""
     try:
         return _BY_KIND[kind]
     except KeyError:
-        raise ValueError(f"no toxic is called {kind!r}{nearest(kind, _BY_KIND)}") from None
+        raise ValueError(f"unknown toxic {kind!r}{nearest(kind, _BY_KIND)}") from None

@@ -1,4 +1,4 @@
-"""bandwidth: data passes at a limited rate; what takes longer than 100 ms passes in parts of 100 ms."""
+"""bandwidth: limits the data rate; large chunks pass in parts of 100 ms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PART_S = 0.1
 
 class BandwidthToxic(Toxic):
     kind = "bandwidth"
-    meaning = "limits the rate at which data passes"
+    meaning = "limits the data rate"
     main = "rate"
     # At rate 0 nothing would pass, and no transfer would end.
     attributes = (Attribute("rate", "KB/s", 10, 10_000_000, "rate, 1 KB being 1000 bytes", minimum=1),)
@@ -29,10 +29,10 @@ class BandwidthToxic(Toxic):
     lets_requests_pass = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """Downstream: the reply took the time that its size needs at that rate, or the client gave up.
+        """Downstream: the reply took the time for its size at that rate, or the client gave up.
 
-        Upstream the size of the request is not known: only a client that gave up before the request was
-        through shows it; on fresh TLS that is so in both streams.
+        Upstream the request's size is unknown: only a client that gave up before the request was complete
+        shows it; on fresh TLS this applies to both streams.
         """
         if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
             return tried.gave_up_on_request()
@@ -42,19 +42,19 @@ class BandwidthToxic(Toxic):
         return {"rate": round(attributes["rate"] / share)}
 
     async def pipe(self, stub: ToxicStub) -> None:
-        owed_s = 0.0  # by how much the data passed faster than the rate; negative: slower
+        owed_s = 0.0  # how much faster than the rate the data passed; negative: slower
         while (chunk := await stub.receive()) is not None:
             try:
                 owed_s = await _trickle(stub, chunk, owed_s)
             except Interrupted:
-                await stub.send(chunk)  # what is left of it, at once
+                await stub.send(chunk)  # the rest of it, at once
                 raise
             await stub.send(chunk)
         stub.close()
 
 
 async def _trickle(stub: ToxicStub, chunk: Chunk, owed_s: float) -> float:
-    """Send the chunk but for its last part, waits until that part is due, and returns the time owed then."""
+    """Send all but the last part of the chunk, wait until that part is due, and return the time owed."""
     rate = max(0, stub.attributes["rate"])  # a negative rate would crash the real server
     owed_s = owed_s + len(chunk.data) / (rate * 1000) if rate else 0.0
     part_bytes = rate * 100  # at rate 0 the parts are empty: nothing passes, and the end is never reached

@@ -1,4 +1,4 @@
-"""down: the proxy is disabled. A state of the proxy, no toxic of the server."""
+"""down: the proxy is disabled, a state of the proxy and not a toxic of the server."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from wirefault.toxiproxy.toxics.base import ObservedConnection, ObservedTry, Tox
 
 class DownToxic(Toxic):
     kind = "down"
-    meaning = "nothing listens: connections are refused, open ones are closed"
+    meaning = "disables the proxy: refuses connections and closes open ones"
     has_stream = False
     color = "#8f98a3"
     can_cause = CLOSED | {"refused"}
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client's connection was refused and nothing reached the gateway, or it waited for one, or the
-        proxy cut it off by going down."""
+        """The connection was refused and nothing reached the gateway, the client waited for a new one, or the
+        proxy closed it."""
         refused = tried.client_error == "connection_refused" and not tried.gateway_complete_request
         cut_off = tried.in_progress and tried.client_error in ("connection_closed", "connection_reset")
         return refused or cut_off or tried.client_waited

@@ -1,4 +1,4 @@
-"""latency: each chunk of data is held back for a while from when it was read."""
+"""latency: delays each chunk of data, counted from when it was read."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ class LatencyToxic(Toxic):
     buffer_chunks = 1024
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client's time less the gateway's is about the least delay, or the client's timeout. On fresh
-        TLS it is twice the delay: the handshake crosses it, too.
+        """The client's time minus the gateway's is about the minimum delay, or the client's timeout.
+
+        On fresh TLS it is twice the delay, since the handshake is delayed too.
         """
         return tried.delayed_by(tried.crossings * (attributes["latency"] - attributes["jitter"]))
 
     def shown_by(
         self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
     ) -> bool | None:
-        """The first byte came about the least delay later than the gateway had taken for it."""
+        """The first byte was late by about the minimum delay."""
         return connection.delayed_by(attributes["latency"] - attributes["jitter"])
 
     def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""limit_data: the connection is closed once so many bytes have passed."""
+"""limit_data: closes the connection after a number of bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CUT_SHORT = ("connection_closed", "connection_reset", "bad_reply")
 
 class LimitDataToxic(Toxic):
     kind = "limit_data"
-    meaning = "closes the connection after so many bytes"
+    meaning = "closes the connection after a number of bytes"
     main = "bytes"
     attributes = (Attribute("bytes", "bytes", 20, 1_000_000_000, "bytes that pass before the close"),)
     color = "#aaaa00"
@@ -20,12 +20,11 @@ class LimitDataToxic(Toxic):
     lets_requests_pass = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client saw the connection end early; downstream, the whole reply was longer than the limit. By
-        TLS the limit counts bytes of its own, first those of the handshake: a low one keeps the request from
-        the gateway, whichever stream it is.
+        """The client saw the connection end early; downstream, the reply was longer than the limit.
 
-        A client that takes a cut reply for a whole one (``requests``, cut inside the headers) shows
-        nothing unless its caller checks the body (``bad_reply``).
+        With TLS the limit also counts the handshake's bytes: a low limit keeps the request from the gateway,
+        in either stream. A client that accepts a cut reply as complete (``requests``, cut inside the headers)
+        shows nothing unless its caller checks the body (``bad_reply``).
         """
         cut_short = tried.client_failed and tried.client_error in _CUT_SHORT and tried.stopped(stream)
         long_enough = stream == "upstream" or bool(tried.tls) or tried.reply_bytes > attributes["bytes"]
@@ -34,7 +33,7 @@ class LimitDataToxic(Toxic):
     def shown_by(
         self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
     ) -> bool | None:
-        """The proxy ended it after just so many bytes; upstream, the subject had sent more than can pass."""
+        """The proxy closed it at exactly the limit; upstream, the subject had sent more than the limit."""
         limit = attributes["bytes"]
         cut = connection.sent > limit if stream == "upstream" else connection.received == limit
         return connection.by_proxy and cut

@@ -12,5 +12,5 @@ class NoopToxic(Toxic):
     meaning = "changes nothing"
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """Never: it does nothing."""
+        """Never: it has no effect."""
         return False

@@ -1,4 +1,4 @@
-"""reset_peer: the connection is reset (TCP RST) some time after the first data, or the end of it."""
+"""reset_peer: resets the connection (TCP RST) some time after the first data or EOF."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _ENDS = ("connection_reset", "connection_closed")
 
 class ResetToxic(Toxic):
     kind = "reset_peer"
-    meaning = "resets the connection after a while"
+    meaning = "resets the connection after a delay"
     main = "timeout"
     attributes = (Attribute("timeout", "ms", 0, HOUR_MS, "time from the first data to the reset"),)
     color = "#ffaabb"
     can_cause = CLOSED | TIMEOUT
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """A reset after about N, or a plain end; where the client gives up before, its own read timeout.
+        """A reset or EOF after about N, or the client's read timeout if that is shorter.
 
-        A client that is still sending when the reset comes is told of it there, once: most go on to read the
-        answer, and find the end of the connection. On fresh TLS the handshake is the first data, so that a
-        short N keeps the request from the gateway, whichever stream it is.
+        A client that is still sending gets the reset once on a write; most then read the reply and find EOF.
+        On fresh TLS the handshake is the first data: a short N keeps the request from the gateway, in either
+        stream.
         """
         resets_first = attributes["timeout"] < tried.patience_ms
         limit_ms = min(attributes["timeout"], tried.patience_ms)
@@ -49,7 +49,7 @@ class ResetToxic(Toxic):
     def shown_by(
         self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
     ) -> bool | None:
-        """The proxy has reset it after about N; no proxy passes on a reset of the gateway's as one."""
+        """The proxy reset it after about N; a reset by the gateway is never passed on as a reset."""
         reset = connection.by_proxy and connection.how == "rst"
         return reset and connection.ms >= ABOUT * attributes["timeout"]
 

@@ -1,4 +1,4 @@
-"""slicer: data is cut into small packets, with a pause after each."""
+"""slicer: splits data into small packets, with a pause after each."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from wirefault.toxiproxy.toxics.base import (
 
 class SlicerToxic(Toxic):
     kind = "slicer"
-    meaning = "cuts data into small packets, with a pause after each"
+    meaning = "splits data into small packets, with a pause after each"
     main = "average_size"
     attributes = (
         # An average of 0 makes the real server recurse without end.
         Attribute("average_size", "bytes", 64, 1_000_000, "average size of a packet", minimum=1),
-        Attribute("size_variation", "bytes", 0, 1_000_000, "how far the size varies; below average_size"),
+        Attribute("size_variation", "bytes", 0, 1_000_000, "variation of the size; less than average_size"),
         Attribute("delay", "us", 1000, 60_000_000, "pause after each packet"),
     )
     color = "#99ddff"
@@ -34,11 +34,11 @@ class SlicerToxic(Toxic):
 
     def problem(self, values: Mapping[str, int]) -> str | None:
         if values["size_variation"] >= values["average_size"]:
-            return f"size_variation must be below average_size ({values['average_size']})"
+            return f"size_variation must be less than average_size ({values['average_size']})"
         return None
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """Downstream: the pauses that a reply of that size takes at least; without a pause, no sign.
+        """Downstream: at least the pauses for a reply of that size; without pauses no evidence.
 
         Upstream, as for bandwidth: only a client that gave up before the request was through; on fresh
         TLS that is so in both streams.
@@ -62,7 +62,7 @@ class SlicerToxic(Toxic):
 
 
 def _cuts(size: int, attributes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    """Start and end of each packet: halves, until one has the average size, give or take the variation."""
+    """Start and end of each packet: data is halved until a packet has the average size ± the variation."""
     # Sizes outside of these bounds crash the real server.
     average = max(1, attributes["average_size"])
     variation = min(attributes["size_variation"], average)

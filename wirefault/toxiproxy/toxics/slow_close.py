@@ -1,4 +1,4 @@
-"""slow_close: the end of the connection is held back."""
+"""slow_close: delays the close of the connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class SlowCloseToxic(Toxic):
     kind = "slow_close"
     meaning = "delays the close of the connection"
     main = "delay"
-    attributes = (Attribute("delay", "ms", 300, HOUR_MS, "time by which the close is held back"),)
+    attributes = (Attribute("delay", "ms", 300, HOUR_MS, "delay of the close"),)
     color = "#bbcc33"
     lets_requests_pass = True
 

@@ -15,10 +15,10 @@ from wirefault.toxiproxy.toxics.base import STREAMS, Toxic
 
 @dataclass(frozen=True)
 class ToxicSpec:
-    """A kind with all its attributes, and the streams of which it takes one.
+    """A kind with all its attributes, and the streams to choose from.
 
-    ``down``, which has no stream, names downstream alone. ``str`` gives the canonical text, which parses to
-    an equal spec.
+    ``down``, which has no stream, has downstream only. ``str`` returns the canonical text, which parses to an
+    equal spec.
     """
 
     kind: str
@@ -40,13 +40,13 @@ class ToxicSpec:
 
 
 def parse(text: str) -> ToxicSpec:
-    """The spec that the text describes, defaults filled in; raises ``ValueError`` that names the mistake."""
+    """Parse a spec and fill in defaults; raises ``ValueError`` that names the mistake."""
     head, colon, values = text.strip().partition(":")
     kind, at, stream = head.partition("@")
     known = toxic(kind.strip())
     where = f"toxic {text.strip()!r}"
     if colon and not values.strip():
-        raise ValueError(f"{where}: nothing comes after the colon")
+        raise ValueError(f"{where}: missing value after the colon")
     return ToxicSpec(
         kind=known.kind,
         attributes=known.complete(_attributes(known, values.strip(), where), where),
@@ -55,15 +55,15 @@ def parse(text: str) -> ToxicSpec:
 
 
 def parse_list(text: str) -> tuple[ToxicSpec, ...]:
-    """Specs separated by commas; raises ``ValueError``, for an empty list too."""
+    """Parse specs separated by commas; raises ``ValueError``, also for an empty list."""
     parts = [part for part in text.split(",") if part.strip()]
     if not parts:
-        raise ValueError(f"no toxic in {text!r}; give for example timeout:400,latency:300")
+        raise ValueError(f"no toxic in {text!r}; write for example timeout:400,latency:300")
     return tuple(parse(part) for part in parts)
 
 
 def streams_of(known: Toxic, stream: object, where: str) -> tuple[str, ...]:
-    """The stream of that name, or all for None; raises ``ValueError`` that starts with ``where``."""
+    """Return the named stream, or all streams for None; raises ``ValueError`` that starts with ``where``."""
     if not known.has_stream:
         if stream is not None:
             raise ValueError(f"{where}: {known.kind} has no stream; leave it out")
@@ -71,7 +71,7 @@ def streams_of(known: Toxic, stream: object, where: str) -> tuple[str, ...]:
     if stream is None:
         return STREAMS
     if not isinstance(stream, str) or stream not in STREAMS:
-        raise ValueError(f"{where}: no stream is called {stream!r}{nearest(str(stream), STREAMS)}")
+        raise ValueError(f"{where}: unknown stream {stream!r}{nearest(str(stream), STREAMS)}")
     return (stream,)
 
 
@@ -82,15 +82,15 @@ def _attributes(known: Toxic, values: str, where: str) -> dict[str, object]:
         if known.main is None:
             raise ValueError(f"{where}: {known.kind} takes no value; write {known.kind!r}")
         return {known.main: _number(values, known.main, where)}
-    given: dict[str, object] = {}
+    attributes: dict[str, object] = {}
     for part in values.split(";"):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise ValueError(f"{where}: {part.strip()!r} is not attribute=value")
-        if name in given:
-            raise ValueError(f"{where}: {name} is given twice")
-        given[name] = _number(value, name, where)
-    return given
+            raise ValueError(f"{where}: {part.strip()!r} must be attribute=value")
+        if name in attributes:
+            raise ValueError(f"{where}: duplicate {name}")
+        attributes[name] = _number(value, name, where)
+    return attributes
 
 
 def _number(text: str, name: str, where: str) -> int:

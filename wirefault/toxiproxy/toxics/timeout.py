@@ -1,4 +1,4 @@
-"""timeout: no data passes, and the connection is closed after a while."""
+"""timeout: stops all data and closes the connection after a time."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ class TimeoutToxic(Toxic):
     kind = "timeout"
     meaning = "stops all data, then closes the connection (0: never closes it)"
     main = "timeout"
-    attributes = (Attribute("timeout", "ms", 400, HOUR_MS, "time until the connection is closed; 0: never"),)
+    attributes = (Attribute("timeout", "ms", 400, HOUR_MS, "time until the close; 0: never"),)
     color = "#ee8866"
     can_cause = CLOSED | TIMEOUT
     lets_requests_pass = True
     closes_when_removed = True
 
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
-        """The client fails after about M; upstream no whole request arrived, downstream a reply was lost. On
-        fresh TLS no request arrived, whichever stream it was."""
+        """The client fails after about M; upstream no complete request arrived, downstream a reply was lost.
+
+        On fresh TLS no request arrived, in either stream.
+        """
         limit_ms = min(attributes["timeout"] or tried.patience_ms, tried.patience_ms)
         return tried.client_failed and tried.client_ms >= ABOUT * limit_ms and tried.stopped(stream)
 
     def shown_by(
         self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
     ) -> bool | None:
-        """The subject asked and got no byte, until the toxic, the subject or the attempt's end ended it."""
+        """The subject sent data and received no byte before the connection ended."""
         return connection.stopped(stream) and connection.how in ("fin", "open") and connection.ms >= NOISE_MS
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
@@ -45,7 +47,7 @@ class TimeoutToxic(Toxic):
 
     async def pipe(self, stub: ToxicStub) -> None:
         seconds = seconds_from_ms(stub.attributes["timeout"])
-        # The time starts anew with each chunk that is dropped.
+        # The time restarts with each dropped chunk.
         while await stub.receive(seconds if seconds > 0 else None) is not None:
             pass
         stub.close()
