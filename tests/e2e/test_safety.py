@@ -75,5 +75,5 @@ def test_the_verdict_lies_in_a_file_beside_the_words(spared: tuple[Path, str]) -
     assert "held: all of" in printed
     assert json.loads((folder / "verdict.json").read_text())["verdict"] == "held"
     planned = wirefault(folder, "plan", "exp.json").stdout
-    assert "it takes: about" in planned and "where 12 episodes took" in planned.replace("\n", " ")
+    assert "duration: about" in planned and "where 12 episodes took" in planned.replace("\n", " ")
     assert run(folder, "exp.json", "--output", "nowhere/v.json").returncode == 64

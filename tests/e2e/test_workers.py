@@ -145,7 +145,10 @@ def test_the_flights_have_faults_of_all_kinds_and_two_tools_at_once(by_one: Judg
 
 
 def test_a_flight_ends_with_what_its_faults_did_and_whether_it_is_reproducible(by_one: Judged) -> None:
-    effects, verdict = by_one.told.index("success, struck - control"), by_one.told.index("rollback: verified")
+    effects, verdict = (
+        by_one.told.index("success, faulted - control"),
+        by_one.told.index("rollback: verified"),
+    )
     assert effects < by_one.told.index("reproducible: yes") < verdict
 
 

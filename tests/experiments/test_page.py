@@ -54,7 +54,7 @@ def test_the_example_can_be_planned(example: str) -> None:
 def test_the_example_can_be_made_safe(example: str) -> None:
     Path(example).write_text(EXAMPLE + SAFETY, encoding="utf-8")
     shown = planned(example)
-    assert "method: 5 of 10 episodes are out of the blast radius" in shown
+    assert "method: 5 of 10 episodes are outside the blast radius" in shown
     assert "aborted as soon as: error_rate > 50 %; time > 10min" in shown
     assert "no episode begins after 1800 s" in shown
 
@@ -116,7 +116,7 @@ def test_a_dry_run_is_the_plan_and_flies_nothing(example: str) -> None:
 
 
 def test_the_plan_guesses_no_time(example: str) -> None:
-    assert "it takes: unknown, since it has not been flown here" in planned(example)
+    assert "duration: unknown, it has not run here yet" in planned(example)
     flight = {"seconds": 20.0, "episodes": 10, "workers": 2}
     folder = Path("logs/experiments/e1")
     folder.mkdir(parents=True)

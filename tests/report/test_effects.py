@@ -20,7 +20,7 @@ def drawn(*effects: FaultEffect) -> str:
 def test_each_fault_has_a_row_with_its_interval() -> None:
     success = paired_difference(4, 4, 0, 0)
     shown = drawn(FaultEffect("method", "lost", 9, 9, 7, 1, 8, 4, success))
-    assert "method  lost         9      9      7        8       4  -50 points [-" in shown
+    assert "method  lost         9      9      7        8        4  -50 points [-" in shown
     assert "n = 8, 1 without an outcome" in shown
 
 

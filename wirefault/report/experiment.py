@@ -1,4 +1,4 @@
-"""What a person reads of an experiment: its plan, a line per arm, and the verdict with what decided it."""
+"""An experiment for people: its plan, a line per arm, the effect of its faults and the verdict."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
 from wirefault.stats.rates import percent
 
-_MOST_REASONS = 5
+MAX_REASONS = 5
 
 
 def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
-    """How far the faults of each arm may reach."""
+    """The blast radius of each arm."""
     keys = [prompt.key for prompt in plan.prompts]
     for arm in plan.arms:
         if arm.capped:
-            yield f"{arm.name}: at this dose strikes always, and not more: {', '.join(arm.capped)}"
-        if spared := spared_episodes(arm.settings, keys):
-            yield f"{arm.name}: {spared} of {len(keys)} episodes are out of the blast radius, without faults"
+            yield f"{arm.name}: always act at this level, the chance is capped: {', '.join(arm.capped)}"
+        if outside := spared_episodes(arm.settings, keys):
+            yield f"{arm.name}: {outside} of {len(keys)} episodes are outside the blast radius: no faults"
         if arm.settings.fault_calls:
-            yield f"{arm.name}: faults strike at most {arm.settings.fault_calls} calls of an episode"
+            yield f"{arm.name}: faults act on at most {arm.settings.fault_calls} calls of an episode"
 
 
 def end_lines(plan: ExperimentPlan) -> Iterator[str]:
-    """What would end the flight before all is flown."""
+    """What would end the run early."""
     safety, limits = plan.experiment.safety, plan.experiment.limits
     if safety.abort:
         yield f"aborted as soon as: {'; '.join(safety.abort)}"
@@ -51,29 +51,29 @@ def end_lines(plan: ExperimentPlan) -> Iterator[str]:
 
 
 def time_line(plan: ExperimentPlan, last: RunCost | None) -> str:
-    """How long it will take, as the ``last`` flight of it did; no guess without one."""
+    """How long it will take, estimated from the ``last`` run; unknown without one."""
     if last is None:
-        return "it takes: unknown, since it has not been flown here"
+        return "duration: unknown, it has not run here yet"
     each = last.seconds / last.episodes
     source = f"{last.episodes} episodes took {last.seconds:.1f} s with --workers {last.workers}"
-    return f"it takes: about {plan.episodes * each:.1f} s, as in {last.experiment_id}, where {source}"
+    return f"duration: about {plan.episodes * each:.1f} s, as in {last.experiment_id}, where {source}"
 
 
 def invalid_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
-    """Why episodes show nothing, a few of each arm; the figures are bounded as if all had failed or not."""
+    """Why episodes are invalid, a few of each arm; they widen the bounds of the figures."""
     for arm in arms:
         for what, reasons in (
             ("invalid", [f"{episode}: {why}" for episode, why in arm.invalid.items()]),
-            ("invalid before, and flown again", arm.flown_again),
+            ("invalid before, and run again", arm.flown_again),
         ):
-            for reason in reasons[:_MOST_REASONS]:
+            for reason in reasons[:MAX_REASONS]:
                 yield f"{arm.name}, {what}: {one_line(reason)}"
-            if len(reasons) > _MOST_REASONS:
-                yield f"{arm.name}, {what}: {len(reasons) - _MOST_REASONS} more; --json has them all"
+            if len(reasons) > MAX_REASONS:
+                yield f"{arm.name}, {what}: {len(reasons) - MAX_REASONS} more; --json has them all"
 
 
 def reproducible_lines(obstacles: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Whether it would come out the same again, or in which arms that hangs on order or on the clock."""
+    """Whether the same seed gives the same result, or in which arms that depends on order or time."""
     for arm, reasons in obstacles.items():
         yield f"{arm}, reproducible: no, because {one_line('; '.join(reasons))}"
     if not obstacles:
@@ -86,12 +86,12 @@ _STYLES: Mapping[ExperimentVerdict, str] = {
     "unknown": "yellow",
     "aborted": "bold magenta",
 }
-_MOST_EPISODES = 5
-_OF_LEVELS = ("success_rate", "faults_delivered", "p50", "p95")
+MAX_EPISODES = 5
+_LEVEL_MEASURES = ("success_rate", "faults_delivered", "p50", "p95")
 
 
 def arm_line(arm: ArmResult) -> Text:
-    """Its success and what it met, or why it shows nothing."""
+    """The arm's success and delivered faults, or why it failed."""
     if arm.failure:
         return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
     success, faults = arm.measures["success_rate"].shown, arm.measures["faults_delivered"].shown
@@ -100,14 +100,14 @@ def arm_line(arm: ArmResult) -> Text:
     return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}")
 
 
-def print_verdict(console: Console, flight: ExperimentResult, obstacles: Mapping[str, Sequence[str]]) -> None:
+def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping[str, Sequence[str]]) -> None:
     """A row per statement, then the verdict in one line.
 
     ``obstacles``: by arm why it would not come out the same again.
     """
-    judged = flight.judged
+    judged = result.judged
     if judged is None:
-        console.print(Text("no verdict: it was not flown to its end", style="bold magenta"))
+        console.print(Text("no verdict: it did not run to its end", style="bold magenta"))
         return
     table = new_table("arm", "statement", "verdict", "measured", text_columns=(0, 1, 2, 3))
     table.columns[1].no_wrap = table.columns[3].no_wrap = False
@@ -116,17 +116,17 @@ def print_verdict(console: Console, flight: ExperimentResult, obstacles: Mapping
         table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(shown_measures(check)))
     console.print()
     console.print(table)
-    lines = *radius_lines(flight.plan), *invalid_lines(flight.arms), *reproducible_lines(obstacles)
+    lines = *radius_lines(result.plan), *invalid_lines(result.arms), *reproducible_lines(obstacles)
     for line in lines:
         console.print(Text(line))
     console.print()
-    if flight.rollback:
-        console.print(f"rollback: {flight.rollback}", markup=False)
+    if result.rollback:
+        console.print(f"rollback: {result.rollback}", markup=False)
     console.print(Text(f"{judged.verdict}: {one_line(judged.because)}", style=_STYLES[judged.verdict]))
 
 
 def shown_measures(check: Check) -> str:
-    """What a statement was decided by, on one line."""
+    """The figures that decided a statement, on one line."""
     return one_line("; ".join(_details(check)))
 
 
@@ -137,15 +137,15 @@ def _details(check: Check) -> Iterator[str]:
     if check.message:
         yield check.message
     if check.episodes:
-        others = len(check.episodes) - _MOST_EPISODES
+        others = len(check.episodes) - MAX_EPISODES
         more = f" and {others} more" if others > 0 else ""
-        yield f"episodes {', '.join(check.episodes[:_MOST_EPISODES])}{more}"
+        yield f"episodes {', '.join(check.episodes[:MAX_EPISODES])}{more}"
 
 
 def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> None:
-    """What would be flown, how often each arm's faults act, and the toxics that the seed draws.
+    """Print the arms, how often their faults act, and the toxics that the seed draws.
 
-    ``last``: what its last flight took.
+    ``last``: the cost of the experiment's last run.
     """
     console.print(Text(one_line(plan.experiment.title), style="bold"))
     if plan.experiment.description:
@@ -188,42 +188,51 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
             yield f"budget {place}", links, "once it is used up", f"{limit:.10g}, {budgets.mode}"
 
 
-def level_rows(levels: Sequence[StressLevel], flight: ExperimentResult) -> list[dict[str, Any]]:
-    """What each level has shown, those left out that were not flown."""
-    flown = {arm.name: arm for arm in flight.arms}
+def level_rows(levels: Sequence[StressLevel], result: ExperimentResult) -> list[dict[str, Any]]:
+    """The measures of each level that was run."""
+    completed = {arm.name: arm for arm in result.arms}
     return [
         {
             "arm": level.arm,
             "level": level.level,
             "capped": list(level.planned.capped),
-            **{name: flown[level.planned.name].measures[name].shown for name in _OF_LEVELS},
+            **{name: completed[level.planned.name].measures[name].shown for name in _LEVEL_MEASURES},
         }
         for level in levels
-        if level.planned.name in flown and not flown[level.planned.name].failure
+        if level.planned.name in completed and not completed[level.planned.name].failure
     ]
 
 
-def print_levels(console: Console, levels: Sequence[StressLevel], flight: ExperimentResult) -> None:
+def print_levels(console: Console, levels: Sequence[StressLevel], result: ExperimentResult) -> None:
     """A row per level, and how far the hypothesis holds."""
-    table = new_table("arm", "level", *_OF_LEVELS, "always", text_columns=(0, 2, 6))
+    table = new_table("arm", "level", *_LEVEL_MEASURES, "always", text_columns=(0, 2, 6))
     table.columns[-1].no_wrap = False
-    for row in level_rows(levels, flight):
-        figures = (str(row[name]) for name in _OF_LEVELS)
+    for row in level_rows(levels, result):
+        figures = (str(row[name]) for name in _LEVEL_MEASURES)
         table.add_row(Text(row["arm"]), f"{row['level']:g}", *figures, Text(", ".join(row["capped"])))
     console.print(table)
-    if flight.judged is None:
+    if result.judged is None:
         return
     for arm in dict.fromkeys(level.arm for level in levels):
-        highest = holds_up_to([level for level in levels if level.arm == arm], flight.judged)
+        highest = holds_up_to([level for level in levels if level.arm == arm], result.judged)
         holds = "at none of these levels" if highest is None else f"up to level {highest:g}"
         console.print(Text(f"{arm}: the hypothesis holds {holds}"))
 
 
 def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
-    """A row for each fault of each arm; nothing if there are none."""
+    """Print a row for each fault of each arm, if there are any."""
     if not effects:
         return
-    columns = ("arm", "fault", "planned", "drawn", "alone", "control", "struck", "success, struck - control")
+    columns = (
+        "arm",
+        "fault",
+        "planned",
+        "drawn",
+        "alone",
+        "control",
+        "faulted",
+        "success, faulted - control",
+    )
     table = new_table(*columns, text_columns=(0, 1, 7))
     table.columns[1].no_wrap = table.columns[7].no_wrap = False
     for effect in effects:
@@ -242,21 +251,21 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
     )
 
 
-def junit(flights: list[ExperimentResult]) -> str:
-    """JUnit's XML: a suite per experiment, a case per statement; an unknown one is an error, no pass."""
+def junit(results: list[ExperimentResult]) -> str:
+    """JUnit XML: a suite per experiment, a case per statement; unknown is an error, not a pass."""
     root = ElementTree.Element("testsuites")
-    for flight in flights:
-        checks = flight.judged.checks if flight.judged else []
-        suite = ElementTree.SubElement(root, "testsuite", name=flight.plan.experiment.title)
+    for result in results:
+        checks = result.judged.checks if result.judged else []
+        suite = ElementTree.SubElement(root, "testsuite", name=result.plan.experiment.title)
         for check in checks:
             case = ElementTree.SubElement(suite, "testcase", classname=check.arm, name=check.statement)
             if check.verdict != "held":
                 tag = "failure" if check.verdict == "deviated" else "error"
                 problem = ElementTree.SubElement(case, tag, message=shown_measures(check))
                 problem.text = "\n".join((*filter(None, [check.expected]), *check.evidence)) or None
-        if flight.judged is None:
-            case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="flown to its end")
-            ElementTree.SubElement(case, "error", message="it was not")
+        if result.judged is None:
+            case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="completed")
+            ElementTree.SubElement(case, "error", message="did not run to its end")
         for name, tag in (("tests", "testcase"), ("failures", ".//failure"), ("errors", ".//error")):
             suite.set(name, str(len(suite.findall(tag))))
     ElementTree.indent(root)

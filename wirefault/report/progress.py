@@ -1,4 +1,4 @@
-"""How a flight goes, on a terminal: rate, time left, success so far with its interval, the last findings."""
+"""Progress of a run on a terminal: rate, time left, success with its interval, the latest findings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wirefault.stats.rates import percent, wilson
 
 
 def shows_progress(console: Console, environ: Mapping[str, str], *, verbose: bool) -> bool:
-    """Whether anyone looks: on a terminal that is not CI's, without a line for each episode."""
+    """Whether to show progress: on a terminal outside CI, unless every episode has a line."""
     return console.is_terminal and not environ.get("CI") and not verbose
 
 
 class RunProgress:
-    """A line for the arm in the air, gone when it has landed, and above it a line for each new finding.
+    """A line for the current arm until it ends, and above it a line for each new finding.
 
-    As a context manager; called with how the arm stands, from any thread.
+    A context manager, called with the arm's state so far from any thread.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,19 +51,19 @@ class RunProgress:
         self._progress.stop()
 
     def __call__(self, arm: ArmSoFar) -> None:
-        flown, now = len(arm.outcomes), self._clock()
+        done, now = len(arm.outcomes), self._clock()
         if arm.name != self._arm[0]:
-            self._arm = arm.name, flown, now
+            self._arm = arm.name, done, now
             self._progress.reset(self._task, total=arm.planned, description=arm.name, visible=True)
         _, before, began = self._arm
-        rate = f"{(flown - before) / (now - began):.1f}/s" if now > began else ""
-        self._progress.update(self._task, completed=flown, rate=rate, success=success_line(arm))
+        rate = f"{(done - before) / (now - began):.1f}/s" if now > began else ""
+        self._progress.update(self._task, completed=done, rate=rate, success=success_line(arm))
         while arm.findings:
             self._progress.console.print(f"  {one_line(arm.findings.popleft())}", style="dim", markup=False)
 
 
 def success_line(arm: ArmSoFar) -> str:
-    """The success among the episodes that could be judged, with its 95 % interval, and how many could not."""
+    """The success among judged episodes with its 95 % interval, and the number of invalid ones."""
     interval = wilson(arm.successes, arm.judged)
     if interval is None:
         return "success: no data yet"

@@ -1,4 +1,4 @@
-"""The command line that repeats a run, in the kind of lab that it was flown in."""
+"""The command line that repeats a run in the same kind of lab."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ def command(
     links: Links | None = None,
     subject: str | None = None,
 ) -> str:
-    """Repeats a run of the lab ``lab_id`` with the prompts of ``source``; the lab's own file is not named.
+    """The line that repeats a run of the lab ``lab_id`` with the prompts of ``source``.
 
-    ``wiring``: the words that give it, none for the lab's own; ``links`` are its links, the lab's if None.
-    ``subject`` is the one that the command line named, if it did.
-    ``environ`` is the agent's environment, where it is known.
+    ``wiring``: its words on the command line, none for the lab's own; ``links``: its links, or the lab's.
+    ``subject``: as named on the command line. ``environ``: of the agent, if known.
     """
     source = source or PromptsSource()
-    # what other runs have used up of a budget that they shared is not to be used up again
+    # the use of a shared budget by other runs is not repeated
     settings = settings.model_copy(update={"budgets": without_pool(settings.budgets)})
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {}, wiring, links or lab_links())
@@ -57,13 +56,13 @@ def command(
 
 
 def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
-    """The source with the name that its file has outside the agent's container, if it runs in one."""
+    """The source with the name of its file outside the agent's container, if it runs in one."""
     name = environ.get("HOST_PROMPTS_FILE")
     return replace(source, file=name) if name else source
 
 
 def prompts_changed(source: PromptsSource) -> str:
-    """Why that line may not send the same prompts again: their file is another now, or gone. Else empty."""
+    """Why that line may not send the same prompts: their file has changed or is missing. Else empty."""
     now = _sha256(Path(source.file))
     if not source.sha256 or now == source.sha256:
         return ""
@@ -86,7 +85,7 @@ def _prompts(source: PromptsSource) -> list[str]:
 
 
 def _sha256(path: Path) -> str | None:
-    """Of a regular file alone: the history that names it may be anybody's, and a pipe would never end."""
+    """Hash only a regular file: an untrusted history names it, and a pipe would never end."""
     if not path.is_file():
         return None
     try:
@@ -119,12 +118,12 @@ def _start(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]
 def _compose(
     settings: Settings, source: PromptsSource, environ: Mapping[str, str], wiring: Sequence[str], links: Links
 ) -> str:
-    """``docker compose up``; what was given stands there also where it is the default: .env may differ."""
+    """``docker compose up`` with every variable that was set, even to its default: .env may differ."""
     changed = _not_default(settings, links)
-    given = {name: _shown(settings, name, links) for name in NAMES if environ.get(name.upper())}
-    values = {"seed": str(settings.seed)} | {n: v for n, v in (given | changed).items() if n != "seed"}
+    explicit = {name: _as_text(settings, name, links) for name in NAMES if environ.get(name.upper())}
+    values = {"seed": str(settings.seed)} | {n: v for n, v in (explicit | changed).items() if n != "seed"}
     variables = {name.upper(): value for name, value in values.items()}
-    # the prompts of somebody's own subject are named by its wiring
+    # a wiring names the prompts of its subject
     files = {"SUBJECT_FOLDER": str(Path(wiring[-1]).parent)} if wiring else {"PROMPTS_FILE": _named(source)}
     files |= {name: environ.get(f"HOST_{name}", "") for name in (*COMPOSE_FILES, *SUBJECT_VARIABLES)}
     variables |= {name: path for name, path in files.items() if path}
@@ -138,17 +137,17 @@ def _compose(
 
 
 def _not_default(settings: Settings, links: Links) -> dict[str, str]:
-    # which bodies are kept follows from the subject, and changes nothing of what happens; nor does a shadow
+    # bodies and shadow change nothing that happens, and follow from the subject and the experiment
     decided: dict[str, str] = {"bodies": settings.bodies, "shadow": settings.shadow}
-    if settings.translates_offline:  # what "auto" became under the scripted model, it becomes again
+    if settings.translates_offline:  # "auto" becomes this again under the scripted model
         decided["translator_backend"] = "offline"
     defaults = Settings.model_validate({"seed": settings.seed, **decided})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
-    return {name: _shown(settings, name, links) for name in differ}
+    return {name: _as_text(settings, name, links) for name in differ}
 
 
-def _shown(settings: Settings, name: str, links: Links) -> str:
-    """A fault set that is a preset's goes by its name; of any other, what is not said by default."""
+def _as_text(settings: Settings, name: str, links: Links) -> str:
+    """The value as text: a preset by its name, any other fault set without its defaults."""
     setting = getattr(settings, name)
     value = str(setting) if not isinstance(setting, bool) else "on" if setting else "off"
     return preset_of(value, links) or _brief(value, links) if name == "faults" and value else value

@@ -1,4 +1,4 @@
-"""From the events of a run to what the charts show. Pure."""
+"""Selects runs, and turns their events into the data of the charts."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
     for tried in trace.tries:
         crossed = list(_crossed(tried, evidence.faults))
         explaining = [record for record, of_try in crossed if of_try.explains]
-        shown = explaining or [record for record, of_try in crossed if of_try.shows]
-        fault = (shown or [record for record, _ in crossed])[-1:]
+        visible = explaining or [record for record, of_try in crossed if of_try.shows]
+        fault = (visible or [record for record, _ in crossed])[-1:]
         no_cause = tried.error is None or unexplained(tried) in evidence.unexplained
         yield ChartedTry(
             link=tried.link_name,
@@ -114,7 +114,7 @@ def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
 def _charted(exchange: Exchange, zero: float) -> ChartedTry:
     """The request as it crossed the client's side; a toxic between the two is not in it."""
     start, status = exchange.start - zero, exchange.status
-    # what only delayed the reply is shown where nothing else was done to it
+    # a delay is shown only if no other fault acted
     injected = sorted((met for met in exchange.faults if met.injected), key=lambda met: met.delay_ms > 0)
     fault = group_of(injected[0].kind) if injected else None
     error = cause = None
@@ -142,9 +142,9 @@ def _drawn_as(record: FaultRecord) -> str:
 
 
 def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
-    """From when a toxic stood to its end or healed; one that nobody healed lasts to the end of the history.
+    """The spans of toxics, from start to end or heal; a toxic never healed lasts to the end of the history.
 
-    All of its doses are one span, and outages in a row too.
+    All doses of a toxic, and all its outages, are one span.
     """
     healed = {(event.episode, event.attempt): event.t for event in _all(events, AttemptHealed)}
     times = {episode: ToxicTimes(group) for episode, group in _episodes(events).items()}
@@ -160,7 +160,7 @@ def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[Fault
 
 
 def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
-    """What the gateway did to single requests."""
+    """The spans of the gateway's faults: the requests that they changed."""
     spans = []
     for exchange in sorted(_all(events, Exchange), key=lambda event: event.start):
         start = exchange.start - zero
@@ -183,18 +183,18 @@ def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterato
         worked[ended.episode] = worked.get(ended.episode, 0.0) + ended.ms
         last[ended.episode] = ended.end - zero
     for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
-        given = verdicts.get(begun.episode)
+        judged = verdicts.get(begun.episode)
         yield ChartedPrompt(
             episode=begun.episode,
-            outcome=given[-1].outcome if given else None,
-            judged=given[0].t - zero if given else None,
+            outcome=judged[-1].outcome if judged else None,
+            judged=judged[0].t - zero if judged else None,
             response_ms=worked.get(begun.episode),
             ended=last.get(begun.episode),
             crossed_fault=begun.episode in crossed,
         )
 
 
-_SHOWN = 5
+MAX_NAMED = 5
 
 
 class ChartsError(ValueError):
@@ -204,14 +204,14 @@ class ChartsError(ValueError):
 def select_runs(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
     """The runs that ``run`` names: ``latest``, ``all``, an ID or the unique start of one.
 
-    ``warn`` is told of everything that was left out. Raises ``ChartsError``.
+    ``warn`` gets a message for everything left out. Raises ``ChartsError``.
     """
     names = _folders(logs)
     if run not in ("latest", "all"):
         return Selection((_read(logs, _match(logs, names, run), warn),))
     dated = _by_start(logs, names, warn)
     if not dated:
-        raise ChartsError(f"{logs / 'runs'}: no run there has started yet; fly one with: make run")
+        raise ChartsError(f"{logs / 'runs'}: no run there has started yet; start one with: make run")
     chosen = dated[-1:] if run == "latest" else dated
     return Selection(tuple(_read(logs, name, warn) for name in chosen))
 
@@ -221,10 +221,10 @@ def _folders(logs: Path) -> list[str]:
         raise ChartsError(f"{logs}: no such folder; name the lab's logs with --logs DIR")
     runs = logs / "runs"
     folders = [path.name for path in runs.iterdir() if path.is_dir()] if runs.is_dir() else []
-    # what crossed a lab outside any run has no prompts to chart
+    # live traffic has no prompts to chart
     names = sorted(name for name in folders if not name.startswith(LIVE))
     if not names:
-        raise ChartsError(f"{runs}: no run was recorded there; fly one with: make run")
+        raise ChartsError(f"{runs}: no run was recorded there; start one with: make run")
     return names
 
 
@@ -240,8 +240,8 @@ def _match(logs: Path, names: list[str], run: str) -> str:
 def _newest(logs: Path, names: list[str]) -> str:
     """The last few by the folder's own time: this is for an error message and reads no history."""
     by_time = sorted(names, key=lambda name: (logs / "runs" / name).stat().st_mtime, reverse=True)
-    more = f" and {len(by_time) - _SHOWN} more" if len(by_time) > _SHOWN else ""
-    return ", ".join(by_time[:_SHOWN]) + more
+    more = f" and {len(by_time) - MAX_NAMED} more" if len(by_time) > MAX_NAMED else ""
+    return ", ".join(by_time[:MAX_NAMED]) + more
 
 
 def _by_start(logs: Path, names: list[str], warn: Callable[[str], None]) -> list[str]:
