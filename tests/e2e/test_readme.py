@@ -1,4 +1,4 @@
-"""What the README says is run here, line by line, in a folder that has only what a clone has."""
+"""Every command of the README, run in a folder with the files of a clone."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ BIN = Path(sys.executable).parent
 
 
 def shell_lines() -> list[str]:
-    """Every command of the README's shell blocks, without its comment."""
+    """Every command of the README's shell blocks, without comments."""
     blocks = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
     return [line.split("#")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
 
 
-# those that need Docker are played by tests/compose, an installation by tests/package
-# and the experiment that ships is flown by test_experiments.py
+# tests/compose plays those that need Docker, tests/package installs,
+# and test_experiments.py runs the shipped experiment
 ELSEWHERE = r"^make |^pipx |\bdocker\b|&$|^wirefault run experiments/"
 PLAYED = [line for line in shell_lines() if not re.search(ELSEWHERE, line)]
 
@@ -50,17 +50,17 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         (folder / name).symlink_to(ROOT / name)
     samples = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
-    few = [samples[0], samples[17], samples[14]]  # a question, a message, the calendar: `make run` flies all
+    few = [samples[0], samples[17], samples[14]]  # a question, a message, the calendar
     (folder / "few.json").write_text(json.dumps(few), encoding="utf-8")
     return folder
 
 
 def run(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Typed into a shell, or called in this process if it is nothing but a call of ``wirefault``.
+    """Run a line in a shell; a plain call of ``wirefault`` in this process.
 
-    What it leaves running, as ``lab up`` does, would be a child of this process.
+    ``lab up`` needs a shell: the lab that it leaves running would be a child of this process.
     """
-    # what `make test ARGS=...` hands down is not the user's who types `make run`
+    # `make test ARGS=...` must not reach the `make run` of a test
     inherited = {key: value for key, value in os.environ.items() if key not in ("ARGS", "MAKEFLAGS")}
     environ = {**inherited, "PATH": f"{BIN}:{os.environ['PATH']}", "SEED": "7", **more}
     if line.startswith("wirefault ") and "|" not in line and line != "wirefault lab up":
@@ -75,7 +75,7 @@ def run(folder: Path, line: str, **more: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_the_readme_names_the_two_commands_first() -> None:
+def test_readme_names_make_run_and_make_test_first() -> None:
     assert [line for line in shell_lines() if line.startswith("make ")][:2] == ["make run", "make test"]
 
 
@@ -91,7 +91,7 @@ def test_make_run(clone: Path) -> None:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the shop that the README starts beside the lab, on a port of its own."""
+    """The address of the shop that the README starts, on a free port."""
     with bind(FREE) as free:
         address = address_of(free)
     where = [str(address.port), str(tmp_path_factory.mktemp("shop") / "shop.db")]
@@ -112,7 +112,7 @@ def _listens(address: Address) -> bool:
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault run ")])
-def test_ones_own_agent(clone: Path, shop: str, line: str) -> None:
+def test_own_agent(clone: Path, shop: str, line: str) -> None:
     led = line.replace("http://127.0.0.1:9000", shop)
     led = led.replace("wirefault run", f"wirefault run --no-charts --link shop={shop}")
     done = run(clone, led)
@@ -121,9 +121,9 @@ def test_ones_own_agent(clone: Path, shop: str, line: str) -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault exec")])
-def test_a_command_as_it_is(clone: Path, shop: str, line: str) -> None:
+def test_unchanged_command(clone: Path, shop: str, line: str) -> None:
     done = run(clone, line.replace("http://127.0.0.1:9000", shop))
-    assert done.returncode in (0, 1, 2), done.stderr  # of one request one may meet a fault, or none
+    assert done.returncode in (0, 1, 2), done.stderr  # its one request may meet no fault
     assert f"port_{shop.rpartition(':')[2]}  {shop}" in done.stderr
     assert shop in (clone / "found.yaml").read_text(encoding="utf-8")
 
@@ -132,15 +132,15 @@ OWN = ("wirefault run ", "wirefault exec")
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith(OWN)])
-def test_every_other_line(clone: Path, line: str) -> None:
-    # the charts after a demo are those of `make run`, and as dear as its lab
+def test_other_line(clone: Path, line: str) -> None:
+    # test_make_run draws the charts
     done = run(clone, line.replace("wirefault demo", "wirefault demo --no-charts"), PROMPTS_FILE="few.json")
     assert done.returncode == 0, done.stderr
     if "--json" in line:
         assert json.loads(done.stdout)["seed"] == 7
 
 
-def test_the_lines_told_of_exist() -> None:
-    assert len(PLAYED) >= 6
+def test_readme_is_short_and_links_exist() -> None:
+    assert len(PLAYED) >= 6 and len(README.splitlines()) <= 150
     for path in re.findall(r"\]\(((?:docs/|CHANGELOG)[^)#]*)", README):
         assert (ROOT / path).exists(), path
