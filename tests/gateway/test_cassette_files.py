@@ -1,4 +1,4 @@
-"""The files of cassettes: what is said of those that are broken or not there."""
+"""Files of cassettes, and errors about broken or missing ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(folder: Path, content: object) -> Path:
     return path
 
 
-def test_the_order_is_that_of_asking_whichever_reply_comes_first(tmp_path: Path) -> None:
+def test_replies_are_in_order_of_requests(tmp_path: Path) -> None:
     recorder = CassetteRecorder(tmp_path)
     keeps = [recorder.ask(ASKED) for _ in range(3)]
     keeps[2](REPLY.with_body(b"3"))
@@ -40,7 +40,7 @@ def test_the_order_is_that_of_asking_whichever_reply_comes_first(tmp_path: Path)
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
 
-def test_a_file_may_be_renamed_and_edited(tmp_path: Path) -> None:
+def test_file_may_be_renamed_and_edited(tmp_path: Path) -> None:
     CassetteRecorder(tmp_path).ask(ASKED)(REPLY)
     [path] = tmp_path.iterdir()
     path.rename(tmp_path / "hello.json")
@@ -49,41 +49,41 @@ def test_a_file_may_be_renamed_and_edited(tmp_path: Path) -> None:
     assert reply is not None and reply.body == b"bye"
 
 
-def test_without_cassettes_it_says_how_to_record_some(tmp_path: Path) -> None:
+def test_missing_cassettes_name_the_way_to_record(tmp_path: Path) -> None:
     settings = Settings(seed=1, model="replay", cassettes=str(tmp_path / "none"))
     with pytest.raises(SettingsError, match=r"none \(CASSETTES\) has no cassettes: .* MODEL=record"):
         check_cassettes(settings)
     check_cassettes(settings.model_copy(update={"model": "scripted"}))
 
 
-def test_a_recording_needs_a_folder(tmp_path: Path) -> None:
+def test_recording_needs_a_folder(tmp_path: Path) -> None:
     settings = Settings(seed=1, model="record", cassettes=str(tmp_path / "a" / "b"))
     check_cassettes(settings)
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").touch()
-    with pytest.raises(SettingsError, match=r"CASSETTES=.*file: no folder to record into: File exists"):
+    with pytest.raises(SettingsError, match=r"CASSETTES=.*file: cannot record into this folder: File exists"):
         check_cassettes(settings.model_copy(update={"cassettes": str(tmp_path / "file")}))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ('{"request": {},\n "replies": [}', "one.json:2: not JSON"),
         ('{"request": {}, "request": {}, "replies": []}', "request is given twice"),
         ({"replies": []}, "'request' is missing"),
         ({"request": {}, "replies": [{}]}, "'body' is missing"),
         ({"request": {}, "replies": [STORED | {"status": 1000}]}, "1000 is not a valid HTTPStatus"),
-        ({"request": {}, "replies": [STORED | {"body": [1]}]}, "no cassette: sequence item 0"),
+        ({"request": {}, "replies": [STORED | {"body": [1]}]}, "not a cassette: sequence item 0"),
         ({"request": {}, "replies": 1}, "no cassette"),
         ([], "no cassette"),
         ("[" * 100_000, "no cassette"),
     ],
 )
-def test_a_broken_file_is_named(tmp_path: Path, content: object, said: str) -> None:
+def test_broken_file_is_named(tmp_path: Path, content: object, message: str) -> None:
     path = write(tmp_path, content)
     with pytest.raises(SettingsError) as caught:
         CassettePlayer(tmp_path)
-    assert str(caught.value).startswith(str(path)) and said in str(caught.value)
+    assert str(caught.value).startswith(str(path)) and message in str(caught.value)
 
 
 def test_two_files_for_one_request_are_refused(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def key(body: Any, target: str = "/chat/completions", method: str = "POST") -> s
 
 
 def chat(*ids: str, answered: str = "") -> dict[str, Any]:
-    """A conversation in the dialect of OpenAI with these tool calls, one of which is answered."""
+    """A conversation in the OpenAI dialect with these tool calls, one of them answered."""
     calls = [{"id": id_, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id_ in ids]
     answer = {"role": "tool", "tool_call_id": answered or ids[0], "content": "1"}
     return {"messages": [{"role": "assistant", "tool_calls": calls}, answer]}
@@ -150,7 +150,7 @@ def test_ids_seed_and_order_of_keys_make_no_difference(first: Any, second: Any) 
         (b"a", b"b"),
     ],
 )
-def test_what_is_asked_makes_one(first: Any, second: Any) -> None:
+def test_different_requests_differ(first: Any, second: Any) -> None:
     assert key(first) != key(second)
 
 
@@ -159,12 +159,12 @@ def test_path_and_method_count_and_the_query_does_not() -> None:
     assert len({key({}, "/a"), key({}, "/b"), key({}, "/a", "PUT")}) == 3
 
 
-def test_what_is_nested_too_deep_is_compared_by_its_bytes() -> None:
+def test_too_deep_request_is_compared_by_bytes() -> None:
     deep = [b"[" * depth + b"]" * depth for depth in (500, 501, 100_000)]
     assert len({key(body) for body in deep}) == 3
 
 
-def test_a_canonical_request_stays_the_same_through_json() -> None:
+def test_canonical_request_survives_json() -> None:
     body = json.dumps({"a": 1.0, "b": "\ud800", "c": float("nan")}).encode()
     canonical = canonical_request(Request((), body, "POST", "/"))
     assert request_key(json.loads(json.dumps(canonical))) == request_key(canonical)

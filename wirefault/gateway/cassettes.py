@@ -1,4 +1,4 @@
-"""Cassettes on disk: one JSON file for each request, with the replies to it in the order of asking."""
+"""Cassettes: one JSON file for each request to the model, with its replies in the order of the requests."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from wirefault.dialects.json_values import parsed
 from wirefault.settings.settings import Settings, SettingsError
 
 _ID_NAMES = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "previous_response_id"))
-# What a tool was given and what it gave, where a dialect has it as an object: an id in there is not a call's.
+# Arguments and results of tools that a dialect has as objects: an id in them is not the id of a call.
 _TOOL_DATA = frozenset(("input", "args", "response"))
 _MAX_DEPTH = 100
 
 
 def canonical_request(request: Request) -> dict[str, Any]:
-    """The request as JSON, without what differs from run to run though the same is asked.
+    """Return the request as JSON that is equal in all runs that ask the same.
 
-    Without headers and query, which may hold a key; without the ``seed``, since that of a run draws its
-    faults; ids of calls and replies, which models and clients draw by chance, are replaced by their order.
+    Headers and query are left out, as they may have a key, and so is ``seed``, which differs by run. Ids of
+    calls and replies, which models and clients draw at random, are replaced by their order.
     """
     try:
         body = _with_numbered_ids(parsed(request.body), {}) if request.body else None
@@ -38,14 +38,14 @@ def canonical_request(request: Request) -> dict[str, Any]:
 
 
 def request_key(canonical: dict[str, Any]) -> str:
-    """A digest, hexadecimal: equal for equal canonical requests, in whatever order their keys stand."""
+    """Return a hexadecimal digest of a canonical request; the order of its keys does not matter."""
     return text_digest(json.dumps(canonical, sort_keys=True), size=16).hex()
 
 
 def _with_numbered_ids(value: Any, numbers: dict[str, str], depth: int = 0) -> Any:
-    """A copy in which the first id that occurs is ``id1``, wherever it stands; the next one ``id2``.
+    """Return a copy with ``id1`` for the first id, everywhere, ``id2`` for the next one, and so on.
 
-    Raises ``ValueError`` for what is nested too deep.
+    Raises ``ValueError`` if it is nested too deep.
     """
     if depth > _MAX_DEPTH:
         raise ValueError("nested too deep")
@@ -64,7 +64,7 @@ def _with_numbered_ids(value: Any, numbers: dict[str, str], depth: int = 0) -> A
 
 
 def check_cassettes(settings: Settings) -> None:
-    """Raises ``SettingsError`` where nothing could be replayed, or where a recording could have no folder."""
+    """Raise ``SettingsError`` if there is nothing to replay, or no folder for the recording."""
     folder = Path(settings.cassettes)
     if settings.model == "replay":
         CassettePlayer(folder)
@@ -72,18 +72,20 @@ def check_cassettes(settings: Settings) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SettingsError(f"CASSETTES={folder}: no folder to record into: {error.strerror}") from None
+            raise SettingsError(
+                f"CASSETTES={folder}: cannot record into this folder: {error.strerror}"
+            ) from None
 
 
 class CassettePlayer:
-    """Gives one run the recorded replies. Raises ``SettingsError`` without any, and for a broken file."""
+    """Replays recorded replies in one run. Raises ``SettingsError`` without any, and for a broken file."""
 
     def __init__(self, folder: Path) -> None:
         self._replies: dict[str, Iterator[Reply]] = {}
         for path in sorted(folder.glob("*.json")):
             key, replies = _read(path)
             if key in self._replies:
-                raise SettingsError(f"{path}: another file of that folder has replies to the same request")
+                raise SettingsError(f"{path}: another file in this folder has replies to the same request")
             self._replies[key] = iter(replies)
         if not self._replies:
             raise SettingsError(
@@ -91,35 +93,33 @@ class CassettePlayer:
             )
 
     def next_reply(self, request: Request) -> Reply | None:
-        """The reply to this request that was recorded the nth time, when asked the nth time; None without."""
+        """Return the nth recorded reply for the nth time that this request comes; None without one."""
         return next(self._replies.get(request_key(canonical_request(request)), iter(())), None)
 
 
 class CassetteRecorder:
-    """Keeps the replies that one run gets. Those of an earlier run to the same request are replaced.
-
-    ``failure`` says why a reply could not be kept; empty if all were.
-    """
+    """Records the replies of one run. They replace an earlier run's replies to the same request."""
 
     failure = ""
+    """Why a reply was not recorded."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._replies: dict[str, list[Reply | None]] = {}
 
     def ask(self, request: Request) -> Callable[[Reply], None]:
-        """The request goes to the model now; the result takes the reply, and may raise ``OSError``."""
+        """Note a request to the model; return a function that takes its reply, and may raise ``OSError``."""
         canonical = canonical_request(request)
         replies = self._replies.setdefault(request_key(canonical), [])
-        replies.append(None)  # its place is by the order of asking, whichever reply comes first
+        replies.append(None)  # its place follows the order of requests, whichever reply comes first
         return partial(self._keep, canonical, replies, len(replies) - 1)
 
     def _keep(self, canonical: dict[str, Any], replies: list[Reply | None], place: int, reply: Reply) -> None:
         replies[place] = reply
-        content = {"request": canonical, "replies": [_stored(kept) for kept in replies if kept]}
+        content = {"request": canonical, "replies": [_stored(known) for known in replies if known]}
         try:
             data = json.dumps(content, indent=1, ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # what is no UTF-8 has to be escaped
+        except UnicodeEncodeError:  # bytes that are not UTF-8 must be escaped
             data = json.dumps(content, indent=1).encode()
         path = self._folder / f"{request_key(canonical)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,22 +127,22 @@ class CassetteRecorder:
 
 
 def _stored(reply: Reply) -> dict[str, Any]:
-    """As JSON; the body by lines, so that another event of a stream is another line in a diff."""
+    """Return it as JSON. The body is split into lines, so that events of a stream are lines in a diff."""
     lines = reply.body.decode("utf-8", "surrogateescape").splitlines(keepends=True)
     return {"status": reply.status, "content_type": reply.header("content-type"), "body": lines}
 
 
 def _read(path: Path) -> tuple[str, list[Reply]]:
-    """The request's key, and its replies. Raises ``SettingsError``."""
+    """Return the request's key, and its replies. Raises ``SettingsError``."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
         return request_key(content["request"]), [_reply(stored) for stored in content["replies"]]
     except json.JSONDecodeError as error:
         raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     except KeyError as error:
-        raise SettingsError(f"{path}: no cassette: {error} is missing") from None
+        raise SettingsError(f"{path}: not a cassette: {error} is missing") from None
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise SettingsError(f"{path}: no cassette: {error}") from None
+        raise SettingsError(f"{path}: not a cassette: {error}") from None
 
 
 def _reply(stored: dict[str, Any]) -> Reply:
