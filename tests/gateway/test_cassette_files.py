@@ -74,9 +74,9 @@ def test_recording_needs_a_folder(tmp_path: Path) -> None:
         ({"request": {}, "replies": [{}]}, "'body' is missing"),
         ({"request": {}, "replies": [STORED | {"status": 1000}]}, "1000 is not a valid HTTPStatus"),
         ({"request": {}, "replies": [STORED | {"body": [1]}]}, "not a cassette: sequence item 0"),
-        ({"request": {}, "replies": 1}, "no cassette"),
-        ([], "no cassette"),
-        ("[" * 100_000, "no cassette"),
+        ({"request": {}, "replies": 1}, "not a cassette"),
+        ([], "not a cassette"),
+        ("[" * 100_000, "not a cassette"),
     ],
 )
 def test_broken_file_is_named(tmp_path: Path, content: object, message: str) -> None:

@@ -1,8 +1,10 @@
-"""Plan, delay and copies of a request with faults."""
+"""Requests of one connection: their queue, and the plan, delay and copies of one with faults."""
 
 from __future__ import annotations
 
 import asyncio
+
+import pytest
 
 from wirefault.core.sockets import Address
 from wirefault.dialects.http import Request, json_reply
@@ -10,13 +12,40 @@ from wirefault.faults.base import Act, Changed
 from wirefault.faults.catalogue.http.body import Truncate
 from wirefault.faults.plan import MetFault, Plan
 from wirefault.gateway.endpoint import lab_endpoint
-from wirefault.gateway.exchange.connection import FaultDelay
+from wirefault.gateway.exchange.connection import FaultDelay, RequestQueue
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.relay import RequestCopies
 from wirefault.gateway.exchange.upstream import message_for
-from wirefault.gateway.http1.heads import RequestHead, read_request
+from wirefault.gateway.http1.heads import BadHead, RequestHead, read_request
 from wirefault.gateway.lane import Lane, LinkListener
 from wirefault.wiring.links import Link, Links
+
+
+def queue(*pieces: bytes) -> RequestQueue:
+    filled = RequestQueue()
+    for at, piece in enumerate(pieces):
+        filled.add(piece, float(at))
+    return filled
+
+
+def test_head_in_pieces_is_taken_once_whole() -> None:
+    pieces = queue(b"GET /a HTTP/1.1\r\nHost", b": x\r\n")
+    assert pieces.next_head() is None and pieces.arrived == 0.0
+    pieces.add(b"\r\nGET /b", 2.0)
+    head = pieces.next_head()
+    assert head is not None and head.target == "/a"
+    assert pieces.take_all() == b"GET /b" and pieces.take_all() == b""
+
+
+def test_invalid_request_is_refused() -> None:
+    with pytest.raises(BadHead):
+        queue(b"\x00\x01").next_head()
+
+
+def test_long_queue_is_reported() -> None:
+    assert not queue(bytes(64 * 1024)).is_long
+    assert queue(bytes(64 * 1024), b"x").is_long
+
 
 ENDPOINT = lab_endpoint(Address("127.0.0.1", 80))
 LINK = Link("search", "http://127.0.0.1:80")
