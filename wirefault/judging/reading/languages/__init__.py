@@ -17,8 +17,8 @@ from wirefault.core.plain_data import read_yaml
 _HERE = Path(__file__).parent
 _PLACEHOLDER = re.compile(r"(?<!\?P)<([a-z_]+)>")
 _SENTENCE = re.compile(r"[^.!?;\n。！？]+")
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|`[^`]*`|(?<!\w)'[^']*'(?!\w)")
-_ADDRESS = re.compile(r"\S+@\S+|\b[A-Za-z][\w-]*(?:\.[A-Za-z][\w-]*)+\b")
+_QUOTED = re.compile(r"\"[^\"]{0,500}\"|“[^”]{0,500}”|«[^»]{0,500}»|`[^`]{0,500}`|(?<!\w)'[^']{0,500}'(?!\w)")
+_ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w.-]{1,100}|\b[A-Za-z][\w-]{0,60}(?:\.[A-Za-z][\w-]{0,60}){1,9}\b")
 _WORD = re.compile(r"[^\W\d_]+")
 # letters of other Latin alphabets than the ones used by the languages here
 _OTHER_LATIN = re.compile(r"[ãõłąężźśćńčřžšěůğşıőűåæøðþșțăđħ]")
