@@ -37,13 +37,13 @@ def create_app(file: str) -> Flask:
 
     @app.post("/orders")
     def order():
-        asked = request.get_json()
-        item, count = (asked.get("item"), asked.get("count", 1)) if isinstance(asked, dict) else (None, 1)
+        body = request.get_json()
+        item, count = (body.get("item"), body.get("count", 1)) if isinstance(body, dict) else (None, 1)
         if item not in PRICES or not isinstance(count, int) or count < 1:
-            return {"error": f"that cannot be ordered: {asked}"}, 422
-        key = request.headers.get("Idempotency-Key") or asked.get("order_id")
+            return {"error": f"that cannot be ordered: {body}"}, 422
+        key = request.headers.get("Idempotency-Key") or body.get("order_id")
         insert = f"INSERT OR IGNORE INTO orders VALUES (NULL, ?, ?, ?, ?) RETURNING {COLUMNS}"
-        added = run(insert, item, count, asked.get("customer"), key)
+        added = run(insert, item, count, body.get("customer"), key)
         return (added or run(f"SELECT {COLUMNS} FROM orders WHERE key = ?", key))[0], 201
 
     @app.delete("/orders/<int:number>")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.flying import fly
+from tests.examples.running import fly
 from tests.upstream import Upstream, requests_of
 from wirefault.history.events import AttemptEnded, TurnBegun
 from wirefault.history.reader import read_run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.flying import fly
+from tests.examples.running import fly
 from tests.upstream import FREE, Upstream, requests_of
 from wirefault.core.sockets import address_of, bind
 from wirefault.history.events import Exchange
@@ -78,7 +78,7 @@ def wiring(folder: Path, upstream: Upstream) -> Path:
 
 
 @pytest.mark.parametrize("faults", [None, FAULTS], ids=["calm", "latency-and-resets"])
-def test_no_request_is_in_a_wrong_episode(
+def test_requests_are_in_their_episode(
     tmp_path: Path, upstream: Upstream, faults: dict[str, Any] | None
 ) -> None:
     words = ["--toxic-prob", "0", "--error-prob", "0", "--seed", "1"]
@@ -90,6 +90,6 @@ def test_no_request_is_in_a_wrong_episode(
     in_episode = Counter((each.episode, each.target.rpartition("/")[2]) for each in exchanges)
     assert in_episode == {(str(number), str(number)): REQUESTS for number in range(PROMPTS)}
     assert {each.identity for each in exchanges} == {"counted"}
-    struck = {met.kind for each in exchanges for met in each.faults if met.injected}
-    assert struck == ({"reset"} if faults else set())
+    injected_kinds = {fault.kind for each in exchanges for fault in each.faults if fault.injected}
+    assert injected_kinds == ({"reset"} if faults else set())
     assert upstream.accepted < PROMPTS * REQUESTS

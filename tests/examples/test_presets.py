@@ -69,12 +69,12 @@ class ExampleLab:
             "toxic_prob": "0",
             "error_prob": "0",
         }
-        asked = in_folder(load_configuration(self.configuration.environ, words, wiring), folder)
-        asked = replace(asked, topology=self.lab.topology)
+        lab_configuration = in_folder(load_configuration(self.configuration.environ, words, wiring), folder)
+        lab_configuration = replace(lab_configuration, topology=self.lab.topology)
         assert wiring.prompts
-        with open_wired_subject(wiring, asked) as subject:
+        with open_wired_subject(wiring, lab_configuration) as subject:
             return run_prompts(
-                new_run_id(), asked, subject, load_prompts(wiring.prompts, ["order"]), Silence()
+                new_run_id(), lab_configuration, subject, load_prompts(wiring.prompts, ["order"]), Silence()
             )
 
 
@@ -99,7 +99,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(lab: ExampleLab, name: str) -> None:
+def test_preset_faults_match_upstream_records(lab: ExampleLab, name: str) -> None:
     for upstream in lab.upstreams.values():
         upstream.requests.clear()
     flight = lab.run(name)
@@ -108,6 +108,6 @@ def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(lab: Examp
     assert any(fault["delivered"] and fault["entry"] for fault in faults), faults
     exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
     for link, upstream in lab.upstreams.items():
-        sent = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
-        assert sent == upstream.requests
+        forwarded = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
+        assert forwarded == upstream.requests
     assert any(upstream.requests for upstream in lab.upstreams.values())

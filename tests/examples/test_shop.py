@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.flying import fly
+from tests.examples.running import fly
 from tests.examples.serving import EXAMPLES, shop
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ def prompts(folder: Path, episodes: int) -> Path:
     return file
 
 
-def flown(folder: Path, episodes: int, idempotency: str) -> tuple[dict[str, str], Counter[str]]:
+def run_shop(folder: Path, episodes: int, idempotency: str) -> tuple[dict[str, str], Counter[str]]:
     """The outcome of each episode under lost replies, and the rows that it left in the shop's database."""
     database = folder / "shop.db"
     with shop(database) as upstream:
@@ -55,15 +55,15 @@ def flown(folder: Path, episodes: int, idempotency: str) -> tuple[dict[str, str]
     return outcomes, rows
 
 
-def test_duplicates_proven_from_the_wire_agree_with_the_database_in_every_episode(tmp_path: Path) -> None:
-    outcomes, rows = flown(tmp_path, 100, "none")
+def test_wire_duplicates_match_database(tmp_path: Path) -> None:
+    outcomes, rows = run_shop(tmp_path, 100, "none")
     twice = {episode: rows[episode] > 1 for episode in outcomes}
     assert {episode: outcome == "duplicate" for episode, outcome in outcomes.items()} == twice
     assert 20 < sum(twice.values()) < 80
 
 
 @pytest.mark.parametrize("idempotency", ["header", "field"])
-def test_with_idempotency_keys_nobody_is_accused(tmp_path: Path, idempotency: str) -> None:
-    outcomes, rows = flown(tmp_path, 30, idempotency)
+def test_idempotency_keys_prevent_findings(tmp_path: Path, idempotency: str) -> None:
+    outcomes, rows = run_shop(tmp_path, 30, idempotency)
     assert set(rows.values()) == {1}
     assert "duplicate" not in outcomes.values()

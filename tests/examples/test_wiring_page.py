@@ -79,14 +79,14 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 
 def _answers(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_the_wiring_flies_with_a_file_and_without(folder: Folder) -> None:
-    flown, judged = folder.run(FLY)
-    assert "lose_reply" in flown and "1/2" in flown and "2/2" in flown
-    assert "lost-replies" in flown and "2 prompts" in judged
+def test_wiring_page_runs_with_and_without_file(folder: Folder) -> None:
+    run_output, judged = folder.run(FLY)
+    assert "lose_reply" in run_output and "1/2" in run_output and "2/2" in run_output
+    assert "lost-replies" in run_output and "2 prompts" in judged
     [slow] = folder.run(ELSEWHERE)
     assert "latency" in slow and "2/2  success" in slow
     (folder.path / "wirefault.yaml").unlink()
@@ -94,14 +94,14 @@ def test_the_wiring_flies_with_a_file_and_without(folder: Folder) -> None:
     assert "1/1  unjudged" in without
 
 
-def test_a_world_is_looked_at(folder: Folder) -> None:
+def test_world_is_read(folder: Folder) -> None:
     folder.write("wirefault.yaml", WIRING + WORLD)
     folder.write("prompts.json", ADDED)
     [calm] = folder.run("wirefault run --link model=scripted --toxic-prob 0 --error-prob 0")
     assert "1/1  success" in calm
 
 
-def test_the_examples_that_it_names_are_there_and_fly_as_it_says(folder: Folder) -> None:
+def test_documented_examples_run(folder: Folder) -> None:
     named = set(re.findall(r"`examples/(\w+)`", PAGE))
     assert named == {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
     for agent in EXAMPLES.glob("*/agent.*"):

@@ -65,5 +65,5 @@ def everything(agent: InstalledAgent, folder: Path) -> Iterator[Everything]:
 
 
 def _listens() -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex((LOOPBACK, PORT)) == 0
+    with socket.socket() as probe:
+        return probe.connect_ex((LOOPBACK, PORT)) == 0

@@ -14,7 +14,7 @@ from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop
 from tests.commands import wirefault
-from tests.frameworks.flown import ATTEMPT_S, SHOP_PORT, installed, shop_on_its_port
+from tests.frameworks.exec_runs import ATTEMPT_S, SHOP_PORT, installed, shop_on_its_port
 from wirefault.history.events import AttemptEnded, Event, Exchange
 from wirefault.history.reader import read_run
 
@@ -28,14 +28,14 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def flown(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tuple[int, list[Event]]:
+def exec_run(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tuple[int, list[Event]]:
     """The exit code, and the history, of a command as a person types it."""
-    given = ["exec", "--scripted", "--offline", "--out", str(folder), "--toxiproxy", "embedded"]
-    given += ["--seed", "1", "--attempt-time", str(ATTEMPT_S), "--json", *words, "--no-charts"]
+    arguments = ["exec", "--scripted", "--offline", "--out", str(folder), "--toxiproxy", "embedded"]
+    arguments += ["--seed", "1", "--attempt-time", str(ATTEMPT_S), "--json", *words, "--no-charts"]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"PATH": agent.path, "OPENAI_API_KEY": "none-needed", "MPLBACKEND": "Agg"}
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
-    done = wirefault(folder, environ, *given, "--", *agent.command, prompt)
+    done = wirefault(folder, environ, *arguments, "--", *agent.command, prompt)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     return done.returncode, list(read_run(folder / "logs", summary["run_id"]))
@@ -51,8 +51,8 @@ def answer_in(events: list[Event]) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "mcp_client"])
-def test_an_agent_orders_and_its_order_s_reply_is_lost(name: str, shop: Shop, tmp_path: Path) -> None:
-    _, events = flown(installed(name), tmp_path, PROMPT, "--faults", LOST)
+def test_lost_order_reply(name: str, shop: Shop, tmp_path: Path) -> None:
+    _, events = exec_run(installed(name), tmp_path, PROMPT, "--faults", LOST)
     orders = exchanges(events, f"port_{SHOP_PORT}")
     assert orders and all(each.forwarded and each.status is None for each in orders)
     assert [fault.kind for each in orders for fault in each.faults if fault.injected] == ["lose_reply"] * len(
@@ -62,7 +62,7 @@ def test_an_agent_orders_and_its_order_s_reply_is_lost(name: str, shop: Shop, tm
     assert shop.orders() == len(orders)
 
 
-def test_an_agent_without_a_fault_does_what_it_does_alone(shop: Shop, tmp_path: Path) -> None:
-    code, events = flown(installed("openai_node"), tmp_path, PROMPT)
+def test_agent_without_faults_is_unchanged(shop: Shop, tmp_path: Path) -> None:
+    code, events = exec_run(installed("openai_node"), tmp_path, PROMPT)
     assert code == 0 and "green tea" in answer_in(events)
     assert shop.orders() == 1

@@ -1,4 +1,4 @@
-"""The experiments on frameworks and on MCP that ship, each flown by a person's command to its verdict."""
+"""The experiments on frameworks and on MCP that ship, each run by a user's command to its verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests.commands import wirefault
 from tests.experiments.fates import fates
-from tests.frameworks.flown import ATTEMPT_S, installed, shop_on_its_port
+from tests.frameworks.exec_runs import ATTEMPT_S, installed, shop_on_its_port
 from tests.support import ROOT
 from wirefault.cli.main import main
 
@@ -48,51 +48,51 @@ SHOWN = {
 }
 
 
-def flown(folder: Path, experiment: str) -> dict[str, Any]:
+def experiment_json(folder: Path, experiment: str) -> dict[str, Any]:
     """What is printed of it. It comes to its verdict in any folder: the agent is found from its wiring."""
     # a compiled module is kept, else every flight compiles its framework anew
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     words = ["--json", "--toxiproxy", "embedded", "--set", f"attempt_time={ATTEMPT_S}"]
     done = wirefault(folder, environ, "run", str(EXPERIMENTS / f"{experiment}.yaml"), *words)
     assert done.returncode == SHOWN[experiment].code, done.stdout + done.stderr
-    shown: dict[str, Any] = json.loads(done.stdout)
-    return shown
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
 
 
 def check(folder: Path, experiment: str) -> None:
     """Its verdict and why, and in each arm the outcome and the one fault that arrived."""
-    shown, expected = flown(folder, experiment), SHOWN[experiment]
-    assert shown["verdict"] == expected.verdict and shown["because"].startswith(expected.because), shown
-    flights = fates(folder / "logs", shown["experiment"])
+    summary, expected = experiment_json(folder, experiment), SHOWN[experiment]
+    assert summary["verdict"] == expected.verdict and summary["because"].startswith(expected.because), summary
+    flights = fates(folder / "logs", summary["experiment"])
     calm: dict[str, tuple[str, list[str]]] = {arm: ("success", []) for arm in ("control", "control-after")}
     struck = {arm: (outcome, [fault]) for arm, (outcome, fault) in expected.arms.items()}
     assert {
-        arm: (met[0], [fault for fault, _ in met[1]]) for (arm, _), met in flights.items()
+        arm: (fate[0], [fault for fault, _ in fate[1]]) for (arm, _), fate in flights.items()
     } == calm | struck
-    delivered = {arm["arm"]: arm["measures"]["faults_delivered"] for arm in shown["arms"]}
+    delivered = {arm["arm"]: arm["measures"]["faults_delivered"] for arm in summary["arms"]}
     assert delivered == dict.fromkeys(calm, "0") | dict.fromkeys(struck, "1")
 
 
-def test_a_framework_whose_model_is_told_of_an_error_orders_twice(tmp_path: Path) -> None:
+def test_framework_that_returns_errors_to_model_orders_twice(tmp_path: Path) -> None:
     installed("vercel_ai")
     with shop_on_its_port(tmp_path) as shop:
         check(tmp_path, "frameworks/vercel-ai")
         assert shop.orders() == 4  # one in each control, two under the fault
 
 
-def test_a_framework_that_ends_with_an_error_orders_once(tmp_path: Path) -> None:
+def test_framework_that_raises_orders_once(tmp_path: Path) -> None:
     installed("pydantic_ai")
     with shop_on_its_port(tmp_path) as shop:
         check(tmp_path, "frameworks/pydantic-ai")
         assert shop.orders() == 4  # one in each arm
 
 
-def test_a_tool_of_mcp_whose_error_is_believed_acts_twice(tmp_path: Path) -> None:
+def test_believed_mcp_error_acts_twice(tmp_path: Path) -> None:
     installed("openai_agents")
     check(tmp_path, "mcp/executed-tool-error")
 
 
-def test_each_can_be_planned_where_nothing_is_installed() -> None:
+def test_plan_without_installed_agent() -> None:
     folders = [EXPERIMENTS / "frameworks", EXPERIMENTS / "mcp"]
     assert {f"{path.parent.name}/{path.stem}" for folder in folders for path in folder.glob("*.*")} == {
         *SHOWN

@@ -32,7 +32,7 @@ RetryError [AI_RetryError]: Failed after 3 attempts.
         (NODE, "RetryError [AI_RetryError]: Failed after 3 attempts."),
     ],
 )
-def test_the_exception_that_ended_a_program_is_named_without_its_notes(stderr: str, named: str) -> None:
+def test_exception_without_notes(stderr: str, named: str) -> None:
     assert exception_in(stderr) == named
 
 
@@ -44,7 +44,7 @@ def test_the_exception_that_ended_a_program_is_named_without_its_notes(stderr: s
         json.dumps({"output": [{"type": "function_call", "name": "order_item", "arguments": "{}"}]}),
     ],
 )
-def test_an_order_that_a_model_asks_for_is_found_in_each_form(reply: str) -> None:
+def test_order_is_found_in_each_dialect(reply: str) -> None:
     assert orders_in(reply) == ["{}"]
 
 
@@ -56,11 +56,11 @@ def test_an_order_that_a_model_asks_for_is_found_in_each_form(reply: str) -> Non
         {"input": [{"type": "function_call_output", "output": "no"}]},
     ],
 )
-def test_what_a_model_is_told_is_found_in_each_form(body: dict[str, object]) -> None:
+def test_tool_result_is_found_in_each_dialect(body: dict[str, object]) -> None:
     assert tool_result_in(body) == "no"
 
 
-def observed(**given: object) -> Observed:
+def observation(**fields: object) -> Observed:
     usual = {"end": "answered", "seconds": 1.0, "model": Asked(2, 2), "shop": Asked(1, 1), "orders": 1}
     usual |= {
         "delivered": ("hang",),
@@ -70,11 +70,11 @@ def observed(**given: object) -> Observed:
         "error": "",
         "source": "model",
     }
-    return Observed(**{**usual, **given})  # type: ignore[arg-type]
+    return Observed(**{**usual, **fields})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("fields", "sentence"),
     [
         ({"orders": 2}, "| answered, **2 orders** |"),
         ({"model": Asked(9, 1, 6)}, "9 for 1: 6 by the SDK's retries, 2 by the framework's"),
@@ -83,18 +83,18 @@ def observed(**given: object) -> Observed:
         ({"delivered": ()}, "| not struck |"),
     ],
 )
-def test_a_row_says_what_was_seen(given: dict[str, object], said: str) -> None:
+def test_table_row_matches_observation(fields: dict[str, object], sentence: str) -> None:
     trial = TRIALS[1]
-    text = page({"x": "x 1"}, {"x": {CALM.name: observed(), trial.name: observed(**given)}}, [trial])
-    assert said in text
+    text = page({"x": "x 1"}, {"x": {CALM.name: observation(), trial.name: observation(**fields)}}, [trial])
+    assert sentence in text
 
 
 def test_every_example_has_an_environment() -> None:
-    held = {name for environment in environments() for name in environment.manifests}
-    assert len(held) == 13
+    known_names = {name for environment in environments() for name in environment.manifests}
+    assert len(known_names) == 13
 
 
 @pytest.mark.parametrize("agent", sorted(EXAMPLES.glob("*/agent.*")), ids=lambda agent: agent.parent.name)
-def test_an_example_is_short_and_knows_nothing_of_wirefault(agent: Path) -> None:
+def test_examples_are_short_and_do_not_import_wirefault(agent: Path) -> None:
     text = agent.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60 and "wirefault" not in text.lower() and "base_url" not in text

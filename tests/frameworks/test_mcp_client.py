@@ -10,7 +10,7 @@ import pytest
 
 from bench.findings.environments import InstalledAgent
 from bench.findings.flying import ExampleLab, example_lab
-from tests.frameworks.flown import check_preset, installed
+from tests.frameworks.exec_runs import check_preset, installed
 from tests.frameworks.mcp_servers import LINK, Everything, everything
 from tests.frameworks.test_exec import exchanges, flown
 from tests.shared_imports import shared_imports
@@ -61,9 +61,7 @@ def lab(
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(
-    lab: ExampleLab, server: Everything, name: str
-) -> None:
+def test_preset_faults_match_upstream_records(lab: ExampleLab, server: Everything, name: str) -> None:
     server.forget()
     seen = check_preset(lab, name, SEEDS, **{LINK: server})
     there = [each for each in seen if each.link == LINK]
@@ -72,7 +70,7 @@ def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(
     assert any(fault.injected for each in seen if each.link == STRUCK[name][1] for fault in each.faults)
 
 
-def test_faults_of_mcp_strike_a_server_that_exec_finds(
+def test_mcp_faults_on_server_found_by_exec(
     agent: InstalledAgent, server: Everything, tmp_path: Path
 ) -> None:
     server.forget()

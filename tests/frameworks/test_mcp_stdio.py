@@ -1,4 +1,4 @@
-"""The reference servers of MCP over stdio, led through the lab both ways, each struck by faults of MCP."""
+"""The reference servers of MCP over stdio, led through the lab both ways, each with MCP faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.flight import Silence, in_folder
-from tests.frameworks.flown import installed
+from tests.frameworks.exec_runs import installed
 from tests.shared_imports import shared_imports
 from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.lab.launcher import Lab
@@ -28,26 +28,26 @@ PROGRAM = Path(__file__).with_name("mcp_three_servers.py")
 NAMES = ("filesystem", "memory", "everything")
 
 
-def struck(link: str, fault: str, tool: str | None = None, **given: object) -> dict[str, object]:
+def fault_entry(link: str, fault: str, tool: str | None = None, **limits: object) -> dict[str, object]:
     """An entry that strikes the first call of that tool, or the list of tools."""
     only = {"only": {"tool": tool}} if tool else {}
     return {
         "id": f"{link}: {fault}",
         "fault": fault,
         "links": link,
-        "with": given,
+        "with": limits,
         "when": {"nth": 1},
         **only,
     }
 
 
 FAULTS = [
-    struck("filesystem", "tool_error", "create_directory"),
-    struck("filesystem", "garbage_line", "list_directory"),
-    struck("memory", "rpc_error", "create_entities"),
-    struck("memory", "duplicate_response", "read_graph"),
-    struck("everything", "changed_tools", kind="none"),
-    struck("everything", "late_response", "echo", ms=50),
+    fault_entry("filesystem", "tool_error", "create_directory"),
+    fault_entry("filesystem", "garbage_line", "list_directory"),
+    fault_entry("memory", "rpc_error", "create_entities"),
+    fault_entry("memory", "duplicate_response", "read_graph"),
+    fault_entry("everything", "changed_tools", kind="none"),
+    fault_entry("everything", "late_response", "echo", ms=50),
 ]
 SAW = {
     "filesystem": ["tool error", "good", "good"],
@@ -95,24 +95,26 @@ def flight(folder: Path) -> Iterator[PromptsRun]:
         prompts = folder / "prompts.json"
         ways = ["wired", str(client_configuration(folder, lab))]
         prompts.write_text(json.dumps([{"prompt": way} for way in ways]), encoding="utf-8")
-        asked = replace(configuration, topology=lab.topology)
-        with open_wired_subject(wiring, asked) as subject:
-            yield run_prompts(new_run_id(), asked, subject, load_prompts(prompts), Silence())
+        lab_configuration = replace(configuration, topology=lab.topology)
+        with open_wired_subject(wiring, lab_configuration) as subject:
+            yield run_prompts(new_run_id(), lab_configuration, subject, load_prompts(prompts), Silence())
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["wired", "configured"])
-def test_each_server_is_struck_and_its_client_sees_it(flight: PromptsRun, place: int) -> None:
+def test_faults_on_each_server_reach_client(flight: PromptsRun, place: int) -> None:
     episode = flight.summary.episodes[place].episode
     events = [event for event in flight.record.events if getattr(event, "episode", None) == episode]
     [ended] = [event for event in events if isinstance(event, AttemptEnded)]
     saw = json.loads(ended.response)
     assert {name: became for name, (_, *became) in saw.items()} == SAW
     assert [tools > 0 for tools, *_ in saw.values()] == [True, True, False]
-    met = [fault for event in events if isinstance(event, Exchange) for fault in event.faults]
-    assert sorted(fault.id for fault in met if fault.injected) == sorted(str(entry["id"]) for entry in FAULTS)
+    faults = [fault for event in events if isinstance(event, Exchange) for fault in event.faults]
+    assert sorted(fault.id for fault in faults if fault.injected) == sorted(
+        str(entry["id"]) for entry in FAULTS
+    )
     made = [event for event in events if isinstance(event, Exchange) and event.tool == "create_directory"]
     assert [each.forwarded for each in made] == [False, True]
 
 
-def test_the_server_of_files_did_what_it_was_told(flight: PromptsRun, folder: Path) -> None:
+def test_file_server_state_matches(flight: PromptsRun, folder: Path) -> None:
     assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"wired", "mcp"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from bench.findings.flying import ExampleLab
-from tests.frameworks.flown import check_preset, labs
+from tests.frameworks.exec_runs import check_preset, labs
 from wirefault.faults.sets.presets import preset_names
 
 lab = labs("autogen", "langchain", "langgraph", "openai_agents", "pydantic_ai", "smolagents")
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_each_preset_strikes_and_the_ledger_is_what_the_upstreams_saw(lab: ExampleLab, name: str) -> None:
+def test_preset_faults_match_upstream_records(lab: ExampleLab, name: str) -> None:
     check_preset(lab, name)

@@ -72,7 +72,7 @@ def sdk_address() -> Iterator[str]:
         yield url
 
 
-def flown(folder: Path, tap: str, *words: str) -> Ran:
+def exec_run(folder: Path, tap: str, *words: str) -> Ran:
     options = ["--tap", tap, "--toxiproxy", "embedded", "--no-charts", "--faults", json.dumps(FAULTS)]
     return Ran(folder, *options, "--record", str(folder / "found.yaml"), "--", *words)
 
@@ -81,10 +81,10 @@ def struck(exchanges: list[Exchange]) -> list[str]:
     return [fault.kind for exchange in exchanges for fault in exchange.faults if fault.injected]
 
 
-def test_its_calls_are_struck_and_nothing_beside_them(tmp_path: Path, tap: str) -> None:
+def test_only_model_calls_meet_faults(tmp_path: Path, tap: str) -> None:
     (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
     with served(plain) as server:
-        ran = flown(tmp_path, tap, sys.executable, str(tmp_path / "agent.py"), server.url)
+        ran = exec_run(tmp_path, tap, sys.executable, str(tmp_path / "agent.py"), server.url)
     link = port_link(server)
     exchanges = ran.exchanges(link)
     assert [(each.dialect, each.tool) for each in exchanges] == [
@@ -104,12 +104,16 @@ def test_its_calls_are_struck_and_nothing_beside_them(tmp_path: Path, tap: str) 
     assert "(MCP)" in ran.stderr
 
 
-def test_a_client_and_a_server_of_an_sdk_are_struck(tmp_path: Path, tap: str, sdk_address: str) -> None:
+def test_sdk_client_and_server_meet_faults(tmp_path: Path, tap: str, sdk_address: str) -> None:
     words = json.dumps({"url": sdk_address, "limit_s": 20, "steps": ["weather", "fine", "fine"]})
     client = command("python_2.txt", "python_2.py")
-    ran = flown(tmp_path, tap, "sh", "-c", 'echo "$0" | "$@"', words, *client)
-    told = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith('{"step"')]
-    assert ["error" in told[0], "code" in told[1], told[2].get("text")] == [True, True, "fine"], ran.stderr
+    ran = exec_run(tmp_path, tap, "sh", "-c", 'echo "$0" | "$@"', words, *client)
+    steps = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith('{"step"')]
+    assert ["error" in steps[0], "code" in steps[1], steps[2].get("text")] == [
+        True,
+        True,
+        "fine",
+    ], ran.stderr
     [started] = [event for event in ran.events() if isinstance(event, RunStarted)]
     assert [link.dialect for link in started.wired] == ["mcp"]
     assert struck(ran.exchanges(started.wired.names[0])) == ["tool_error", "unavailable"]

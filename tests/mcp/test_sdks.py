@@ -16,7 +16,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.mcp.environments import CLIENTS, command
 from tests.mcp.http_server import sdk_server
 from tests.mcp.running_client import RunningClient, play
-from tests.mcp.told import Told, in_words
+from tests.mcp.step_results import StepResult, in_words
 from tests.support import ROOT
 from wirefault.faults.registry import REGISTRY
 from wirefault.wiring.links import Link, Links
@@ -106,7 +106,9 @@ def clients() -> Iterator[Sequence[RunningClient]]:
         client.end()
 
 
-def told(clients: Sequence[RunningClient], urls: Sequence[str], steps: Sequence[str]) -> list[list[Told]]:
+def results(
+    clients: Sequence[RunningClient], urls: Sequence[str], steps: Sequence[str]
+) -> list[list[StepResult]]:
     """What each client tells of these steps, each at its own address."""
     return play(clients, [{"url": url, "limit_s": LIMIT_S, "steps": steps} for url in urls])
 
@@ -127,34 +129,34 @@ def lab(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="module")
-def good(clients: Sequence[RunningClient], server: str) -> Mapping[str, list[Told]]:
+def good(clients: Sequence[RunningClient], server: str) -> Mapping[str, list[StepResult]]:
     """What each client tells of each step without a fault."""
     steps = ("fine", "weather", "walk", "list")
-    answers = told(clients, [server] * len(CLIENTS), steps)
+    answers = results(clients, [server] * len(CLIENTS), steps)
     return dict(zip(CLIENTS, answers, strict=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.row)
-def test_what_clients_of_mcp_see(case: Case, lab: Lab, clients: Any, good: Any) -> None:
+def test_mcp_clients_see_faults(case: Case, lab: Lab, clients: Any, good: Any) -> None:
     lab.begin(faults=case.dump())
     links = lab.topology.links.names
-    answers = told(clients, [lab.url(link, "/mcp") for link in links], case.steps)
+    answers = results(clients, [lab.url(link, "/mcp") for link in links], case.steps)
     lab.settle()
     exchanges = lab.exchanges()
     for client, link, answer in zip(CLIENTS, links, answers, strict=True):
         own = [exchange for exchange in exchanges if exchange.link == link]
-        met = [met for exchange in own for met in exchange.faults]
+        faults = [fault for exchange in own for fault in exchange.faults]
         alone = {step["step"]: step for step in good[client]}
         words = in_words(answer, case.steps, [alone.get(step, alone["walk"]) for step in case.steps])
-        if not any(fault.injected for fault in met):
-            words = f"not injected: {met[0].why_not}" if met else "no such message"
-        sent = Counter(exchange.tool for exchange in own)
-        if sent["weather"] > case.steps.count("weather"):
-            words = f"sent {sent['weather']} times, then {words}"
+        if not any(fault.injected for fault in faults):
+            words = f"not injected: {faults[0].why_not}" if faults else "no such message"
+        tool_calls = Counter(exchange.tool for exchange in own)
+        if tool_calls["weather"] > case.steps.count("weather"):
+            words = f"sent {tool_calls['weather']} times, then {words}"
         SEEN.note(case.row, client, words)
 
 
-def test_every_fault_of_mcp_is_in_the_table() -> None:
+def test_table_has_every_mcp_fault() -> None:
     rows = Seen(FILE).read()
     assert {name for name, fault in REGISTRY.items() if fault.family == "mcp"} <= set(map(fault_of, rows))
     assert set(rows) == {case.row for case in CASES}

@@ -75,7 +75,7 @@ def clients() -> Iterator[Sequence[RunningClient]]:
 
 
 def seen(lab: Lab, clients: Sequence[RunningClient], case: str) -> dict[str, str]:
-    """What each client told of two calls, the first of which was struck, all of them side by side."""
+    """Return each client's results of two calls, run side by side; the first call meets the fault."""
     fault, parameters = CASES[case]
     # an entry for each link: the calls of one client are counted by themselves
     entries = [
@@ -85,14 +85,16 @@ def seen(lab: Lab, clients: Sequence[RunningClient], case: str) -> dict[str, str
     lab.begin(faults=json.dumps({"faults": entries}))
     shim = [sys.executable, "-P", str(ROOT / "wirefault" / "lab" / "program.py"), "wirefault", "mcp"]
     words = [*shim, "--lab", str(lab.folder / "lab.json")]
-    asked = [{"limit_s": LIMIT_S, "words": [*words, "--link", link, "--", *SERVER]} for link in LINKS.names]
-    told = play(clients, asked)
+    requests = [
+        {"limit_s": LIMIT_S, "words": [*words, "--link", link, "--", *SERVER]} for link in LINKS.names
+    ]
+    results = play(clients, requests)
     lab.settle()
-    for link, lines in zip(LINKS.names, told, strict=True):
+    for link, lines in zip(LINKS.names, results, strict=True):
         own = until(lambda link=link: len(of_link(lab, link)) >= 2 and of_link(lab, link), f"two on {link}")
-        met = [fault for exchange in own for fault in exchange.faults]
-        assert [fault.injected for fault in met] == [True], (case, link, met, lines)
-    return {client: " / ".join(map(in_words, lines)) for client, lines in zip(CLIENTS, told, strict=True)}
+        faults = [fault for exchange in own for fault in exchange.faults]
+        assert [fault.injected for fault in faults] == [True], (case, link, faults, lines)
+    return {client: " / ".join(map(in_words, lines)) for client, lines in zip(CLIENTS, results, strict=True)}
 
 
 def of_link(lab: Lab, link: str) -> list[Exchange]:
@@ -123,7 +125,7 @@ def table(rows: Mapping[str, Mapping[str, str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def test_the_page_says_what_each_client_made_of_each_fault(lab: Lab, clients: Sequence[RunningClient]):
+def test_page_matches_client_results(lab: Lab, clients: Sequence[RunningClient]):
     rows = {case: seen(lab, clients, case) for case in CASES}
     made = table(rows)
     if os.environ.get("FAULTS_SEEN") == "write":

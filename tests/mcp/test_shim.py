@@ -38,18 +38,18 @@ def client(lab: Lab) -> Iterator[Client]:
     client.kill()
 
 
-def test_a_client_speaks_to_its_server_and_both_end(client: Client):
+def test_client_and_server_talk_and_end(client: Client):
     assert client.call("echo", a=1) == '{"a": 1}'
     assert client.end() == (0, b"", "bye\n")
 
 
-def test_a_request_before_the_end_is_answered_after_it(client: Client):
+def test_request_before_half_close_is_answered(client: Client):
     client.send("slow", seconds=0.1)
     code, out, _ = client.end()
     assert code == 0 and json.loads(out)["id"] == 1
 
 
-def test_a_lab_is_found_by_its_id_or_because_it_is_the_only_one(lab: Lab):
+def test_lab_is_found_by_id_or_alone(lab: Lab):
     private = os.environ["XDG_STATE_HOME"]
     for words in (["--lab", lab.topology.lab_id], []):
         client = Client(*words, XDG_STATE_HOME=private)
@@ -57,46 +57,46 @@ def test_a_lab_is_found_by_its_id_or_because_it_is_the_only_one(lab: Lab):
         client.end()
 
 
-def test_the_wirings_command_is_started_without_another(lab: Lab):
+def test_shim_defaults_to_wiring_command(lab: Lab):
     client = Client("--lab", str(lab.topology_path), command=())
     assert client.call("echo") == "{}"
     assert client.end()[0] == 0
 
 
-def test_eight_at_once_are_never_crossed(lab: Lab):
+def test_eight_parallel_servers_stay_separate(lab: Lab):
     def mark(number: int) -> str:
         client = Client("--lab", str(lab.topology_path), MARK=str(number))
-        said = client.call("env", name="MARK")
+        text = client.call("env", name="MARK")
         client.end()
-        return said
+        return text
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(mark, range(8))) == [str(number) for number in range(8)]
 
 
-def test_the_servers_exit_code_is_the_shims(lab: Lab):
+def test_shim_exit_code_is_servers(lab: Lab):
     client = Client("--lab", str(lab.topology_path), command=["sh", "-c", "echo last; exit 7"])
     assert client.end()[:2] == (7, b"last\n")
 
 
-def test_a_server_that_cannot_be_started_is_said(lab: Lab):
+def test_unstartable_server_is_reported(lab: Lab):
     client = Client("--lab", str(lab.topology_path), command=["no-such-server"])
     code, _, error = client.end()
     assert code == 126 and "no-such-server" in error
 
 
-def test_a_killed_server_ends_the_shim_with_one_line(client: Client):
+def test_killed_server_ends_shim_with_one_line(client: Client):
     os.kill(int(client.call("pid")), signal.SIGKILL)
     assert client.end() == (137, b"", "wirefault mcp: files: the server was killed by signal 9\n")
 
 
-def test_a_killed_shim_leaves_no_server(client: Client):
+def test_killed_shim_leaves_no_server(client: Client):
     server = int(client.call("pid"))
     client.process.kill()
     until(lambda: not alive(server))
 
 
-def test_a_killed_reaper_leaves_neither(client: Client):
+def test_killed_reaper_leaves_no_process(client: Client):
     server = int(client.call("pid"))
     reaper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(reaper, signal.SIGKILL)
@@ -105,7 +105,7 @@ def test_a_killed_reaper_leaves_neither(client: Client):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_the_servers(lab: Lab, number: signal.Signals):
+def test_signal_goes_to_server(lab: Lab, number: signal.Signals):
     words = ["sh", "-c", f"trap 'exit 9' {number.name[3:]}; echo up; while :; do sleep 0.01; done"]
     client = Client("--lab", str(lab.topology_path), command=words)
     assert client.stdout.readline() == b"up\n"
@@ -113,18 +113,18 @@ def test_a_signal_is_the_servers(lab: Lab, number: signal.Signals):
     assert client.end()[0] == 9
 
 
-def test_without_a_lab_one_line_says_so(tmp_path: Path):
+def test_missing_lab_is_one_line(tmp_path: Path):
     client = Client(XDG_STATE_HOME=str(tmp_path))
     code, _, error = client.end()
     assert code == 70 and error.startswith("Error: no lab with a link 'files'") and error.count("\n") == 1
 
 
-def test_a_link_that_the_lab_has_not_is_named(lab: Lab):
+def test_unknown_link_is_named(lab: Lab):
     with pytest.raises(NoLabError, match=r"no link 'shop'.*those are: files"):
         find_lane(str(lab.topology_path), "shop")
 
 
-def test_a_link_that_is_down_starts_no_server(lab: Lab, client: Client):
+def test_link_down_starts_no_server(lab: Lab, client: Client):
     with ToxiproxyClient(lab.topology.toxiproxy) as toxiproxy:
         toxiproxy.set_enabled("files_proxy", False)
         try:
@@ -143,7 +143,7 @@ sys.stdin.read()
 """
 
 
-def test_a_client_that_is_killed_leaves_nothing(lab: Lab):
+def test_killed_client_leaves_no_process(lab: Lab):
     words = [sys.executable, "-c", OWNER, str(lab.topology_path)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None
@@ -152,7 +152,7 @@ def test_a_client_that_is_killed_leaves_nothing(lab: Lab):
     until(lambda: not alive(server))
 
 
-def test_the_end_of_the_lab_ends_the_server_with_one_line(tmp_path: Path):
+def test_lab_end_ends_server_with_one_line(tmp_path: Path):
     with shim_lab(tmp_path) as lab:
         client = Client("--lab", str(lab.topology_path))
         server = int(client.call("pid"))
@@ -180,7 +180,7 @@ sys.exit(Relay(LabConnection(client_side, server_side, None, "files", ""), serve
 """
 
 
-def test_a_lab_that_ends_the_servers_side_first_has_cut_it_all_the_same():
+def test_lab_cut_from_server_side_first():
     with subprocess.Popen([sys.executable, "-c", CUT], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as shim:
         assert shim.stderr is not None
         assert shim.stderr.read().decode().splitlines() == [
@@ -200,7 +200,7 @@ def real_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
 
 
-def test_the_real_toxiproxy_carries_lines_and_their_end(real_lab: Lab):
+def test_real_toxiproxy_carries_lines(real_lab: Lab):
     client = Client("--lab", str(real_lab.topology_path))
     assert client.call("echo", a=1) == '{"a": 1}'
     client.send("slow", seconds=0.1)
@@ -208,7 +208,7 @@ def test_the_real_toxiproxy_carries_lines_and_their_end(real_lab: Lab):
     assert code == 0 and json.loads(out)["id"] == 1
 
 
-def test_a_toxic_of_the_real_toxiproxy_strikes_the_stream(real_lab: Lab):
+def test_real_toxiproxy_toxic_on_stream(real_lab: Lab):
     with ToxiproxyClient(real_lab.topology.toxiproxy) as toxiproxy:
         toxiproxy.add_toxic("files_proxy", "cut", "limit_data", "downstream", {"bytes": 5})
         try:

@@ -13,7 +13,7 @@ from tests.mcp.shim_lab import Client
 pytestmark = pytest.mark.slow
 
 
-def test_a_client_that_starts_its_server_anew_finds_it_up_in_the_end(tmp_path: Path) -> None:
+def test_client_restarts_server_until_it_is_up(tmp_path: Path) -> None:
     with stdio_lab(tmp_path) as lab:
         # no Toxiproxy here: the link's proxy is its gateway
         file = tmp_path / "lab.json"
@@ -23,9 +23,9 @@ def test_a_client_that_starts_its_server_anew_finds_it_up_in_the_end(tmp_path: P
             client = Client("--lab", str(file))
             client.send("pid", number)
             assert client.stdout.readline() == b""
-            code, _, said = client.end()
-            assert code == 137, said
-            assert "a fault has killed the server" in said
+            code, _, output = client.end()
+            assert code == 137, output
+            assert "a fault has killed the server" in output
         anew = Client("--lab", str(file))
         assert anew.call("pid").isdecimal()
         assert anew.end()[0] == 0

@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_subject_of_the_page_flies_and_is_judged(folder: Path) -> None:
+def test_documented_subject_runs_and_is_judged(folder: Path) -> None:
     program, *words = shlex.split(block("sh"))
     assert program == "wirefault"
     words += ["--no-charts", "--json", "--toxic-prob", "0"]

@@ -70,7 +70,7 @@ class Flight:
             writer.write(event)
         writer.close()
 
-    def told(self, kind: type[Event]) -> list[Any]:
+    def recorded(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.wired.events if isinstance(event, kind)]
 
 
@@ -85,7 +85,7 @@ def assert_ended_by(result: SubjectResult, budget: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["command", "python", "service"])
-def test_a_process_that_takes_too_much_memory_is_ended(wired: Wired, kind: str) -> None:
+def test_memory_budget_ends_process(wired: Wired, kind: str) -> None:
     with bind(FREE) as listener:
         url = f"http://{address_of(listener)}"
     wired.file("hog.py", {"command": HOG, "python": CALLABLE, "service": SERVICE}[kind])
@@ -97,13 +97,13 @@ def test_a_process_that_takes_too_much_memory_is_ended(wired: Wired, kind: str) 
     }[kind]
     flight = Flight(wired, MEMORY)
     assert_ended_by(flight.ask(yaml), "episode.memory")
-    [spent], [warned] = flight.told(BudgetSpent), flight.told(BudgetWarned)
+    [spent], [warned] = flight.recorded(BudgetSpent), flight.recorded(BudgetWarned)
     assert spent.used >= spent.limit == 100_000_000 and spent.ends and warned.limit == 100_000_000
     pid = pid_in(next(wired.folder.rglob("pid")))
     until(lambda: not alive(pid), "its end")
 
 
-def test_what_stays_up_is_started_again_for_the_next_episode(wired: Wired) -> None:
+def test_ended_process_restarts_for_next_episode(wired: Wired) -> None:
     wired.file("hog.py", f"def answer(prompt):\n    if prompt != 'small': exec({HOG!r})\n    return prompt")
     flight = Flight(wired, MEMORY)
     with wired.subject('{python: "hog:answer"}') as subject:
@@ -112,44 +112,44 @@ def test_what_stays_up_is_started_again_for_the_next_episode(wired: Wired) -> No
         assert limited("small", flight.context("second")).response == "small"
 
 
-def test_one_that_takes_less_is_left_alone(wired: Wired) -> None:
+def test_process_within_memory_budget_runs(wired: Wired) -> None:
     flight = Flight(wired, '{"episode": {"memory": "8GiB"}}')
     assert flight.ask("{command: [cat]}").response == "the prompt"
     assert not wired.events
 
 
-def test_where_the_memory_cannot_be_read_it_is_said(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_memory_is_recorded_as_unknown(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     flight = Flight(wired, MEMORY)
     assert flight.ask("{command: [cat]}").response == "the prompt"
-    assert [(event.budget, event.why) for event in flight.told(BudgetUnknown)] == [
+    assert [(event.budget, event.why) for event in flight.recorded(BudgetUnknown)] == [
         ("episode.memory", "no_memory")
     ]
 
 
-def test_the_time_of_an_episode_is_that_of_all_its_attempts(wired: Wired) -> None:
+def test_time_budget_spans_attempts(wired: Wired) -> None:
     flight = Flight(wired, TIME)
-    given: list[float] = []
+    limits: list[float] = []
 
     def subject(prompt: str, context: AttemptContext) -> SubjectResult:
-        given.append(context.settings.attempt_time)
+        limits.append(context.settings.attempt_time)
         return SubjectResult("empty")
 
     limited = flight.limited(subject)
     for episode, attempt in (("a", 1), ("a", 2), ("b", 1)):
         limited("the prompt", flight.context(episode, attempt))
-    first, second, of_other = given
+    first, second, of_other = limits
     assert second < first == of_other == 0.4
 
 
-def test_an_episode_whose_time_is_used_up_ends(wired: Wired) -> None:
+def test_time_budget_ends_episode(wired: Wired) -> None:
     flight = Flight(wired, TIME)
     assert_ended_by(flight.ask("{command: [sleep, '600']}"), "episode.time")
-    [spent] = flight.told(BudgetSpent)
+    [spent] = flight.recorded(BudgetSpent)
     assert (spent.budget, spent.limit, spent.ends) == ("episode.time", 0.4, True)
 
 
-def test_a_limit_that_comes_before_is_not_the_budgets(wired: Wired) -> None:
+def test_earlier_limit_is_not_the_budget(wired: Wired) -> None:
     flight = Flight(wired, '{"episode": {"time": 600}}')
     result = flight.limited(lambda prompt, context: SubjectResult("limit", error_type="LimitReached"))(
         "the prompt", flight.context()
@@ -162,7 +162,7 @@ def test_a_limit_that_comes_before_is_not_the_budgets(wired: Wired) -> None:
     [(("episode", 1), True, True), (("episode", 1), False, False), (("other", 1), True, False)],
     ids=["its own", "one that only refuses", "another's"],
 )
-def test_a_budget_that_the_gateway_has_seen_used_up_ends_it(
+def test_budget_spent_at_gateway_ends_attempt(
     wired: Wired, place: tuple[str, int], ends: bool, ended: bool
 ) -> None:
     flight = Flight(wired, END)
@@ -174,7 +174,7 @@ def test_a_budget_that_the_gateway_has_seen_used_up_ends_it(
     assert not wired.events  # the gateway has recorded it
 
 
-def test_where_the_gateways_record_cannot_be_read_the_lab_has_failed(wired: Wired) -> None:
+def test_unreadable_gateway_history_is_lab_failure(wired: Wired) -> None:
     flight = Flight(wired, END)
     flight.gateway.parent.mkdir(parents=True)
     flight.gateway.write_text("no event\n")
@@ -182,7 +182,7 @@ def test_where_the_gateways_record_cannot_be_read_the_lab_has_failed(wired: Wire
         flight.ask("{command: [cat]}")
 
 
-def test_a_subject_in_this_process_is_told_and_can_end_by_itself(wired: Wired) -> None:
+def test_in_process_subject_can_end_itself(wired: Wired) -> None:
     flight = Flight(wired, END)
 
     def subject(prompt: str, context: AttemptContext) -> SubjectResult:

@@ -39,12 +39,12 @@ def shell(script: str, more: str = "") -> str:
     ],
     ids=["argument", "stdin", "file", "variable", "answer-file", "json-line"],
 )
-def test_it_gets_the_prompt_and_answers(wired: Wired, yaml: str) -> None:
+def test_command_gets_prompt_and_answers(wired: Wired, yaml: str) -> None:
     result = wired.ask(yaml, "What is 6 * 7?")
     assert (result.ended_by, result.response) == ("text", "What is 6 * 7?"), result
 
 
-def test_a_report_at_the_end_of_its_answer_is_one(wired: Wired) -> None:
+def test_answer_ending_in_report(wired: Wired) -> None:
     wired.file(
         "agent.py", 'print("So:\\n```json\\n{\\"status\\": \\"done\\", \\"answer\\": \\"It is 42.\\"}\\n```")'
     )
@@ -52,13 +52,13 @@ def test_a_report_at_the_end_of_its_answer_is_one(wired: Wired) -> None:
     assert result.report and (result.report.status, result.response) == ("done", "It is 42.")
 
 
-def test_it_works_in_a_folder_of_its_own_that_stays_with_the_run(wired: Wired) -> None:
+def test_command_runs_in_own_folder(wired: Wired) -> None:
     wired.ask(shell("echo note > note.txt; pwd"))
-    assert wired.kept("work/note.txt") == "note\n"
-    assert wired.kept("stdout.txt").endswith("/runs/run-1/attempts/episode-1/work\n")
+    assert wired.attempt_file("work/note.txt") == "note\n"
+    assert wired.attempt_file("stdout.txt").endswith("/runs/run-1/attempts/episode-1/work\n")
 
 
-def test_it_finds_its_links_and_which_attempt_it_is(wired: Wired) -> None:
+def test_command_gets_links_and_attempt(wired: Wired) -> None:
     result = wired.ask(shell("env"))
     variables = dict(line.split("=", 1) for line in result.response.splitlines() if "=" in line)
     assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:6007"
@@ -68,14 +68,14 @@ def test_it_finds_its_links_and_which_attempt_it_is(wired: Wired) -> None:
     assert "wirefault.attempt=1" in variables["BAGGAGE"] and variables["TRACEPARENT"].startswith("00-")
 
 
-def test_a_failure_is_its_crash_with_its_last_words(wired: Wired) -> None:
+def test_crash_has_last_lines_of_output(wired: Wired) -> None:
     result = wired.ask(shell("echo fine; echo no such city >&2; exit 3"))
     assert (result.ended_by, result.error_type) == ("exception", "ExitCode")
     assert result.error == "it ended with exit code 3: no such city"
     assert wired.ask(shell("kill -9 $$")).error == "it was killed by signal 9: "
 
 
-def test_of_a_trace_the_error_is_told_and_whose_it_was(wired: Wired) -> None:
+def test_trace_gives_error_and_class(wired: Wired) -> None:
     wired.file("agent.py", "import urllib.request as web; web.urlopen('http://127.0.0.1:1')")
     result = wired.ask(f"{{command: [{PYTHON}, agent.py]}}")
     assert str(result.error).startswith("it ended with exit code 1: urllib.error.URLError: ")
@@ -83,7 +83,7 @@ def test_of_a_trace_the_error_is_told_and_whose_it_was(wired: Wired) -> None:
 
 
 @pytest.mark.skipif(not which("node"), reason="no Node here")
-def test_a_program_of_node_says_what_ended_it(wired: Wired) -> None:
+def test_node_error_is_last_statement(wired: Wired) -> None:
     wired.file(
         "agent.js", "console.log(process.argv[2]); if (process.argv[2] === 'x') throw new Error('no city')"
     )
@@ -94,13 +94,13 @@ def test_a_program_of_node_says_what_ended_it(wired: Wired) -> None:
     )
 
 
-def test_nothing_said_is_no_answer(wired: Wired) -> None:
+def test_empty_output_is_no_answer(wired: Wired) -> None:
     assert wired.ask(shell("exit 0")).ended_by == "empty"
     assert wired.ask(shell("echo no", ", answer: json")).error_type == "NoAnswer"
     assert wired.ask(shell("echo no", ", answer: {file: out.txt}")).error_type == "NoAnswer"
 
 
-def test_at_its_limit_all_that_it_started_is_killed(wired: Wired) -> None:
+def test_limit_kills_all_descendants(wired: Wired) -> None:
     pids = [wired.folder / name for name in ("child", "daemon")]
     script = f"sleep 600 & echo $! > {pids[0]}; setsid sh -c 'echo $$ > {pids[1]}; sleep 600' & wait"
     result = wired.ask(shell(script), attempt_time=3)
@@ -108,25 +108,25 @@ def test_at_its_limit_all_that_it_started_is_killed(wired: Wired) -> None:
     assert not any(alive(pid_in(file)) for file in pids)
 
 
-def test_what_it_leaves_in_the_background_ends_with_it(wired: Wired) -> None:
+def test_background_processes_end_with_command(wired: Wired) -> None:
     file = wired.folder / "pid"
     script = f"setsid sh -c 'echo $$ > {file}; sleep 600' & while [ ! -s {file} ]; do :; done; echo done"
     assert wired.ask(shell(script)).response == "done"
     assert not alive(pid_in(file))
 
 
-def test_of_an_endless_output_the_end_is_kept_without_secrets(tmp_path: Path) -> None:
+def test_endless_output_keeps_redacted_end(tmp_path: Path) -> None:
     wired = Wired(tmp_path, {**os.environ, "SHOP_API_KEY": "sk-0123456789"})
     result = wired.ask(
         shell("yes | head -c 700000 >&2; echo $SHOP_API_KEY >&2; echo the key is $SHOP_API_KEY")
     )
-    kept = wired.kept("stderr.txt")
-    assert kept.startswith("[the first ") and kept.endswith("y\n[secret]\n") and len(kept) < 300_000
-    assert wired.kept("stdout.txt") == "the key is [secret]\n"
+    output = wired.attempt_file("stderr.txt")
+    assert output.startswith("[the first ") and output.endswith("y\n[secret]\n") and len(output) < 300_000
+    assert wired.attempt_file("stdout.txt") == "the key is [secret]\n"
     assert result.response == "the key is sk-0123456789"  # the recorder takes it out of the history
 
 
-def test_files_beside_the_wiring_are_found_from_its_folder(wired: Wired) -> None:
+def test_files_are_relative_to_wiring(wired: Wired) -> None:
     wired.file("agent.py", "import sys; print(sys.argv[1:])")
     (wired.folder / "data").mkdir()
     result = wired.ask(f"{{command: [{PYTHON}, agent.py, data, ./data, nothing.txt]}}")
@@ -135,13 +135,13 @@ def test_files_beside_the_wiring_are_found_from_its_folder(wired: Wired) -> None
 
 
 @pytest.mark.parametrize(
-    ("yaml", "said"),
+    ("yaml", "message"),
     [
         ("{command: [no-such-program]}", "subject.command: missing program 'no-such-program'"),
         ("{command: [./agent.sh]}", "subject.command: missing program './agent.sh'"),
         ("{command: [cat], folder: nowhere}", "subject.folder: missing folder"),
     ],
 )
-def test_what_is_not_there_is_said_before_anything_starts(wired: Wired, yaml: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said), wired.subject(yaml):
+def test_missing_files_are_reported_before_start(wired: Wired, yaml: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message), wired.subject(yaml):
         pass

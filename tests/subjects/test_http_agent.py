@@ -26,11 +26,11 @@ def bound() -> Iterator[socket.socket]:
         yield listener
 
 
-def spec(at: Address, **given: float) -> HttpSpec:
-    return HttpSpec(http=f"{at.url}/ask", **given)
+def spec(at: Address, **fields: float) -> HttpSpec:
+    return HttpSpec(http=f"{at.url}/ask", **fields)
 
 
-def test_one_that_is_starting_is_waited_for(bound: socket.socket) -> None:
+def test_starting_agent_is_awaited(bound: socket.socket) -> None:
     slept: list[float] = []
 
     def sleep(seconds: float) -> None:
@@ -41,13 +41,13 @@ def test_one_that_is_starting_is_waited_for(bound: socket.socket) -> None:
     assert agent.kind == "http" and len(slept) == 1
 
 
-def test_one_that_does_not_come_is_an_error_with_the_key(bound: socket.socket) -> None:
+def test_late_agent_is_an_error(bound: socket.socket) -> None:
     seconds = map(float, count(0, 10))
     with pytest.raises(SettingsError, match=r"subject.http: nothing listens there within 30 s"):
         running_agent(spec(address_of(bound), ready_within=30), HERE, lambda: next(seconds), lambda _: None)
 
 
-def test_without_the_key_it_is_asked_at_once(bound: socket.socket) -> None:
+def test_agent_without_ready_within_is_not_awaited(bound: socket.socket) -> None:
     def sleep(_: float) -> None:
         raise AssertionError("nothing is waited for")
 

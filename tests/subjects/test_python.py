@@ -1,43 +1,113 @@
-"""Subjects by their names."""
+"""Subjects that are Python callables, in a process of their own."""
 
 from __future__ import annotations
 
-import re
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.subjects.wired import Wired, alive
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.loading import load_subject
+
+pytestmark = pytest.mark.slow
+
+AGENT = """
+import asyncio, os, sys, time
+
+message = {}
+
+def plain(prompt):
+    print("asked:", prompt)
+    return prompt.upper()
+
+async def gently(prompt, model="large"):
+    await asyncio.sleep(0)
+    return {"status": "done", "answer": model}
+
+def told(prompt, context):
+    message.setdefault(context.conversation, []).append(prompt)
+    turns = message[context.conversation]
+    return f"{turns} {context.turn} {context.links['shop']} {context.headers['baggage'][:15]} {os.getpid()}"
+
+def badly(prompt):
+    if prompt == "raise":
+        raise ConnectionError("refused")
+    if prompt == "exit":
+        sys.exit(3)
+    if prompt == "sleep":
+        time.sleep(600)
+    if prompt == "object":
+        return object()
+    return str(os.getpid())
+"""
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.syspath_prepend(tmp_path)
-    return tmp_path
+@pytest.fixture
+def wired(tmp_path: Path) -> Wired:
+    wired = Wired(tmp_path)
+    wired.file("my_agent.py", AGENT)
+    return wired
 
 
-def test_it_is_the_function_that_is_named(folder: Path) -> None:
-    (folder / "subject_a.py").write_text("def open_subject(configuration): ...")
-    assert load_subject("subject_a:open_subject").__name__ == "open_subject"
+def test_function_answers_text_or_report(wired: Wired) -> None:
+    assert wired.ask("{python: 'my_agent:plain'}", "hello").response == "HELLO"
+    assert wired.attempt_file("stdout.txt") == "asked: hello\n"
+    result = wired.ask("{python: 'my_agent:gently'}")
+    assert result.report and (result.report.status, result.report.answer) == ("done", "large")
+
+
+def test_callable_with_context_holds_conversation(wired: Wired) -> None:
+    with wired.subject("{python: 'my_agent:told'}") as subject:
+        result = subject("one", wired.context(turns=("one", "two")))
+        assert result.response.startswith("['one', 'two'] 2 http://127.0.0.1:6001/v2 wirefault.run=")
+        assert len(result.answers) == 2
+        assert result.turn_ends is not None and len(result.turn_ends) == 2
+        assert result.turn_ends[0] <= result.turn_ends[1]
+        alone = subject("three", wired.context(2))
+        answer = alone.response
+        assert alone.turn_ends is None
+        assert answer.startswith("['three'] 1 ")
+    pid = int(answer.split()[-1])
+    assert pid != os.getpid() and not alive(pid)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("prompt", "ended_by", "error_type", "error"),
     [
-        ("subject_b", "--subject='subject_b': give MODULE:FACTORY"),
-        (":open_subject", "give MODULE:FACTORY"),
-        ("subject b:x", "give MODULE:FACTORY"),
-        ("subject_c:open_subject", "subject_c cannot be imported: No module named 'subject_c'"),
-        ("subject_d:open_subject", "subject_d cannot be imported: No module named 'not_there'"),
-        ("subject_e:open_subject", "subject_e cannot be imported: "),
-        ("subject_f:opn_subject", "subject_f has no function opn_subject; did you mean 'open_subject'?"),
-        ("subject_f:number", "subject_f has no function number"),
+        ("raise", "exception", "ConnectionError", "refused"),
+        ("exit", "exception", "ProcessEnded", "its process ended with exit code 3"),
+        ("object", "exception", "TypeError", "not JSON serializable"),
+        ("sleep", "limit", "LimitReached", "no answer within 1 s"),
     ],
 )
-def test_what_cannot_be_loaded_is_an_error_for_people(name: str, said: str, folder: Path) -> None:
-    (folder / "subject_d.py").write_text("import not_there")
-    (folder / "subject_e.py").write_text("def (")
-    (folder / "subject_f.py").write_text("number = 1\ndef open_subject(configuration): ...")
-    with pytest.raises(SettingsError, match=re.escape(said)):
-        load_subject(name)
+def test_callable_failure_is_crash_and_process_recovers(
+    wired: Wired, prompt: str, ended_by: str, error_type: str, error: str
+) -> None:
+    with wired.subject("{python: 'my_agent:badly'}") as subject:
+        pid = int(subject("hello", wired.context()).response)
+        result = subject(prompt, wired.context(2, attempt_time=1))
+        assert (result.ended_by, result.error_type) == (ended_by, error_type)
+        assert error in str(result.error)
+        assert result.error_class == (
+            "network" if prompt == "raise" else "agent" if error_type != "LimitReached" else None
+        )
+        goes_on = prompt in ("raise", "object")
+        assert alive(pid) == goes_on
+        assert (int(subject("hello", wired.context(3)).response) == pid) == goes_on
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("my_agent:plian", "my_agent has no function plian; did you mean 'plain'"),
+        ("no_agent:plain", "no_agent cannot be imported: ModuleNotFoundError: No module named 'no_agent'"),
+        ("bad:plain", "bad cannot be imported: SyntaxError"),
+        ("leaving:plain", "while it was imported it ended with exit code 4"),
+    ],
+)
+def test_import_error_comes_before_start(wired: Wired, place: str, message: str) -> None:
+    wired.file("bad.py", "def (")
+    wired.file("leaving.py", "raise SystemExit(4)")
+    with pytest.raises(SettingsError, match=message), wired.subject(f"{{python: '{place}'}}"):
+        pass

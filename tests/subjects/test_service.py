@@ -82,20 +82,20 @@ def service(port: int, **more: object) -> str:
     )
 
 
-def test_it_stays_up_and_answers_each_prompt(wired: Wired, port: int) -> None:
+def test_service_answers_each_prompt(wired: Wired, port: int) -> None:
     with wired.subject(service(port, ready=f"http://127.0.0.1:{port}/health")) as subject:
         pid = pid_in(wired.folder / "pid")
         for attempt in (1, 2):
             result = subject(f"prompt {attempt}", wired.context(attempt))
             assert (result.ended_by, result.response) == ("text", f"prompt {attempt} (1)"), result
-            assert f"asked: prompt {attempt}\n" in wired.kept("stdout.txt", attempt)
+            assert f"asked: prompt {attempt}\n" in wired.attempt_file("stdout.txt", attempt)
         assert pid_in(wired.folder / "pid") == pid and alive(pid)
     assert not alive(pid)
 
 
-def test_its_links_and_the_attempt_are_named_to_it(wired: Wired, port: int) -> None:
-    for place, said in ((1, "wirefault.attempt=1"), (2, "http://127.0.0.1:6001/v2")):
-        assert said in wired.ask(service(port, answer=f"data.{place}")).response
+def test_callable_gets_links_and_attempt(wired: Wired, port: int) -> None:
+    for place, message in ((1, "wirefault.attempt=1"), (2, "http://127.0.0.1:6001/v2")):
+        assert message in wired.ask(service(port, answer=f"data.{place}")).response
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_its_links_and_the_attempt_are_named_to_it(wired: Wired, port: int) -> N
         ("die", "ServiceEnded", "in this attempt it was killed by signal 9"),
     ],
 )
-def test_what_it_fails_is_its_crash_and_the_next_attempt_is_answered(
+def test_service_failure_is_crash_and_service_recovers(
     wired: Wired, port: int, prompt: str, error_type: str, error: str
 ) -> None:
     with wired.subject(service(port)) as subject:
@@ -116,9 +116,7 @@ def test_what_it_fails_is_its_crash_and_the_next_attempt_is_answered(
 
 
 @pytest.mark.parametrize("prompt", ["sleep", "drip"])
-def test_one_that_is_too_slow_does_not_go_on_in_the_next_attempt(
-    wired: Wired, port: int, prompt: str
-) -> None:
+def test_slow_attempt_does_not_continue_into_next(wired: Wired, port: int, prompt: str) -> None:
     with wired.subject(service(port)) as subject:
         pid = pid_in(wired.folder / "pid")
         assert subject(prompt, wired.context(attempt_time=1)).ended_by == "limit"
@@ -126,7 +124,7 @@ def test_one_that_is_too_slow_does_not_go_on_in_the_next_attempt(
         assert subject("hello", wired.context(2)).response == "hello (1)"
 
 
-def test_its_death_between_attempts_is_said_and_it_is_started_again(wired: Wired, port: int) -> None:
+def test_service_restarts_after_death_between_attempts(wired: Wired, port: int) -> None:
     with wired.subject(service(port)) as subject:
         pid = pid_in(wired.folder / "pid")
         os.kill(pid, signal.SIGKILL)
@@ -138,31 +136,27 @@ def test_its_death_between_attempts_is_said_and_it_is_started_again(wired: Wired
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"service": [sys.executable, "-c", "1/0"]}, "subject.service: it ended with exit code 1: "),
         ({"service": ["sleep", "600"], "ready_within": 0.2}, "subject.url: it was not ready within 0.2 s"),
         ({"service": ["no-such-program"]}, "subject.service: missing program 'no-such-program'"),
     ],
 )
-def test_what_cannot_become_ready_is_said(
-    wired: Wired, port: int, more: dict[str, object], said: str
-) -> None:
-    with pytest.raises(SettingsError, match=re.escape(said)), wired.subject(service(port, **more)):
+def test_not_ready_is_reported(wired: Wired, port: int, more: dict[str, object], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)), wired.subject(service(port, **more)):
         pass
 
 
-def test_another_server_is_not_taken_for_it(wired: Wired) -> None:
+def test_foreign_server_on_port_is_an_error(wired: Wired) -> None:
     with bind(FREE) as other:
         taken = address_of(other).port
-        said = pytest.raises(SettingsError, match="something else listens there")
-        with said, wired.subject(service(taken)):
+        refused = pytest.raises(SettingsError, match="something else listens there")
+        with refused, wired.subject(service(taken)):
             pass
 
 
-def test_an_agent_that_runs_elsewhere_is_asked_with_headers_of_the_surroundings(
-    wired: Wired, port: int
-) -> None:
+def test_remote_agent_gets_headers_from_environment(wired: Wired, port: int) -> None:
     wired.environ["AGENT_TOKEN"] = "123"
     request = {
         "http": f"http://localhost:{port}/ask",
@@ -179,7 +173,7 @@ def test_an_agent_that_runs_elsewhere_is_asked_with_headers_of_the_surroundings(
         wired.ask(json.dumps(request))
 
 
-def test_a_conversation_is_held_by_its_id(wired: Wired, port: int) -> None:
+def test_conversation_keeps_its_id(wired: Wired, port: int) -> None:
     with wired.subject(service(port)) as subject:
         context = wired.context(turns=("one", "two"))
         result = subject("one", context)

@@ -58,12 +58,12 @@ def ask(wired: Wired, kind: str) -> SubjectResult:
 
 
 @pytest.mark.skipif(not which("curl"), reason="no curl here")
-def test_a_command(wired: Wired) -> None:
+def test_command_behind_tap(wired: Wired) -> None:
     wired.file("agent.sh", section("command", "sh"))
     assert ask(wired, "command").response == "The price of apples is 4.5."
 
 
-def test_a_service_and_an_agent_that_runs_already(wired: Wired) -> None:
+def test_service_and_running_agent(wired: Wired) -> None:
     wired.environ["AGENT_TOKEN"] = "123"
     wired.file("app.py", section("service", "python"))
     with wired.opened(wired.links + section("service", "yaml")) as subject:
@@ -71,13 +71,13 @@ def test_a_service_and_an_agent_that_runs_already(wired: Wired) -> None:
             assert answered.response == "The price of apples is 4.5."
 
 
-def test_a_callable(wired: Wired) -> None:
+def test_python_subject_behind_tap(wired: Wired) -> None:
     wired.file("my_agent.py", section("python", "python"))
     result = ask(wired, "python")
     assert result.report and result.report.values == [{"value": 4.5, "unit": None}]
 
 
-def test_the_page_s_buyer_goes_on_until_the_price_is_another(tmp_path: Path) -> None:
+def test_documented_buyer_stops_at_new_price(tmp_path: Path) -> None:
     (tmp_path / "buyer.py").write_text(section("Conversations", "python"), encoding="utf-8")
     next_turn = load_function(f"{tmp_path}/buyer.py:next_turn")
     assert next_turn([{"role": "assistant", "content": "The price is 4.5."}])

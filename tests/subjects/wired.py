@@ -55,8 +55,8 @@ class Wired:
             effects=state / "effects.db",
         )
 
-    def settings(self, **given: object) -> Settings:
-        return Settings(**{"seed": 1, **given})
+    def settings(self, **fields: object) -> Settings:
+        return Settings(**{"seed": 1, **fields})
 
     @contextmanager
     def opened(self, wiring: str) -> Iterator[Subject]:
@@ -79,7 +79,7 @@ class Wired:
         with self.subject(yaml) as subject:
             return subject(prompt, self.context(**settings))
 
-    def kept(self, name: str, attempt: int = 1) -> str:
+    def attempt_file(self, name: str, attempt: int = 1) -> str:
         """What was kept with that attempt."""
         folder = self.folder / "logs" / "runs" / "run-1" / "attempts" / f"episode-{attempt}"
         return (folder / name).read_text(encoding="utf-8")

@@ -40,7 +40,7 @@ def body_of(client: socket.socket, request: bytes) -> bytes:
     return rest + read_all(client, size - len(rest), exactly=True)
 
 
-def test_a_host_first_seen_becomes_a_link(lab: IngressLab, anything: Address) -> None:
+def test_new_host_becomes_link(lab: IngressLab, anything: Address) -> None:
     with requests.Session() as session:
         session.proxies = lab.proxies
         reply = session.post(anything.url + "/echo", data="hello", timeout=PATIENCE_S)
@@ -61,7 +61,7 @@ def test_request_reaches_server_unchanged_but_for_host(lab: IngressLab, anything
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
-def test_a_tunnel_to_a_wired_host_leads_to_its_link(lab: IngressLab, tls: bool, tmp_path: Path) -> None:
+def test_tunnel_to_wired_host_uses_its_link(lab: IngressLab, tls: bool, tmp_path: Path) -> None:
     pem = tmp_path / "authority.pem"
     pem.write_text(lab.authority())
     trusting = ssl.create_default_context(cafile=pem)
@@ -73,7 +73,7 @@ def test_a_tunnel_to_a_wired_host_leads_to_its_link(lab: IngressLab, tls: bool, 
     assert (ended.link, ended.host, ended.tls, ended.how) == ("shop", "shop.test", tls, "fin")
 
 
-def test_curl_asks_several_hosts_over_one_connection(
+def test_curl_reuses_connection_for_several_hosts(
     lab: IngressLab, anything: Address, flask_upstream: Address
 ):
     urls = [f"{address.url}/echo" for address in (anything, flask_upstream, anything)]
@@ -94,7 +94,7 @@ def test_curl_asks_several_hosts_over_one_connection(
     assert [ended.link for ended in lab.ended()] == [f"port_{port}" for port in ports]
 
 
-def test_a_refused_host_is_not_called_and_the_reason_is_told(lab: IngressLab) -> None:
+def test_refused_host_gets_reason(lab: IngressLab) -> None:
     with pytest.raises(httpx.ProxyError, match="403"), httpx.Client(proxy=lab.ingress.url) as client:
         client.get("https://refused.test/", timeout=PATIENCE_S)
     assert requests.get("http://refused.test/", proxies=lab.proxies, timeout=PATIENCE_S).status_code == 403
@@ -105,7 +105,7 @@ def test_a_refused_host_is_not_called_and_the_reason_is_told(lab: IngressLab) ->
     assert {one.why for one in ended} == {"it is to be refused (--refuse)"}
 
 
-def test_a_host_that_passes_is_tunnelled_and_its_bytes_are_counted(lab: IngressLab, past: Address) -> None:
+def test_passed_host_is_tunnelled_and_counted(lab: IngressLab, past: Address) -> None:
     with tunnel(lab, "localhost", past.port) as client:
         assert body_of(client, GET).startswith(b"GET /x ")
     (ended,) = lab.ended()
@@ -113,7 +113,7 @@ def test_a_host_that_passes_is_tunnelled_and_its_bytes_are_counted(lab: IngressL
     assert ended.received > len(GET) and ended.why == "it is to pass (--pass)"
 
 
-def test_what_speaks_neither_http_nor_tls_is_tunnelled(lab: IngressLab) -> None:
+def test_other_protocols_are_tunnelled(lab: IngressLab) -> None:
     def reverse(connection: socket.socket) -> None:
         connection.sendall(connection.recv(100)[::-1])
 
@@ -123,7 +123,7 @@ def test_what_speaks_neither_http_nor_tls_is_tunnelled(lab: IngressLab) -> None:
     assert "neither HTTP nor TLS" in lab.ended()[0].why
 
 
-def test_a_server_that_speaks_first_is_heard(lab: IngressLab) -> None:
+def test_server_speaks_first(lab: IngressLab) -> None:
     def speak_first(connection: socket.socket) -> None:
         connection.sendall(b"220 hello\r\n")
         connection.sendall(connection.recv(100))
@@ -135,7 +135,7 @@ def test_a_server_that_speaks_first_is_heard(lab: IngressLab) -> None:
     assert "speaks first" in lab.ended()[0].why
 
 
-def test_a_client_that_waits_before_it_asks_is_not_taken_for_another(lab: IngressLab) -> None:
+def test_slow_client_is_not_tunnelled(lab: IngressLab) -> None:
     with (
         Upstream(lambda connection: connection.recv(1)) as silent,
         one_way(lab, "127.0.0.1", silent.address.port) as client,
@@ -149,16 +149,16 @@ def test_a_client_that_waits_before_it_asks_is_not_taken_for_another(lab: Ingres
 @pytest.mark.parametrize(
     "asks", [b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", b"nonsense\r\n\r\n", b"CONNECT x\r\n\r\n"]
 )
-def test_what_is_no_request_for_a_proxy_is_answered_400(lab: IngressLab, asks: bytes) -> None:
+def test_invalid_proxy_request_gets_400(lab: IngressLab, asks: bytes) -> None:
     assert ask(lab.ingress, asks).startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_tunnel_back_to_the_ingress_is_refused(lab: IngressLab) -> None:
-    asked = f"CONNECT localhost:{lab.ingress.port} HTTP/1.1\r\n\r\n".encode()
-    assert ask(lab.ingress, asked).startswith(b"HTTP/1.1 403 ")
+def test_tunnel_to_ingress_is_refused(lab: IngressLab) -> None:
+    raw_request = f"CONNECT localhost:{lab.ingress.port} HTTP/1.1\r\n\r\n".encode()
+    assert ask(lab.ingress, raw_request).startswith(b"HTTP/1.1 403 ")
 
 
-def test_a_link_that_is_down_is_a_502_or_a_reset(
+def test_link_down_gives_502_or_reset(
     lab_of_session: IngressLab,
 ) -> None:
     lab = lab_of_session
@@ -173,7 +173,7 @@ def test_a_link_that_is_down_is_a_502_or_a_reset(
         lab.end()
 
 
-def test_a_reset_of_the_proxys_comes_through(lab_of_session: IngressLab) -> None:
+def test_proxy_reset_passes(lab_of_session: IngressLab) -> None:
     lab = lab_of_session
     lab.begin("reset", plan=[PlannedToxic("shop", "reset_peer", "downstream", {"timeout": 0})])
     try:
@@ -185,14 +185,14 @@ def test_a_reset_of_the_proxys_comes_through(lab_of_session: IngressLab) -> None
         lab.end()
 
 
-def test_what_is_open_when_its_attempt_ends_is_recorded_so(lab: IngressLab, past: Address) -> None:
+def test_open_connection_is_recorded_as_open(lab: IngressLab, past: Address) -> None:
     with tunnel(lab, "localhost", past.port) as client:
         body_of(client, GET)
         (ended,) = lab.ended()
         assert (ended.ended_by, ended.how) == ("nobody", "open")
 
 
-def test_a_client_that_resets_leaves_nothing_behind(lab: IngressLab) -> None:
+def test_client_reset_leaves_nothing_behind(lab: IngressLab) -> None:
     with Upstream(lambda connection: connection.recv(1 << 16) and connection.recv(1)) as upstream:
         client = tunnel(lab, "127.0.0.1", upstream.address.port)
         client.sendall(GET)
@@ -206,7 +206,7 @@ def test_a_client_that_resets_leaves_nothing_behind(lab: IngressLab) -> None:
 # what passes untouched where no fault is armed
 
 
-def test_a_websocket_goes_through(lab: IngressLab) -> None:
+def test_websocket_untouched(lab: IngressLab) -> None:
     from websockets.sync.client import connect
 
     with connect("ws://shop.test/ws", proxy=lab.ingress.url, open_timeout=PATIENCE_S) as client:
@@ -215,26 +215,26 @@ def test_a_websocket_goes_through(lab: IngressLab) -> None:
     assert lab.ended()[0].link == "shop"
 
 
-def test_an_event_stream_comes_as_it_is_sent(lab: IngressLab) -> None:
+def test_event_stream_passes_unchanged(lab: IngressLab) -> None:
     with httpx.Client(proxy=lab.ingress.url) as client:
         assert client.get("http://shop.test/events", timeout=PATIENCE_S).content == b"".join(EVENTS)
 
 
-def test_http_1_0_and_expectations_go_through(lab: IngressLab) -> None:
+def test_http_1_0_and_expect_continue(lab: IngressLab) -> None:
     with one_way(lab, "shop.test", 80) as client:
         client.sendall(b"GET /digest HTTP/1.0\r\n\r\n")
         assert read_all(client).startswith(b"HTTP/1.1 200 OK\r\n")
-    asked = (
+    raw_request = (
         b"POST http://shop.test/digest HTTP/1.1\r\nHost: shop.test\r\n"
         b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n"
     )
     with dial(lab.ingress) as client:
-        client.sendall(asked)
+        client.sendall(raw_request)
         client.sendall(b"x")
         assert read_head(client)[0].startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_a_large_upload_arrives_whole(lab: IngressLab) -> None:
+def test_large_upload(lab: IngressLab) -> None:
     body = os.urandom(24 << 20)
     with httpx.Client(proxy=lab.ingress.url) as client:
         digest = client.post("http://shop.test/digest", content=body, timeout=PATIENCE_S).text
@@ -242,7 +242,7 @@ def test_a_large_upload_arrives_whole(lab: IngressLab) -> None:
     assert lab.ended()[0].sent > len(body)
 
 
-def test_fifty_connections_at_once_go_through(lab: IngressLab) -> None:
+def test_fifty_parallel_connections(lab: IngressLab) -> None:
     async def ask_all() -> list[int]:
         limits = httpx.Limits(max_connections=50)
         async with httpx.AsyncClient(proxy=lab.ingress.url, limits=limits, timeout=PATIENCE_S) as client:
@@ -256,7 +256,7 @@ def test_fifty_connections_at_once_go_through(lab: IngressLab) -> None:
 # the process
 
 
-def test_many_clients_that_see_a_host_first_make_one_link(lab: IngressLab) -> None:
+def test_concurrent_clients_share_new_link(lab: IngressLab) -> None:
     with Upstream(serve_anything) as upstream:
 
         def status(_: int) -> int:
@@ -267,7 +267,7 @@ def test_many_clients_that_see_a_host_first_make_one_link(lab: IngressLab) -> No
     assert {ended.link for ended in lab.ended()} == {f"port_{upstream.address.port}"}
 
 
-def test_the_ingress_holds_no_key_and_its_death_ends_the_lab_with_one_line(tmp_path: Path) -> None:
+def test_ingress_has_no_key_and_its_death_ends_lab(tmp_path: Path) -> None:
     with ingress_lab(tmp_path, environ={"GROQ_API_KEY": "gsk-not-a-key"}) as lab:
         pid = lab.lab.pids()["ingress"]
         assert b"not-a-key" not in Path(f"/proc/{pid}/environ").read_bytes()
@@ -277,7 +277,7 @@ def test_the_ingress_holds_no_key_and_its_death_ends_the_lab_with_one_line(tmp_p
             lab.lab.check()
 
 
-def test_offline_only_this_machine_and_wired_hosts_are_called(tmp_path: Path) -> None:
+def test_offline_refuses_other_hosts(tmp_path: Path) -> None:
     with ingress_lab(tmp_path, {"offline": True, "pass": ["*.example"]}) as lab:
         lab.begin("offline")
         refused = ask(lab.ingress, b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")

@@ -29,7 +29,7 @@ def wired(host: str, port: int) -> bool:
         (Policy(is_wired=wired), "api.smith.langchain.com", Treatment.LINK),
     ],
 )
-def test_where_a_connection_goes(policy: Policy, host: str, treatment: Treatment) -> None:
+def test_policy_treatment(policy: Policy, host: str, treatment: Treatment) -> None:
     ruling = policy.rule(host, 443)
     assert ruling.treatment is treatment
     assert bool(ruling.why) is (treatment is not Treatment.LINK)
@@ -47,7 +47,5 @@ def test_where_a_connection_goes(policy: Policy, host: str, treatment: Treatment
         ("[::1]:1", "::1", 2, False),
     ],
 )
-def test_a_pattern_means_a_host_with_or_without_its_port(
-    pattern: str, host: str, port: int, meant: bool
-) -> None:
+def test_host_pattern_with_and_without_port(pattern: str, host: str, port: int, meant: bool) -> None:
     assert matches_host([pattern], host, port) is meant

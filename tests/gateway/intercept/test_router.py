@@ -20,7 +20,7 @@ from wirefault.wiring.topology import default_topology
 NOTHING_WIRED = default_topology("lab", links=Links((), grows=True))
 
 
-def test_a_request_to_an_address_is_led_at_once_since_its_client_says_no_more(tmp_path: Path) -> None:
+def test_absolute_request_to_ip_is_routed_at_once(tmp_path: Path) -> None:
     routes = LinkRoutes(lambda: NOTHING_WIRED, LaneState(tmp_path / "state.db", "lab", 0))
     router = Router(routes, Policy(offline=True), lambda: None)
 
@@ -34,7 +34,7 @@ def test_a_request_to_an_address_is_led_at_once_since_its_client_says_no_more(tm
         asyncio.run(route(client))
 
 
-def test_a_link_that_cannot_be_opened_is_the_lab_s_failure(tmp_path: Path) -> None:
+def test_failed_link_is_lab_failure(tmp_path: Path) -> None:
     state = LaneState(tmp_path / "state.db", "lab", 0)
     router = Router(LinkRoutes(lambda: NOTHING_WIRED, state), Policy(), lambda: None)
 

@@ -63,7 +63,7 @@ def reset(connection: socket.socket) -> None:
     connection.close()
 
 
-def test_bytes_go_both_ways_and_are_counted() -> None:
+def test_bytes_both_ways_are_counted() -> None:
     async def drive() -> None:
         async with spliced(b"early ") as (client, server, joined):
             client.send(b"question")
@@ -80,7 +80,7 @@ def test_bytes_go_both_ways_and_are_counted() -> None:
     run(drive())
 
 
-def test_a_side_that_has_said_all_still_hears_the_other() -> None:
+def test_half_closed_side_still_receives() -> None:
     async def drive() -> None:
         async with spliced() as (client, server, joined):
             client.shutdown(socket.SHUT_WR)
@@ -94,7 +94,7 @@ def test_a_side_that_has_said_all_still_hears_the_other() -> None:
 
 
 @pytest.mark.parametrize("by_client", [True, False], ids=["client", "server"])
-def test_a_reset_comes_through_as_a_reset_after_what_was_sent(by_client: bool) -> None:
+def test_reset_passes_after_sent_data(by_client: bool) -> None:
     async def drive() -> None:
         async with spliced() as (client, server, joined):
             near, far = (client, server) if by_client else (server, client)
@@ -109,7 +109,7 @@ def test_a_reset_comes_through_as_a_reset_after_what_was_sent(by_client: bool) -
     run(drive())
 
 
-def test_a_slow_reader_loses_nothing() -> None:
+def test_slow_reader_loses_nothing() -> None:
     async def drive() -> None:
         loop, size = asyncio.get_running_loop(), 32 << 20
         async with spliced() as (client, server, _):
@@ -122,7 +122,7 @@ def test_a_slow_reader_loses_nothing() -> None:
     run(drive())
 
 
-def test_a_server_that_is_gone_before_anything_was_said_resets_the_client() -> None:
+def test_early_server_loss_resets_client() -> None:
     async def drive() -> None:
         async with spliced() as (client, server, joined):
             reset(server)
@@ -133,7 +133,7 @@ def test_a_server_that_is_gone_before_anything_was_said_resets_the_client() -> N
     run(drive())
 
 
-def test_a_server_is_left_for_another_once_it_has_finished_its_reply() -> None:
+def test_server_finishes_reply_before_switch() -> None:
     async def drive() -> None:
         (client, client_end), (first, first_end), (second, second_end) = pair(), pair(), pair()
 

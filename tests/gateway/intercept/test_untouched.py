@@ -59,9 +59,7 @@ def answer_all(connection: socket.socket) -> None:
 
 
 @pytest.mark.slow
-def test_fifty_connections_at_once_each_with_uploads_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fifty_parallel_uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with before_tls(tmp_path, monkeypatch, answer_all) as lab:
 
         def talk(number: int) -> bool:
@@ -79,7 +77,7 @@ def test_fifty_connections_at_once_each_with_uploads_of_its_own(
 
 
 @pytest.mark.slow
-def test_an_hours_events_come_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_event_stream_arrives_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One for each second of an hour; the next is sent only once the client says that it has the last."""
 
     protocol = threading.Semaphore(0)
@@ -102,7 +100,7 @@ def test_an_hours_events_come_one_by_one(tmp_path: Path, monkeypatch: pytest.Mon
     assert lab.exchange().reply_complete
 
 
-def test_a_web_socket_carries_frames_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_websocket_frames_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     accept = base64.b64encode(hashlib.sha1(b"a2V5258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
     switch = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     switch += b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
@@ -125,7 +123,7 @@ def test_a_web_socket_carries_frames_both_ways(tmp_path: Path, monkeypatch: pyte
             assert read_all(client, len(frame)) == frame[::-1]
 
 
-def test_http_1_0_ends_with_its_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_http_1_0_ends_with_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nto the end")
@@ -138,9 +136,7 @@ def test_http_1_0_ends_with_its_connection(tmp_path: Path, monkeypatch: pytest.M
         assert client.told_end  # type: ignore[attr-defined]
 
 
-def test_a_body_is_sent_once_the_upstream_says_continue(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_body_follows_100_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -154,7 +150,7 @@ def test_a_body_is_sent_once_the_upstream_says_continue(
         assert read_all(client, len(OK)) == OK
 
 
-def test_no_key_is_in_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_key_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
     made = authority_module.ec.generate_private_key
 
@@ -172,12 +168,12 @@ def test_no_key_is_in_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         with dial(lab.address("shop")) as client:
             client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
             read_all(client)
-        shown = json.dumps(lab.control("GET", "/authority").json())
+        reply = json.dumps(lab.control("GET", "/authority").json())
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"BEGIN CERTIFICATE" in written and b'"PUT"' in written  # it is looked at the right place
     assert len(keys) >= 4
     for number in (key.private_numbers().private_value for key in keys):
         raw = number.to_bytes(32, "big")
         for form in (raw, raw.hex().encode(), base64.b64encode(raw), str(number).encode()):
-            assert form not in written and form not in shown.encode()
+            assert form not in written and form not in reply.encode()
     assert b"PRIVATE KEY" not in written

@@ -73,10 +73,10 @@ def python(client: str) -> list[str]:
 
 
 def program(name: str) -> str:
-    found = shutil.which(name)
-    if not found and not required(name):
+    program = shutil.which(name)
+    if not program and not required(name):
         pytest.skip(f"{name} is not installed")
-    return found or name
+    return program or name
 
 
 def go(folder: Path) -> list[str]:
@@ -116,7 +116,7 @@ def test_namespace_tap_catches_client(tmp_path: Path, ingress: AnsweringIngress,
 
 
 @pytest.mark.parametrize("client", [client for client in COMMANDS if ESCAPE.get(client) != URLS])
-def test_the_proxy_tap_catches_what_knows_of_proxies(
+def test_proxy_tap_catches_proxy_aware_clients(
     tmp_path: Path, ingress: AnsweringIngress, client: str
 ) -> None:
     command = COMMANDS[client](tmp_path)
@@ -125,7 +125,7 @@ def test_the_proxy_tap_catches_what_knows_of_proxies(
         assert places(run(tap, [*command, *urls], tmp_path)) == PLACES[: len(urls)]
 
 
-def test_what_node_starts_is_caught_as_well(tmp_path: Path, ingress: AnsweringIngress) -> None:
+def test_children_of_node_are_caught(tmp_path: Path, ingress: AnsweringIngress) -> None:
     start = "require('child_process').execFileSync('curl', ['-sS', ...URLS.slice(0, 1)], {stdio: 'inherit'})"
     with opened(ingress, tmp_path, "proxy") as tap:
         assert places(run(tap, [*node(start), *URLS], tmp_path)) == PLACES[:1]

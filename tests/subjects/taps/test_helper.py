@@ -14,7 +14,7 @@ from wirefault.subjects.taps import helper
 pytestmark = pytest.mark.slow
 
 
-def test_a_reaper_that_has_ended_and_is_still_listed_is_not_waited_for() -> None:
+def test_helper_ends_with_zombie_reaper() -> None:
     with subprocess.Popen(["true"]) as reaper:
         until(lambda: not alive(reaper.pid))  # its parent, this process, has not yet asked how it ended
         words = [sys.executable, "-IS", helper.__file__, str(reaper.pid), "0", "0"]

@@ -58,7 +58,7 @@ def python(tap: Tap, folder: Path, text: str) -> str:
     return run(tap, [sys.executable, "-c", text], folder)
 
 
-def test_each_connection_tells_its_host_and_port(tmp_path: Path, tap: Tap, ingress: AnsweringIngress) -> None:
+def test_connection_has_host_and_port(tmp_path: Path, tap: Tap, ingress: AnsweringIngress) -> None:
     urls = ["https://api.example.com/", "http://203.0.113.7:81/", "http://[::1]:9009/", "http://0.0.0.0:82/"]
     printed = run(tap, ["curl", "-sS", "--globoff", "-w", "\\n", *urls], tmp_path)
     assert places(printed)[1:] == ["http://203.0.113.7:81", "http://::1:9009", "http://127.0.0.1:82"]
@@ -66,7 +66,7 @@ def test_each_connection_tells_its_host_and_port(tmp_path: Path, tap: Tap, ingre
 
 
 @pytest.mark.parametrize(("family", "host"), [("2", "127.0.0.1"), ("10", "::1")])
-def test_a_subject_reaches_a_server_that_it_started_itself(
+def test_subject_reaches_own_server(
     tmp_path: Path, tap: Tap, ingress: AnsweringIngress, family: str, host: str
 ) -> None:
     text = OWN_SERVER.replace("FAMILY", family).replace(
@@ -76,45 +76,43 @@ def test_a_subject_reaches_a_server_that_it_started_itself(
     assert ingress.taken == []
 
 
-def test_no_datagram_but_a_question_for_a_name_is_answered(tmp_path: Path, tap: Tap) -> None:
+def test_only_dns_datagrams_are_answered(tmp_path: Path, tap: Tap) -> None:
     assert python(tap, tmp_path, UDP) == "refused\n"
 
 
-def test_a_name_has_one_address_of_nobodys_and_none_of_ipv6(tmp_path: Path, tap: Tap) -> None:
+def test_names_resolve_to_reserved_ipv4(tmp_path: Path, tap: Tap) -> None:
     addresses, families = python(tap, tmp_path, NAMES).splitlines()
     assert addresses == "198.18.0.1 198.18.0.1 127.0.0.1"
     assert families == "[<AddressFamily.AF_INET: 2>]"
 
 
-def test_the_system_s_own_certificates_are_replaced_for_a_child_without_variables(
-    tmp_path: Path, tap: Tap
-) -> None:
+def test_system_bundle_is_replaced_in_namespace(tmp_path: Path, tap: Tap) -> None:
     command = ["env", "-i", "curl", "-sS", "-w", "\\n", "https://api.example.com/"]
     assert places(run(tap, command, tmp_path)) == ["https://api.example.com:443"]
 
 
 @pytest.mark.parametrize("client", ["urllib.request", "requests", "httpx"])
-def test_a_python_child_without_variables_trusts_the_gateway(tmp_path: Path, tap: Tap, client: str) -> None:
+def test_python_child_without_variables_trusts_authority(tmp_path: Path, tap: Tap, client: str) -> None:
     get = "urlopen('URL').read().decode()" if client == "urllib.request" else "get('URL').text"
     child = f"import {client} as client; print(client.{get})".replace("URL", "https://api.example.com/")
     text = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], env={{}}, check=True)"
     assert places(python(tap, tmp_path, text)) == ["https://api.example.com:443"]
 
 
-def test_a_proxy_of_the_user_s_is_not_asked(tmp_path: Path, tap: Tap, ingress: AnsweringIngress) -> None:
+def test_user_proxy_is_ignored(tmp_path: Path, tap: Tap, ingress: AnsweringIngress) -> None:
     environ = {**os.environ, "HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "example.com"}
     run(tap, ["curl", "-sS", "https://api.example.com/"], tmp_path, environ)
     assert ingress.taken == [("api.example.com", 443)]
 
 
-def test_the_command_has_no_child_and_no_descriptor_of_the_tap_s(tmp_path: Path, tap: Tap) -> None:
+def test_command_inherits_nothing_of_tap(tmp_path: Path, tap: Tap) -> None:
     text = "import os; print(os.listdir('/proc/self/fd')); print(open(f'/proc/thread-self/children').read())"
     descriptors, children, *_ = python(tap, tmp_path, text).splitlines()
     assert len(descriptors.split()) == 4  # three of its own, and the listing's
     assert children.strip() == ""
 
 
-def test_openssl_s_folder_gets_the_bundle_that_it_lacks(tmp_path: Path) -> None:
+def test_openssl_folder_gets_missing_bundle(tmp_path: Path) -> None:
     original, bundle = tmp_path / "ssl", tmp_path / "bundle.pem"
     original.mkdir()
     (original / "certs").symlink_to("/etc/ssl/certs")
@@ -124,5 +122,5 @@ def test_openssl_s_folder_gets_the_bundle_that_it_lacks(tmp_path: Path) -> None:
     assert (changed / "cert.pem").read_text() == "certificates"
 
 
-def test_the_command_s_exit_code_is_its_own(tmp_path: Path, tap: Tap) -> None:
+def test_command_exit_code(tmp_path: Path, tap: Tap) -> None:
     assert run(tap, ["sh", "-c", "sh -c 'exit 3'; echo $?"], tmp_path) == "3\n"

@@ -24,9 +24,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "private"))
 
 
-def test_the_files_are_the_user_s_alone_hold_no_key_and_go_away(
-    tmp_path: Path, ingress: AnsweringIngress
-) -> None:
+def test_tap_files_are_private_keyless_and_removed(tmp_path: Path, ingress: AnsweringIngress) -> None:
     with opened(ingress, tmp_path, "proxy") as tap:
         folder = Path(tap.variables["SSL_CERT_FILE"]).parent
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -34,9 +32,7 @@ def test_the_files_are_the_user_s_alone_hold_no_key_and_go_away(
     assert not folder.exists()
 
 
-def test_what_a_killed_run_left_is_removed_and_what_is_in_use_is_not(
-    tmp_path: Path, ingress: AnsweringIngress
-) -> None:
+def test_sweep_removes_only_killed_runs_folders(tmp_path: Path, ingress: AnsweringIngress) -> None:
     with opened(ingress, tmp_path, "proxy") as first:
         left = private_folder() / "tap-left"
         left.mkdir()
@@ -45,13 +41,11 @@ def test_what_a_killed_run_left_is_removed_and_what_is_in_use_is_not(
             assert Path(first.variables["SSL_CERT_FILE"]).exists()
 
 
-def test_the_bundle_has_the_user_s_certificates_the_system_s_and_the_authority_s(
-    tmp_path: Path, ingress: AnsweringIngress
-) -> None:
+def test_bundle_has_user_system_and_lab_certificates(tmp_path: Path, ingress: AnsweringIngress) -> None:
     users = tmp_path / "users.pem"
     users.write_text("-----BEGIN CERTIFICATE-----\nusers\n-----END CERTIFICATE-----\n")
-    given = {"REQUESTS_CA_BUNDLE": str(users), "NODE_EXTRA_CA_CERTS": str(users), "PATH": ""}
-    trust = write_trust(tmp_path, ingress.authority.pem, given)
+    environ = {"REQUESTS_CA_BUNDLE": str(users), "NODE_EXTRA_CA_CERTS": str(users), "PATH": ""}
+    trust = write_trust(tmp_path, ingress.authority.pem, environ)
     bundle, added = trust.bundle.read_text(), Path(trust.variables["NODE_EXTRA_CA_CERTS"]).read_text()
     assert bundle.count("BEGIN CERTIFICATE") > 50
     assert added.count("BEGIN CERTIFICATE") == 2
@@ -60,7 +54,7 @@ def test_the_bundle_has_the_user_s_certificates_the_system_s_and_the_authority_s
         assert ingress.authority.pem.strip() in text
 
 
-def test_options_of_the_user_s_are_kept(tmp_path: Path, ingress: AnsweringIngress) -> None:
+def test_user_options_are_kept(tmp_path: Path, ingress: AnsweringIngress) -> None:
     environ = {**os.environ, "NODE_OPTIONS": "--no-warnings", "JAVA_TOOL_OPTIONS": "-Xmx1g", "NO_PROXY": "*"}
     with opened(ingress, tmp_path, "proxy", environ) as tap:
         behind_it = tap.environ(environ)
@@ -70,7 +64,7 @@ def test_options_of_the_user_s_are_kept(tmp_path: Path, ingress: AnsweringIngres
     assert behind_it["https_proxy"] == behind_it["ALL_PROXY"] == ingress.address.url
 
 
-def test_a_wiring_that_intercepts_nothing_has_no_tap(tmp_path: Path, ingress: AnsweringIngress) -> None:
+def test_no_intercept_no_tap(tmp_path: Path, ingress: AnsweringIngress) -> None:
     configuration = behind(ingress.address, ingress.topology, tmp_path).configuration
     with open_tap(NO_WIRING, configuration) as tap:
         assert tap is NO_TAP
@@ -79,14 +73,14 @@ def test_a_wiring_that_intercepts_nothing_has_no_tap(tmp_path: Path, ingress: An
     assert NO_TAP.notes == []
 
 
-def test_an_ingress_elsewhere_takes_no_namespace(tmp_path: Path, ingress: AnsweringIngress) -> None:
+def test_remote_ingress_has_no_namespace_tap(tmp_path: Path, ingress: AnsweringIngress) -> None:
     configuration = behind(ingress.address, tmp_path / "other.json", tmp_path).configuration
     wiring = replace(NO_WIRING, intercept=InterceptSpec())
     with open_tap(wiring, configuration) as tap:
         assert (tap.kind, tap.reason) == ("proxy", "the lab's ingress does not run on this machine")
 
 
-def test_a_gateway_without_an_authority_is_told_of(tmp_path: Path, ingress: AnsweringIngress) -> None:
+def test_gateway_without_authority_is_an_error(tmp_path: Path, ingress: AnsweringIngress) -> None:
     wired = behind(ingress.address, ingress.topology, tmp_path)
     wired.addresses["control"] = Address("127.0.0.1", 1)
     wiring = replace(NO_WIRING, intercept=InterceptSpec())

@@ -47,7 +47,7 @@ def as_nobody() -> list[str]:
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_the_namespace_tap_needs_no_rights(folder: Path) -> None:
+def test_namespace_tap_without_rights(folder: Path) -> None:
     words = [*as_nobody(), "-m", "tests.subjects.taps.unprivileged", str(folder), "sh", "-c", CURL]
     environ = {
         "PATH": os.environ["PATH"],
@@ -75,7 +75,7 @@ def programs(tmp_path: Path) -> Path:
     return folder
 
 
-def test_where_namespaces_cannot_be_had_the_proxy_tap_is_taken_and_says_why(
+def test_proxy_tap_without_namespaces_gives_reason(
     tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
     environ = {**os.environ, "PATH": str(programs)}
@@ -86,7 +86,7 @@ def test_where_namespaces_cannot_be_had_the_proxy_tap_is_taken_and_says_why(
         assert places(run(tap, ["curl", "-sS", "https://a.example/"], tmp_path)) == ["https://a.example:443"]
 
 
-def test_a_namespace_that_is_insisted_on_and_forbidden_is_an_error(
+def test_required_namespace_without_rights_is_an_error(
     tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
     unshare = programs / "unshare"  # as the system's says it where it is forbidden
@@ -103,7 +103,7 @@ def test_a_namespace_that_is_insisted_on_and_forbidden_is_an_error(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has a right to lose")
-def test_root_without_its_rights_as_in_a_container_has_the_proxy_tap(
+def test_root_without_rights_gets_proxy_tap(
     tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
     unshare = programs / "unshare"

@@ -16,7 +16,7 @@ from tests.subjects.wired import Wired
 from tests.upstream import FREE
 from wirefault.core.sockets import Address, address_of, bind
 from wirefault.history.events import Note, WentPastLab
-from wirefault.subjects.taps.watch import can_list_sockets
+from wirefault.subjects.taps.watch import BypassTracker, Past, SystemSocket, can_list_sockets
 
 pytestmark = [
     pytest.mark.slow,
@@ -74,17 +74,17 @@ def past(wired: Wired, *command: str, **intercept: object) -> list[tuple[str, st
     return [(f"{event.host}:{event.port}", event.protocol, event.program[:6], event.count) for event in seen]
 
 
-def test_a_program_that_ignores_its_proxy_is_seen(wired: Wired, silent: Address) -> None:
+def test_bypassing_program_is_detected(wired: Wired, silent: Address) -> None:
     words = [sys.executable, "-c", IGNORES, silent.host, str(silent.port)]
     assert past(wired, *words) == [(str(silent), "tcp", "python", 1)]
 
 
-def test_so_is_one_that_another_has_started(wired: Wired, silent: Address) -> None:
+def test_connection_from_outside_does_not_count(wired: Wired, silent: Address) -> None:
     call = f"setsid {sys.executable} -c '{IGNORES}' {silent.host} {silent.port} & wait"
     assert past(wired, "sh", "-c", call) == [(str(silent), "tcp", "python", 1)]
 
 
-def test_so_is_udp(wired: Wired) -> None:
+def test_udp_is_detected(wired: Wired) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((FREE.host, 0))
         address = Address(*server.getsockname())
@@ -92,15 +92,76 @@ def test_so_is_udp(wired: Wired) -> None:
         assert past(wired, *words) == [(str(address), "udp", "python", 1)]
 
 
-def test_what_is_to_pass_is_not_told(wired: Wired, silent: Address) -> None:
+def test_passed_hosts_are_not_reported(wired: Wired, silent: Address) -> None:
     words = [sys.executable, "-c", IGNORES, silent.host, str(silent.port)]
     assert past(wired, *words, **{"pass": [str(silent)]}) == []
 
 
 @pytest.mark.parametrize("program", [KNOWS, ITSELF])
-def test_who_goes_through_the_ingress_or_calls_itself_goes_past_nothing(wired: Wired, program: str) -> None:
+def test_caught_and_own_connections_do_not_count(wired: Wired, program: str) -> None:
     assert past(wired, sys.executable, "-c", program) == []
 
 
-def test_this_system_tells() -> None:
+def test_system_sockets_are_listed() -> None:
     assert can_list_sockets()
+
+
+ELSEWHERE = Address("93.184.216.34", 443)
+OWN = Address("10.0.0.2", 40000)
+SERVER = Address("127.0.0.1", 9000)
+CLIENT = Address("127.0.0.1", 40001)
+NOBODY = Address("0.0.0.0", 0)
+
+
+def tcp(inode: int, remote: Address, local: Address = OWN) -> SystemSocket:
+    return SystemSocket("tcp", inode, local, remote)
+
+
+def listener(inode: int) -> SystemSocket:
+    return SystemSocket("tcp", inode, SERVER, NOBODY, listens=True)
+
+
+def seen(*looks: list[SystemSocket], allowed: Address | None = None) -> dict[Past, int]:
+    """After these looks, all of whose sockets with a number below 100 are the subject's."""
+    tracker = BypassTracker(lambda address: address == allowed)
+    for look in looks:
+        tracker.take(look, {one.inode: "agent" for one in look if one.inode < 100})
+    return tracker.counts
+
+
+def test_connection_counts_once_over_snapshots() -> None:
+    past = Past("tcp", ELSEWHERE, "agent")
+    assert seen([tcp(1, ELSEWHERE), tcp(2, ELSEWHERE)], [tcp(1, ELSEWHERE)]) == {past: 2}
+
+
+def test_foreign_and_allowed_connections_do_not_count() -> None:
+    assert seen([tcp(100, ELSEWHERE)]) == {}
+    assert seen([tcp(1, ELSEWHERE)], allowed=ELSEWHERE) == {}
+    assert seen([tcp(1, Address("10.0.0.1", 53))]) == {}
+
+
+def test_own_server_is_reached_from_inside_and_outside() -> None:
+    assert seen([listener(1), tcp(2, SERVER, CLIENT), tcp(3, CLIENT, SERVER)]) == {}
+    assert seen([listener(1)], [tcp(3, CLIENT, SERVER)]) == {}
+    assert seen([listener(1), tcp(2, Address("93.184.216.34", 9000))]) != {}
+
+
+def test_pair_within_subject_does_not_count() -> None:
+    assert seen([tcp(2, SERVER, CLIENT), tcp(3, CLIENT, SERVER)]) == {}
+
+
+def test_foreign_local_server_counts() -> None:
+    assert seen([listener(100), tcp(2, SERVER, CLIENT), tcp(101, CLIENT, SERVER)]) != {}
+
+
+def test_lasting_udp_counts() -> None:
+    quic = SystemSocket("udp", 1, OWN, ELSEWHERE)
+    assert seen([quic]) == {}
+    assert seen([quic], [quic]) == {Past("udp", ELSEWHERE, "agent"): 1}
+
+
+def test_known_sockets_are_not_unknown() -> None:
+    tracker = BypassTracker(lambda address: False)
+    tracker.take([tcp(1, ELSEWHERE)], {1: "agent"})
+    assert not tracker.has_unknown({1: "agent"})
+    assert tracker.has_unknown({1: "agent", 2: "agent"})

@@ -71,13 +71,13 @@ def yaml(subject: object, tap: str) -> str:
     return json.dumps({"intercept": {"tap": tap}, "subject": subject})
 
 
-def test_a_command(wired: Wired, tap: str) -> None:
+def test_command_behind_tap(wired: Wired, tap: str) -> None:
     with wired.opened(yaml({"command": [sys.executable, "-c", GET + "print(get())"]}, tap)) as subject:
         assert json.loads(subject("", wired.context()).response) == ANSWER
         assert ("info", f"tap: {tap}") in subject.notes
 
 
-def test_a_command_whose_tap_fails_is_the_lab_s_failure(wired: Wired, namespaces: None) -> None:
+def test_tap_failure_is_lab_failure(wired: Wired, namespaces: None) -> None:
     with wired.opened(yaml({"command": ["sh", "-c", "exit 126"]}, "namespace")) as subject:
         assert subject("", wired.context()).error_type == "ExitCode"
         [setup] = private_folder().glob("tap-*/namespace.json")
@@ -86,14 +86,14 @@ def test_a_command_whose_tap_fails_is_the_lab_s_failure(wired: Wired, namespaces
             subject("", wired.context(2))
 
 
-def test_a_callable(wired: Wired, tap: str) -> None:
+def test_python_subject_behind_tap(wired: Wired, tap: str) -> None:
     wired.file("agent.py", GET + "def ask(prompt): return get()")
     with wired.opened(yaml({"python": "agent:ask"}, tap)) as subject:
         for attempt in (1, 2):
             assert json.loads(subject("", wired.context(attempt)).response) == ANSWER
 
 
-def test_a_service_is_reached_and_started_again(wired: Wired, tap: str) -> None:
+def test_service_behind_tap_is_restarted(wired: Wired, tap: str) -> None:
     wired.file("agent.py", SERVICE)
     with bind(FREE) as listener:
         port = address_of(listener).port
@@ -125,7 +125,7 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("killed", ["runner", "subject"])
-def test_nothing_of_a_namespace_outlives_what_is_killed(tmp_path: Path, runner: int, killed: str) -> None:
+def test_namespace_ends_with_killed_process(tmp_path: Path, runner: int, killed: str) -> None:
     [reaper] = children(runner)
     until(lambda: len(children(reaper)) == 2, "the subject and the helper")
     pids = [*children(reaper), pid_in(tmp_path / "daemon")]
@@ -133,7 +133,7 @@ def test_nothing_of_a_namespace_outlives_what_is_killed(tmp_path: Path, runner: 
     until(lambda: not any(map(alive, pids)))
 
 
-def test_the_command_and_the_helper_end_with_their_reaper(tmp_path: Path, runner: int) -> None:
+def test_command_and_helper_end_with_reaper(tmp_path: Path, runner: int) -> None:
     [reaper] = children(runner)
     until(lambda: len(children(reaper)) == 2, "the subject and the helper")
     pids = children(reaper)

@@ -27,30 +27,32 @@ def answered(answer: bytes) -> tuple[int, int]:
     return flags & 0xF, records
 
 
-def test_each_name_has_an_address_that_tells_it_again() -> None:
+def test_name_and_address_round_trip() -> None:
     names = FakeNames()
-    asked = [names.answer(question(name)) for name in ("api.example.com", "shop.example", "API.example.COM")]
-    assert [answered(answer) for answer in asked] == [(0, 1)] * 3
-    addresses = [ip_address(answer[-4:]) for answer in asked]
+    answers = [
+        names.answer(question(name)) for name in ("api.example.com", "shop.example", "API.example.COM")
+    ]
+    assert [answered(answer) for answer in answers] == [(0, 1)] * 3
+    addresses = [ip_address(answer[-4:]) for answer in answers]
     assert addresses[0] == addresses[2] != addresses[1]
     assert [names.name(address) for address in addresses[:2]] == ["api.example.com", "shop.example"]
     assert names.name(ip_address("203.0.113.7")) == "203.0.113.7"
 
 
 @pytest.mark.parametrize("kind", [AAAA, TXT])
-def test_a_name_has_no_record_of_another_kind(kind: int) -> None:
+def test_names_have_only_a_records(kind: int) -> None:
     assert answered(FakeNames().answer(question("shop.example", kind))) == (0, 0)
 
 
-def test_no_address_is_a_name_s() -> None:
+def test_reverse_lookup_has_no_name() -> None:
     assert answered(FakeNames().answer(question("1.0.18.198.in-addr.arpa", 12))) == (3, 0)
 
 
-def test_this_machine_is_itself() -> None:
+def test_localhost_is_loopback() -> None:
     assert FakeNames().answer(question("localhost"))[-4:] == bytes([127, 0, 0, 1])
 
 
-def test_when_no_address_is_left_the_answer_says_so() -> None:
+def test_exhausted_addresses_give_an_error() -> None:
     names = FakeNames()
     for number in range(131070):
         names.address(f"{number}.example")
@@ -58,5 +60,5 @@ def test_when_no_address_is_left_the_answer_says_so() -> None:
 
 
 @given(st.binary(max_size=80))
-def test_whatever_comes_is_answered_or_left(data: bytes) -> None:
+def test_any_datagram_is_safe(data: bytes) -> None:
     FakeNames().answer(data)

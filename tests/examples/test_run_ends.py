@@ -88,9 +88,7 @@ class Flying:
 
 
 @pytest.mark.parametrize("kind", ["command", "service"])
-def test_a_killed_subject_is_a_crash_that_is_named(
-    tmp_path: Path, server: ToxiproxyClient, kind: str
-) -> None:
+def test_killed_subject_is_a_named_crash(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
     flight = Flying(kind, tmp_path, server)
     os.kill(flight.pid, signal.SIGKILL)
     said = flight.said()
@@ -99,7 +97,7 @@ def test_a_killed_subject_is_a_crash_that_is_named(
 
 
 @pytest.mark.parametrize("kind", ["command", "service"])
-def test_a_killed_launcher_takes_all_with_it(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
+def test_killed_launcher_ends_everything(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
     flight = Flying(kind, tmp_path, server)
     flight.process.kill()
     assert "the launcher ended" in flight.said()

@@ -54,14 +54,14 @@ def runner(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("runner", SUBJECTS, indirect=True)
-def test_nothing_outlives_a_runner_that_is_killed(tmp_path: Path, runner: int) -> None:
+def test_killed_runner_leaves_no_process(tmp_path: Path, runner: int) -> None:
     pids = [pid_in(tmp_path / name) for name in ("main", "daemon")]
     os.kill(runner, signal.SIGKILL)
     until(lambda: not any(map(alive, pids)))
 
 
 @pytest.mark.parametrize("runner", ["command"], indirect=True)
-def test_a_command_ends_with_its_reaper(tmp_path: Path, runner: int) -> None:
+def test_command_ends_with_reaper(tmp_path: Path, runner: int) -> None:
     pid = pid_in(tmp_path / "main")
     [reaper] = Path(f"/proc/{runner}/task/{runner}/children").read_text(encoding="utf-8").split()
     os.kill(int(reaper), signal.SIGKILL)

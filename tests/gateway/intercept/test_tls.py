@@ -37,7 +37,7 @@ def secure(lab: Lab) -> SecureSocket:
     return SecureSocket(dial(plain_address(lab)), lab.pem)
 
 
-def told(lab: Lab) -> list[str]:
+def warnings_of(lab: Lab) -> list[str]:
     """The warnings in info.log."""
     path = lab.folder / "logs" / "info.log"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -45,7 +45,7 @@ def told(lab: Lab) -> list[str]:
 
 
 @pytest.mark.parametrize("reply", [CLOSES, sized(b"whole", b"Connection: close")])
-def test_a_whole_reply_ends_with_close_notify(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
+def test_complete_reply_has_close_notify(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
     service.reply = reply
     with secure(lab) as client:
         client.sendall(GET)
@@ -54,7 +54,7 @@ def test_a_whole_reply_ends_with_close_notify(lab: Lab, service: ScriptedUpstrea
 
 
 @pytest.mark.parametrize("does", ["cut", "lose reply", "garbage"])
-def test_a_reply_that_breaks_off_ends_without_close_notify(lab: Lab, does: str) -> None:
+def test_cut_reply_has_no_close_notify(lab: Lab, does: str) -> None:
     lab.begin(faults=armed(does))
     with secure(lab) as client:
         client.sendall(GET)
@@ -62,7 +62,7 @@ def test_a_reply_that_breaks_off_ends_without_close_notify(lab: Lab, does: str) 
         assert not client.told_end
 
 
-def test_so_does_one_that_its_upstream_breaks_off(lab: Lab, service: ScriptedUpstream) -> None:
+def test_reply_cut_by_upstream_has_no_close_notify(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 99\r\n\r\npart"
     with secure(lab) as client:
         client.sendall(GET)
@@ -70,7 +70,7 @@ def test_so_does_one_that_its_upstream_breaks_off(lab: Lab, service: ScriptedUps
         assert not client.told_end
 
 
-def test_a_reset_follows_what_was_written(lab: Lab) -> None:
+def test_reset_follows_written_data(lab: Lab) -> None:
     lab.begin(faults=armed("reset"))
     with secure(lab) as client:
         client.sendall(GET)
@@ -79,9 +79,7 @@ def test_a_reset_follows_what_was_written(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("by_tcp", [False, True])
-def test_a_client_that_says_that_it_sends_no_more_still_gets_its_reply(
-    lab: Lab, service: ScriptedUpstream, by_tcp: bool
-) -> None:
+def test_half_closed_client_still_gets_reply(lab: Lab, service: ScriptedUpstream, by_tcp: bool) -> None:
     with secure(lab) as client:
         client.sendall(GET)
         client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
@@ -90,9 +88,7 @@ def test_a_client_that_says_that_it_sends_no_more_still_gets_its_reply(
 
 
 @pytest.mark.parametrize("by_tcp", [False, True])
-def test_one_that_has_its_reply_already_is_told_of_the_end_too(
-    lab: Lab, service: ScriptedUpstream, by_tcp: bool
-) -> None:
+def test_half_closed_client_with_reply_gets_end(lab: Lab, service: ScriptedUpstream, by_tcp: bool) -> None:
     with secure(lab) as client:
         client.sendall(GET)
         assert read_all(client, len(service.reply)) == service.reply
@@ -102,7 +98,7 @@ def test_one_that_has_its_reply_already_is_told_of_the_end_too(
 
 
 @pytest.mark.parametrize("by_tcp", [False, True])
-def test_one_that_gives_a_hanging_reply_up_is_not_told_that_it_was_whole(lab: Lab, by_tcp: bool) -> None:
+def test_abandoned_reply_is_not_closed_cleanly(lab: Lab, by_tcp: bool) -> None:
     lab.begin(faults=armed("hang"))
     with secure(lab) as client:
         client.sendall(GET)
@@ -111,7 +107,7 @@ def test_one_that_gives_a_hanging_reply_up_is_not_told_that_it_was_whole(lab: La
         assert not client.told_end
 
 
-def test_a_handshake_in_pieces_of_a_byte(lab: Lab, service: ScriptedUpstream) -> None:
+def test_handshake_byte_by_byte(lab: Lab, service: ScriptedUpstream) -> None:
     class Slow(socket.socket):
         def sendall(self, data: bytes, flags: int = 0) -> None:
             for at in range(len(data)):
@@ -126,7 +122,7 @@ def test_a_handshake_in_pieces_of_a_byte(lab: Lab, service: ScriptedUpstream) ->
         assert read_all(client, len(service.reply)) == service.reply
 
 
-def test_who_speaks_plain_http_is_understood_too(lab: Lab, service: ScriptedUpstream) -> None:
+def test_plain_http_on_tls_link(lab: Lab, service: ScriptedUpstream) -> None:
     with dial(plain_address(lab)) as client:
         for piece in (b"P", b"R", b"OPFIND / HTTP/1.1\r\nHost: x\r\n\r\n"):
             client.sendall(piece)
@@ -134,7 +130,7 @@ def test_who_speaks_plain_http_is_understood_too(lab: Lab, service: ScriptedUpst
     assert lab.exchange().method == "PROPFIND"
 
 
-def test_the_record_tells_a_fresh_connection_from_one_kept_alive(lab: Lab, service: ScriptedUpstream) -> None:
+def test_record_shows_fresh_and_kept_alive_connections(lab: Lab, service: ScriptedUpstream) -> None:
     with secure(lab) as client:
         for _ in range(2):
             client.sendall(GET)
@@ -146,26 +142,26 @@ def test_the_record_tells_a_fresh_connection_from_one_kept_alive(lab: Lab, servi
 
 
 @pytest.mark.parametrize("by_tls", [True, False])
-def test_http_2_is_asked_to_become_http_1_1(lab: Lab, by_tls: bool) -> None:
+def test_http_2_is_refused_with_http_1_1_required(lab: Lab, by_tls: bool) -> None:
     for _ in range(2):
         with secure(lab) if by_tls else dial(plain_address(lab)) as client:
             client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
             frames = read_all(client)
     assert frames[:9] == b"\0\0\0\x04\0\0\0\0\0"  # SETTINGS
     assert frames[9:] == b"\0\0\x08\x07\0\0\0\0\0" + bytes(4) + b"\0\0\0\x0d"  # GOAWAY, HTTP_1_1_REQUIRED
-    (message,) = until(lambda: told(lab))
+    (message,) = until(lambda: warnings_of(lab))
     assert "HTTP/2" in message and "search" in message
 
 
-def test_a_client_that_does_not_trust_the_authority_is_told_of_once(lab: Lab) -> None:
+def test_untrusting_client_is_reported_once(lab: Lab) -> None:
     for _ in range(2):
         with pytest.raises(ssl.SSLCertVerificationError), dial(plain_address(lab)) as plain:
             ssl.create_default_context().wrap_socket(plain, server_hostname="a.example")
-    (message,) = until(lambda: told(lab))
+    (message,) = until(lambda: warnings_of(lab))
     assert "unknown ca" in message and "search" in message
 
 
-def test_a_handshake_that_is_held_up_ends_with_its_attempt(lab: Lab) -> None:
+def test_delayed_handshake_ends_with_attempt(lab: Lab) -> None:
     with dial(plain_address(lab)) as client:
         client.sendall(b"\x16\x03\x01")
         until(lambda: lab.control("GET", "/lanes/0").json()["open"])
@@ -173,13 +169,13 @@ def test_a_handshake_that_is_held_up_ends_with_its_attempt(lab: Lab) -> None:
         assert read_all(client) == b""
 
 
-def test_what_is_no_tls_after_all_is_ended_with_an_alert(lab: Lab) -> None:
+def test_broken_tls_ends_with_alert(lab: Lab) -> None:
     with dial(plain_address(lab)) as client:
         client.sendall(b"\x16\x03\x01\x00\x05nonsense")
         assert read_all(client)[:1] == b"\x15"
 
 
-def test_a_client_may_come_back_with_its_session(lab: Lab, service: ScriptedUpstream) -> None:
+def test_session_resumption(lab: Lab, service: ScriptedUpstream) -> None:
     context, reused, session = trusting(lab.pem), [], None
     for _ in range(2):
         with (
@@ -193,12 +189,12 @@ def test_a_client_may_come_back_with_its_session(lab: Lab, service: ScriptedUpst
     assert reused == [False, True]
 
 
-def test_without_interception_there_is_no_authority(tmp_path: Path) -> None:
+def test_no_authority_without_interception(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         assert lab.control("GET", "/authority").status_code == 404
 
 
-def test_a_handshake_that_comes_after_the_gateway_has_ended_its_side_is_not_answered(lab: Lab) -> None:
+def test_handshake_after_gateway_end_gets_no_answer(lab: Lab) -> None:
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
         trusting(lab.pem).wrap_bio(incoming, outgoing, server_hostname="search.test").do_handshake()

@@ -1,13 +1,86 @@
 from __future__ import annotations
 
+import ssl
+
 import pytest
 
 from wirefault.core.sockets import Address
 from wirefault.gateway.http1.heads import BadHead
-from wirefault.gateway.intercept.arrival import RequestKind, RequestRewriter, read_proxy_request
+from wirefault.gateway.intercept.arrival import (
+    ClientProtocol,
+    RequestKind,
+    RequestRewriter,
+    client_protocol,
+    read_proxy_request,
+    server_name,
+)
 
 
-def asked(block: bytes):
+def client_hello(name: str | None) -> bytes:
+    """As Python's own TLS client begins."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    outgoing = ssl.MemoryBIO()
+    client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name)
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def test_client_hello_has_server_name():
+    hello = client_hello("API.example.com")
+    assert client_protocol(hello) is ClientProtocol.TLS
+    assert server_name(hello) == "api.example.com"
+    assert {client_protocol(hello[:end]) for end in range(len(hello))} == {ClientProtocol.UNDECIDED}
+
+
+def test_client_hello_without_server_name():
+    assert client_protocol(client_hello(None)) is ClientProtocol.TLS
+    assert server_name(client_hello(None)) == ""
+
+
+@pytest.mark.parametrize("end", [6, 20, 44, 60, 100])
+def test_broken_client_hello_has_no_server_name(end):
+    hello = client_hello("example.com")
+    assert server_name(hello[:end]) == ""
+    assert server_name(hello[:end] + b"\xff" * 400) == ""
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET / HTTP/1.1\r\n",
+        b"POST http://a.b/ HTTP/1.1",
+        b"OPTIONS * HTTP/1.1",
+        b"M-SEARCH /x",
+        b"PRI * HTTP/2.0",
+        b"GET /",
+    ],
+)
+def test_http_request_is_recognised(start):
+    assert client_protocol(start) is ClientProtocol.HTTP
+
+
+@pytest.mark.parametrize("start", [b"", b"G", b"GET", b"GET ", b"GET ht", b"GET http:/", b"\x16\x03\x01"])
+def test_undecided_prefixes(start):
+    assert client_protocol(start) is ClientProtocol.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
+        b"*1\r\n$4\r\nPING\r\n",
+        b"PING\r\n",
+        b"get key\r\n",
+        b"EHLO me\r\n",
+    ],
+)
+def test_other_protocols(start):
+    assert client_protocol(start) is ClientProtocol.OTHER
+
+
+def parsed(block: bytes):
     request, rest = read_proxy_request(block)
     assert request is not None
     return request, rest
@@ -22,12 +95,12 @@ def asked(block: bytes):
     ],
 )
 def test_connect_names_host_and_port(header: bytes, kind: RequestKind) -> None:
-    request, rest = asked(b"CONNECT a.example:8443 HTTP/1.1\r\n" + header + b"\r\n\x16\x03\x01")
+    request, rest = parsed(b"CONNECT a.example:8443 HTTP/1.1\r\n" + header + b"\r\n\x16\x03\x01")
     assert (request.kind, request.target, rest) == (kind, Address("a.example", 8443), b"\x16\x03\x01")
 
 
-def test_a_tunnel_may_lead_to_an_address_of_ipv6() -> None:
-    assert asked(b"CONNECT [::1]:80 HTTP/1.1\r\n\r\n")[0].target == Address("::1", 80)
+def test_tunnel_to_ipv6() -> None:
+    assert parsed(b"CONNECT [::1]:80 HTTP/1.1\r\n\r\n")[0].target == Address("::1", 80)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +113,8 @@ def test_a_tunnel_may_lead_to_an_address_of_ipv6() -> None:
         (b"http://[::1]:82/", Address("::1", 82), b"/", b"[::1]:82"),
     ],
 )
-def test_a_request_is_put_into_the_form_that_a_server_gets(
-    target: bytes, address: Address, origin: bytes, host: bytes
-) -> None:
-    request, _ = asked(
+def test_request_becomes_origin_form(target: bytes, address: Address, origin: bytes, host: bytes) -> None:
+    request, _ = parsed(
         b"GET " + target + b" HTTP/1.1\r\nhost:  other\r\nProxy-Connection: keep-alive\r\n"
         b"Proxy-Authorization: Basic eDp5\r\nX-Own:  as it is \r\n\r\n"
     )
@@ -51,13 +122,13 @@ def test_a_request_is_put_into_the_form_that_a_server_gets(
     assert request.head == b"GET " + origin + b" HTTP/1.1\r\nhost: " + host + b"\r\nX-Own:  as it is \r\n\r\n"
 
 
-def test_a_host_header_that_says_the_same_stays_as_it_is() -> None:
-    request, _ = asked(b"GET http://a.b/ HTTP/1.0\r\nHOST:a.b\r\n\r\n")
+def test_equal_host_header_is_unchanged() -> None:
+    request, _ = parsed(b"GET http://a.b/ HTTP/1.0\r\nHOST:a.b\r\n\r\n")
     assert request.head == b"GET / HTTP/1.0\r\nHOST:a.b\r\n\r\n"
 
 
-def test_options_for_a_whole_server_keep_their_star() -> None:
-    assert asked(b"OPTIONS http://a.b HTTP/1.1\r\n\r\n")[0].head.startswith(b"OPTIONS * ")
+def test_options_star_form() -> None:
+    assert parsed(b"OPTIONS http://a.b HTTP/1.1\r\n\r\n")[0].head.startswith(b"OPTIONS * ")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +143,7 @@ def test_options_for_a_whole_server_keep_their_star() -> None:
         b"SSH-2.0-OpenSSH_9\r\n",
     ],
 )
-def test_what_no_proxy_is_asked_for_is_refused(block: bytes) -> None:
+def test_non_proxy_requests_are_refused(block: bytes) -> None:
     with pytest.raises(BadHead):
         read_proxy_request(block)
 
@@ -86,7 +157,7 @@ class Elsewhere:
 
 
 def rewriter(data: bytes) -> tuple[RequestRewriter, Elsewhere]:
-    first, rest = asked(data)
+    first, rest = parsed(data)
     elsewhere = Elsewhere()
     return RequestRewriter(first, rest, elsewhere), elsewhere
 
@@ -99,8 +170,8 @@ REQUESTS = (
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_all_requests_of_a_connection_are_rewritten_however_they_come(size: int) -> None:
-    first, rest = asked(REQUESTS)
+def test_all_requests_are_rewritten_in_any_pieces(size: int) -> None:
+    first, rest = parsed(REQUESTS)
     rewriting = RequestRewriter(first, b"", Elsewhere())
     out = rewriting.begin() + b"".join(
         rewriting.feed(rest[at : at + size]) for at in range(0, len(rest), size)
@@ -108,7 +179,7 @@ def test_all_requests_of_a_connection_are_rewritten_however_they_come(size: int)
     assert out == REQUESTS.replace(b"http://a.b", b"")
 
 
-def test_a_request_for_another_server_waits_for_it_with_all_that_follows() -> None:
+def test_request_for_other_server_waits() -> None:
     more = b"GET http://c.d/ HTTP/1.1\r\nHost: c.d\r\n\r\nGET http://c.d/2 HTTP/1.1\r\nHost: c.d\r\n\r\n"
     rewriting, elsewhere = rewriter(REQUESTS + more)
     assert rewriting.begin() == REQUESTS.replace(b"http://a.b", b"")
@@ -119,14 +190,14 @@ def test_a_request_for_another_server_waits_for_it_with_all_that_follows() -> No
     assert rewriting.feed(b"\r\n") == b"GET /3 HTTP/1.1\r\n\r\n"
 
 
-def test_from_an_upgrade_on_nothing_is_rewritten() -> None:
+def test_nothing_is_rewritten_after_upgrade() -> None:
     upgrade = b"GET http://a.b/ HTTP/1.1\r\nHost: a.b\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     rewriting, _ = rewriter(upgrade + b"\x81\x00GET http://a.b/ HTTP/1.1\r\n\r\n")
     assert rewriting.begin().endswith(b"\r\n\r\n\x81\x00GET http://a.b/ HTTP/1.1\r\n\r\n")
 
 
 @pytest.mark.parametrize("bad", [b"nonsense\r\n\r\n", b"CONNECT a.b:1 HTTP/1.1\r\n\r\n"])
-def test_a_bad_request_ends_what_can_be_sent_on(bad: bytes) -> None:
+def test_bad_request_ends_rewriting(bad: bytes) -> None:
     rewriting, elsewhere = rewriter(REQUESTS + bad)
     assert rewriting.begin() == REQUESTS.replace(b"http://a.b", b"")
     assert rewriting.bad is not None and elsewhere.calls == 1

@@ -1,21 +1,21 @@
-"""What a client of MCP told of its steps, in the words of the table."""
+"""An MCP client's results in the words of the table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Told = Mapping[str, Any]
+StepResult = Mapping[str, Any]
 # what each SDK calls the end of its own time limit
 _TIME_LIMIT = (-32001, 408, "SdkError REQUEST_TIMEOUT", "TimeoutError")
 
 
-def in_words(told: Sequence[Told], steps: Sequence[str], good: Sequence[Told]) -> str:
-    """What became of each step but the last, and after that, where it did not go well, of the last one.
+def in_words(results: Sequence[StepResult], steps: Sequence[str], good: Sequence[StepResult]) -> str:
+    """Describe each step but the last, then the last one if it failed.
 
-    ``good``: what the same steps come to without a fault. A client that is gone tells of no further step.
+    ``good``: the same steps without a fault. A client that has ended has no further results.
     """
-    *struck, last = [_of_step(told, at, good[at]) for at in range(len(steps))]
+    *struck, last = [_of_step(results, at, good[at]) for at in range(len(steps))]
     seen = ", then ".join(_of_note(struck))
     if "client" in struck[-1]:
         return seen
@@ -23,21 +23,21 @@ def in_words(told: Sequence[Told], steps: Sequence[str], good: Sequence[Told]) -
 
 
 def _of_note(words: Sequence[str]) -> Sequence[str]:
-    """From the first step that did not go well to the one at which the client ended."""
+    """Return the words from the first failed step to the client's end."""
     first = next((at for at, word in enumerate(words) if word != "good answer"), len(words) - 1)
     last = next((at for at, word in enumerate(words) if "client" in word), len(words) - 1)
     return words[first : last + 1]
 
 
-def _of_step(told: Sequence[Told], at: int, good: Told) -> str:
-    steps = [one for one in told if one["step"] != "(client)"]
+def _of_step(results: Sequence[StepResult], at: int, good: StepResult) -> str:
+    steps = [one for one in results if one["step"] != "(client)"]
     if at < len(steps):
         return _outcome(steps[at], good)
-    ends = [one for one in told if one["step"] == "(client)"]
+    ends = [one for one in results if one["step"] == "(client)"]
     return f"the client dies ({ends[-1]['exception']})" if ends else "no word of the client"
 
 
-def _outcome(step: Told, good: Told) -> str:
+def _outcome(step: StepResult, good: StepResult) -> str:
     if step == good:
         return "good answer"
     if "text" in step or "tools" in step:

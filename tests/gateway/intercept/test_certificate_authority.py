@@ -18,13 +18,13 @@ def authority() -> Authority:
     return Authority(lambda: datetime.now(UTC))
 
 
-def handshake(authority: Authority, served: str, asked: str) -> ssl.SSLObject:
+def handshake(authority: Authority, served: str, requested: str) -> ssl.SSLObject:
     """A client that trusts the authority alone meets the server of ``served``. Raises ``ssl.SSLError``."""
     trusting = ssl.create_default_context(cadata=authority.pem)
     trusting.verify_flags |= ssl.VERIFY_X509_STRICT  # as Python does from 3.13 on
     trusting.set_alpn_protocols(["h2", "http/1.1"])
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = trusting.wrap_bio(to_client, to_server, server_hostname=asked)
+    client = trusting.wrap_bio(to_client, to_server, server_hostname=requested)
     server = authority.context(served).wrap_bio(to_server, to_client, server_side=True)
     for end in (client, server, client, server):
         try:
@@ -35,21 +35,21 @@ def handshake(authority: Authority, served: str, asked: str) -> ssl.SSLObject:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_strict_client_takes_the_certificate_of_the_host_that_it_means(authority, host):
+def test_strict_client_accepts_certificate(authority, host):
     assert handshake(authority, host, host).selected_alpn_protocol() == "http/1.1"
 
 
-def test_who_names_another_host_gets_that_ones(authority):
+def test_client_gets_certificate_of_named_host(authority):
     client = handshake(authority, "one.example", "Two.Example")
     assert client.getpeercert()["subjectAltName"] == (("DNS", "two.example"),)
 
 
-def test_no_name_that_cannot_be_certified_is_served(authority):
+def test_uncertifiable_name_is_refused(authority):
     with pytest.raises(ValueError):
         authority.context("b\u00fccher.example")
 
 
-def test_another_authority_is_not_trusted(authority):
+def test_other_authority_is_not_trusted(authority):
     other = Authority(lambda: datetime.now(UTC))
     trusting = ssl.create_default_context(cadata=other.pem)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -63,11 +63,11 @@ def test_another_authority_is_not_trusted(authority):
         client.do_handshake()
 
 
-def test_a_context_is_made_once_for_a_host(authority):
+def test_tls_context_is_cached_by_host(authority):
     assert authority.context("once.example") is authority.context("once.example")
 
 
-def test_certificates_are_valid_now_and_not_for_longer_than_clients_take():
+def test_certificate_validity():
     made = datetime(2026, 1, 2, tzinfo=UTC)
     leaf = x509.load_pem_x509_certificate(Authority(lambda: made).mint("a.example")[0])
     assert leaf.not_valid_before_utc < made < leaf.not_valid_after_utc

@@ -15,8 +15,8 @@ from tests.support import ROOT
 def fly(folder: Path, wiring: Path, *words: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
     """The summary of a flight; ``folder`` takes its state and its logs."""
     words = (str(wiring), "--out", str(folder), *words)
-    flown = ("run", "--no-charts", "--json", "--toxiproxy", "embedded", *words)
-    done = wirefault(ROOT, environ_in(folder, **(environ or {})), *flown)
+    arguments = ("run", "--no-charts", "--json", "--toxiproxy", "embedded", *words)
+    done = wirefault(ROOT, environ_in(folder, **(environ or {})), *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
     return summary

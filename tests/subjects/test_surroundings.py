@@ -29,12 +29,12 @@ AT = "http://127.0.0.1:6000"
         ("https://api.anthropic.com", "anthropic", AT),
     ],
 )
-def test_an_address_has_the_path_that_the_client_expects(upstream: str, dialect: str, address: str) -> None:
+def test_link_address_has_expected_path(upstream: str, dialect: str, address: str) -> None:
     assert link_address(Link("model", upstream, dialect), TOPOLOGY) == address
 
 
 @pytest.mark.parametrize(
-    ("dialect", "given", "key"),
+    ("dialect", "environ_before", "key"),
     [
         ("openai_chat", {}, ("OPENAI_API_KEY", "scripted-model")),
         ("anthropic", {}, ("ANTHROPIC_API_KEY", "scripted-model")),
@@ -43,23 +43,23 @@ def test_an_address_has_the_path_that_the_client_expects(upstream: str, dialect:
         ("openai_chat", {"OPENAI_API_KEY": "mine"}, ("OPENAI_API_KEY", "mine")),
     ],
 )
-def test_only_for_the_scripted_model_a_missing_key_is_made_up(
-    dialect: str, given: dict[str, str], key: tuple[str, str | None]
+def test_placeholder_key_only_for_scripted_model(
+    dialect: str, environ_before: dict[str, str], key: tuple[str, str | None]
 ) -> None:
     name, value = key
-    assert run_environ(given, [Link("model", "scripted", dialect)], TOPOLOGY).get(name) == value
+    assert run_environ(environ_before, [Link("model", "scripted", dialect)], TOPOLOGY).get(name) == value
     real = Link("model", "https://api.openai.com/v1", dialect)
     assert run_environ({}, [real], TOPOLOGY).get(name) is None
 
 
-def test_no_proxy_stands_before_the_lab_and_the_labs_own_variables_stay_with_it() -> None:
-    given = {
+def test_lab_variables_are_removed_and_loopback_unproxied() -> None:
+    environ_before = {
         "HTTP_PROXY": "http://proxy:1",
         "no_proxy": "intranet",
         "STATE_DB": "x",
         "WIREFAULT_LIFELINE": "3",
     }
-    environ = run_environ(given, [Link("shop", env=("SHOP_URL",))], TOPOLOGY)
+    environ = run_environ(environ_before, [Link("shop", env=("SHOP_URL",))], TOPOLOGY)
     assert environ == {
         "HTTP_PROXY": "http://proxy:1",
         "NO_PROXY": "intranet,127.0.0.1,localhost,::1",
@@ -68,7 +68,7 @@ def test_no_proxy_stands_before_the_lab_and_the_labs_own_variables_stay_with_it(
     }
 
 
-def test_an_attempt_is_named_as_the_gateway_reads_it() -> None:
+def test_attempt_variables_match_gateway() -> None:
     identity = Identity("run-1", "lunch, at 1", 2)
     environ = attempt_environ(identity)
     assert parse_baggage(environ["BAGGAGE"]) == identity

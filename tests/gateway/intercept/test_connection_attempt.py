@@ -73,7 +73,7 @@ async def carry(logs: Path, refused: bool) -> None:
 
 
 @pytest.mark.parametrize("refused", [True, False], ids=["refused", "transfer"])
-def test_nobody_is_told_anything_before_it_is_known(tmp_path: Path, refused: bool) -> None:
+def test_attempt_is_known_before_any_reply(tmp_path: Path, refused: bool) -> None:
     asyncio.run(carry(tmp_path, refused))
     (ended,) = read_file(history_file(tmp_path, "run-1", "ingress", 0))
     assert isinstance(ended, ConnectionEnded)

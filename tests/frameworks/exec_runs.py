@@ -81,11 +81,11 @@ def check_preset(
     flight = lab.fly({"faults": faults, "seed": seeds[name], "attempt_time": ATTEMPT_S})
     assert not flight.failure
     episodes = flight.summary.as_json()["episodes"]
-    met = [fault for episode in episodes for fault in episode["faults"]]
-    assert any(fault["delivered"] and fault["entry"] for fault in met), episodes
+    met_faults = [fault for episode in episodes for fault in episode["faults"]]
+    assert any(fault["delivered"] and fault["entry"] for fault in met_faults), episodes
     exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
     upstreams: dict[str, Recorded] = {"model": lab.model, "shop": lab.shop, **more}
     for link, upstream in upstreams.items():
-        sent = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
-        assert sorted(sent) == sorted(upstream.requests)
+        forwarded = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
+        assert sorted(forwarded) == sorted(upstream.requests)
     return exchanges

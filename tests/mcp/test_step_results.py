@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mcp.told import in_words
+from tests.mcp.step_results import in_words
 
 GOOD = [{"step": "weather", "text": "sun"}, {"step": "fine", "text": "fine"}]
 FINE = GOOD[1]
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("results", "words"),
     [
         (GOOD, "good answer"),
         ([{"step": "weather", "text": "rain"}, FINE], "silent: taken as good"),
@@ -26,10 +26,10 @@ FINE = GOOD[1]
         ([], "no word of the client"),
     ],
 )
-def test_what_was_told_in_words(told, words):
-    assert in_words(told, ["weather", "fine"], GOOD) == words
+def test_observation_in_words(results, words):
+    assert in_words(results, ["weather", "fine"], GOOD) == words
 
 
-def test_steps_before_the_first_that_went_wrong_are_not_told():
+def test_trace_starts_at_first_failed_step():
     gone = [GOOD[0], {"step": "weather", "code": 1}, FINE]
     assert in_words(gone, ["weather", "weather", "fine"], [GOOD[0], *GOOD]) == "error 1"

@@ -20,7 +20,7 @@ CLIENT = [sys.executable, str(Path(__file__).with_name("plain_client.py"))]
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_a_subject_is_struck_on_the_lines_of_its_server(tmp_path: Path, intercept: bool):
+def test_subject_meets_faults_on_stdio(tmp_path: Path, intercept: bool):
     wiring = {
         "links": {"files": {"mcp": {"command": SERVER}}},
         "subject": {"command": [*CLIENT, "{prompt}"]},
