@@ -99,7 +99,7 @@ class Recomputed:
         times = [e["first_token_ms"] for e in asked if e.get("first_token_ms") is not None]
         return {
             "replies": sum(e in told or (e["status"] or 999) < 300 for e in asked),
-            "told": len(told),
+            "with_usage": len(told),
             "tokens_in": int(numpy.sum([e["tokens_in"] for e in told])) if told else None,
             "tokens_out": int(numpy.sum([e["tokens_out"] for e in told])) if told else None,
             "cost_usd": float(numpy.sum(costs)) / 1e6 if costs else None,
@@ -130,7 +130,7 @@ class Recomputed:
         counts = {
             "prompts not run": int(self.started["prompts"]) - len(self.verdicts),
             "failed tries that no fault explains": len(unexplained),
-            "tool calls that the agent refused by itself": sum(self.refused().values()),
+            "tool calls that the agent itself refused": sum(self.refused().values()),
             "requests at the gateway outside any episode": sum(
                 exchange["episode"] not in episodes for exchange in self.of("exchange")
             ),

@@ -79,7 +79,7 @@ def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(ei
     [link] = {tried.link for tried in flight.of(ToolTry)}
     assert [fault.stage for fault in episode.faults if fault.link == link] == ["observed"]
     assert flight.summary.not_reproducible_because == [
-        "timeout goes by the clock: it stands from 0.001 s on, for 2 s"
+        "timeout goes by the clock: it is in place from 0.001 s on, for 2 s"
     ]
 
 

@@ -55,4 +55,4 @@ def test_the_history_tells_of_a_call_that_was_never_made(
     [refused] = flight.of(ToolCallRefused)
     assert (refused.why, refused.tool, refused.reply, refused.index) == (why, tool, 1, 0)
     assert flight.summary.refused_calls == {why: 1}
-    assert f"1 tool call that the agent refused by itself: {why} 1" in flight.summary.remarks
+    assert f"1 tool call that the agent itself refused: {why} 1" in flight.summary.remarks

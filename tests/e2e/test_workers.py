@@ -155,7 +155,7 @@ def test_a_flight_ends_with_what_its_faults_did_and_whether_it_is_reproducible(b
 def test_where_order_decides_the_report_says_so(folder: Path) -> None:
     """Which of both calls is struck is chance at every number of workers."""
     flight = fly(folder, BY_ORDER, 2)
-    because = "the blast radius was used up by one of several calls at once: which one is a matter of order"
+    because = "the blast radius was used up by one of several calls at once: the order decides which one"
     assert obstacles_in(flight.again) == {"method": [because]}
     assert f"method, reproducible: no, because {because}" in " ".join(flight.told.split())
 

@@ -54,7 +54,7 @@ def test_a_blast_radius_in_calls_that_one_of_several_used_up_hangs_on_order(
     replies: tuple[int, int], by_order: bool
 ) -> None:
     said = reasons(request(1, met()), request(2, SPARED, start=LATER), *of_reply(*replies))
-    because = "the blast radius was used up by one of several calls at once: which one is a matter of order"
+    because = "the blast radius was used up by one of several calls at once: the order decides which one"
     assert said == ([because] if by_order else [])
 
 
@@ -68,7 +68,7 @@ def test_an_episode_out_of_the_radius_hangs_on_no_order() -> None:
 def test_a_budget_that_struck_one_of_several_requests_hangs_on_order(budget: str, by_order: bool) -> None:
     refused = met("quota", id=f"budget:{budget}")
     said = reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 1))
-    because = f"the budget {budget} struck one of several requests at once: which one is a matter of order"
+    because = f"the budget {budget} acted on one of several requests at once: the order decides which one"
     assert said == ([because] if by_order else [])
     assert reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 2)) == []
 
@@ -76,7 +76,7 @@ def test_a_budget_that_struck_one_of_several_requests_hangs_on_order(budget: str
 @pytest.mark.parametrize(
     ("budget", "because"),
     [
-        ("run.tokens", "slowed requests: which episode meets that is a matter of order"),
+        ("run.tokens", "slowed requests: the episodes' order decides which meets that"),
         ("run.time", "goes by the clock, and slowed requests"),
     ],
 )

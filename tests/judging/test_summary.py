@@ -179,7 +179,10 @@ def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, setti
 @pytest.mark.parametrize(
     ("budget", "reason"),
     [
-        ("run.tokens", "the budget run.tokens was used up: which episode meets that is a matter of order"),
+        (
+            "run.tokens",
+            "the budget run.tokens was used up: the episodes' order decides which meets that",
+        ),
         ("episode.time", "the budget episode.time goes by the clock, and was used up"),
         ("episode.tokens", None),
     ],
@@ -207,7 +210,7 @@ def test_a_budget_that_could_not_be_counted_is_remarked_on():
 )
 def test_a_budget_that_had_nothing_to_count_is_remarked_on(budgets, kind, counted):
     calls = {"tool": exchange(), "model": exchange("model")}
-    said = f"no request went to a {kind}, so that nothing was counted for {counted}"
+    said = f"no request went to a {kind}, so nothing was counted for {counted}"
     without = [call for place, call in calls.items() if place != kind]
     assert said in summarise(run([*GOOD, *without], budgets=budgets)).remarks
     assert not any(
@@ -220,7 +223,7 @@ def test_an_opaque_subject_is_not_reproducible():
     links = [{"name": "model", "upstream": "https://api.openai.com/v1"}]
     summary = summarise([replace(started, subject_kind="command", links=links), *events])
     assert summary.not_reproducible_because == [
-        "the subject is opaque: the faults repeat, what it does may not"
+        "the subject is opaque: the faults repeat, its behaviour may not"
     ]
     assert "scripted" not in summary.subject
 
@@ -267,7 +270,7 @@ def test_a_clean_run_has_no_remarks_but_of_bad_prompts():
 def test_a_run_without_an_end_says_so():
     summary = summarise(run(GOOD)[:-1])
     assert not summary.completed
-    assert summary.remarks == ["the run has no end in its history: still going, or killed"]
+    assert summary.remarks == ["the run has no end in its history: still running, or killed"]
 
 
 @pytest.mark.parametrize(
@@ -321,5 +324,5 @@ def test_how_long_an_opaque_subject_waits_is_not_guessed():
     started, *events = run(episode(exchange(fault=met(delay_ms=900.0)), expect={}))
     summary = summarise([replace(started, subject_kind="command"), *events])
     assert summary.not_reproducible_because == [
-        "the subject is opaque: the faults repeat, what it does may not"
+        "the subject is opaque: the faults repeat, its behaviour may not"
     ]

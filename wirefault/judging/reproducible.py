@@ -1,4 +1,4 @@
-"""Whether a run would come out the same again from its seed; if not, why not. Pure."""
+"""Whether a run would repeat itself from its seed; if not, why not. Pure."""
 
 from __future__ import annotations
 
@@ -29,24 +29,27 @@ _CallKey = tuple[str, int, str, str, int]
 
 
 class CallsAtOnce:
-    """Two requests were made at once if they were in progress at the same time, or if the model asked for
-    both in one reply, as the subject's own record has it: what is answered quickly is over before the other
-    one comes, and might as well have come after it.
+    """The requests of a run that were made at once, so that the order in which they came is chance.
+
+    They were in progress at the same time, or the model asked for both in one reply, by the subject's record:
+    a quick one may be over before the other comes, and might as well have come after it.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._replies = {_key(event): event.reply for event in events if isinstance(event, ToolCalled)}
 
     def are(self, exchange: Exchange, other: Exchange) -> bool:
-        """Whether these two of one attempt were."""
+        """Whether these two of one attempt were made at once."""
         if exchange.start < _end(other) and other.start < _end(exchange):
             return True
         reply = self._reply(exchange)
         return reply is not None and reply == self._reply(other) and _key(exchange) != _key(other)
 
     def among(self, exchanges: Iterable[Exchange]) -> list[Exchange]:
-        """Those of one attempt that were made at once with another of them, the tries of a call aside that
-        came after one another."""
+        """The requests of one attempt that were made at once with another of them.
+
+        Successive tries of one call do not count.
+        """
         ordered = sorted(exchanges, key=lambda exchange: exchange.start)
         ends = accumulate((_end(exchange) for exchange in ordered), max)
         after = {id(later) for later, end in zip(ordered[1:], ends, strict=False) if later.start < end}
@@ -54,17 +57,19 @@ class CallsAtOnce:
         calls: defaultdict[int | None, set[_CallKey]] = defaultdict(set)
         for exchange in ordered:
             calls[self._reply(exchange)].add(_key(exchange))
-        asked = {reply for reply, keys in calls.items() if reply is not None and len(keys) > 1}
-        return [e for e in ordered if id(e) in after | before or self._reply(e) in asked]
+        parallel = {reply for reply, keys in calls.items() if reply is not None and len(keys) > 1}
+        return [e for e in ordered if id(e) in after | before or self._reply(e) in parallel]
 
     def _reply(self, exchange: Exchange) -> int | None:
-        """The model's reply that asked for the call, None where that is not on record."""
+        """The model's reply that asked for the call; None if the history does not have it."""
         return self._replies.get(_key(exchange))
 
 
 def calls_in(events: Iterable[Event]) -> Iterator[Exchange]:
-    """The requests whose order may matter: of MCP the calls of tools, since faults strike these, and a stream
-    of what the server says is open beside them all."""
+    """The requests whose order may matter.
+
+    On MCP links these are the calls of tools, which faults act on; the server's stream is always open.
+    """
     for event in events:
         if isinstance(event, Exchange) and (event.dialect != MCP.name or event.tool):
             yield event
@@ -79,18 +84,18 @@ def _end(exchange: Exchange) -> float:
 
 
 NEAR = 0.2
-_OF_MODELS = ("tokens", "cost")
-_WHICH = "which one is a matter of order"
+_MODEL_BUDGETS = ("tokens", "cost")
+_WHICH = "the order decides which one"
 _BY_CLOCK = ("time", "memory", "requests_a_minute", "concurrent")
 
 
 def obstacles(judgement: RunJudgement) -> list[str]:
-    """What in the run depended on order, on the clock or on a model that is not the lab's; none is best."""
+    """Everything in the run that depended on order, on the clock or on a model that is not the lab's."""
     return [*_ends(judgement), *what_decides(judgement)]
 
 
 def what_decides(judgement: RunJudgement) -> list[str]:
-    """The same without what kept the run from its end, which another run may have made up for."""
+    """The same without what ended the run early: another run may have completed it."""
     events = judgement.events
     at_once = CallsAtOnce(events)
     reasons = [
@@ -108,7 +113,7 @@ def what_decides(judgement: RunJudgement) -> list[str]:
 
 def _subject(judgement: RunJudgement) -> Iterator[str]:
     if judgement.started.subject_kind:
-        yield "the subject is opaque: the faults repeat, what it does may not"
+        yield "the subject is opaque: the faults repeat, its behaviour may not"
     elif judgement.started.settings.get("model", "scripted") not in ("scripted", "replay"):
         yield "the model is not the scripted one: the faults repeat, its answers may not"
 
@@ -130,9 +135,9 @@ def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
 
 
 def _client_ms(judgement: RunJudgement, link: str) -> float:
-    """How long the client of that link waited, 0 if nobody knows.
+    """How long the client of that link waited; 0 if that is unknown.
 
-    An older history knows one time for all tools; an opaque subject has limits of its own.
+    An older history has one time for all tools; an opaque subject has its own limits.
     """
     if judgement.started.subject_kind:
         return 0.0
@@ -149,7 +154,7 @@ def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:
         yield f"this version does not know a toxic of the run: {error}"
         return
     if planned.during is not None and planned.during.unit == "s":
-        yield f"{planned.kind} goes by the clock: it stands {planned.during}"
+        yield f"{planned.kind} goes by the clock: it is in place {planned.during}"
     elif planned.seconds:
         yield f"{planned.kind} goes by the clock: it lasts {planned.seconds:g} s"
     jitter_ms, ms = known.jitter_ms(attributes), known.fixed_delay_ms(attributes)
@@ -210,7 +215,7 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event], at_once: CallsAt
 
 
 def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
-    """Injected delays about as long as the client waits: which of the two is first is chance."""
+    """Injected delays about as long as the client's timeout: chance decides which comes first."""
     for exchange in events:
         if isinstance(exchange, Exchange):
             client_ms = _client_ms(judgement, exchange.link)
@@ -220,40 +225,41 @@ def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
 
 
 def _radius(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
-    """Calls that a blast radius spared beside others that it let be struck: which is which was chance."""
+    """Parallel calls inside and outside a blast radius: chance decided which were inside."""
     for exchanges in _by(events, "episode", "attempt").values():
-        met = [exchange for exchange in exchanges if any(not fault.of_budget for fault in exchange.faults)]
-        spared = [exchange for exchange in met if any(f.why_not == "spared" for f in exchange.faults)]
-        struck = [exchange for exchange in met if exchange not in spared]
-        if any(at_once.are(*pair) for pair in product(struck, spared)):
+        faulted = [
+            exchange for exchange in exchanges if any(not fault.of_budget for fault in exchange.faults)
+        ]
+        outside = [exchange for exchange in faulted if any(f.why_not == "spared" for f in exchange.faults)]
+        inside = [exchange for exchange in faulted if exchange not in outside]
+        if any(at_once.are(*pair) for pair in product(inside, outside)):
             yield f"the blast radius was used up by one of several calls at once: {_WHICH}"
 
 
 def _budgets(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
-    """Those that struck by the clock, by what other episodes had taken before, or one of several requests."""
+    """Budgets that acted by the clock, by what other episodes had used, or on one of several requests."""
     for event in events:
         if isinstance(event, BudgetSpent):
             yield from _budget(event.budget, "was used up")
     for exchanges in _by(events, "episode", "attempt").values():
         if not any(fault.of_budget for exchange in exchanges for fault in exchange.faults):
             continue
-        crowded, of_models = (
-            at_once.among(chosen) for chosen in (exchanges, [e for e in exchanges if e.of_model])
-        )
+        crowded = at_once.among(exchanges)
+        crowded_models = at_once.among(e for e in exchanges if e.of_model)
         for exchange, fault in ((e, f) for e in exchanges for f in e.faults if f.of_budget and f.injected):
             budget = fault.id.removeprefix(BUDGET_ID)
             if fault.delay_ms:
                 yield from _budget(budget, "slowed requests")
-            if exchange in (of_models if budget.partition(".")[2] in _OF_MODELS else crowded):
-                yield f"the budget {budget} struck one of several requests at once: {_WHICH}"
+            if exchange in (crowded_models if budget.partition(".")[2] in _MODEL_BUDGETS else crowded):
+                yield f"the budget {budget} acted on one of several requests at once: {_WHICH}"
 
 
-def _budget(budget: str, struck: str) -> Iterator[str]:
+def _budget(budget: str, effect: str) -> Iterator[str]:
     scope, _, name = budget.partition(".")
     if name in _BY_CLOCK:
-        yield f"the budget {budget} goes by the clock, and {struck}"
+        yield f"the budget {budget} goes by the clock, and {effect}"
     elif scope == "run":
-        yield f"the budget {budget} {struck}: which episode meets that is a matter of order"
+        yield f"the budget {budget} {effect}: the episodes' order decides which meets that"
 
 
 def _by(events: Iterable[Event], *names: str) -> Mapping[tuple[Any, ...], list[Exchange]]:

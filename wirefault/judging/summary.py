@@ -1,4 +1,4 @@
-"""The summary of a run: counts, rates with their intervals, and what a reader must know beside them. Pure."""
+"""The summary of a run: counts, rates with their intervals, and remarks in words. Pure."""
 
 from __future__ import annotations
 
@@ -31,127 +31,39 @@ from wirefault.settings.budgets import Budgets, load_budgets
 from wirefault.stats.rates import percentile
 from wirefault.wiring.prompts import PromptsSource
 
-
-def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:
-    """One sentence each; none for a run that is whole, judged and explained."""
-    yield from _end(judgement.finished)
-    started, episodes = judgement.started, judgement.episodes
-    planned, skipped = started.prompts, started.skipped_prompts
-    if len(episodes) < planned:
-        yield f"{planned - len(episodes)} of {planned} prompts not run"
-    if skipped:
-        yield f"{counted(skipped, 'bad entry', 'bad entries')} of the prompts file left out"
-    whys = Counter((e.outcome, e.why) for e in episodes if not OUTCOMES[e.outcome].in_rate)
-    for (outcome, why), count in sorted(whys.items()):
-        yield f"{counted(count, 'prompt', 'prompts')} {outcome}: {why}"
-    unexplained = sum(len(episode.unexplained) for episode in episodes)
-    if unexplained:
-        yield f"{counted(unexplained, 'failed try', 'failed tries')} that no fault explains"
-    if refused:
-        reasons = ", ".join(f"{why} {count}" for why, count in sorted(refused.items()))
-        calls = counted(sum(refused.values()), "tool call", "tool calls")
-        yield f"{calls} that the agent refused by itself: {reasons}"
-    if judgement.stray:
-        yield f"{counted(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
-    if torn:
-        yield f"{counted(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
-    yield from (f"scored differently: {text}" for text in judgement.differences)
-
-
-def _end(finished: RunFinished | None) -> Iterator[str]:
-    if finished is None:
-        yield "the run has no end in its history: still going, or killed"
-        return
-    if not finished.completed:
-        yield ended_early(finished.reason)
-    if finished.toxics_left is None:
-        yield "not known whether toxics were left behind"
-    elif finished.toxics_left:
-        yield f"{counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
-
-
-def ended_early(reason: str) -> str:
-    """What is said of a run that did not come to its end."""
-    return f"the run ended early: {reason}"
-
-
-def counted(count: int, singular: str, plural: str) -> str:
-    """``1 prompt``, ``2 prompts``."""
-    return f"{count} {singular if count == 1 else plural}"
-
-
-_WORDS: Mapping[str, str] = {
-    "no_usage": "replies did not tell their tokens",
+_WHY_UNCOUNTED: Mapping[str, str] = {
+    "no_usage": "replies had no token counts",
     "no_price": "a model has no price",
     "no_memory": "the subject's memory cannot be read here",
 }
 
 
-def budget_remarks(events: Iterable[Event], budgets: Budgets | None) -> Iterator[str]:
-    """Which ``budgets`` of the run could not be counted in how many episodes, and why, a sentence each.
-
-    Such as count at links of one kind alone are named too where no request went to one.
-    """
-    met = set()
-    episodes: dict[tuple[str, str], set[str]] = {}
-    for event in events:
-        if isinstance(event, BudgetUnknown):
-            model = f" ({event.model})" if event.why == "no_price" and event.model else ""
-            episodes.setdefault((event.budget, _WORDS[event.why] + model), set()).add(event.episode)
-        elif isinstance(event, Exchange):
-            met.add(event.of_model)
-    for (budget, why), unknown_in in sorted(episodes.items()):
-        count = f"{len(unknown_in)} episode" + ("s" if len(unknown_in) > 1 else "")
-        yield f"the budget {budget} could not be counted in {count}: {why}; it may have allowed too much"
-    for of_model, kind in ((True, "model"), (False, "tool")):
-        counted = _counted_there_alone(budgets, of_model=of_model) if budgets else []
-        if counted and of_model not in met:
-            yield f"no request went to a {kind}, so that nothing was counted for {', '.join(counted)}"
-
-
-def _counted_there_alone(budgets: Budgets, *, of_model: bool) -> list[str]:
-    """The budgets that links to models count, or links to tools, and the others do not."""
-    there, elsewhere = (
-        {
-            f"{scope}.{name}"
-            for scope, budget in budgets.at_gateway(of_model=place).items()
-            for name in budget.model_dump(exclude_none=True)
-        }
-        for place in (of_model, not of_model)
-    )
-    return sorted(there - elsewhere)
-
-
 @dataclass(frozen=True)
 class LinkLatency:
-    """Milliseconds, as the caller saw them, of the ``n`` proxied tries that got a valid reply.
-
-    The ``failed`` ones (an error status too) are not in it: their time is the client's timeout or the
-    fault's, not the network's.
-    """
+    """Milliseconds, as the caller saw them, of the proxied tries with a valid reply."""
 
     p50: float | None
     p95: float | None
     p99: float | None
     n: int
-    failed: int
+    failed: int  # error statuses included: their time is the client's timeout or the fault's
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run has shown. ``remarks`` are for people: all that is not as it should be, in words.
+    """The results of a run.
 
-    ``invalid_because``: where the lab did not inject what it had to; a run with any of it shows nothing.
-    ``refused_calls``: how many tool calls the subject itself refused, by why; those that it does record.
+    ``invalid_because``: where the lab did not inject a fault that it had to; such a run shows nothing.
+    ``refused_calls``: how many tool calls the subject itself refused, by reason, as far as it records them.
     ``wiring_arguments``: the words of the command line that give the run's wiring, whose ``links`` are as
     ``Links.dump`` gives them.
     ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` those to which none
-    was; of others it is not known.
+    was; for the others it is unknown.
     ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
-    ``differences``: where the verdicts are not those that were recorded.
-    ``faults``: what became of each entry of the fault sets in force, and of what the settings drew besides.
-    ``went_past``: the connections that were seen to go past the lab.
-    ``findings``: what the rules of ``judging.findings`` see in it, also where there is no oracle.
+    ``differences``: verdicts that differ from the recorded ones.
+    ``faults``: a row for each entry of the fault sets in force, and for faults that the settings drew.
+    ``went_past``: the connections that went past the lab.
+    ``remarks`` are for people: all that is not as it should be, in words.
     """
 
     run_id: str
@@ -187,7 +99,7 @@ class Summary:
 
     @property
     def lab_failed_because(self) -> str:
-        """Why a run that came to its end shows nothing; empty if it shows something."""
+        """Why a completed run shows nothing; empty if it shows something."""
         if self.episodes and all(episode.outcome == "invalid" for episode in self.episodes):
             return f"the lab failed in every episode: {self.episodes[-1].why}"
         if self.invalid_because:
@@ -199,7 +111,7 @@ class Summary:
         return not self.not_reproducible_because
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object; no data is null."""
+        """One JSON object; unknown values are null."""
         whole = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return whole | {
             "settings": dict(self.settings),
@@ -219,7 +131,7 @@ class Summary:
 
 
 def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
-    """Judges the run that the events tell of and sums it up; its episodes carry the verdicts.
+    """Judge a run and sum it up.
 
     ``torn``: how many cut-off last lines the reader of the history met. Raises ``ValueError`` if the run's
     beginning is not among the events.
@@ -228,7 +140,7 @@ def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
 
 
 def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
-    """The same of a run that is judged already."""
+    """The summary of a judged run."""
     started, finished, events = judgement.started, judgement.finished, judgement.events
     counts = Counter(episode.outcome for episode in judgement.episodes)
     faults = judgement.account
@@ -276,17 +188,17 @@ def _exposed(episode: EpisodeJudgement) -> bool:
 
 
 def _unexposed(episode: EpisodeJudgement) -> bool:
-    """Whether none was delivered, for all that is known."""
+    """Whether certainly no fault was delivered."""
     return all(fault.delivered is False for fault in episode.faults)
 
 
 def _episode(judgement: EpisodeJudgement) -> dict[str, Any]:
-    # a fault's own dict says of each stage whether it was reached, which asdict does not
+    # a fault's own dict has each stage as a flag, which asdict has not
     return asdict(judgement) | {"faults": [fault.as_dict() for fault in judgement.faults]}
 
 
 def _latencies(events: Iterable[Event], links: Iterable[str]) -> dict[str, LinkLatency]:
-    """By link, in the wiring's order; only links that were called."""
+    """The links that were called, in the wiring's order."""
     tries: dict[str, list[ToolTry | ModelCall]] = {}
     for event in events:
         if isinstance(event, ModelCall):
@@ -297,7 +209,7 @@ def _latencies(events: Iterable[Event], links: Iterable[str]) -> dict[str, LinkL
 
 
 def _latency(tries: Sequence[ToolTry | ModelCall]) -> LinkLatency:
-    times = [tried.ms for tried in tries if tried.error is None]
+    times = [record.ms for record in tries if record.error is None]
     return LinkLatency(
         p50=percentile(times, 50),
         p95=percentile(times, 95),
@@ -309,3 +221,86 @@ def _latency(tries: Sequence[ToolTry | ModelCall]) -> LinkLatency:
 
 def _arming(times: Sequence[float]) -> dict[str, float | int | None]:
     return {"p50": percentile(times, 50), "p99": percentile(times, 99), "n": len(times)}
+
+
+def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:
+    """What is not as it should be, one sentence each; none for a run that is whole, judged and explained."""
+    yield from _end(judgement.finished)
+    started, episodes = judgement.started, judgement.episodes
+    planned, skipped = started.prompts, started.skipped_prompts
+    if len(episodes) < planned:
+        yield f"{planned - len(episodes)} of {planned} prompts not run"
+    if skipped:
+        yield f"{counted(skipped, 'bad entry', 'bad entries')} of the prompts file left out"
+    whys = Counter((e.outcome, e.why) for e in episodes if not OUTCOMES[e.outcome].in_rate)
+    for (outcome, why), count in sorted(whys.items()):
+        yield f"{counted(count, 'prompt', 'prompts')} {outcome}: {why}"
+    unexplained = sum(len(episode.unexplained) for episode in episodes)
+    if unexplained:
+        yield f"{counted(unexplained, 'failed try', 'failed tries')} that no fault explains"
+    if refused:
+        reasons = ", ".join(f"{why} {count}" for why, count in sorted(refused.items()))
+        calls = counted(sum(refused.values()), "tool call", "tool calls")
+        yield f"{calls} that the agent itself refused: {reasons}"
+    if judgement.stray:
+        yield f"{counted(judgement.stray, 'request', 'requests')} at the gateway outside any episode"
+    if torn:
+        yield f"{counted(torn, 'cut-off last line', 'cut-off last lines')} of history files left out"
+    yield from (f"scored differently: {text}" for text in judgement.differences)
+
+
+def _end(finished: RunFinished | None) -> Iterator[str]:
+    if finished is None:
+        yield "the run has no end in its history: still running, or killed"
+        return
+    if not finished.completed:
+        yield ended_early(finished.reason)
+    if finished.toxics_left is None:
+        yield "unknown whether toxics were left behind"
+    elif finished.toxics_left:
+        yield f"{counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
+
+
+def ended_early(reason: str) -> str:
+    """The sentence for a run that did not come to its end."""
+    return f"the run ended early: {reason}"
+
+
+def counted(count: int, singular: str, plural: str) -> str:
+    """``1 prompt``, ``2 prompts``."""
+    return f"{count} {singular if count == 1 else plural}"
+
+
+def budget_remarks(events: Iterable[Event], budgets: Budgets | None) -> Iterator[str]:
+    """Which budgets could not be counted, in how many episodes, and why: one sentence each.
+
+    Budgets that count at links of one kind are named, too, if no request went to such a link.
+    """
+    called = set()  # models, tools
+    episodes: dict[tuple[str, str], set[str]] = {}
+    for event in events:
+        if isinstance(event, BudgetUnknown):
+            model = f" ({event.model})" if event.why == "no_price" and event.model else ""
+            episodes.setdefault((event.budget, _WHY_UNCOUNTED[event.why] + model), set()).add(event.episode)
+        elif isinstance(event, Exchange):
+            called.add(event.of_model)
+    for (budget, why), unknown_in in sorted(episodes.items()):
+        count = f"{len(unknown_in)} episode" + ("s" if len(unknown_in) > 1 else "")
+        yield f"the budget {budget} could not be counted in {count}: {why}; it may have allowed too much"
+    for of_model, kind in ((True, "model"), (False, "tool")):
+        names = _budgets_of_one_kind(budgets, of_model=of_model) if budgets else []
+        if names and of_model not in called:
+            yield f"no request went to a {kind}, so nothing was counted for {', '.join(names)}"
+
+
+def _budgets_of_one_kind(budgets: Budgets, *, of_model: bool) -> list[str]:
+    """The budgets that count at links to models only, or at links to tools only."""
+    here, elsewhere = (
+        {
+            f"{scope}.{name}"
+            for scope, budget in budgets.at_gateway(of_model=place).items()
+            for name in budget.model_dump(exclude_none=True)
+        }
+        for place in (of_model, not of_model)
+    )
+    return sorted(here - elsewhere)
