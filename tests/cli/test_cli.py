@@ -34,7 +34,7 @@ def logged(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environ", "said"),
+    ("arguments", "environ", "expected"),
     [
         (["--toxic-prob", "2"], {}, "command line: TOXIC_PROB='2'"),
         ([], {"TOOL_LIMIT": "many"}, "environment: TOOL_LIMIT='many'"),
@@ -48,17 +48,17 @@ def logged(folder: Path) -> list[str]:
         (["--toxiproxy", "nonsense"], {}, "--toxiproxy='nonsense': give auto, embedded, or a URL"),
     ],
 )
-def test_a_wrong_setting_is_said_and_logged(
-    folder: Path, arguments: list[str], environ: dict[str, str], said: str
+def test_invalid_setting_is_reported_and_logged(
+    folder: Path, arguments: list[str], environ: dict[str, str], expected: str
 ) -> None:
     result = call("demo", *arguments, **environ)
     assert result.exit_code == 64
-    assert said in result.output
-    assert [message for message in logged(folder) if said in message]
+    assert expected in result.output
+    assert [message for message in logged(folder) if expected in message]
     assert not (folder / "state").exists()
 
 
-def test_an_unknown_key_of_config_json_too(folder: Path) -> None:
+def test_unknown_config_key_is_reported_and_logged(folder: Path) -> None:
     (folder / "agent").mkdir()
     (folder / "agent" / "config.json").write_text('{"setings": {}}', encoding="utf-8")
     result = call("demo", CONFIG_FILE="agent/config.json")
@@ -67,32 +67,30 @@ def test_an_unknown_key_of_config_json_too(folder: Path) -> None:
     assert logged(folder) == [result.output.removeprefix("Error: ").strip()]
 
 
-def test_with_out_it_is_logged_there(folder: Path) -> None:
+def test_out_option_moves_the_log(folder: Path) -> None:
     call("demo", "--toxic-prob", "2", "--out", "there")
     assert logged(folder / "there")
 
 
-def test_a_run_that_is_not_there(folder: Path) -> None:
+def test_missing_run_is_reported(folder: Path) -> None:
     result = call("runs", "verify", "nope")
     assert result.exit_code == 64
     assert "no history of a run there" in result.output
     assert "no run was recorded there" in call("runs", "verify", "latest").output
 
 
-def test_the_demo_flies_with_the_defaults_of_every_other_way(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flown: list[Configuration] = []
+def test_demo_uses_the_common_defaults(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded: list[Configuration] = []
 
     def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:
-        flown.append(saved.plan.configuration)
+        recorded.append(saved.plan.configuration)
         return ExperimentResult(saved, code=0)
 
     monkeypatch.setattr("wirefault.cli.running.run_experiment", fly)
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
-    assert flown[0].settings == load_configuration({"SEED": "7"}).settings == Settings(seed=7)
+    assert recorded[0].settings == load_configuration({"SEED": "7"}).settings == Settings(seed=7)
 
 
 def _fly_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
@@ -100,32 +98,32 @@ def _fly_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
 
 
 @pytest.mark.parametrize("command", [["demo"], FLY])
-def test_a_dotenv_file_of_the_user_s_own_stops_no_flight(
+def test_foreign_dotenv_names_only_warn(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.setattr("wirefault.cli.running.run_experiment", _fly_nothing)
     (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
-    flown = call(*command)
-    assert flown.exit_code == 0
-    assert "warning: .env: no settings of Wirefault's, and left alone: OPENAI_API_KEY" in flown.output
+    recorded = call(*command)
+    assert recorded.exit_code == 0
+    assert "warning: .env: no settings of Wirefault's, and left alone: OPENAI_API_KEY" in recorded.output
     (folder / ".env").write_text("TOXIC_PRB=1\n", encoding="utf-8")
     assert call(*command).exit_code == 64
 
 
-def test_a_chaos_level_prints_the_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chaos_level_prints_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wirefault.cli.running.run_experiment", _fly_nothing)
-    said = call("demo", "--faults", "light", "--chaos-level", "0.5").output
-    assert "unavailable tools 1.5 % of tries" in " ".join(said.split())
+    expected = call("demo", "--faults", "light", "--chaos-level", "0.5").output
+    assert "unavailable tools 1.5 % of tries" in " ".join(expected.split())
     assert "light" not in call("demo", "--faults", "light").output
 
 
-def test_an_experiment_whose_subject_is_not_installed_starts_nothing(folder: Path) -> None:
+def test_missing_subject_program_starts_nothing(folder: Path) -> None:
     links = {"shop": {"upstream": "http://127.0.0.1:9"}}
     wiring = {"links": links, "subject": {"command": ["./not-installed", "{prompt}"]}}
-    told = {"wiring": "wiring.json", "prompts": [{"prompt": "x"}], "hypothesis": ["no crash"]}
-    told |= {"title": "x", "method": {"faults": {"faults": [{"fault": "hang"}]}}}
+    spec = {"wiring": "wiring.json", "prompts": [{"prompt": "x"}], "hypothesis": ["no crash"]}
+    spec |= {"title": "x", "method": {"faults": {"faults": [{"fault": "hang"}]}}}
     (folder / "wiring.json").write_text(json.dumps(wiring), encoding="utf-8")
-    (folder / "exp.json").write_text(json.dumps(told), encoding="utf-8")
+    (folder / "exp.json").write_text(json.dumps(spec), encoding="utf-8")
     result = call("run", "exp.json")
     assert result.exit_code == 64
     assert "wiring.json: subject.command: missing program './not-installed'" in result.output

@@ -17,33 +17,33 @@ def compare(folder: Path, *words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("second", "code", "said"),
+    ("second", "code", "expected"),
     [
         ("S" * 10, 0, "the second is not shown to be worse"),
         ("F" * 10, 1, "the second is worse, beyond the interval"),
         ("I" * 10, 2, "the second is perhaps worse"),
     ],
 )
-def test_its_exit_code_is_what_it_says(tmp_path: Path, second: str, code: int, said: str) -> None:
-    flown = Flown(tmp_path / "logs")
-    flown.run("run-1", "S" * 10)
-    flown.run("run-2", second)
+def test_exit_code_matches_the_text(tmp_path: Path, second: str, code: int, expected: str) -> None:
+    recorded = Flown(tmp_path / "logs")
+    recorded.run("run-1", "S" * 10)
+    recorded.run("run-2", second)
     result = compare(tmp_path, "run-1", "run-2")
-    assert (result.exit_code, said in result.output) == (code, True)
+    assert (result.exit_code, expected in result.output) == (code, True)
     shown = json.loads(compare(tmp_path, "run-1", "run-2", "--json").output)
     assert (shown["change"] == "worse") == (code == 1)
 
 
-def test_outcomes_that_changed_are_shown_with_their_prompts(tmp_path: Path) -> None:
-    flown = Flown(tmp_path / "logs")
-    flown.run("run-1", "SS")
-    flown.run("run-2", "SF", settings={"tool_limit": 3})
+def test_changed_outcomes_show_their_prompts(tmp_path: Path) -> None:
+    recorded = Flown(tmp_path / "logs")
+    recorded.run("run-1", "SS")
+    recorded.run("run-2", "SF", settings={"tool_limit": 3})
     lines = compare(tmp_path, "run-1", "run-2").output.splitlines()
     assert "  e1  success -> honest_failure  Message Bob" in lines
     assert "tool_limit" in "".join(lines) and "-50 points [" in "".join(lines)
 
 
-def test_a_run_that_is_not_there_is_64(tmp_path: Path) -> None:
+def test_missing_run_is_usage_error(tmp_path: Path) -> None:
     Flown(tmp_path / "logs").run("run-1", "S")
     result = compare(tmp_path, "run-1", "run-3")
     assert result.exit_code == 64 and "did you mean 'run-1'?" in result.output

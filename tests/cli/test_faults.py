@@ -30,7 +30,7 @@ def call(*arguments: str, code: int = 0, **environ: str) -> Result:
     return result
 
 
-def test_the_list_has_every_fault_once_with_place_and_family():
+def test_list_has_every_fault_once():
     lines = call().output.splitlines()
     names = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert [name for name in names if name in {fault.name for fault in FAULTS}] == [f.name for f in FAULTS]
@@ -44,21 +44,21 @@ def test_the_list_has_every_fault_once_with_place_and_family():
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
-def test_a_fault_shows_its_page(kind):
+def test_show_prints_page_of_a_fault(kind):
     shown = call("show", kind.name).output
     assert shown.startswith(f"{kind.name}   (")
     for name, info in kind.model_fields.items():
         assert f"\n{info.alias or name} " in shown and (info.description or "").split()[-1] in shown
 
 
-def test_a_fault_shows_how_a_set_names_it_and_no_marks():
+def test_show_prints_usable_example_without_markdown():
     shown = call("show", "delay").output
     assert not set("`|#") & set(shown)
     Path("mine.yaml").write_text(shown.partition("in a fault set:\n")[2])
     assert "delay tools 100 % of tries" in " ".join(call("show", "mine.yaml").output.split())
 
 
-def test_a_set_shows_its_true_rates_at_a_level():
+def test_show_prints_true_rates_at_a_level():
     Path("mine.yaml").write_text(
         "description: what for\nfaults: [{fault: empty, links: search, when: {probability: 0.5}},"
         " {fault: stale, links: search, when: {nth: 2}}]\n"
@@ -73,19 +73,19 @@ def test_a_set_shows_its_true_rates_at_a_level():
     assert "down (toxic down) tools 50 % of attempts all links by one draw, ends after 2 s" in rows
 
 
-def test_links_of_one_rate_stand_in_one_row():
+def test_links_with_equal_rates_share_a_row():
     shown = call("show", "lost-replies").output
     assert sum(line.startswith("lose_reply ") for line in shown.splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_a_preset_shows_its_entries(name):
+def test_show_prints_entries_of_a_preset(name):
     assert "% of tries" in call("show", name).output
     assert "(no fault can be met)" in call("show", name, "--chaos-level", "0").output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["show", "lose_rply"], "unknown fault, preset or file 'lose_rply'; did you mean 'lose_reply'?"),
         (["show", "hevy"], "did you mean 'heavy'?"),
@@ -106,19 +106,19 @@ def test_a_preset_shows_its_entries(name):
         (["set", "light", "--chaos-level", "0"], "no fault in it can be met"),
     ],
 )
-def test_what_is_wrong_is_said(arguments, said):
-    assert said in call(*arguments, code=64).output
+def test_mistakes_are_reported(arguments, expected):
+    assert expected in call(*arguments, code=64).output
 
 
 @pytest.mark.parametrize("arguments", [["set", "light"], ["clear"]])
-def test_without_a_lab_it_says_how_to_get_one(arguments):
+def test_missing_lab_says_how_to_start_one(arguments):
     assert "start one: wirefault lab up" in call(*arguments, code=70).output
     Path("state").mkdir()
     Path("state/token").write_text("x")
     assert "start one: wirefault lab up" in call(*arguments, code=70).output
 
 
-def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_is_name_or_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     sources: list[str] = []
     monkeypatch.setattr(
         LiveFaultsClient, "set", lambda _, __, source: sources.append(source) or {"number": 0, "from": ""}
@@ -126,11 +126,11 @@ def test_a_set_is_called_by_its_name_or_as_given_in_full(monkeypatch: pytest.Mon
     for name in ("light", '{"faults": [{"fault": "delay"}]}'):
         call("set", name)
         call("set", name, "--chaos-level", "0.5")
-    full = "a set given in full"
+    full = "an inline set"
     assert sources == ["light", "light at chaos level 0.5", full, f"{full} at chaos level 0.5"]
 
 
-def test_what_they_will_not_strike_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_of_the_lab_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {
         "number": 1,
         "faults": None,
@@ -142,7 +142,7 @@ def test_what_they_will_not_strike_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     assert "\nno run is in progress\n" in call("set", "light").output
 
 
-def test_without_a_lab_there_is_no_status():
+def test_status_needs_a_lab():
     assert "start one: wirefault lab up" in call("status", code=70).output
 
 
@@ -163,7 +163,7 @@ def elsewhere() -> Iterator[str]:
         thread.join()
 
 
-def test_the_lab_of_another_folder_is_not_taken_for_this_ones(elsewhere: str) -> None:
+def test_lab_of_another_folder_is_recognised(elsewhere: str) -> None:
     Path("state").mkdir()
     Path("state/token").write_text("x")
     here = {"MANAGER_HOST": "127.0.0.1", "STATUS_PORT": elsewhere}

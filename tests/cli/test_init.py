@@ -21,7 +21,7 @@ def init(*words: str) -> Result:
     return CliRunner().invoke(main, ["lab", "init", *words])
 
 
-def test_a_new_folder_has_all_and_the_next_command_is_named(folder: Path) -> None:
+def test_new_folder_is_complete_and_next_command_named(folder: Path) -> None:
     result = init("new/lab")
     assert result.exit_code == 0 and "next: cd new/lab && wirefault demo" in result.output
     wanted = (*LAB_FILES, MARKER, "wirefault/__main__.py", "agent/prompts.json")
@@ -30,14 +30,14 @@ def test_a_new_folder_has_all_and_the_next_command_is_named(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("there", ["docker-compose.yaml", ".env.example", "wirefault", MARKER])
-def test_what_is_there_is_named_and_nothing_is_written(folder: Path, there: str) -> None:
+def test_existing_file_is_named_and_nothing_written(folder: Path, there: str) -> None:
     (folder / there).touch()
     result = init()
     assert result.exit_code == 64 and f"{there} is there already" in result.output
     assert [path.name for path in folder.iterdir()] == [there]
 
 
-def test_a_file_is_no_folder(folder: Path) -> None:
+def test_file_as_folder_is_an_error(folder: Path) -> None:
     (folder / "file").touch()
     result = init("file")
     assert result.exit_code == 70 and result.output.startswith("Error: file")

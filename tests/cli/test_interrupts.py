@@ -53,25 +53,25 @@ def fly(folder: Path, command: Sequence[str], every: int) -> list[Row]:
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode in (64, 70) and "Traceback" not in done.stderr, done.stderr
     rows = (line.split("\t") for line in report.read_text().splitlines())
-    return [(module, int(code), str(said)) for module, code, said in rows]
+    return [(module, int(code), str(expected)) for module, code, expected in rows]
 
 
 @pytest.fixture(scope="module")
-def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[Row]]]]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[Row]]]]:
     folder = tmp_path_factory.mktemp("interrupted")
     with ThreadPoolExecutor(2) as pool:
         yield {name: pool.submit(fly, folder / name, *FLIGHTS[name]) for name in FLIGHTS}
 
 
 @pytest.mark.parametrize("name", FLIGHTS)
-def test_ctrl_c_at_any_import_is_one_line_and_130(flown: dict[str, Future[list[Row]]], name: str) -> None:
-    rows = flown[name].result()
+def test_ctrl_c_at_any_import_is_one_line_and_130(recorded: dict[str, Future[list[Row]]], name: str) -> None:
+    rows = recorded[name].result()
     ended_otherwise = [row for row in rows if row[1:] != (130, repr("interrupted\n"))]
     assert [row for row in ended_otherwise if row[0] not in BEFORE] == []
     assert len(rows) - len(ended_otherwise) > examples(20)
 
 
-def test_a_signal_that_is_held_back_by_who_hands_over_comes_through() -> None:
+def test_blocked_signal_survives_hand_over() -> None:
     code = (
         "import os, signal, sys\n"
         "from wirefault.core.interrupts import hand_over\n"
@@ -83,7 +83,7 @@ def test_a_signal_that_is_held_back_by_who_hands_over_comes_through() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
-def test_a_background_job_goes_on_ignoring_it() -> None:
+def test_background_job_keeps_ignoring_sigint() -> None:
     code = (
         "import os, signal\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -113,7 +113,7 @@ main()
 
 
 @pytest.mark.parametrize(("command", "code"), [("demo", 130), ("run", 130), ("lab", 130), ("runs", 0)])
-def test_a_flight_in_the_background_is_ended_by_it_from_its_first_moment_on(command: str, code: int) -> None:
+def test_background_run_ends_at_sigint_from_the_start(command: str, code: int) -> None:
     program = [sys.executable, "-c", FLIES.format(command=command)]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (code, "interrupted\n" if code else "")

@@ -31,13 +31,13 @@ def judge(folder: Path, events: Iterable[Event], *arguments: str) -> Result:
     return CliRunner().invoke(main, ["runs", "verify", "run-1", *arguments], env={"LOGS_DIR": str(folder)})
 
 
-def test_a_sealed_run_that_is_scored_as_before_is_0(tmp_path):
+def test_sealed_run_with_equal_scores_is_0(tmp_path):
     result = judge(tmp_path, WHOLE)
     assert result.exit_code == 0
     assert "seal" not in result.output and "scored differently" not in result.output
 
 
-def test_a_run_that_is_scored_differently_is_2(tmp_path):
+def test_different_score_is_2(tmp_path):
     other = replace(VERDICT, outcome="duplicate")
     result = judge(tmp_path, [other if event is VERDICT else event for event in WHOLE])
     assert result.exit_code == 2
@@ -46,14 +46,14 @@ def test_a_run_that_is_scored_differently_is_2(tmp_path):
     )
 
 
-def test_a_run_that_was_killed_is_unsealed_said_and_judged(tmp_path):
+def test_killed_run_is_unsealed_and_judged(tmp_path):
     result = judge(tmp_path, [event for event in WHOLE if not isinstance(event, RunFinished | RunSealed)])
     assert result.exit_code == 0
     assert "unsealed: the run was killed, or is still going" in result.output
     assert "100 %" in result.output
 
 
-def test_an_altered_run_is_2_and_nothing_is_scored(tmp_path):
+def test_altered_run_is_2_and_not_scored(tmp_path):
     altered = [event for event in WHOLE if not isinstance(event, RunSealed)]
     result = judge(tmp_path, altered, "--json")
     place = f"{tmp_path}/runs/run-1/agent-0.jsonl:{len(altered) + 1}: altered or lost: run_sealed"
@@ -64,7 +64,7 @@ def test_an_altered_run_is_2_and_nothing_is_scored(tmp_path):
 
 
 @pytest.mark.parametrize("line", [b"no JSON", b"{}", b'{"event":"nonsense"}', b"[" * 9999, b"\xff", b""])
-def test_a_line_that_was_put_there_is_named_as_such(tmp_path, line):
+def test_inserted_line_is_named(tmp_path, line):
     assert judge(tmp_path, WHOLE).exit_code == 0
     path = history_file(tmp_path, "run-1", "agent", 0)
     first, *rest = path.read_bytes().splitlines(keepends=True)
@@ -73,14 +73,14 @@ def test_a_line_that_was_put_there_is_named_as_such(tmp_path, line):
     assert (result.exit_code, "agent-0.jsonl:2: altered or put there" in result.stderr) == (2, True)
 
 
-def test_an_event_is_printed_by_its_id(tmp_path):
+def test_event_is_printed_by_id(tmp_path):
     result = judge(tmp_path, WHOLE, "--event", "agent-0:2")
     assert result.exit_code == 0
     assert json.loads(result.output)["event"] == "episode_started"
 
 
 @pytest.mark.parametrize("id", ["agent-0:0", "agent-0:99", "agent-0", "gateway-0:1", "agent-0:x", ":1"])
-def test_an_event_that_is_not_there_is_said_with_those_that_are(tmp_path, id):
+def test_missing_event_names_the_known_ones(tmp_path, id):
     result = judge(tmp_path, WHOLE, "--event", id)
     assert result.exit_code != 0
     assert f"there is no event {id}; there are agent-0:1 to :{len(WHOLE)}" in result.output
@@ -90,7 +90,7 @@ def test_json_has_the_findings(tmp_path):
     assert json.loads(judge(tmp_path, WHOLE, "--json").output)["findings"] == []
 
 
-def test_what_crossed_a_lab_live_is_shown_without_a_line_that_would_repeat_it(tmp_path):
+def test_live_traffic_has_no_repeat_line(tmp_path):
     writer = Writer(history_file(tmp_path, "live-lab", "manager", 0))
     for event in [replace(START, run_id="live-lab"), *EVENTS[1:]]:
         writer.write(event)

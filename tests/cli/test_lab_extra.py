@@ -42,7 +42,7 @@ def metadata(folder: Path, origin: str = "") -> None:
         ),
     ],
 )
-def test_what_is_missing_is_named_with_the_command_that_brings_it(
+def test_missing_packages_are_named_with_install_command(
     origin: str, requirement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata(tmp_path, origin)
@@ -54,5 +54,5 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
     assert raised.value.exit_code == 70
 
 
-def test_nothing_is_said_where_all_is_there() -> None:
+def test_complete_installation_passes() -> None:
     require_lab()

@@ -49,14 +49,14 @@ def call(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_it_is_listed_shown_and_flown(folder: Path) -> None:
+def test_plugin_fault_is_listed_shown_and_run(folder: Path) -> None:
     [lines] = blocks("plugins.md", "sh")
     install, *commands = (shlex.split(line) for line in lines.splitlines())
     assert install == ["pip", "install", "."]
-    listed, shown, flown = (call(folder, sys.executable, "-m", *words) for words in with_json(commands))
+    listed, output, recorded = (call(folder, sys.executable, "-m", *words) for words in with_json(commands))
     assert f"The numbers of a JSON reply have lost their digits. (from {PACKAGE})" in " ".join(listed.split())
-    assert shown.startswith(f"rounded   (tool links) (from {PACKAGE})\n")
-    summary = json.loads(flown)
+    assert output.startswith(f"rounded   (tool links) (from {PACKAGE})\n")
+    summary = json.loads(recorded)
     assert summary["outcomes"] == {"misled": 1}
     [fault] = summary["faults"]
     assert (fault["entry"], fault["links"], fault["injected"]) == ("rounded", ["calculator"], 1)
@@ -67,7 +67,7 @@ def with_json(commands: list[list[str]]) -> list[list[str]]:
     return [*others, [*demo, "--no-charts", "--json"]]
 
 
-def test_its_dialect_is_found_by_the_path_of_a_request(folder: Path) -> None:
+def test_plugin_dialect_is_found_by_path(folder: Path) -> None:
     code = (
         "from wirefault.dialects.registry import DIALECTS, MODEL_DIALECTS, dialect_of\n"
         "name = dialect_of('/house/talk', of_model=True)\n"
@@ -76,7 +76,7 @@ def test_its_dialect_is_found_by_the_path_of_a_request(folder: Path) -> None:
     assert call(folder, sys.executable, "-c", code) == "house True anthropic\n"
 
 
-def test_what_is_not_asked_for_is_not_imported(folder: Path) -> None:
+def test_unused_plugin_is_not_imported(folder: Path) -> None:
     code = (
         "import sys, wirefault.settings.configuration\n"
         "from wirefault.faults.registry import REGISTRY\n"

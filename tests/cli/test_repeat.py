@@ -26,7 +26,7 @@ def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def flown(prompts: Path) -> None:
+def recorded(prompts: Path) -> None:
     """A history of a run of the second prompt alone, which was killed, and so has no seal."""
     writer = Writer(history_file(Path("logs"), "run-1", "agent", 0))
     source = load_prompts(prompts, ["ho"], "ho").source
@@ -37,11 +37,11 @@ def flown(prompts: Path) -> None:
     writer.close()
 
 
-def said(*arguments: str) -> str:
+def expected(*arguments: str) -> str:
     return " ".join(CliRunner().invoke(main, arguments).output.split())
 
 
-def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_passes_selected_prompts_on(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[PromptsSource] = []
 
     def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:
@@ -50,34 +50,34 @@ def test_the_demo_hands_on_what_is_picked(prompts: Path, monkeypatch: pytest.Mon
         return ExperimentResult(saved, code=0)
 
     monkeypatch.setattr("wirefault.cli.running.run_experiment", fly)
-    said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
+    expected("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
-    said("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")
+    expected("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")
     assert (handed[0].file, handed[0].only, handed[0].match) == ("few.json", ["1", "ho"], "Say h")
 
 
 @pytest.mark.parametrize("command", [["demo"], ["run", "--lab"]])
-def test_what_is_not_there_is_said(prompts: Path, command: list[str]) -> None:
+def test_missing_prompt_is_reported(prompts: Path, command: list[str]) -> None:
     result = CliRunner().invoke(main, [*command, "--prompts", "few.json", "--only", "hoo"])
     assert result.exit_code == 64
     assert "few.json: --only='hoo': no entry has this id" in result.output
     assert "did you mean 'ho'?" in result.output
 
 
-def test_judge_repeats_the_run_s_own_file_and_what_was_picked(prompts: Path) -> None:
-    flown(prompts)
-    assert "wirefault demo --seed 7 --prompts few.json --only=ho --match=ho" in said(
+def test_verify_repeats_file_and_selection(prompts: Path) -> None:
+    recorded(prompts)
+    assert "wirefault demo --seed 7 --prompts few.json --only=ho --match=ho" in expected(
         "runs", "verify", "run-1"
     )
 
 
-def test_judge_says_that_the_file_has_changed_or_is_gone(prompts: Path) -> None:
-    flown(prompts)
-    assert "changed since the run" not in said("runs", "verify", "run-1")
+def test_verify_notes_changed_or_missing_file(prompts: Path) -> None:
+    recorded(prompts)
+    assert "changed since the run" not in expected("runs", "verify", "run-1")
     moved = prompts.rename("moved.json")
-    assert "the run's prompts file is not here: few.json" in said("runs", "verify", "run-1")
-    assert "--prompts moved.json --only=ho" in said("runs", "verify", "run-1", "--prompts", "moved.json")
-    assert "is not here" not in said("runs", "verify", "run-1", "--prompts", "moved.json")
+    assert "the run's prompts file is not here: few.json" in expected("runs", "verify", "run-1")
+    assert "--prompts moved.json --only=ho" in expected("runs", "verify", "run-1", "--prompts", "moved.json")
+    assert "is not here" not in expected("runs", "verify", "run-1", "--prompts", "moved.json")
     prompts.write_text("[]", encoding="utf-8")
-    assert "the prompts file few.json has changed since the run" in said("runs", "verify", "run-1")
+    assert "the prompts file few.json has changed since the run" in expected("runs", "verify", "run-1")
     assert moved.exists()

@@ -49,7 +49,7 @@ def draw() -> Result:
     return CliRunner().invoke(charts.main, ["--run", RUN])
 
 
-def test_a_lab_that_a_container_pretends_is_none(folder: Path) -> None:
+def test_forged_lab_file_is_ignored(folder: Path) -> None:
     bystander = os.getpid()
     default_topology("lab-evil").dump(folder / "state" / "evil.json")
     lab = {"pid": bystander, "lab_id": "lab-evil", "topology": "state/evil.json", "processes": {}}
@@ -63,9 +63,7 @@ def test_a_lab_that_a_container_pretends_is_none(folder: Path) -> None:
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
 @pytest.mark.parametrize("command", [judge, draw])
-def test_a_history_that_is_no_file_is_refused(
-    trap: Callable[..., None], command: Callable[[], Result]
-) -> None:
+def test_history_must_be_a_regular_file(trap: Callable[..., None], command: Callable[[], Result]) -> None:
     path = history_file(Path("logs"), RUN, "agent", 0)
     path.parent.mkdir(parents=True)
     victim = victim_of(path.absolute())
@@ -75,13 +73,13 @@ def test_a_history_that_is_no_file_is_refused(
 
 
 @pytest.mark.parametrize("command", [judge, draw])
-def test_a_run_that_lies_elsewhere_is_refused(folder: Path, command: Callable[[], Result]) -> None:
+def test_linked_runs_folder_is_refused(folder: Path, command: Callable[[], Result]) -> None:
     Flight(folder / "elsewhere", run_id=RUN, prompts=1).write()
     Path("logs", "runs").symlink_to(folder / "elsewhere" / "runs")
     refused(command(), "agent-0.jsonl")
 
 
-def test_settings_that_are_none_are_a_line() -> None:
+def test_invalid_settings_are_one_line() -> None:
     writer = Writer(history_file(Path("logs"), RUN, "agent", 0))
     writer.write(RunStarted(1.0, RUN, "lab", 0, 1, {"seed": "x"}, "subject", 1))
     writer.close()
@@ -91,7 +89,7 @@ def test_settings_that_are_none_are_a_line() -> None:
 
 @pytest.mark.parametrize("bad", [float("nan"), 1e300, -1.0])
 @pytest.mark.parametrize("command", [judge, draw])
-def test_a_time_that_no_clock_shows_is_a_line(command: Callable[[], Result], bad: float) -> None:
+def test_invalid_time_is_one_line(command: Callable[[], Result], bad: float) -> None:
     writer = Writer(history_file(Path("logs"), RUN, "agent", 0))
     writer.write(RunStarted(bad, RUN, "lab", 0, 1, {"seed": 1}, "subject", 1))
     writer.close()
@@ -100,7 +98,7 @@ def test_a_time_that_no_clock_shows_is_a_line(command: Callable[[], Result], bad
 
 
 @pytest.mark.parametrize("command", [judge, draw])
-def test_a_line_without_end_does_not_fill_the_memory(command: Callable[[], Result]) -> None:
+def test_endless_line_is_bounded(command: Callable[[], Result]) -> None:
     path = history_file(Path("logs"), RUN, "agent", 0)
     path.parent.mkdir(parents=True)
     path.touch()
@@ -109,13 +107,13 @@ def test_a_line_without_end_does_not_fill_the_memory(command: Callable[[], Resul
 
 
 @pytest.mark.parametrize("command", [judge, draw])
-def test_the_names_of_files_reach_no_terminal_raw(command: Callable[[], Result]) -> None:
+def test_file_names_are_stripped(command: Callable[[], Result]) -> None:
     path = history_file(Path("logs"), RUN, f"agent{ESCAPES}", 0)
     path.parent.mkdir(parents=True)
     path.write_text("nonsense\n")
-    said = command().output
-    assert "nonsense" not in said and "Traceback" not in said
-    assert all(line.isprintable() for line in said.splitlines())
+    expected = command().output
+    assert "nonsense" not in expected and "Traceback" not in expected
+    assert all(line.isprintable() for line in expected.splitlines())
 
 
 @pytest.fixture
@@ -126,7 +124,7 @@ def one_chart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("one_chart")
 @pytest.mark.parametrize("trap", ["link", "hard_link"])
-def test_charts_are_drawn_into_no_file_of_the_users(folder: Path, trap: str) -> None:
+def test_charts_replace_links_not_their_targets(folder: Path, trap: str) -> None:
     Flight(folder / "logs", run_id=RUN, prompts=1).write()
     place = folder / "logs" / "charts" / RUN / "overview.png"
     place.parent.mkdir(parents=True)
@@ -137,7 +135,7 @@ def test_charts_are_drawn_into_no_file_of_the_users(folder: Path, trap: str) -> 
 
 
 @pytest.mark.usefixtures("one_chart")
-def test_charts_follow_no_link_on_the_way(folder: Path) -> None:
+def test_charts_follow_no_linked_folder(folder: Path) -> None:
     Flight(folder / "logs", run_id=RUN, prompts=1).write()
     (folder / "mine").mkdir()
     (folder / "logs" / "charts").symlink_to(folder / "mine")
@@ -147,7 +145,7 @@ def test_charts_follow_no_link_on_the_way(folder: Path) -> None:
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
 @pytest.mark.parametrize("words", [("run", "--lab"), ("demo",), ("lab", "up")], ids=" ".join)
-def test_no_run_starts_on_a_database_that_is_none(
+def test_no_run_starts_on_a_forged_database(
     folder: Path, trap: Callable[..., None], words: tuple[str, ...]
 ) -> None:
     place = folder / "state" / "state.db"
@@ -158,7 +156,7 @@ def test_no_run_starts_on_a_database_that_is_none(
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-def test_a_run_appends_to_no_file_of_the_users(folder: Path, trap: Callable[..., None]) -> None:
+def test_run_appends_to_no_linked_file(folder: Path, trap: Callable[..., None]) -> None:
     Path("prompts.json").write_text('[{"prompt": "Hello"}]')
     place = folder / "logs" / "agent.log"
     victim = victim_of(place)
@@ -168,13 +166,13 @@ def test_a_run_appends_to_no_file_of_the_users(folder: Path, trap: Callable[...,
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-def test_a_token_that_is_none_is_sent_to_nobody(folder: Path, trap: Callable[..., None]) -> None:
+def test_forged_token_is_not_sent(folder: Path, trap: Callable[..., None]) -> None:
     place = folder / "state" / "token"
     trap(place, victim_of(place))
     refused(CliRunner().invoke(main, ["faults", "clear"]), "token")
 
 
-def test_a_foreign_schema_is_refused_before_a_run_starts(folder: Path) -> None:
+def test_foreign_schema_is_refused_before_start(folder: Path) -> None:
     database_with(folder / "state" / "state.db", f'CREATE VIEW "runs{ESCAPES}" AS SELECT 1')
     result = CliRunner().invoke(main, ["demo"])
     assert result.exit_code == 70 and "which no lab made" in result.output

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", FLIGHTS)
-def test_a_command_imports_no_more_than_it_needs(folder: Path, name: str) -> None:
+def test_command_imports_only_what_it_needs(folder: Path, name: str) -> None:
     words, code, without = FLIGHTS[name]
     command = [sys.executable, "-X", "importtime", "-m", "wirefault", *words.split()]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
@@ -58,8 +58,8 @@ def test_a_command_imports_no_more_than_it_needs(folder: Path, name: str) -> Non
     assert {module for module in imported if module in (*NEVER, *without)} == set()
 
 
-def test_the_help_of_all_says_what_each_command_says_of_itself() -> None:
-    said = {name: CliRunner().invoke(main, [name, "--help"]).output for name in COMMANDS}
-    missing = [name for name, text in COMMANDS.items() if text not in " ".join(said[name].split())]
+def test_main_help_matches_each_command() -> None:
+    expected = {name: CliRunner().invoke(main, [name, "--help"]).output for name in COMMANDS}
+    missing = [name for name, text in COMMANDS.items() if text not in " ".join(expected[name].split())]
     assert missing == []
     assert set(COMMANDS) <= set(CliRunner().invoke(main, ["--help"]).output.split())

@@ -71,7 +71,7 @@ DRAWN = {name: flight for at, (name, flight) in enumerate(FLIGHTS.items()) if sh
 
 
 @pytest.mark.parametrize("flight", DRAWN.values(), ids=DRAWN)
-def test_every_chart_has_all_on_the_page_and_no_text_on_another(tmp_path, flight):
+def test_charts_fit_the_page_without_overlaps(tmp_path, flight):
     selection = _selection(tmp_path, **flight)
     for name, draw in CHARTS.items():
         with styled():
@@ -84,7 +84,7 @@ def test_every_chart_has_all_on_the_page_and_no_text_on_another(tmp_path, flight
         assert width == 1600 and 900 <= height <= 1400
 
 
-def test_the_files_are_pngs_of_that_size_and_the_same_for_the_same_history(tmp_path):
+def test_files_are_reproducible_pngs(tmp_path):
     selection = _selection(tmp_path, prompts=5)
     first, second = (write_charts(selection, tmp_path / name) for name in "ab")
     assert [path.stem for path in first] == list(CHARTS)
@@ -93,53 +93,53 @@ def test_the_files_are_pngs_of_that_size_and_the_same_for_the_same_history(tmp_p
 
 
 @pytest.mark.parametrize("chart", ["overview", "success"])
-def test_the_title_says_rate_interval_and_n(tmp_path, chart):
+def test_title_has_rate_interval_and_n(tmp_path, chart):
     selection = _selection(tmp_path)
     k = sum(prompt.outcome == "success" for prompt in selection.prompts)
     assert f"{k} of 24 prompts succeeded ({round(k / 24 * 100)} %, 95 % interval " in _texts(chart, selection)
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-def test_each_chart_names_run_seed_n_and_the_self_test_subject(tmp_path, chart):
+def test_charts_name_run_seed_n_and_subject(tmp_path, chart):
     texts = _texts(chart, _selection(tmp_path, run_id="r1", prompts=4))
     assert "run r1 · n = 4 prompts · seed 7" in texts
     assert "self-test subject: scripted model" in texts
 
 
-def test_without_a_judged_prompt_the_rate_is_unknown_not_zero(tmp_path):
+def test_rate_without_judged_prompts_is_unknown(tmp_path):
     texts = _texts("success", _selection(tmp_path, prompts=5, outcomes=("unjudged",)))
     assert "Success rate unknown: no prompt could be judged" in texts
     assert "Not counted: 5 unjudged; with them the rate lies in 0-100 %" in texts
 
 
-def test_invalid_prompts_do_not_count_and_their_bounds_are_told(tmp_path):
+def test_invalid_prompts_only_widen_bounds(tmp_path):
     texts = _texts("success", _selection(tmp_path, prompts=40, outcomes=("success", "invalid")))
     assert " invalid; with them the rate lies in " in texts
     assert "of 40 prompts succeeded" not in texts
 
 
-def test_an_empty_run_says_so_in_every_chart_and_has_no_axes(tmp_path):
+def test_empty_run_has_no_axes(tmp_path):
     selection = _selection(tmp_path, prompts=0)
     for draw in CHARTS.values():
         with styled():
             assert draw(selection).figure.axes == []
 
 
-def test_a_run_that_was_killed_is_called_unfinished(tmp_path):
+def test_killed_run_is_unfinished(tmp_path):
     assert "UNFINISHED" in _texts("overview", _selection(tmp_path, prompts=2, finish=False))
 
 
-def test_a_foreign_name_is_drawn_without_mathematics_or_missing_glyphs(tmp_path):
+def test_foreign_run_name_is_drawn_plainly(tmp_path):
     selection = _selection(tmp_path, prompts=2, run_id="$x^2$ 試験 \u202e")
     assert write_charts(selection, tmp_path / "out")
 
 
-def test_each_outcome_has_a_colour_of_its_own():
+def test_outcome_colours_are_distinct():
     assert len({row.color for row in OUTCOMES.values()}) == len(OUTCOMES)
 
 
 @pytest.mark.parametrize("runs", [3, 25])
-def test_all_runs_together_keep_each_run_s_rate(tmp_path, runs):
+def test_all_runs_show_each_rate(tmp_path, runs):
     for number in range(runs):
         Flight(tmp_path, f"20261121-1409{number:02}-24b1a9", prompts=4, start=1e9 + number).write()
     selection = select_runs(tmp_path, "all", warn=pytest.fail)
@@ -152,7 +152,7 @@ def test_all_runs_together_keep_each_run_s_rate(tmp_path, runs):
             assert _overlaps(_own_texts(draw(selection).figure)) == [], name
 
 
-def test_many_kinds_of_error_stand_apart(tmp_path):
+def test_many_error_kinds_do_not_overlap(tmp_path):
     [run] = _selection(tmp_path, prompts=3).runs
     tries = tuple(replace(run.tries[0], link="movie", error=f"http_5{n:02}", cause=None) for n in range(12))
     selection = Selection((replace(run, tries=tries),))

@@ -41,7 +41,7 @@ def _refused(result, *parts):
     assert all(part in result.stderr for part in parts), result.stderr
 
 
-def test_the_newest_run_is_the_default_and_each_file_is_printed(logs):
+def test_newest_run_is_default_and_files_are_printed(logs):
     result = _charts(logs)
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
@@ -50,7 +50,7 @@ def test_the_newest_run_is_the_default_and_each_file_is_printed(logs):
 
 
 @pytest.mark.parametrize(("wanted", "folder"), [("zeta", "zeta"), ("z", "zeta"), ("all", "all")])
-def test_a_run_is_named_by_its_id_or_the_start_of_it(logs, one_chart, wanted, folder):
+def test_run_by_id_or_prefix(logs, one_chart, wanted, folder):
     assert _charts(logs, "--run", wanted).exit_code == 0
     assert (logs / "charts" / folder / "success.png").is_file()
 
@@ -60,16 +60,16 @@ def test_out_names_another_folder(logs, one_chart, tmp_path):
     assert (tmp_path / "here" / "there" / "success.png").is_file()
 
 
-def test_an_unknown_run_is_refused_with_the_newest_ones(logs):
+def test_unknown_run_names_the_newest(logs):
     _refused(_charts(logs, "--run", "nope"), "no run 'nope'", "zeta", "alpha-1")
 
 
-def test_an_ambiguous_start_is_refused_with_what_it_fits(logs):
+def test_ambiguous_prefix_names_matches(logs):
     _refused(_charts(logs, "--run", "alpha"), "fits 2 runs", "alpha-1", "alpha-2")
 
 
 @pytest.mark.parametrize("wanted", ["../zeta", "", "/"])
-def test_a_run_is_never_a_path(logs, wanted):
+def test_run_is_never_a_path(logs, wanted):
     _refused(_charts(logs, "--run", wanted), "no run")
 
 
@@ -84,26 +84,26 @@ def test_empty_logs_say_how_to_get_a_run(tmp_path, folder):
 
 
 @pytest.mark.parametrize("line", ["{", "{}", "", '{"event":"note","t":"x"}'])
-def test_a_broken_line_is_named_by_file_and_line(logs, line):
+def test_broken_line_names_file_and_line(logs, line):
     path = history_file(logs, "alpha-2", "agent", 0)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:3], line, *lines[3:], ""]))
     _refused(_charts(logs), f"{path}:4:")
 
 
-def test_a_run_that_cannot_be_dated_is_left_out_aloud(logs, one_chart):
+def test_undated_run_is_left_out_with_note(logs, one_chart):
     (logs / "runs" / "begun").mkdir()
     result = _charts(logs)
     assert result.exit_code == 0
     assert "left out" in result.stderr and "begun" in result.stderr
 
 
-def test_a_run_without_its_agent_s_file_is_refused(logs):
+def test_run_without_agent_file_is_refused(logs):
     history_file(logs, "zeta", "agent", 0).unlink()
     _refused(_charts(logs, "--run", "zeta"), "zeta", "no run_started")
 
 
-def test_a_cut_off_last_line_is_told_and_not_counted(logs, one_chart):
+def test_torn_last_line_is_noted(logs, one_chart):
     with history_file(logs, "zeta", "agent", 0).open("a") as file:
         file.write('{"event":"no')
     result = _charts(logs, "--run", "zeta")
@@ -111,7 +111,7 @@ def test_a_cut_off_last_line_is_told_and_not_counted(logs, one_chart):
     assert "1 unfinished last line" in result.stderr
 
 
-def test_a_folder_that_cannot_be_written_is_named(logs):
+def test_unwritable_folder_is_named(logs):
     (logs / "charts").write_text("a file where the folder should be")
     _refused(_charts(logs), "charts")
 
@@ -123,7 +123,7 @@ def test_it_runs_as_a_script_from_the_root(logs, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_run_that_was_altered_is_drawn_and_the_place_is_said(logs, one_chart):
+def test_altered_run_is_drawn_with_note(logs, one_chart):
     path = history_file(logs, "zeta", "agent", 0)
     path.write_bytes(path.read_bytes().replace(b'"ms":', b'"ms":1', 1))
     result = _charts(logs, "--run", "zeta")

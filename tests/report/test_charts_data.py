@@ -58,19 +58,19 @@ def test_a_toxic_lasts_from_armed_to_healed(tmp_path):
     assert toxics and all(0 <= span.start < span.end <= data.length for span in toxics)
 
 
-def test_a_toxic_that_nobody_healed_lasts_to_the_end():
+def test_unhealed_toxic_lasts_to_the_end():
     data = run_data([BEGIN, EPISODE, _armed(timeout=400), _try(ms=2000.0)])
     assert [(span.start, span.end) for span in data.spans] == [(0.5, 3.0)]
 
 
-def test_a_toxic_that_ends_before_its_attempt_lasts_until_it_was_gone():
+def test_toxic_span_ends_with_the_toxic():
     armed = _armed(timeout=400)
     gone = ToxicsChanged(101.5, "001", 1, "ended", [], ended=armed.toxics, begun=101.4)
     data = run_data([BEGIN, EPISODE, armed, gone, _try(ms=2000.0)])
     assert [(span.start, span.end) for span in data.spans] == [(0.5, 1.5)]
 
 
-def test_a_toxic_that_begins_within_its_attempt_is_shown_from_then_on_and_not_at_all_before():
+def test_toxic_span_starts_with_the_toxic():
     [planned] = _armed(timeout=400).toxics
     later = replace(planned, during=Span(1.0))
     armed = replace(_armed(), toxics=[later])
@@ -80,25 +80,25 @@ def test_a_toxic_that_begins_within_its_attempt_is_shown_from_then_on_and_not_at
     assert run_data([BEGIN, EPISODE, armed, _try(ms=2000.0)]).spans == ()
 
 
-def test_a_try_is_given_the_fault_that_it_crossed_and_shows():
+def test_try_has_the_fault_that_it_shows():
     lost = _try("connection_closed", None, ms=401.0)
     assert _only_try(_armed(timeout=400), lost).fault == "timeout"
     assert _only_try(_armed(timeout=400), lost).cause == "timeout"
 
 
-def test_an_answered_try_crossed_a_fault_but_has_no_cause():
+def test_answered_try_has_fault_without_cause():
     one = _only_try(_armed("latency", latency=300, jitter=0), _try(ms=304.0))
     assert (one.fault, one.cause) == ("latency", None)
 
 
-def test_an_http_error_is_explained_by_the_gateway_not_by_the_toxic():
+def test_http_error_is_caused_by_the_gateway():
     refused = _try("http_503", 503)
     assert _only_try(_armed(timeout=400), refused).cause is None
     injected = _exchange("unavailable")
     assert _only_try(_armed(timeout=400), refused, injected).cause == "unavailable"
 
 
-def test_an_http_error_is_not_explained_by_a_delay_before_it():
+def test_http_error_is_not_caused_by_a_delay():
     slow = FaultMet("slow", "delay", True, delay_ms=300.0, shows={"delay_ms": 300.0})
     injected = _exchange("overloaded")
     both = replace(injected, faults=[*injected.faults, slow])
@@ -108,16 +108,16 @@ def test_an_http_error_is_not_explained_by_a_delay_before_it():
     )
 
 
-def test_a_refusal_by_the_service_is_no_fault():
+def test_service_refusal_is_not_a_fault():
     assert _only_try(_try("http_404", 404)).cause == REFUSED
 
 
-def test_a_fallback_try_crosses_nothing():
+def test_fallback_try_has_no_fault():
     one = _only_try(_armed(timeout=400), _try(route="direct"))
     assert one.direct and one.fault is None
 
 
-def test_as_many_failures_are_unexplained_as_the_evidence_says(tmp_path):
+def test_unexplained_failures_match_evidence(tmp_path):
     Flight(tmp_path, prompts=60, settings={"toxics": "latency:1500,reset_peer,slicer"}).write()
     events = read_run(tmp_path, "run-a")
     data = run_data(events)
@@ -129,7 +129,7 @@ def test_as_many_failures_are_unexplained_as_the_evidence_says(tmp_path):
     assert sum(one.error is not None and one.cause is None for one in data.tries) == expected
 
 
-def test_a_late_second_verdict_gives_the_outcome_but_not_the_time():
+def test_late_verdict_changes_outcome_not_time():
     def verdict(t, outcome):
         return EpisodeJudged(t, "001", outcome, "as_asked", "done", "right", [], 1, outcome, [])
 
@@ -137,11 +137,11 @@ def test_a_late_second_verdict_gives_the_outcome_but_not_the_time():
     assert (prompt.outcome, prompt.judged) == ("duplicate", 2.0)
 
 
-def test_the_subject_says_that_a_scripted_model_plays_it():
+def test_subject_names_the_scripted_model():
     assert run_data([BEGIN]).subject == "an agent, self-test subject: scripted model"
 
 
-def test_a_history_without_a_beginning_is_refused():
+def test_history_without_start_is_refused():
     with pytest.raises(HistoryError, match="no run_started"):
         run_data([EPISODE])
 
@@ -165,7 +165,7 @@ def test_few_values_have_no_p95():
     assert spread([1.0] * 20) == "p50 1.0 ms, p95 1.0 ms"
 
 
-def test_bins_hold_every_time_and_stay_readable():
+def test_bins_hold_every_time():
     assert histogram([0.0, 0.1, 9.99, 10.0], 5, 10.0) == [2, 2]
     assert all(8 <= length / bin_width(length) <= 48 for length in (0.5, 3, 16.2, 200, 3600))
 
@@ -181,7 +181,7 @@ def test_a_prompt_ended_when_its_last_attempt_did():
     assert (prompt.ended, prompt.response_ms) == (2.0, 1000.0)
 
 
-def test_a_moving_median_is_that_of_its_neighbours():
+def test_moving_median_of_neighbours():
     points = [(float(t), ms) for t, ms in enumerate([1.0, 9.0, 2.0, 8.0, 3.0])]
     assert moving_median(points, 3) == [(1.0, 2.0), (2.0, 8.0), (3.0, 3.0)]
     assert moving_median(points, 7) == []

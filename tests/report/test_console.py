@@ -46,13 +46,13 @@ def printed(events, width=100, **options):
     return out.getvalue()
 
 
-def test_a_line_shows_number_outcome_prompt_and_faults():
+def test_line_has_number_outcome_prompt_and_faults():
     assert line(armed(timeout(), latency("search")), CLOSED, exchange(), expect={}) == (
         " 3/24  success         Message Bob                         message timeout 400 down"
     )
 
 
-def test_the_lines_of_a_share_are_numbered_among_all_prompts():
+def test_selected_prompts_keep_their_numbers():
     out = io.StringIO()
     audience = ConsoleAudience(Console(file=out, width=100), whole=["a", "b", "c"])
     audience.episode_judged(1, 2, judge_episode(episode(name="c", expect={})))
@@ -60,16 +60,16 @@ def test_the_lines_of_a_share_are_numbered_among_all_prompts():
     assert out.getvalue().startswith("3/3  success")
 
 
-def test_a_line_says_why_it_was_no_success():
+def test_line_has_reason_of_failure():
     assert line() == " 3/24  false_success   Message Bob                         message_sent missing"
 
 
-def test_a_line_tells_what_was_met_and_not_seen_and_what_no_fault_explains():
+def test_line_has_unobserved_and_unexplained():
     assert "message timeout 400 down (not observed)" in line(armed(timeout()), tried(), expect={})
     assert "1 unexplained" in line(CLOSED, expect={})
 
 
-def test_a_line_counts_equal_faults_and_attempts():
+def test_line_counts_faults_and_attempts():
     refused = {"error": "http_503", "status": 503}
     tries = [tried(try_=n, **refused) for n in (1, 2)]
     tries += [exchange(try_=n, status=503, fault=met()) for n in (1, 2)]
@@ -77,7 +77,7 @@ def test_a_line_counts_equal_faults_and_attempts():
     assert line(*tries, *again, expect={}).endswith("message 503 x2; 2 attempts")
 
 
-def test_a_line_names_what_was_done_on_each_link_and_nothing_that_was_not():
+def test_line_names_injected_faults_only():
     lost = met("lose_reply", id="lose_reply", shows={"lost": True})
     passed = met("stale", id="stale", injected=False, why_not="no_earlier_answer", shows=None)
     done = [
@@ -88,7 +88,7 @@ def test_a_line_names_what_was_done_on_each_link_and_nothing_that_was_not():
     assert line(*done, expect={}).endswith("message lose_reply; weather lose_reply x2")
 
 
-def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
+def test_summary_has_a_row_per_entry():
     faults = [
         {"fault": "truncate", "links": "message"},
         {"fault": "empty", "links": "message", "id": "void", "when": {"probability": 0.5}},
@@ -104,7 +104,7 @@ def test_the_summary_holds_each_entry_of_the_fault_set_against_the_tries():
     assert "stale 0 0 0 0 0 always on: unknown" in rows
 
 
-def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set():
+def test_drawn_errors_have_their_own_row():
     own = met("rate_limit")
     events = [exchange(faults=[own]), exchange(try_=2, faults=[met("rate_limit", id="rate_limit")])]
     rows = [
@@ -114,7 +114,7 @@ def test_errors_that_a_run_draws_by_itself_are_told_from_those_of_its_fault_set(
     assert "rate_limit unknown 1 1 0 1 delivered as injected" in rows
 
 
-def test_what_the_upstream_shows_of_a_fault_is_told_from_what_callers_saw():
+def test_upstream_evidence_is_labelled():
     doubled = met("duplicate_request", id="d", shows=None, answered=True)
     rows = [
         " ".join(row.split())
@@ -123,13 +123,13 @@ def test_what_the_upstream_shows_of_a_fault_is_told_from_what_callers_saw():
     assert "d: duplicate_request unknown 1 1 1 observed at the upstream" in rows
 
 
-def test_the_line_that_repeats_the_run_is_not_broken():
+def test_repeat_line_is_not_wrapped():
     out, command = io.StringIO(), "wirefault demo --faults " + "word " * 60
     print_summary(Console(file=out, width=100), summarise(a_run()), command)
     assert command in out.getvalue()
 
 
-def test_an_invalid_run_says_so():
+def test_invalid_run_is_labelled():
     always_on = {"faults": [{"fault": "truncate", "links": "message"}]}
     start = run_started(faults=Settings(seed=1, faults=always_on).faults)
     out = io.StringIO()
@@ -140,7 +140,7 @@ def test_an_invalid_run_says_so():
 
 
 @pytest.mark.parametrize("prompt", ["Say hi", "word " * 60, "x" * 500, "東京の天気" * 30])
-def test_a_line_has_at_most_100_columns_and_names_all_that_was_met_below_it(prompt):
+def test_line_wraps_at_100_columns(prompt):
     links = ("search", "weather", "movie", "calendar", "message")
     events = [armed(*(timeout(link) for link in links)), *(tried(link, ms=402) for link in links)]
     first, *below = line(*events, prompt=prompt).splitlines()
@@ -150,7 +150,7 @@ def test_a_line_has_at_most_100_columns_and_names_all_that_was_met_below_it(prom
     assert all(f"{link} timeout 400 down" in whole for link in links)
 
 
-def test_the_words_of_an_exception_have_one_row():
+def test_exception_text_has_one_row():
     events = [exchange(faults=[met("lose_reply", id="lose_reply", shows={"lost": True})])]
     crash = replace(ended(ended_by="exception"), error_type="ValueError", error="bad " * 60)
     _, *below = line(*events, crash, expect={}).splitlines()
@@ -165,7 +165,7 @@ def test_many_faults_on_one_link_are_all_named():
     assert all(kind in " ".join(rows) for kind in kinds)
 
 
-def test_no_fault_is_broken_from_its_count():
+def test_fault_stays_with_its_count():
     lost = met("lose_reply", id="lose_reply", shows={"lost": True})
     drift = met("schema_drift_of_it", id="drift")
     tries = [exchange(try_=n, faults=[one]) for n, one in enumerate((lost, lost, drift, drift), start=1)]
@@ -184,7 +184,7 @@ def a_run():
     return [run_started(3), *first, *second, run_finished()]
 
 
-def test_the_summary_says_all_that_it_must():
+def test_summary_is_complete():
     text = printed(a_run())
     for part in (
         "run run-1",
@@ -209,13 +209,13 @@ def test_the_summary_says_all_that_it_must():
         assert part in text
 
 
-def test_the_summary_fits_100_columns_and_needs_no_colour():
+def test_summary_fits_100_columns_without_colour():
     text = printed(a_run())
     assert max(len(row) for row in text.splitlines()) <= 100
     assert "\x1b" not in text
 
 
-def test_the_headline_says_how_many_met_a_fault_and_how_these_fared():
+def test_headline_counts_prompts_with_faults():
     given = [(), (tried(),), (CLOSED, exchange()), (CLOSED, exchange(), ended("failed"))]
     events = [run_started(4)]
     for number, more in enumerate(given):  # the second one's toxic let its try pass
@@ -224,13 +224,13 @@ def test_the_headline_says_how_many_met_a_fault_and_how_these_fared():
     assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])
 
 
-def test_without_any_oracle_nothing_is_said_of_success():
+def test_no_oracle_means_no_success_line():
     text = printed([run_started(), *episode(), run_finished()])
     assert "nothing to judge it by" in text
     assert "success" not in text and "interval" not in text
 
 
-def test_the_summary_of_nothing_says_no_data():
+def test_empty_summary_has_no_data():
     text = printed([run_started(0), run_finished(toxics_left=None)])
     assert "no data: none of 0 could be judged" in text
     assert "toxics left: unknown" in text
@@ -240,12 +240,12 @@ def test_colours_appear_on_a_terminal_only():
     assert "\x1b[32m" in printed(a_run(), force_terminal=True, color_system="standard")
 
 
-def test_a_percentile_that_so_few_tries_cannot_have_is_not_printed():
+def test_few_tries_have_no_percentile():
     row = next(one for one in printed(a_run()).splitlines() if one.startswith("message"))
     assert row.split()[2:4] == ["-", "-"]
 
 
-def test_findings_stand_in_the_summary_with_one_example_and_its_events():
+def test_summary_has_findings_with_example():
     key = {"status": 201, "method": "POST"}
     twice = [
         tried(error="read_timeout", ms=400, idempotency_key="a"),
@@ -259,7 +259,7 @@ def test_findings_stand_in_the_summary_with_one_example_and_its_events():
     assert "wirefault runs verify run-1 --json; an event: --event ID" in text
 
 
-def test_without_findings_nothing_is_said_of_them():
+def test_no_findings_no_table():
     assert "findings" not in printed([run_started(1), *episode(expect={}), run_finished()])
 
 

@@ -19,11 +19,11 @@ def drawn(*effects: FaultEffect) -> str:
 
 def test_each_fault_has_a_row_with_its_interval() -> None:
     success = paired_difference(4, 4, 0, 0)
-    shown = drawn(FaultEffect("method", "lost", 9, 9, 7, 1, 8, 4, success))
-    assert "method  lost         9      9      7        8        4  -50 points [-" in shown
-    assert "n = 8, 1 without an outcome" in shown
+    output = drawn(FaultEffect("method", "lost", 9, 9, 7, 1, 8, 4, success))
+    assert "method  lost         9      9      7        8        4  -50 points [-" in output
+    assert "n = 8, 1 without an outcome" in output
 
 
-def test_without_an_outcome_it_is_unknown_and_without_faults_nothing_is_said() -> None:
+def test_unknown_effect_and_no_faults() -> None:
     assert "unknown, 2 without an outcome" in drawn(FaultEffect("method", "lost", 2, 2, 2, 2, 0, 0, None))
     assert drawn() == ""

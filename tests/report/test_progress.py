@@ -17,7 +17,7 @@ def so_far(*outcomes: str) -> ArmSoFar:
 
 
 @pytest.mark.parametrize(
-    ("terminal", "environ", "verbose", "shown"),
+    ("terminal", "environ", "verbose", "output"),
     [
         (True, {}, False, True),
         (True, {"CI": "true"}, False, False),
@@ -25,14 +25,14 @@ def so_far(*outcomes: str) -> ArmSoFar:
         (False, {}, False, False),
     ],
 )
-def test_it_is_shown_to_who_looks(
-    terminal: bool, environ: dict[str, str], verbose: bool, shown: bool
+def test_progress_only_on_terminals(
+    terminal: bool, environ: dict[str, str], verbose: bool, output: bool
 ) -> None:
     console = Console(file=StringIO(), force_terminal=terminal)
-    assert shows_progress(console, environ, verbose=verbose) is shown
+    assert shows_progress(console, environ, verbose=verbose) is output
 
 
-def test_success_comes_with_its_interval_and_what_could_not_be_judged() -> None:
+def test_success_has_interval_and_invalid() -> None:
     assert success_line(so_far()) == "success: no data yet"
     assert success_line(so_far("success", "crash", "invalid")) == "success 50 % [9.45 %, 90.5 %], 1 invalid"
 
@@ -47,6 +47,6 @@ def test_the_line_shows_rate_success_and_findings() -> None:
         arm.findings.append("1: POST /orders was sent again")
         progress(arm)
         progress._progress.refresh()
-    shown = screen.getvalue()
-    assert "3/20" in shown and "1.0/s" in shown and "success 100 %" in shown
-    assert "1: POST /orders was sent again" in shown and not arm.findings
+    output = screen.getvalue()
+    assert "3/20" in output and "1.0/s" in output and "success 100 %" in output
+    assert "1: POST /orders was sent again" in output and not arm.findings

@@ -58,18 +58,18 @@ def test_the_compose_line_gives_the_same_settings_again(given):
     assert in_compose(read_back(line))[0] == settings
 
 
-def test_what_was_given_is_named_even_where_it_is_the_default():
+def test_explicit_default_is_named():
     assert in_compose({"SEED": "7", "TOXIC_PROB": "0.1"})[1] == "SEED=7 TOXIC_PROB=0.1 docker compose up"
 
 
-def test_presets_files_and_the_way_past_the_proxies_are_in_the_compose_line():
+def test_compose_line_has_presets_files_and_fallback():
     environ = {"SEED": "7", "FAULTS": "light", "FALLBACK": "direct", "HOST_PROMPTS_FILE": "my prompts.json"}
     variables = "SEED=7 FALLBACK=direct FAULTS=light PROMPTS_FILE='my prompts.json'"
     files = "-f docker-compose.yaml -f compose.direct.yaml"
     assert in_compose(environ)[1] == f"{variables} docker compose {files} up"
 
 
-def test_a_subject_of_one_s_own_is_flown_again_in_its_container() -> None:
+def test_own_subject_repeats_in_its_container() -> None:
     environ = {"HOST_SUBJECT_IMAGE": "mine", "HOST_SUBJECT_COMMAND": "node a.mjs"}
     prompts, wiring = PromptsSource("/app/mine/prompts.json"), ("mine/wirefault.yaml",)
     settings = Settings(seed=7, translator_backend="offline")
@@ -79,13 +79,13 @@ def test_a_subject_of_one_s_own_is_flown_again_in_its_container() -> None:
     )
 
 
-def test_elsewhere_it_is_the_demo():
+def test_native_line_is_demo():
     settings = Settings(seed=7, toxic_prob=0.5, tool_limit=2, translator_backend="offline")
     words = "wirefault demo --seed 7 --toxic-prob 0.5 --tool-limit 2 --prompts few.json"
     assert command(settings, PromptsSource("few.json"), "lab-1a2b3c", {"TOXIC_PROB": "0.5"}) == words
 
 
-def test_what_was_picked_is_picked_again() -> None:
+def test_selection_is_repeated() -> None:
     source = PromptsSource(str(sample_prompts()), only=["3", "mine"], match="in Paris")
     words = "wirefault demo --seed 7 --only=3 --only=mine '--match=in Paris'"
     assert command(Settings(seed=7, translator_backend="offline"), source) == words
@@ -93,7 +93,7 @@ def test_what_was_picked_is_picked_again() -> None:
     assert in_compose({"SEED": "7"}, "3")[1] == picked
 
 
-def test_a_prompts_file_that_has_changed_or_is_gone_is_said(tmp_path: Path) -> None:
+def test_changed_or_missing_prompts_file(tmp_path: Path) -> None:
     path = tmp_path / "few.json"
     path.write_text('[{"prompt": "x"}]')
     source = load_prompts(path).source
@@ -113,19 +113,19 @@ def given(faults: str) -> str:
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_a_preset_goes_by_its_name(name: str) -> None:
+def test_preset_is_named(name: str) -> None:
     assert given(preset(name).dump()) == name
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_any_other_set_is_written_out_and_reads_as_the_same(name: str) -> None:
+def test_inline_set_round_trips(name: str) -> None:
     changed: dict[str, Any] = json.loads(preset(name).dump())
     changed["faults"][0]["id"] = "mine"
     text = find_set(json.dumps(changed)).dump()
     assert find_set(given(text)).dump() == text
 
 
-def test_what_goes_without_saying_is_left_out() -> None:
+def test_defaults_of_a_set_are_left_out() -> None:
     text = find_set(json.dumps(TWO_OF_A_KIND)).dump()
     assert find_set(given(text)).dump() == text
     assert json.loads(given(text))["faults"] == [
@@ -134,12 +134,12 @@ def test_what_goes_without_saying_is_left_out() -> None:
     ]
 
 
-def test_a_switch_is_said_as_it_is_written():
+def test_switch_is_on_or_off():
     line = command(Settings(seed=1, idempotency=False, stream=True))
     assert "--idempotency off --stream on " in line
 
 
-def test_a_run_of_a_wiring_is_repeated_with_it():
+def test_wiring_run_repeats_wiring():
     settings = Settings(seed=7, error_prob=0.5, translator_backend="offline")
     line = command(settings, PromptsSource("mine.json"), wiring=["my agent.yaml", "--", "sh", "a.sh"])
     assert line == ("wirefault run --seed 7 --error-prob 0.5 --prompts mine.json 'my agent.yaml' -- sh a.sh")

@@ -51,7 +51,7 @@ def struck(upstream: str | None, observed: str | None, **more: Any) -> Event:
     return exchange("weather", **fields | {"struck": StruckReply(upstream, observed)} | more)
 
 
-def test_a_call_has_its_tries_and_what_the_model_was_told_below_it() -> None:
+def test_call_has_tries_and_result() -> None:
     timeline = of(
         exchange("weather", status=503, fault=met()),
         tried("weather", status=503, error="http_503"),
@@ -59,8 +59,8 @@ def test_a_call_has_its_tries_and_what_the_model_was_told_below_it() -> None:
         tried("weather", try_=2, start=103.1),
         called(SENT, arguments={"city": "Paris"}),
     )
-    shown = [(line.kind, line.text, line.seen, line.depth) for line in timeline.lines if line.at != 1.0]
-    assert shown[:5] == [
+    output = [(line.kind, line.text, line.seen, line.depth) for line in timeline.lines if line.at != 1.0]
+    assert output[:5] == [
         ("call", 'get(city="Paris")', "", 0),
         ("try", "weather  GET /", "http_503", 1),
         ("fault", "unavailable, seen by the caller", "", 2),
@@ -73,7 +73,7 @@ def test_times_are_counted_from_the_start_of_the_episode() -> None:
     assert [line.at for line in of(tried("weather"), called()).lines if line.at] == [1.0, 2.0, 2.0, 3.0, 7.0]
 
 
-def test_both_sides_of_a_struck_reply_are_shown() -> None:
+def test_changed_reply_shows_both_sides() -> None:
     timeline = of(struck(SENT, LIE), tried("weather"), called(LIE))
     assert (texts(timeline, "upstream"), texts(timeline, "observed")) == ([SENT], [LIE])
 
@@ -91,12 +91,12 @@ def test_both_sides_of_a_struck_reply_are_shown() -> None:
         ),
     ],
 )
-def test_what_one_side_did_not_get_is_said(event: Event, upstream: str, observed: str) -> None:
+def test_missing_side_is_explained(event: Event, upstream: str, observed: str) -> None:
     timeline = of(event, tried("weather", error="read_timeout"))
     assert (texts(timeline, "upstream"), texts(timeline, "observed")) == ([upstream], [observed])
 
 
-def test_a_toxic_is_shown_where_it_was_seen_and_by_what_each_side_recorded() -> None:
+def test_toxic_shows_both_records() -> None:
     kept = StruckReply(SENT, SENT, toxic=True)
     lost = [exchange("message", struck=kept), tried("message", error="read_timeout", ms=1000.0)]
     timeline = of(armed(timeout(ms=0), latency("search")), *lost)
@@ -109,7 +109,7 @@ def test_a_toxic_is_shown_where_it_was_seen_and_by_what_each_side_recorded() -> 
     assert texts(timeline, "observed") == ["nothing (read_timeout) after 1000 ms"]
 
 
-def test_what_strikes_in_another_arm_is_a_shadow() -> None:
+def test_fault_of_another_arm_is_a_shadow() -> None:
     shadow = ShadowToxic("slow", latency("weather"))
     asked = exchange("weather", shadows=[ShadowMet("method", "lost", "lose_reply")])
     timeline = of(replace(armed(), shadows=[shadow]), asked, tried("weather"))
@@ -120,7 +120,7 @@ def test_what_strikes_in_another_arm_is_a_shadow() -> None:
     assert texts(timeline, "fault") == []
 
 
-def test_effects_answer_and_claim_stand_at_its_end() -> None:
+def test_effects_answer_and_claim_come_last() -> None:
     timeline = of(
         tried(), called("{}", link="message"), world(sent()), ended(response="Sent."), expect=ASK_BOB
     )
@@ -129,7 +129,7 @@ def test_effects_answer_and_claim_stand_at_its_end() -> None:
     assert drawn(timeline)[0] == "success  episode 001 of run-1"
 
 
-def test_each_line_fits_and_two_sides_are_drawn_from_where_they_differ() -> None:
+def test_sides_start_where_they_differ() -> None:
     upstream, observed = f"{'a' * 200} {SENT}", f"{'a' * 200} {LIE}"
     timeline = of(struck(upstream, observed), tried("weather"))
     lines = drawn(timeline)
@@ -140,18 +140,18 @@ def test_each_line_fits_and_two_sides_are_drawn_from_where_they_differ() -> None
     assert any(upstream in line for line in drawn(timeline, full=True))
 
 
-def test_two_sides_in_json_differ_only_where_their_values_do() -> None:
+def test_json_sides_differ_in_values_only() -> None:
     timeline = of(struck(SENT.replace(" ", ""), LIE), tried("weather"))
     left, right = (line for line in drawn(timeline) if "upstream" in line or "observed" in line)
     assert left.index("8.4") == right.index("36.1") and '{"temp":36.1,"city":"Paris"}' in right
 
 
-def test_what_a_server_says_does_nothing_to_the_terminal() -> None:
+def test_server_text_is_stripped() -> None:
     timeline = of(struck("\x1b[2J\nnew line", "{}"), tried("weather"))
     [line] = [line for line in drawn(timeline) if "upstream" in line]
     assert "\x1b" not in line and line.endswith("new line")
 
 
-def test_an_episode_that_is_not_there_is_an_error() -> None:
+def test_missing_episode_is_an_error() -> None:
     with pytest.raises(ValueError, match="episode 002"):
         timeline_of([run_started(1), *episode()], "002")

@@ -12,19 +12,19 @@ from wirefault.faults.catalogue.model import MODEL_FAULTS
 from wirefault.faults.catalogue.model.streams import SlowFirstToken, StreamFault
 
 
-def test_the_clients_are_those_of_the_tests_and_speak_every_dialect():
+def test_clients_cover_every_dialect():
     assert {sdk.name: sdk.dialect for sdk in SDKS} == CLIENTS_DIALECTS
     assert sorted(dialect_columns()) == sorted(MODEL_DIALECTS)
 
 
 @pytest.mark.parametrize("fault", [*MODEL_FAULTS, *CONTEXT_FAULTS])
-def test_every_fault_of_models_acts_in_every_dialect(fault):
+def test_model_faults_act_in_every_dialect(fault):
     of_streams = issubclass(fault, StreamFault) and fault is not SlowFirstToken
     cell = "stream" if of_streams else "JSON and stream"
     assert list(dialect_rows([fault.name], read_seen())) == [(f"`{fault.name}`", *[cell] * 4)]
 
 
-def test_a_fault_that_no_client_met_has_no_row():
+def test_unmet_fault_has_no_row():
     seen = {"a": {"openai": "good answer", "anthropic": "not injected: x"}, "b": {"requests": "good answer"}}
     assert list(dialect_rows(["a", "b", "c"], seen)) == [("`a`", "JSON", "", "", "")]
 
@@ -36,12 +36,12 @@ SEEN = {
 }
 
 
-def test_each_way_that_was_tried_is_a_line() -> None:
+def test_each_variant_is_a_line() -> None:
     assert list(told_by_clients("tool_error", SEEN)) == [
         "- `tool_error`: all: *tool error*",
         "- `tool_error (executed: true)`: Python: *tool error*; TypeScript, Other: *silent*",
     ]
 
 
-def test_what_struck_nobody_is_not_told() -> None:
+def test_uninjected_fault_is_left_out() -> None:
     assert list(told_by_clients("split_line", SEEN)) == []

@@ -170,17 +170,17 @@ def _show(completed: CompletedRun, wiring: Wiring, intercept: dict[str, Any], re
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
     missed |= dict.fromkeys(f"it went past the lab: {past.text}" for past in summary.went_past)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
-    met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
-    plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not met))
+    any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
+    plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not any_met))
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(record, events, intercept, wiring.subject)
     if completed.code:
         return completed.code
-    of_command = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
-    if of_command or any(map(_command_failed, events)):
+    own_findings = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
+    if own_findings or any(map(_command_failed, events)):
         return DEVIATED
-    if armed and not met:
+    if armed and not any_met:
         return UNKNOWN
     return DEVIATED if summary.findings else 0
 
@@ -214,7 +214,7 @@ def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_me
     warning += [Text(NOTHING_MET, style="bold yellow")] if nothing_met else []
     if not rows:
         return Group(Text("no calls: it called no server that the lab could see", style="bold"), *warning)
-    table = new_table("link", "server", "requests", "what struck it, and what it did", text_columns=(0, 1, 3))
+    table = new_table("link", "server", "requests", "faults, and what it did", text_columns=(0, 1, 3))
     table.columns[3].no_wrap = False
     for row in rows:
         server = one_line(row.server) + (" (MCP)" if row.is_mcp else "")

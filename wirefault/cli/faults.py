@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if math.isnan(value):  # click takes it to be in any range
+    if math.isnan(value):  # which click accepts in any range
         raise click.BadParameter("nan is not in the range 0<=x<=1.")
     return value
 
@@ -115,7 +115,7 @@ def _names_like(name: str) -> str:
 
 
 def _print_fault(kind: type[Fault]) -> None:
-    """Its page in the catalogue, without the marks of Markdown."""
+    """Print its page in the catalogue, without Markdown."""
     click.echo(f"{kind.name}   ({place_of(kind)}){from_package(kind.name)}\n")
     click.echo(f"{_unmarked(inspect.getdoc(kind) or '')}\n")
     rows = [[_unmarked(cell) for cell in row] for row in parameter_rows(kind)]
@@ -130,7 +130,7 @@ def _unmarked(text: str) -> str:
 
 
 def print_set(fault_set: FaultSet, level: float = 1.0, err: bool = False) -> None:
-    """Its entries with their true rates at that chaos level, on standard output or standard error."""
+    """Print its entries with their true rates at this chaos level, to standard output or standard error."""
     rows = set_rows(fault_set, level)
     _print(("entry", "links", "true rate", "conditions"), rows, err)
     if not rows:
@@ -151,20 +151,20 @@ def _set(fault_set: str, chaos_level: float) -> None:
         raise FaultSetError(
             f"{fault_set!r}: no fault in it can be met; to remove those set: wirefault faults clear"
         )
-    name = "a set given in full" if is_text(fault_set) else fault_set
+    name = "an inline set" if is_text(fault_set) else fault_set
     source = name if chaos_level == 1 else f"{name} at chaos level {chaos_level:g}"
-    _tell(live.set(chosen.dump(), source))
+    _print_answer(live.set(chosen.dump(), source))
 
 
 @faults_command.command(
     "clear", examples=("wirefault faults clear", "wirefault faults clear && wirefault faults status")
 )
 def _clear() -> None:
-    """Remove the fault set of the lab that is up, and that of a run in progress.
+    """Remove the fault set of the lab that is up, and of a run in progress.
 
-    What TOXIC_PROB and ERROR_PROB of a run draw stays.
+    The draws of TOXIC_PROB and ERROR_PROB stay.
     """
-    _tell(_live().clear())
+    _print_answer(_live().clear())
 
 
 @faults_command.command("status", examples=("wirefault faults status", "watch wirefault faults status"))
@@ -174,11 +174,11 @@ def _status() -> None:
     answer = live.status()
     if not live.of_this_folder:
         click.echo(f"the lab at {live.address}, which wirefault lab up did not start from this folder:")
-    _tell(answer)
+    _print_answer(answer)
 
 
 def _live() -> LiveFaultsClient:
-    # an HTTP client and the settings take longer to import than the catalogue takes to be shown
+    # an HTTP client and the settings are slow to import, and the catalogue does not need them
     from wirefault.core.sockets import Address
     from wirefault.lab.live import LiveFaultsClient
     from wirefault.settings.configuration import load_configuration
@@ -191,12 +191,12 @@ def _live() -> LiveFaultsClient:
     return LiveFaultsClient(manager, configuration.state.parent, configuration.wiring.links)
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _print_answer(answer: dict[str, Any]) -> None:
     from wirefault.history.logs import strip_control  # slow to import, and the catalogue does not need it
 
     number, where = answer["number"], answer["from"]
     if not number:
-        click.echo("no faults were set on this lab; each run has those of its own settings")
+        click.echo("no faults were set on this lab; each run has the faults of its settings")
         return
     what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
     click.echo(strip_control(f"configuration {number}: {what}; in force {where}"))
@@ -205,14 +205,14 @@ def _tell(answer: dict[str, Any]) -> None:
     if answer["faults"]:
         print_set(read_canonical(json.dumps(answer["faults"])))
     if answer.get("live"):
-        for line in _struck(answer["live"]):
+        for line in _live_lines(answer["live"]):
             click.echo(strip_control(line))
 
 
-def _struck(live: Mapping[str, Any]) -> Iterator[str]:
-    """What crossed the lab outside any run, and what struck it."""
+def _live_lines(live: Mapping[str, Any]) -> Iterator[str]:
+    """Live traffic outside any run, and its faults."""
     if "error" in live:
-        yield f"what was struck cannot be read: {live['error']}"
+        yield f"the faults of live traffic cannot be read: {live['error']}"
         return
     requests = ", ".join(f"{link} {count}" for link, count in live["requests"].items())
     yield f"live traffic ({live['run']}): {requests or 'no request yet'}"

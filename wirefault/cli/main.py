@@ -58,9 +58,9 @@ class _Commands(Group):
         try:
             return super().invoke(context)
         except InputError as error:
-            raise _with_code(click.UsageError(_shown(error), None), USAGE) from None
+            raise _with_code(click.UsageError(_printable(error), None), USAGE) from None
         except UserError as error:
-            raise _with_code(click.ClickException(_shown(error)), LAB_FAILED) from None
+            raise _with_code(click.ClickException(_printable(error)), LAB_FAILED) from None
         except click.ClickException as error:
             raise _with_code(error, USAGE if isinstance(error, click.UsageError) else LAB_FAILED) from None
         except KeyboardInterrupt as end:
@@ -73,7 +73,7 @@ def _with_code(error: click.ClickException, code: int) -> click.ClickException:
     return error
 
 
-def _shown(error: UserError) -> str:
+def _printable(error: UserError) -> str:
     """What it says, without the control characters of names and texts from files that others wrote."""
     from wirefault.history.logs import strip_control  # only now, since its imports are slow
 

@@ -156,8 +156,8 @@ def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions
     result = run_and_show(saved_anew(stressed(plan, doses)), how)
     print_levels(plain_console(stderr=how.as_json), doses, result)
     if how.as_json:
-        shown = {**result.as_json(), "levels": level_rows(doses, result)}
-        sys.stdout.write(json.dumps(shown, ensure_ascii=False) + "\n")
+        answer = {**result.as_json(), "levels": level_rows(doses, result)}
+        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
     return result.code
 
 
@@ -196,8 +196,8 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
 
 
 def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[RunProgress | None]:
-    shown = shows_progress(console, os.environ, verbose=verbose)
-    return RunProgress(console) if shown else nullcontext()
+    visible = shows_progress(console, os.environ, verbose=verbose)
+    return RunProgress(console) if visible else nullcontext()
 
 
 def _engine(name: str) -> Engine:

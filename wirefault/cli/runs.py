@@ -363,10 +363,10 @@ def prune_command(keep: int, dry_run: bool, out: Path | None) -> None:
                 shutil.rmtree(path)
             except OSError as error:
                 raise InputError(f"{error.filename or path}: cannot be removed: {error.strerror}") from None
-    kept = [item for item in stored if item not in removed]
-    sizes = _shown_size(freed), _shown_size(sum(item.size for item in kept))
+    others = [item for item in stored if item not in removed]
+    sizes = _shown_size(freed), _shown_size(sum(item.size for item in others))
     click.echo(
-        f"{len(removed)} {'to remove' if dry_run else 'removed'}, {sizes[0]}; {len(kept)} kept, {sizes[1]}"
+        f"{len(removed)} {'to remove' if dry_run else 'removed'}, {sizes[0]}; {len(others)} kept, {sizes[1]}"
     )
 
 
