@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,16 +14,6 @@ from wirefault.gateway.exchange.client import ClientTransport
 from wirefault.gateway.lane import LaneAttempt, LinkListener
 from wirefault.gateway.lines.exchange import LineExchange
 from wirefault.gateway.lines.streams import Line, LineSequence, LineSplitter, ServerStream
-
-
-class OpenStreams(Protocol):
-    """The streams of a client and its server."""
-
-    def client_ended(self, size: int) -> None:
-        """The client sends no more than that many bytes in all, some of which may still be on their way."""
-
-    def close(self) -> None:
-        """End both."""
 
 
 class StdioServers:
@@ -36,7 +26,7 @@ class StdioServers:
     def __init__(self, lab_id: str) -> None:
         self.lab_id = lab_id
         self._next: dict[str, ServerStream] = {}
-        self._open: dict[str, OpenStreams] = {}
+        self._open: dict[str, StdioConnection] = {}
 
     def expect_client(self, link: str, server: ServerStream) -> None:
         """Expect the server's client as the link's next connection; one expected before did not come."""
@@ -47,7 +37,7 @@ class StdioServers:
         server = self._next.pop(link, None)
         return None if server is None or server.lost else server
 
-    def opened(self, token: str, streams: OpenStreams) -> None:
+    def opened(self, token: str, streams: StdioConnection) -> None:
         self._open[token] = streams
 
     def closed(self, token: str) -> None:
@@ -126,6 +116,7 @@ class StdioConnection(asyncio.Protocol):
                 exchange.on_client_end()
 
     def client_ended(self, size: int) -> None:
+        """The client sends no more than that many bytes in all, some of which may still be on their way."""
         self._ends_after = size
         self._end_if_all_came()
 

@@ -16,70 +16,6 @@ from wirefault.gateway.exchange.upstream import SentRequests, UpstreamEvents
 from wirefault.gateway.http1.framing import ReplyReader
 from wirefault.gateway.lane import LinkListener
 
-
-class TransportOwner(Protocol):
-    """The owner of a connection that has no socket."""
-
-    def after_writing(self) -> None:
-        """Bytes were written; called in a later turn of the loop."""
-
-    def on_close(self) -> None:
-        """The connection is closed in order."""
-
-    def on_abort(self, *, reset: bool) -> None:
-        """The connection ends at once, by a reset if a fault demands it."""
-
-
-class LineTransport(asyncio.Transport):
-    """The transport of an exchange without a socket: ``feed`` gets the bytes, the owner the end."""
-
-    def __init__(self, feed: Callable[[bytes], None], owner: TransportOwner) -> None:
-        super().__init__()
-        self._feed = feed
-        self._owner = owner
-        self._closing = self._resets = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self._closing:
-            self._feed(bytes(data))
-            asyncio.get_running_loop().call_soon(self._owner.after_writing)
-
-    def close(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self._owner.on_close()
-
-    def abort(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self._owner.on_abort(reset=self._resets)
-
-    def write_eof(self) -> None:
-        """The attempt is over, and so is the exchange."""
-        self.abort()
-
-    def is_closing(self) -> bool:
-        return self._closing
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def pause_reading(self) -> None:
-        """Nothing follows the request."""
-
-    resume_reading = pause_reading
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "socket" else default
-
-    def setsockopt(self, *_: object) -> None:
-        """As a socket; the one option that is ever set makes the close a reset."""
-        self._resets = True
-
-
 ACCEPTED = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 EVENTS = head_bytes(EVENT_STREAM_HEAD, None)
 EVENTS_END = chunk(b"")
@@ -231,7 +167,7 @@ class LineExchange:
 
     def begin(self) -> None:
         """Send the request."""
-        self._connection.connection_made(LineTransport(self._lines.feed, self))
+        self._connection.connection_made(_LineTransport(self._lines.feed, self))
         self._connection.data_received(self._request)
 
     def _write(self, data: bytes) -> None:
@@ -313,7 +249,7 @@ class LineExchange:
             self._stream.leave(self)
 
     def after_writing(self) -> None:
-        """End it if its reply is written."""
+        """Bytes were written, in an earlier turn of the loop: end the exchange if its reply is complete."""
         if self._connection.relay.exchange is None:
             self.on_client_end()
 
@@ -328,6 +264,56 @@ class LineExchange:
         if reset:
             self._stream.break_off(reset=True)
         asyncio.get_running_loop().call_soon(self.on_client_end)
+
+
+class _LineTransport(asyncio.Transport):
+    """The transport of an exchange, which has no socket: ``feed`` gets the bytes, the exchange the end."""
+
+    def __init__(self, feed: Callable[[bytes], None], exchange: LineExchange) -> None:
+        super().__init__()
+        self._feed = feed
+        self._exchange = exchange
+        self._closing = self._resets = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if not self._closing:
+            self._feed(bytes(data))
+            asyncio.get_running_loop().call_soon(self._exchange.after_writing)
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._exchange.on_close()
+
+    def abort(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._exchange.on_abort(reset=self._resets)
+
+    def write_eof(self) -> None:
+        """The attempt is over, and so is the exchange."""
+        self.abort()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def pause_reading(self) -> None:
+        """Nothing follows the request."""
+
+    resume_reading = pause_reading
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self if name == "socket" else default
+
+    def setsockopt(self, *_: object) -> None:
+        """As a socket; the one option that is ever set makes the close a reset."""
+        self._resets = True
 
 
 class _LineUpstream:
