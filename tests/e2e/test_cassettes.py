@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import SAMPLES, Hangar, sample
+from tests.e2e.lab import SAMPLES, SharedLab, sample
 from tests.model_server.serving import serve
 from wirefault.history.events import Exchange
 from wirefault.model_server.decide import decide
@@ -47,11 +47,11 @@ def real_model() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(hangar: Hangar, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(shared: SharedLab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cassettes of a run without faults."""
     folder = tmp_path_factory.mktemp("cassettes")
     with real_model() as url:
-        recorded = hangar.fly(*PROMPTS, model="record", model_base_url=url, **given(folder))
+        recorded = shared.fly(*PROMPTS, model="record", model_base_url=url, **given(folder))
     assert recorded.outcomes == ["success", "success"]
     return folder
 
@@ -61,22 +61,24 @@ def given(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_replay_repeats_the_outcomes(hangar: Hangar, folder: Path, seed: int) -> None:
-    flight = hangar.fly(*PROMPTS, model="replay", seed=seed, **given(folder))
+def test_a_replay_repeats_the_outcomes(shared: SharedLab, folder: Path, seed: int) -> None:
+    flight = shared.fly(*PROMPTS, model="replay", seed=seed, **given(folder))
     assert flight.outcomes == ["success", "success"]
     assert len([exchange for exchange in flight.of(Exchange) if exchange.link == "model"]) == 4
 
 
-def test_event_streams_are_recorded_and_replayed_too(hangar: Hangar, tmp_path: Path) -> None:
+def test_event_streams_are_recorded_and_replayed_too(shared: SharedLab, tmp_path: Path) -> None:
     with real_model() as url:
-        recorded = hangar.fly(*PROMPTS, model="record", model_base_url=url, stream=True, **given(tmp_path))
-    replayed = hangar.fly(*PROMPTS, model="replay", stream=True, **given(tmp_path))
+        recorded = shared.fly(*PROMPTS, model="record", model_base_url=url, stream=True, **given(tmp_path))
+    replayed = shared.fly(*PROMPTS, model="replay", stream=True, **given(tmp_path))
     assert recorded.outcomes == replayed.outcomes == ["success", "success"]
 
 
-def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(hangar: Hangar, folder: Path) -> None:
+def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(
+    shared: SharedLab, folder: Path
+) -> None:
     paris, bob = PROMPTS
-    flight = hangar.fly(sample("the square root"), paris, bob, model="replay", **given(folder))
+    flight = shared.fly(sample("the square root"), paris, bob, model="replay", **given(folder))
     assert flight.outcomes == ["invalid", "success", "success"]
     assert flight.summary.episodes[0].why == (
         "model_unavailable: the cassettes have no answer for this request: record it (MODEL=record)"
@@ -85,21 +87,21 @@ def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(hangar: Ha
 
 
 def test_a_fault_that_makes_the_agent_ask_something_else_leaves_the_cassettes(
-    hangar: Hangar, folder: Path
+    shared: SharedLab, folder: Path
 ) -> None:
     faults = {"faults": [{"fault": "unavailable", "links": "weather"}]}
-    flight = hangar.fly(*PROMPTS, model="replay", faults=faults, **given(folder))
+    flight = shared.fly(*PROMPTS, model="replay", faults=faults, **given(folder))
     assert flight.outcomes == ["invalid", "success"]
 
 
-def test_under_the_same_faults_a_replay_ends_as_its_recording(hangar: Hangar, tmp_path: Path) -> None:
+def test_under_the_same_faults_a_replay_ends_as_its_recording(shared: SharedLab, tmp_path: Path) -> None:
     lost = {"fault": "lose_reply", "links": "model", "when": {"probability": 0.2}}
     chaos = {"toxic_prob": 0.3, "toxics": "timeout:50", "error_prob": 0.6, "tool_timeout": 20, "seed": 5}
     chaos |= {"prompt_limit": 2, "faults": {"faults": [lost]}, **given(tmp_path)}
     prompts = SAMPLES[:8]
     with real_model() as url:
-        recorded = hangar.fly(*prompts, model="record", model_base_url=url, **chaos)
-    replayed = hangar.fly(*prompts, model="replay", **chaos)
+        recorded = shared.fly(*prompts, model="record", model_base_url=url, **chaos)
+    replayed = shared.fly(*prompts, model="replay", **chaos)
     assert replayed.outcomes == recorded.outcomes
     assert len(set(replayed.outcomes)) > 1 and "invalid" not in replayed.outcomes
     assert max(episode.attempts for episode in replayed.summary.episodes) == 2

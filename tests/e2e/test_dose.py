@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 from wirefault.history.events import AttemptArmed, AttemptHealed, ToolTry, ToxicsChanged
 from wirefault.wiring.links import lab_links
 
@@ -19,14 +19,14 @@ TOXIC = {"toxic": "timeout", "stream": "upstream", "with": {"timeout": 0}, "dura
 SET = {"tool_limit": 4, "faults": {"toxics": [TOXIC]}}
 
 
-@pytest.fixture(params=["hangar", "real_hangar"])
-def either(request: pytest.FixtureRequest) -> Hangar:
+@pytest.fixture(params=["shared", "real_lab"])
+def either(request: pytest.FixtureRequest) -> SharedLab:
     """A lab with the embedded Toxiproxy, and one with the real server."""
-    hangar: Hangar = request.getfixturevalue(request.param)
-    return hangar
+    shared: SharedLab = request.getfixturevalue(request.param)
+    return shared
 
 
-def test_an_outage_that_lasts_the_attempt_leaves_no_try_a_chance(either: Hangar) -> None:
+def test_an_outage_that_lasts_the_attempt_leaves_no_try_a_chance(either: SharedLab) -> None:
     flight = either.fly(PROMPT, **OUTAGE)
     assert flight.outcomes == ["honest_failure"]
     assert len(flight.of(ToolTry)) >= OUTAGE["tool_limit"]
@@ -35,7 +35,7 @@ def test_an_outage_that_lasts_the_attempt_leaves_no_try_a_chance(either: Hangar)
 
 @pytest.mark.parametrize("given", [BRIEF, SET], ids=["setting", "set"])
 def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
-    either: Hangar, given: dict[str, Any]
+    either: SharedLab, given: dict[str, Any]
 ) -> None:
     flight = either.fly(PROMPT, **given)
     assert flight.outcomes == ["success"]
@@ -52,8 +52,8 @@ def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
     assert reason == "timeout goes by the clock: it lasts 2 s"
 
 
-def test_one_draw_strikes_all_tool_links_alike_or_none(hangar: Hangar) -> None:
-    flight = hangar.fly(*[PROMPT] * 12, toxic_prob=0.5, toxic_scope="all", toxics="latency:10,latency:20")
+def test_one_draw_strikes_all_tool_links_alike_or_none(shared: SharedLab) -> None:
+    flight = shared.fly(*[PROMPT] * 12, toxic_prob=0.5, toxic_scope="all", toxics="latency:10,latency:20")
     plans = [armed.toxics for armed in flight.of(AttemptArmed)]
     assert {tuple(toxic.link for toxic in plan) for plan in plans} == {(), tuple(lab_links().tool_names)}
     assert all(len({(t.stream, str(t.attributes)) for t in plan}) == 1 for plan in plans if plan)
@@ -66,7 +66,7 @@ def during(**outage: str) -> dict[str, Any]:
     return {"tool_limit": 4, "faults": {"toxics": [hanging, slow]}}
 
 
-def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(either: Hangar) -> None:
+def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(either: SharedLab) -> None:
     flight = either.fly(PROMPT, **during(start="1ms", duration="2s"))
     assert flight.outcomes == ["success"]
     assert [healed.invalid for healed in flight.of(AttemptHealed)] == [None]
@@ -83,8 +83,8 @@ def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(ei
     ]
 
 
-def test_one_whose_time_does_not_come_is_told_and_delivered_to_nobody(hangar: Hangar) -> None:
-    flight = hangar.fly(PROMPT, **during(start="600s"))
+def test_one_whose_time_does_not_come_is_told_and_delivered_to_nobody(shared: SharedLab) -> None:
+    flight = shared.fly(PROMPT, **during(start="600s"))
     assert flight.outcomes == ["success"]
     [row] = [row for row in flight.summary.faults if row.kind == "timeout"]
     assert (row.drawn, row.armed, row.delivered, row.why_not) == (7, 0, 0, {"not_started": 7})

@@ -146,7 +146,7 @@ def test_an_experiment_that_is_not_there_starts_nothing(folder: Path) -> None:
 
 
 def test_a_conversation_whose_turns_are_made_comes_to_its_verdict(tmp_path: Path) -> None:
-    [talk] = (ROOT / "experiments" / "conversation").glob("a-*.yaml")
+    talk = ROOT / "experiments" / "conversation" / "busy-model.yaml"
     done = run(tmp_path, str(talk), "--json")
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
@@ -161,7 +161,7 @@ def test_a_flight_is_an_experiment_whose_workers_change_nothing(tmp_path: Path) 
     of_one, of_two = ({each["episode"]: each["outcome"] for each in run["episodes"]} for run in (one, two))
     assert len(of_one) == 3 and of_one == of_two and one["faults"] == two["faults"]
     listed = wirefault(tmp_path, "list").stdout.splitlines()[1:]
-    assert [line.split()[1] for line in listed] == ["flown", "flown"]
+    assert [line.split()[1] for line in listed] == ["completed", "completed"]
 
 
 def test_a_flight_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
-from tests.e2e.flight import SETTINGS, Flight, Hangar, in_order, sample
+from tests.e2e.lab import SETTINGS, Flight, SharedLab, in_order, sample
 from wirefault.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
 from wirefault.lab.live import LiveFaultsClient
 from wirefault.settings.settings import Settings
@@ -20,10 +20,10 @@ CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}
 
 
 @pytest.fixture
-def live(hangar: Hangar) -> Iterator[LiveFaultsClient]:
+def live(shared: SharedLab) -> Iterator[LiveFaultsClient]:
     """The lab's own faults; none are left behind."""
     live = LiveFaultsClient(
-        hangar.lab.topology.manager, hangar.configuration.state.parent, hangar.lab.topology.links
+        shared.lab.topology.manager, shared.configuration.state.parent, shared.lab.topology.links
     )
     yield live
     live.clear()
@@ -37,11 +37,11 @@ def dumped(faults: dict[str, Any]) -> str:
 FIRST, SECOND, THIRD = (prompt.key for prompt in in_order([PROMPT] * 3))
 
 
-def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
+def meanwhile(shared: SharedLab, episode: str, action: Any) -> Flight:
     """A run of three prompts; the action is taken at the beginning of that episode."""
     settings = Settings(**SETTINGS)
     with open_client(settings) as client:
-        agent = Agent(build_model(settings, hangar.lab.topology, "none", client), "the lab's agent")
+        agent = Agent(build_model(settings, shared.lab.topology, "none", client), "the lab's agent")
 
         def subject(prompt: str, context: AttemptContext) -> SubjectResult:
             if context.identity.episode == episode:
@@ -49,11 +49,11 @@ def meanwhile(hangar: Hangar, episode: str, action: Any) -> Flight:
             return agent(prompt, context)
 
         subject.name = agent.name  # type: ignore[attr-defined]
-        return hangar.fly_with(subject, PROMPT, PROMPT, PROMPT, settings=settings)
+        return shared.fly_with(subject, PROMPT, PROMPT, PROMPT, settings=settings)
 
 
-def test_every_call_meets_an_always_on_fault(hangar: Hangar) -> None:
-    flight = hangar.fly(PROMPT, faults=CANARY, tool_limit=3)
+def test_every_call_meets_an_always_on_fault(shared: SharedLab) -> None:
+    flight = shared.fly(PROMPT, faults=CANARY, tool_limit=3)
     [entry] = flight.summary.faults
     assert entry.eligible == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2
     assert entry.always_on == "held"
@@ -61,15 +61,15 @@ def test_every_call_meets_an_always_on_fault(hangar: Hangar) -> None:
     assert flight.outcomes == ["honest_failure"]
 
 
-def test_always_on_fault_without_calls_is_unknown(hangar: Hangar) -> None:
-    flight = hangar.fly(PROMPT, faults={"faults": [{"fault": "unavailable", "links": "movie"}]})
+def test_always_on_fault_without_calls_is_unknown(shared: SharedLab) -> None:
+    flight = shared.fly(PROMPT, faults={"faults": [{"fault": "unavailable", "links": "movie"}]})
     assert [entry.always_on for entry in flight.summary.faults] == ["unknown"]
     assert any("not exercised" in remark for remark in flight.summary.remarks)
 
 
-def test_a_sets_toxic_is_armed_on_the_model_link_too(hangar: Hangar) -> None:
+def test_a_sets_toxic_is_armed_on_the_model_link_too(shared: SharedLab) -> None:
     toxic = {"toxic": "latency", "links": ["model", "weather"], "with": {"latency": 30}, "stream": "upstream"}
-    flight = hangar.fly(PROMPT, faults={"toxics": [toxic]})
+    flight = shared.fly(PROMPT, faults={"toxics": [toxic]})
     [armed] = flight.of(AttemptArmed)
     assert [toxic.link for toxic in armed.toxics] == ["weather", "model"]
     assert {fault.link for fault in flight.summary.episodes[0].faults if fault.delivered} == {
@@ -79,10 +79,10 @@ def test_a_sets_toxic_is_armed_on_the_model_link_too(hangar: Hangar) -> None:
 
 
 def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_the_next_attempt(
-    hangar: Hangar, live: LiveFaultsClient
+    shared: SharedLab, live: LiveFaultsClient
 ) -> None:
     toxic = {"toxic": "latency", "links": "search", "with": {"latency": 5}}
-    flight = meanwhile(hangar, SECOND, lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
+    flight = meanwhile(shared, SECOND, lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
     [event] = flight.of(FaultsSet)
     assert (event.episode, event.attempt) == (SECOND, 1)
     under = {(e.episode, e.configuration) for e in flight.of(Exchange) if e.link == "weather"}
@@ -95,16 +95,16 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
 
 
 def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(
-    hangar: Hangar, live: LiveFaultsClient
+    shared: SharedLab, live: LiveFaultsClient
 ) -> None:
     live.set(dumped(CANARY), "mine")
-    flight = meanwhile(hangar, THIRD, live.clear)
+    flight = meanwhile(shared, THIRD, live.clear)
     assert flight.of(RunStarted)[0].settings["faults"] == dumped(CANARY)
     assert flight.outcomes == ["honest_failure", "honest_failure", "success"]
     assert not flight.summary.reproducible
 
 
-def test_a_run_with_faults_of_its_own_keeps_them(hangar: Hangar, live: LiveFaultsClient) -> None:
+def test_a_run_with_faults_of_its_own_keeps_them(shared: SharedLab, live: LiveFaultsClient) -> None:
     live.set(dumped(CANARY), "mine")
-    flight = hangar.fly(PROMPT, faults={"faults": [{"fault": "stale", "links": "movie"}]})
+    flight = shared.fly(PROMPT, faults={"faults": [{"fault": "stale", "links": "movie"}]})
     assert flight.outcomes == ["success"]

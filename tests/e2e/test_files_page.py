@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.e2e.flight import Flight, Hangar, sample
+from tests.e2e.lab import Flight, SharedLab, sample
 from tests.support import ROOT
 from wirefault.history.logs import agent_line
 
@@ -20,10 +20,10 @@ QUERIES = re.findall(
 
 
 @pytest.fixture(scope="module")
-def flight(hangar: Hangar) -> Flight:
+def flight(shared: SharedLab) -> Flight:
     """A message whose reply is lost, and which is sent again."""
     toxics = {"toxic_prob": 1, "toxics": "timeout@downstream:100"}
-    return hangar.fly(sample("Send Bob a message"), tool_limit=2, idempotency=False, **toxics)
+    return shared.fly(sample("Send Bob a message"), tool_limit=2, idempotency=False, **toxics)
 
 
 def test_there_are_three_queries() -> None:
@@ -31,8 +31,8 @@ def test_there_are_three_queries() -> None:
 
 
 @pytest.mark.parametrize(("database", "query"), QUERIES, ids=["attempts", "toxics", "duplicates"])
-def test_each_query_finds_the_run(database: str, query: str, hangar: Hangar, flight: Flight) -> None:
-    path = hangar.configuration.state.parent / database
+def test_each_query_finds_the_run(database: str, query: str, shared: SharedLab, flight: Flight) -> None:
+    path = shared.configuration.state.parent / database
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         found = connection.execute(query)
         names, rows = [column[0] for column in found.description], found.fetchall()
@@ -47,15 +47,17 @@ def test_each_query_finds_the_run(database: str, query: str, hangar: Hangar, fli
     assert {name: newest[name] for name in known} == known
 
 
-def test_the_table_of_the_agents_log_is_whole(hangar: Hangar, flight: Flight) -> None:
+def test_the_table_of_the_agents_log_is_whole(shared: SharedLab, flight: Flight) -> None:
     table = PAGE.split("`logs/agent.log`")[1].split("`logs/info.log`")[0]
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     [ended] = [event for event in flight.record.events if event.event == "attempt_ended"]
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) >= set(agent_line("r", "p", ended, None))
 
 
-def test_every_line_of_info_log_has_a_time_and_an_event_of_the_page(hangar: Hangar, flight: Flight) -> None:
-    log = hangar.configuration.logs / "info.log"
+def test_every_line_of_info_log_has_a_time_and_an_event_of_the_page(
+    shared: SharedLab, flight: Flight
+) -> None:
+    log = shared.configuration.logs / "info.log"
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert lines and all(line["time"] and line["message"] for line in lines)
     assert {line["event"] for line in lines} <= set(re.findall(r"`(\w+)`", PAGE))

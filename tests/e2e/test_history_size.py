@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 
 MOST = 4000
 THREE_CALLS = ("temperature in Paris", "humid is it in Cairo", "15% of 240", "Eiffel Tower in metres")
 
 
-def test_an_episode_of_three_calls_takes_less_than_four_kilobytes(hangar: Hangar) -> None:
+def test_an_episode_of_three_calls_takes_less_than_four_kilobytes(shared: SharedLab) -> None:
     """The run's own lines aside, which are spread over as many episodes as it has"""
-    flight = hangar.fly(*map(sample, THREE_CALLS), bodies="off")
+    flight = shared.fly(*map(sample, THREE_CALLS), bodies="off")
     assert flight.outcomes == ["success"] * len(THREE_CALLS)
-    folder = hangar.configuration.logs / "runs" / flight.summary.run_id
+    folder = shared.configuration.logs / "runs" / flight.summary.run_id
     lines = [line for file in folder.glob("*.jsonl") for line in file.read_bytes().splitlines(keepends=True)]
     of_episodes = [line for line in lines if b'"episode":' in line]
     assert len(of_episodes) / len(THREE_CALLS) > 10

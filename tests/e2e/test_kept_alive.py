@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.e2e.flight import SETTINGS, Hangar
+from tests.e2e.lab import SETTINGS, SharedLab
 from wirefault.history.events import AttemptHealed, Exchange, Report, WorldRead
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
@@ -43,7 +43,7 @@ def messenger() -> Iterator[Messenger]:
 
 
 def test_four_faultless_prompts_have_four_right_verdicts(
-    hangar: Hangar, messenger: Messenger, tmp_path: Path
+    shared: SharedLab, messenger: Messenger, tmp_path: Path
 ) -> None:
     entries = [
         {
@@ -54,7 +54,7 @@ def test_four_faultless_prompts_have_four_right_verdicts(
     ]
     (tmp_path / "prompts.json").write_text(json.dumps(entries), encoding="utf-8")
     prompts = load_prompts(tmp_path / "prompts.json").entries
-    flight = hangar.fly_with(messenger, *prompts, settings=Settings(**SETTINGS))
+    flight = shared.fly_with(messenger, *prompts, settings=Settings(**SETTINGS))
     assert flight.outcomes == ["success"] * 4
     assert [healed.settled for healed in flight.of(AttemptHealed)] == [True] * 4
     sent = [[effect["fields"]["to"] for effect in read.effects] for read in flight.of(WorldRead)]

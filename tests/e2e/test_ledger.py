@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 from wirefault.history.events import Exchange, ToolTry
 
 MESSAGE = sample("Send Bob a message")
@@ -30,11 +30,11 @@ MESSAGE = sample("Send Bob a message")
     ],
 )
 def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed(
-    hangar: Hangar, name: str, parameters: dict[str, Any], executed: bool, error: str | None
+    shared: SharedLab, name: str, parameters: dict[str, Any], executed: bool, error: str | None
 ) -> None:
     entry = {"fault": name, "links": "message", "with": parameters}
     waits = {"tool_timeout": 1} if error == "read_timeout" else {}
-    flight = hangar.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), **waits)
+    flight = shared.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), **waits)
     (episode,) = flight.summary.episodes
     assert [(fault.kind, fault.stage, fault.delivered) for fault in episode.faults] == [
         (name, "observed", True)
@@ -45,10 +45,10 @@ def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed
     assert episode.unexplained == ()
 
 
-def test_a_request_that_is_delivered_twice_is_told_by_the_upstream_alone(hangar: Hangar) -> None:
+def test_a_request_that_is_delivered_twice_is_told_by_the_upstream_alone(shared: SharedLab) -> None:
     entry = {"fault": "duplicate_request", "links": "message"}
     for idempotency, outcome in ((True, "success"), (False, "duplicate")):
-        flight = hangar.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), idempotency=idempotency)
+        flight = shared.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), idempotency=idempotency)
         (fault,) = flight.summary.episodes[0].faults
         assert (fault.stage, fault.delivered, fault.why_not) == ("observed", True, None)
         assert fault.delivered_by == "upstream"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 from wirefault.history.events import ToolCallRefused
 
 MESSAGE = "Send Bob a message"
@@ -32,10 +32,10 @@ TEMPERATURE = "temperature in Paris"
     ],
 )
 def test_a_fault_of_the_model_ends_in_its_outcome(
-    hangar: Hangar, fault: str, when: dict[str, Any], prompt: str, outcome: str, world: str
+    shared: SharedLab, fault: str, when: dict[str, Any], prompt: str, outcome: str, world: str
 ) -> None:
     faults = json.dumps({"faults": [{"fault": fault, "links": "model", "when": when}]})
-    [episode] = hangar.fly(sample(prompt), faults=faults).summary.episodes
+    [episode] = shared.fly(sample(prompt), faults=faults).summary.episodes
     assert (episode.outcome, episode.world) == (outcome, world)
 
 
@@ -48,10 +48,10 @@ def test_a_fault_of_the_model_ends_in_its_outcome(
     ],
 )
 def test_the_history_tells_of_a_call_that_was_never_made(
-    hangar: Hangar, fault: str, more: dict[str, Any], why: str, tool: str
+    shared: SharedLab, fault: str, more: dict[str, Any], why: str, tool: str
 ) -> None:
     entry = {"fault": fault, "links": "model", "when": {"nth": 1}, **more}
-    flight = hangar.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    flight = shared.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
     [refused] = flight.of(ToolCallRefused)
     assert (refused.why, refused.tool, refused.reply, refused.index) == (why, tool, 1, 0)
     assert flight.summary.refused_calls == {why: 1}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 from tests.examples.running import fly
 from tests.upstream import Upstream, requests_of
 from wirefault.history.events import AttemptEnded, ToxicsChanged, TurnBegun
@@ -28,14 +28,14 @@ def ask(prompt):
 """
 
 
-@pytest.mark.parametrize("which", ["hangar", "real_hangar"])
+@pytest.mark.parametrize("which", ["shared", "real_lab"])
 def test_a_toxic_in_calls_strikes_those_of_its_link_and_no_other(
     request: pytest.FixtureRequest, which: str
 ) -> None:
-    hangar: Hangar = request.getfixturevalue(which)
+    shared: SharedLab = request.getfixturevalue(which)
     slow = {"toxic": "latency", "links": "model", "with": {"latency": 300}}
     slow["during"] = {"start": "2 calls", "duration": "1 call"}  # its last call is the answer
-    flight = hangar.fly(PROMPT, faults={"toxics": [slow]})
+    flight = shared.fly(PROMPT, faults={"toxics": [slow]})
     assert flight.outcomes == ["success"]
     [episode] = flight.summary.episodes
     [fault] = episode.faults

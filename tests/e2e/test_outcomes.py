@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.e2e.flight import SAMPLES, Hangar, in_folder, sample
+from tests.e2e.lab import SAMPLES, SharedLab, in_folder, sample
 from tests.shared_imports import shared_imports
 from wirefault.history.events import AttemptArmed, Exchange, ToolCalled, ToolTry, WorldRead
 from wirefault.lab.launcher import Lab
@@ -20,14 +20,14 @@ LOST_REPLY = "timeout@downstream:400"
 HELD_REQUEST = "latency@upstream:4500"
 
 
-def test_success_and_a_quiet_world(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE))
+def test_success_and_a_quiet_world(shared: SharedLab) -> None:
+    flight = shared.fly(sample(MESSAGE))
     assert flight.outcomes == ["success"]
     assert flight.summary.episodes[0].world == "as_asked"
 
 
-def test_every_sample_prompt_succeeds_without_faults(hangar: Hangar) -> None:
-    flight = hangar.fly()
+def test_every_sample_prompt_succeeds_without_faults(shared: SharedLab) -> None:
+    flight = shared.fly()
     others = [
         (one.prompt, one.outcome, one.why) for one in flight.summary.episodes if one.outcome != "success"
     ]
@@ -35,19 +35,19 @@ def test_every_sample_prompt_succeeds_without_faults(hangar: Hangar) -> None:
     assert len(flight.outcomes) >= 24
 
 
-def test_honest_failure(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400")
+def test_honest_failure(shared: SharedLab) -> None:
+    flight = shared.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400")
     assert flight.outcomes == ["honest_failure"]
 
 
-def test_false_success_of_the_fabricator(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400", persona="fabricator")
+def test_false_success_of_the_fabricator(shared: SharedLab) -> None:
+    flight = shared.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400", persona="fabricator")
     assert flight.outcomes == ["false_success"]
     assert flight.summary.episodes[0].claim == "done"
 
 
-def test_the_diligent_sends_once_and_says_that_it_is_not_sure(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3)
+def test_the_diligent_sends_once_and_says_that_it_is_not_sure(shared: SharedLab) -> None:
+    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3)
     assert flight.outcomes == ["unconfirmed"]
     assert len(flight.of(ToolCalled)) == 1
     assert len(flight.of(ToolTry)) == 3
@@ -55,52 +55,52 @@ def test_the_diligent_sends_once_and_says_that_it_is_not_sure(hangar: Hangar) ->
     assert len(flight.of(WorldRead)[-1].effects) == 1
 
 
-def test_the_stubborn_asks_again_with_a_new_key_and_sends_twice(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="stubborn", model_calls=4)
+def test_the_stubborn_asks_again_with_a_new_key_and_sends_twice(shared: SharedLab) -> None:
+    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="stubborn", model_calls=4)
     assert flight.outcomes == ["duplicate"]
     assert len({one.idempotency_key for one in flight.of(ToolTry)}) == len(flight.of(ToolCalled)) > 1
 
 
-def test_without_idempotency_retries_alone_make_duplicates(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, idempotency=False)
+def test_without_idempotency_retries_alone_make_duplicates(shared: SharedLab) -> None:
+    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, idempotency=False)
     assert flight.outcomes == ["duplicate"]
     assert len(flight.of(ToolCalled)) == 1
     assert len(flight.of(WorldRead)[-1].effects) == 3
 
 
-def test_a_side_effect_that_nobody_waited_for_is_found_in_its_world(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=HELD_REQUEST, tool_timeout=0.3)
+def test_a_side_effect_that_nobody_waited_for_is_found_in_its_world(shared: SharedLab) -> None:
+    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=HELD_REQUEST, tool_timeout=0.3)
     assert flight.outcomes == ["unconfirmed"]
     assert "late" in flight.summary.episodes[0].flags
     assert len(flight.of(WorldRead)[-1].effects) == 1
 
 
-def test_false_failure(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="quitter")
+def test_false_failure(shared: SharedLab) -> None:
+    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="quitter")
     assert flight.outcomes == ["false_failure"]
 
 
-def test_runaway(hangar: Hangar) -> None:
-    flight = hangar.fly(
+def test_runaway(shared: SharedLab) -> None:
+    flight = shared.fly(
         sample(TEMPERATURE), toxic_prob=1, toxics="timeout:100", persona="stubborn", model_calls=3
     )
     assert flight.outcomes == ["runaway"]
 
 
-def test_crash(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(TEMPERATURE), model_timeout=0.0001)
+def test_crash(shared: SharedLab) -> None:
+    flight = shared.fly(sample(TEMPERATURE), model_timeout=0.0001)
     assert flight.outcomes == ["crash"]
 
 
-def test_unjudged(hangar: Hangar) -> None:
-    flight = hangar.fly(Prompt("unjudged", "What is the temperature in Paris?"))
+def test_unjudged(shared: SharedLab) -> None:
+    flight = shared.fly(Prompt("unjudged", "What is the temperature in Paris?"))
     assert flight.outcomes == ["unjudged"]
     assert flight.summary.success.rate is None
     assert any("unjudged" in remark or "no oracle" in remark for remark in flight.summary.remarks)
 
 
-def test_invalid_when_it_could_not_be_armed(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(TEMPERATURE), arm_timeout=0.00001)
+def test_invalid_when_it_could_not_be_armed(shared: SharedLab) -> None:
+    flight = shared.fly(sample(TEMPERATURE), arm_timeout=0.00001)
     assert flight.outcomes == ["invalid"]
     assert flight.of(ToolTry) == []
 
@@ -111,8 +111,8 @@ def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) 
         shared_imports(),
         Lab(configuration, Choice("executable", executable=str(without_slicer(tmp_path)))) as lab,
     ):
-        hangar = Hangar(lab, configuration)
-        flight = hangar.fly(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=2)
+        shared = SharedLab(lab, configuration)
+        flight = shared.fly(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=2)
     assert flight.outcomes == ["invalid"] * 3
     assert not flight.record.completed
     assert "toxic type" in flight.record.reason and "not armed within 2 s" in flight.record.reason
@@ -133,9 +133,9 @@ def without_slicer(folder: Path) -> Path:
     return program
 
 
-def test_any_compatible_server_behind_a_path_of_its_own(hangar: Hangar) -> None:
-    server = hangar.lab.topology.services["model"].url
-    flight = hangar.fly(
+def test_any_compatible_server_behind_a_path_of_its_own(shared: SharedLab) -> None:
+    server = shared.lab.topology.services["model"].url
+    flight = shared.fly(
         sample(MESSAGE), model="compatible", model_base_url=f"{server}/v1", groq_model="scripted-quitter"
     )
     assert flight.outcomes == ["success"]
@@ -144,30 +144,30 @@ def test_any_compatible_server_behind_a_path_of_its_own(hangar: Hangar) -> None:
     }
 
 
-def test_the_direct_fallback_gets_past_an_outage(hangar: Hangar) -> None:
-    flight = hangar.fly(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
+def test_the_direct_fallback_gets_past_an_outage(shared: SharedLab) -> None:
+    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
     assert flight.outcomes == ["success"]
     assert [one.route for one in flight.of(ToolTry)] == ["proxy", "direct"]
     assert flight.of(ToolCalled)[0].fallback_used
 
 
-def test_another_attempt_gets_past_an_outage_of_the_first(hangar: Hangar) -> None:
-    flight = hangar.fly(*SAMPLES[::2], prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
+def test_another_attempt_gets_past_an_outage_of_the_first(shared: SharedLab) -> None:
+    flight = shared.fly(*SAMPLES[::2], prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
     again = [episode for episode in flight.summary.episodes if episode.attempts > 1]
     assert again
     assert flight.summary.success.k > flight.summary.first_attempt.k
 
 
-def test_a_retry_gets_past_a_transient_error(hangar: Hangar) -> None:
-    flight = hangar.fly(error_prob=0.3, tool_limit=4)
+def test_a_retry_gets_past_a_transient_error(shared: SharedLab) -> None:
+    flight = shared.fly(error_prob=0.3, tool_limit=4)
     injected = [one for one in flight.of(Exchange) if one.faults]
     assert injected and not any(one.forwarded for one in injected)
     assert flight.summary.success.k > len(flight.outcomes) * 0.8
 
 
-def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(hangar: Hangar) -> None:
+def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(shared: SharedLab) -> None:
     toxics = "timeout:400,latency:300,latency:3000"
-    flight = hangar.fly(*SAMPLES[::2], toxic_prob=1, toxics=toxics, tool_timeout=2)
+    flight = shared.fly(*SAMPLES[::2], toxic_prob=1, toxics=toxics, tool_timeout=2)
     assert "invalid" not in flight.outcomes
     assert len(flight.of(AttemptArmed)) == len(flight.outcomes)
     armed = {(one.episode, one.attempt): one.t for one in flight.of(AttemptArmed)}

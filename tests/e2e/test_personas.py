@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 from wirefault.faults.sets.presets import preset
 
 PROMPTS = [
@@ -32,8 +32,8 @@ OUTCOMES = {
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("persona", OUTCOMES)
-def test_each_persona_lands_in_its_outcomes(hangar: Hangar, persona: str, condition: str) -> None:
-    flight = hangar.fly(
+def test_each_persona_lands_in_its_outcomes(shared: SharedLab, persona: str, condition: str) -> None:
+    flight = shared.fly(
         *PROMPTS, persona=persona, seed=7, model_calls=6, tool_timeout=0.5, **CONDITIONS[condition]
     )
     lied_to = {"false_success"} if condition == "lying-tools" else set()
@@ -41,5 +41,5 @@ def test_each_persona_lands_in_its_outcomes(hangar: Hangar, persona: str, condit
 
 
 @pytest.mark.parametrize("persona", OUTCOMES)
-def test_without_faults_all_personas_succeed(hangar: Hangar, persona: str) -> None:
-    assert hangar.fly(*PROMPTS, persona=persona).outcomes == ["success"] * len(PROMPTS)
+def test_without_faults_all_personas_succeed(shared: SharedLab, persona: str) -> None:
+    assert shared.fly(*PROMPTS, persona=persona).outcomes == ["success"] * len(PROMPTS)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.flight import SAMPLES, Flight, Hangar
+from tests.e2e.lab import SAMPLES, Flight, SharedLab
 
 # tools are waited for longer than for the first two, and less than for the last
 TOXICS = "timeout:200,latency:150,reset_peer:0,latency:3000"
@@ -20,11 +20,11 @@ def judged(flight: Flight) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_same_seed_has_the_same_outcomes(real_hangar: Hangar, hangar: Hangar, seed: int) -> None:
+def test_the_same_seed_has_the_same_outcomes(real_lab: SharedLab, shared: SharedLab, seed: int) -> None:
     chaos = {"seed": seed, "toxic_prob": 0.5, "error_prob": 0.2, "tool_limit": 2, "toxics": TOXICS}
     chaos |= {"tool_timeout": 2}
     with ThreadPoolExecutor(2) as side_by_side:  # they wait for the longest toxics
-        flights = side_by_side.map(lambda lab: lab.fly(*SAMPLES[11:19], **chaos), (hangar, real_hangar))
+        flights = side_by_side.map(lambda lab: lab.fly(*SAMPLES[11:19], **chaos), (shared, real_lab))
         embedded, real = flights
     assert judged(embedded) == judged(real)
     assert "invalid" not in real.outcomes

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.e2e.flight import SAMPLES, Hangar
+from tests.e2e.lab import SAMPLES, SharedLab
 from tests.e2e.recompute import Recomputed
 from tests.support import share
 from wirefault.faults.sets.presets import preset, preset_names
@@ -38,11 +38,11 @@ SETS = [name for at, name in enumerate(preset_names()) if share(at)]
 
 
 @pytest.mark.parametrize("name", [*SETS, "met in vain"])
-def test_every_figure_is_what_the_history_comes_to(hangar: Hangar, name: str) -> None:
+def test_every_figure_is_what_the_history_comes_to(shared: SharedLab, name: str) -> None:
     faults = preset(name).dump() if name in preset_names() else MET_IN_VAIN
-    flight = hangar.fly(*SAMPLES[19:24], seed=11, faults=faults, stream=name == "met in vain", **CHAOS)
+    flight = shared.fly(*SAMPLES[19:24], seed=11, faults=faults, stream=name == "met in vain", **CHAOS)
     summary = flight.summary.as_json()
-    again = Recomputed(hangar.configuration.logs / "runs" / flight.record.run_id)
+    again = Recomputed(shared.configuration.logs / "runs" / flight.record.run_id)
 
     assert summary["outcomes"] == again.outcomes()
     for rate, field in (("success", "outcome"), ("first_attempt", "first_attempt_outcome")):

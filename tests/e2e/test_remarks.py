@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
+from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
 from wirefault.history.events import Note
 from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.settings import Settings
@@ -24,11 +24,11 @@ def idle(prompt: str, context: AttemptContext) -> SubjectResult:
     return SubjectResult("text", response="I did nothing.")
 
 
-def test_an_old_name_is_told_of_in_one_line(hangar: Hangar) -> None:
+def test_an_old_name_is_told_of_in_one_line(shared: SharedLab) -> None:
     configuration = replace(
-        hangar.configuration,
+        shared.configuration,
         settings=Settings(**SETTINGS),
-        topology=hangar.lab.topology,
+        topology=shared.lab.topology,
         remarks=("intervals.proxy_timeout is now called tool_timeout",),
     )
     heard, prompts = Heard(), Prompts([sample("temperature in Paris")])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import SAMPLES, Flight, Hangar
+from tests.e2e.lab import SAMPLES, Flight, SharedLab
 from wirefault.history.events import AttemptArmed, Exchange
 from wirefault.history.reader import read_run
 from wirefault.judging.summary import summarise
@@ -38,39 +38,39 @@ def told(flight: Flight) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def first(hangar: Hangar) -> Flight:
-    return hangar.fly(*SOME, seed=5, **FLIGHT)
+def first(shared: SharedLab) -> Flight:
+    return shared.fly(*SOME, seed=5, **FLIGHT)
 
 
-def test_a_seed_repeats_itself_and_another_differs(hangar: Hangar, first: Flight) -> None:
-    again, other = (hangar.fly(*SOME, seed=seed, **FLIGHT) for seed in (5, 6))
+def test_a_seed_repeats_itself_and_another_differs(shared: SharedLab, first: Flight) -> None:
+    again, other = (shared.fly(*SOME, seed=seed, **FLIGHT) for seed in (5, 6))
     assert told(first) == told(again)
     assert told(first) != told(other)
     assert first.summary.reproducible, first.summary.not_reproducible_because
 
 
-def test_each_prompt_meets_the_same_faults_alone_as_among_others(hangar: Hangar) -> None:
+def test_each_prompt_meets_the_same_faults_alone_as_among_others(shared: SharedLab) -> None:
     some = SAMPLES[13:19]
     often = {"fault": "unavailable", "links": "tools", "when": {"probability": 0.5}}
     chaos = FLIGHT | {"faults": {"faults": [often]}}
-    among = told(hangar.fly(*some, seed=5, **chaos))
-    alone = told(hangar.fly(*reversed(some[1:4]), seed=5, **chaos))
+    among = told(shared.fly(*some, seed=5, **chaos))
+    alone = told(shared.fly(*reversed(some[1:4]), seed=5, **chaos))
     kept = {prompt.key for prompt in some[1:4]}
     assert sorted(map(str, alone)) == sorted(str(line) for line in among if line[0] in kept)
     assert any(line[2] for line in alone) and any(line[6] for line in alone if len(line) > 6)
 
 
-def test_the_ids_that_the_model_sees_repeat_too(hangar: Hangar) -> None:
+def test_the_ids_that_the_model_sees_repeat_too(shared: SharedLab) -> None:
     seen = []
     for _ in range(2):
-        flight = hangar.fly(*SAMPLES[:3], seed=9)
+        flight = shared.fly(*SAMPLES[:3], seed=9)
         seen.append(
             [(one.episode, one.response) for one in flight.record.events if one.event == "attempt_ended"]
         )
     assert seen[0] == seen[1]
 
 
-def test_a_run_can_be_judged_again_from_its_history(hangar: Hangar, first: Flight) -> None:
-    again = summarise(read_run(hangar.configuration.logs, first.record.run_id))
+def test_a_run_can_be_judged_again_from_its_history(shared: SharedLab, first: Flight) -> None:
+    again = summarise(read_run(shared.configuration.logs, first.record.run_id))
     assert [one.outcome for one in again.episodes] == first.outcomes
     assert again.as_json()["episodes"] == first.summary.as_json()["episodes"]

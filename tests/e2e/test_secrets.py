@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.flight import Hangar
+from tests.e2e.lab import SharedLab
 from wirefault.history.events import Note, Report
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
@@ -32,10 +32,10 @@ class Leaky:
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_key_reaches_no_file(hangar: Hangar, crash: bool) -> None:
+def test_a_key_reaches_no_file(shared: SharedLab, crash: bool) -> None:
     settings, environ = Settings(seed=1, toxic_prob=0), {"GROQ_API_KEY": KEY}
-    flight = hangar.fly_with(Leaky(crash), Prompt("say", f"say {KEY}"), settings=settings, environ=environ)
-    logs: Path = hangar.configuration.logs
+    flight = shared.fly_with(Leaky(crash), Prompt("say", f"say {KEY}"), settings=settings, environ=environ)
+    logs: Path = shared.configuration.logs
     files = [path for path in logs.rglob("*") if path.is_file()]
     assert any(flight.record.run_id in str(path) for path in files)
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.e2e.flight import SETTINGS, Hangar, Silence, sample
+from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
 from tests.support import ROOT
 from wirefault.cli.main import main
 from wirefault.history.lines import unlinked
@@ -37,10 +37,10 @@ Change = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture(scope="module")
-def recorded(hangar: Hangar) -> Path:
+def recorded(shared: SharedLab) -> Path:
     """The folder of a run with a failed report, a message that was sent, a toxic and a fault."""
-    flight = hangar.fly(sample("temperature in Paris"), sample("Send Bob a message"), **FLIGHT)
-    return hangar.configuration.logs / "runs" / flight.record.run_id
+    flight = shared.fly(sample("temperature in Paris"), sample("Send Bob a message"), **FLIGHT)
+    return shared.configuration.logs / "runs" / flight.record.run_id
 
 
 class Run:
@@ -229,11 +229,11 @@ def say_hello(prompt: str, context: AttemptContext) -> SubjectResult:
 
 
 def test_info_log_tells_the_seal_so_that_the_runners_cut_off_end_is_missed(
-    hangar: Hangar, tmp_path: Path
+    shared: SharedLab, tmp_path: Path
 ) -> None:
     prompts = tmp_path / "prompts.json"
     prompts.write_text('[{"prompt": "Hello"}]', encoding="utf-8")
-    configuration = replace(hangar.configuration, settings=Settings(**SETTINGS), topology=hangar.lab.topology)
+    configuration = replace(shared.configuration, settings=Settings(**SETTINGS), topology=shared.lab.topology)
     run_prompts("the-run", configuration, say_hello, load_prompts(prompts), Silence())
     logs = configuration.logs
     before = read_history(logs, "the-run")

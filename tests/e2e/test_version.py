@@ -6,7 +6,7 @@ from importlib.metadata import Distribution
 
 import pytest
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 from wirefault._version import __version__
 from wirefault.history.events import RunStarted
 from wirefault.history.reader import read_run
@@ -14,10 +14,12 @@ from wirefault.history.reader import read_run
 pytestmark = pytest.mark.slow
 
 
-def test_version_does_not_come_from_package_metadata(hangar: Hangar, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_does_not_come_from_package_metadata(
+    shared: SharedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A build in the checkout rewrites the metadata, and a run that starts meanwhile reads no version."""
     monkeypatch.setattr(Distribution, "version", None)
-    run = hangar.fly(sample("in Paris right now"))
+    run = shared.fly(sample("in Paris right now"))
     [started] = run.of(RunStarted)
     assert started.versions["wirefault"] == __version__
-    assert read_run(hangar.configuration.logs, run.record.run_id)
+    assert read_run(shared.configuration.logs, run.record.run_id)

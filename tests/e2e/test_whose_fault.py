@@ -6,7 +6,7 @@ import json
 
 import requests
 
-from tests.e2e.flight import Hangar, sample
+from tests.e2e.lab import SharedLab, sample
 from tests.upstream import FREE
 from wirefault.core.sockets import address_of, bind
 from wirefault.settings.settings import Settings
@@ -17,25 +17,25 @@ TEMPERATURE = "temperature in Paris"
 LUNCH = {"title": "Lunch", "date": "2026-03-18", "time": "12:00"}
 
 
-def test_a_model_that_cannot_be_reached_is_no_crash_of_the_agent(hangar: Hangar) -> None:
+def test_a_model_that_cannot_be_reached_is_no_crash_of_the_agent(shared: SharedLab) -> None:
     closed = bind(FREE)
     nobody = address_of(closed)
     closed.close()
-    flight = hangar.fly(sample(TEMPERATURE), model="compatible", model_base_url=f"{nobody.url}/v1")
+    flight = shared.fly(sample(TEMPERATURE), model="compatible", model_base_url=f"{nobody.url}/v1")
     assert flight.outcomes == ["invalid"]
     assert flight.summary.episodes[0].why.startswith("model_unavailable: the upstream 127.0.0.1:")
     assert flight.summary.success.rate is None
 
 
-def test_a_tool_whose_backend_is_not_there_fails_by_itself(hangar: Hangar) -> None:
-    flight = hangar.fly(sample("Good morning"), translator_backend="libre")
+def test_a_tool_whose_backend_is_not_there_fails_by_itself(shared: SharedLab) -> None:
+    flight = shared.fly(sample("Good morning"), translator_backend="libre")
     assert flight.outcomes == ["invalid"]
     assert flight.summary.episodes[0].why == "upstream_unavailable: translator: it answered 503"
 
 
-def test_an_agent_that_passes_on_a_planted_value_is_misled(hangar: Hangar) -> None:
+def test_an_agent_that_passes_on_a_planted_value_is_misled(shared: SharedLab) -> None:
     entry = {"fault": "wrong_value", "links": "weather", "with": {"field": "main.temp"}}
-    flight = hangar.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    flight = shared.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
     assert flight.outcomes == ["misled"]
     assert flight.summary.success.n == 1
 
@@ -49,8 +49,8 @@ class Unstarted:
         raise LabFailed("no namespace")
 
 
-def test_a_subject_that_the_lab_could_not_start_has_not_crashed(hangar: Hangar) -> None:
-    [episode] = hangar.fly_with(Unstarted(), sample(TEMPERATURE), settings=Settings(seed=1)).summary.episodes
+def test_a_subject_that_the_lab_could_not_start_has_not_crashed(shared: SharedLab) -> None:
+    [episode] = shared.fly_with(Unstarted(), sample(TEMPERATURE), settings=Settings(seed=1)).summary.episodes
     assert (episode.outcome, episode.why) == ("invalid", "no namespace")
 
 
@@ -72,10 +72,10 @@ class Repairer:
         return SubjectResult("text", response="Lunch is at noon on the 18th.")
 
 
-def test_a_calendar_that_was_put_right_is_as_asked(hangar: Hangar) -> None:
+def test_a_calendar_that_was_put_right_is_as_asked(shared: SharedLab) -> None:
     expect = {"effects": [{"kind": "event_created", "fields": LUNCH}], "answer": {"matches": "noon|12:00"}}
     settings = Settings(seed=1, toxic_prob=0, error_prob=0)
     lunch = Prompt("lunch", "Lunch at noon on the 18th, please", expect)
-    flight = hangar.fly_with(Repairer(), lunch, settings=settings)
+    flight = shared.fly_with(Repairer(), lunch, settings=settings)
     [episode] = flight.summary.episodes
     assert (episode.outcome, episode.world, episode.flags) == ("success", "as_asked", ["repaired"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.e2e.flight import Silence, in_folder
+from tests.e2e.lab import Silence, in_folder
 from tests.examples.environments import Installed, installed
 from tests.examples.serving import Recorded, scripted_model, shop
 from tests.shared_imports import shared_imports

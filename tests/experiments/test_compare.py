@@ -85,7 +85,7 @@ def test_without_a_common_episode_groups_are_compared(flown: Flown) -> None:
 
 def test_of_a_run_that_ended_early_it_is_not_said_that_it_is_no_worse(flown: Flown) -> None:
     arm = compared(flown, "SSSS", "SS", completed=False)
-    assert (arm.change, arm.differs["flown to its end"]) == ("unknown", ("yes", "no"))
+    assert (arm.change, arm.differs["completed"]) == ("unknown", ("yes", "no"))
 
 
 def test_outcomes_that_changed_are_named(flown: Flown) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.experiments.paper_hangar import EXPERIMENT, Hangar
+from tests.experiments.paper_lab import EXPERIMENT, PaperLab
 from tests.experiments.test_each_key import WIRING
 from wirefault.cli.main import main
 from wirefault.settings.settings import NAMES
@@ -33,7 +33,7 @@ ELSEWHERE = {
     "run": (*OF_WIRINGS, "--link", "--charts", "--lab", "--resume", "--again"),
 }
 
-Sees = Callable[[Hangar], object]
+Sees = Callable[[PaperLab], object]
 
 
 @dataclass(frozen=True)
@@ -118,23 +118,23 @@ def drawn(text: str) -> Sees:
     return lambda h: any(text in path.read_text("utf-8") for path in (h.folder / "found").glob("*.yaml"))
 
 
-def persona(h: Hangar) -> object:
+def persona(h: PaperLab) -> object:
     return h.saved.plan.arms[0].settings.persona
 
 
-def prompts(h: Hangar) -> object:
+def prompts(h: PaperLab) -> object:
     return h.prompts
 
 
-def retries(h: Hangar) -> object:
+def retries(h: PaperLab) -> object:
     return h.saved.retry_invalid
 
 
-def flights(h: Hangar) -> object:
+def flights(h: PaperLab) -> object:
     return len(h.engine.told)
 
 
-def is_object(h: Hangar) -> bool:
+def is_object(h: PaperLab) -> bool:
     assert h.result is not None
     return h.result.stdout.startswith(("{", "["))
 
@@ -263,11 +263,11 @@ CASES = [
 
 
 @pytest.fixture
-def hangar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hangar:
+def paper_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperLab:
     monkeypatch.chdir(tmp_path)
-    hangar = Hangar(tmp_path)
-    monkeypatch.setattr("wirefault.cli.running.LocalEngine", lambda: hangar.engine_called("local"))
-    monkeypatch.setattr("wirefault.experiments.ray_engine.RayEngine", lambda: hangar.engine_called("ray"))
+    paper_lab = PaperLab(tmp_path)
+    monkeypatch.setattr("wirefault.cli.running.LocalEngine", lambda: paper_lab.engine_called("local"))
+    monkeypatch.setattr("wirefault.experiments.ray_engine.RayEngine", lambda: paper_lab.engine_called("ray"))
     (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     limited = {**EXPERIMENT, "limits": {"time": 1e-9}}
     (tmp_path / "limited.json").write_text(json.dumps(limited), encoding="utf-8")
@@ -282,29 +282,29 @@ def hangar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hangar:
     (below / "c.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     (below / "prompts.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
     (below / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
-    return hangar
+    return paper_lab
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_makes_the_difference(hangar: Hangar, case: Case) -> None:
-    hangar.wirefault(*case.before.split())
+def test_it_makes_the_difference(paper_lab: PaperLab, case: Case) -> None:
+    paper_lab.wirefault(*case.before.split())
     words = case.words.split()
-    assert hangar.seen(case.sees, *words) != case.seen, hangar.output
-    shutil.rmtree(hangar.folder / "found", ignore_errors=True)  # fuzz overwrites nothing
-    assert hangar.seen(case.sees, *words, *case.option.split()) == case.seen, hangar.output
+    assert paper_lab.seen(case.sees, *words) != case.seen, paper_lab.output
+    shutil.rmtree(paper_lab.folder / "found", ignore_errors=True)  # fuzz overwrites nothing
+    assert paper_lab.seen(case.sees, *words, *case.option.split()) == case.seen, paper_lab.output
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.wrong], ids=str)
-def test_where_it_is_wrong_it_is_said(hangar: Hangar, case: Case) -> None:
-    hangar.wirefault(*case.before.split())
-    hangar.wirefault(*case.words.split(), case.place[1], case.wrong)
-    assert case.said in " ".join(hangar.output.split()) and not hangar.engine.flown
+def test_where_it_is_wrong_it_is_said(paper_lab: PaperLab, case: Case) -> None:
+    paper_lab.wirefault(*case.before.split())
+    paper_lab.wirefault(*case.words.split(), case.place[1], case.wrong)
+    assert case.said in " ".join(paper_lab.output.split()) and not paper_lab.engine.flown
 
 
 @pytest.mark.parametrize("option", OF_WIRINGS)
-def test_what_is_not_for_experiments_is_refused_of_one(hangar: Hangar, option: str) -> None:
-    assert hangar.wirefault(*FLY.split(), option, "x").exit_code == 64
-    assert "an experiment names its subject and prompts" in hangar.output and not hangar.engine.flown
+def test_what_is_not_for_experiments_is_refused_of_one(paper_lab: PaperLab, option: str) -> None:
+    assert paper_lab.wirefault(*FLY.split(), option, "x").exit_code == 64
+    assert "an experiment names its subject and prompts" in paper_lab.output and not paper_lab.engine.flown
 
 
 @pytest.mark.parametrize("command", COMMANDS)

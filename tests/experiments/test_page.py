@@ -122,7 +122,7 @@ def test_the_plan_guesses_no_time(example: str) -> None:
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("{}")
     title = "A lost reply does not make my agent order twice"
-    (folder / "verdict.json").write_text(json.dumps({"title": title, "flight": flight}))
+    (folder / "verdict.json").write_text(json.dumps({"title": title, "timing": flight}))
     said = "about 60.0 s, as in e1, where 10 episodes took 20.0 s with --workers 2"
     assert said in planned(example).replace("\n", " ")
 

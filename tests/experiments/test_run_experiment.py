@@ -68,13 +68,13 @@ def fly(saved: SavedExperiment, engine: PaperEngine) -> ExperimentResult:
     return run_experiment(saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), engine)
 
 
-def test_invalid_episodes_are_flown_again_as_often_as_asked(saved: SavedExperiment) -> None:
+def test_invalid_episodes_are_run_again_up_to_the_limit(saved: SavedExperiment) -> None:
     engine = PaperEngine(fails=2)
     flight = fly(replace(saved, retry_invalid=1), engine)
     control = flight.arms[0]
-    assert len(engine.flown) == 4 and len(control.invalid) == 2 and len(control.flown_again) == 2
+    assert len(engine.flown) == 4 and len(control.invalid) == 2 and len(control.reruns) == 2
     assert flight.as_json()["verdict"] == "unknown"
-    assert "not armed within 2 s" in str(flight.as_json()["arms"][0]["flown_again"])
+    assert "not armed within 2 s" in str(flight.as_json()["arms"][0]["reruns"])
     assert fly(replace(saved, retry_invalid=2), engine).arms[0].invalid == {}
     assert len(engine.flown) > 4
 

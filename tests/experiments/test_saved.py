@@ -71,7 +71,7 @@ def test_a_run_that_was_killed_before_it_wrote_has_had_its_id(plan: ExperimentPl
 def test_a_run_that_left_no_history_is_named_with_its_last_words(plan: ExperimentPlan) -> None:
     saved, late = save(plan, "e1"), plan.arms[1]
     saved.write_prompts(plan.prompts, "e1-2-late")
-    expected = "3 episodes were not flown: the run e1-2-late has left no history: "
+    expected = "3 episodes were not run: the run e1-2-late has left no history: "
     assert saved.arm_result(late).failure == f"{expected}and said nothing"
     (saved.folder / "e1-2-late.txt").write_text("ready\nerror: no lane\n", encoding="utf-8")
     assert saved.arm_result(late).failure == f"{expected}error: no lane"

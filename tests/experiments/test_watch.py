@@ -78,7 +78,7 @@ def test_how_the_flight_ended_decides() -> None:
     assert conclude(HELD, ExperimentEnd(), VERIFIED, {}).verdict == "held"
     assert conclude(HELD, ExperimentEnd(aborted="time > 1"), VERIFIED, {}).verdict == "aborted"
     limited = conclude(HELD, ExperimentEnd(limited="the limit of time"), VERIFIED, {})
-    assert (limited.verdict, limited.because) == ("unknown", "the limit of time: not all was flown")
+    assert (limited.verdict, limited.because) == ("unknown", "the limit of time: not everything was run")
 
 
 @pytest.mark.parametrize(

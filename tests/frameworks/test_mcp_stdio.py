@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.flight import Silence, in_folder
+from tests.e2e.lab import Silence, in_folder
 from tests.frameworks.exec_runs import installed
 from tests.shared_imports import shared_imports
 from wirefault.history.events import AttemptEnded, Exchange

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.e2e.flight import SETTINGS, Silence, in_folder
+from tests.e2e.lab import SETTINGS, Silence, in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
 from wirefault.history.events import Exchange

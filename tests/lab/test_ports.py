@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.flight import in_folder
+from tests.e2e.lab import in_folder
 from tests.shared_imports import shared_imports
 from tests.upstream import FREE
 from wirefault.core.sockets import address_of, bind

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.e2e.flight import in_folder
+from tests.e2e.lab import in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
 from wirefault.lab.launcher import Lab

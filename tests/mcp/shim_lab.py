@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.flight import in_folder
+from tests.e2e.lab import in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S, ROOT
 from wirefault.lab.launcher import Lab

@@ -105,7 +105,9 @@ def test_no_editor_or_merge_leftovers(request):
 
 def test_files_that_share_a_lab_run_in_one_worker():
     files = (ROOT / "tests" / "e2e").glob("test_*.py")
-    sharing = {path.name for path in files if re.search(r"\bhangar: ", path.read_text(encoding="utf-8"))}
+    sharing = {
+        path.name for path in files if re.search(r"\bshared: SharedLab", path.read_text(encoding="utf-8"))
+    }
     assert {f"tests/e2e/{name}" for name in sharing} == SHARED_LAB_FILES.keys()
 
 

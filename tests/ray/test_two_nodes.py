@@ -85,7 +85,7 @@ def test_a_killed_node_changes_no_outcome_and_no_fault(
         printed, told = flown.communicate(timeout=3 * RUN_PATIENCE_S)
     with start(here, "run", "exp.yaml", "--json") as alone:
         expected = alone.communicate(timeout=3 * RUN_PATIENCE_S)[0]
-    assert "lost with its machine; it is flown again" in told, told
+    assert "lost with its machine; it is run again" in told, told
     assert json.loads(printed)["verdict"] == json.loads(expected)["verdict"] == "held", told
     assert [len(arm["run_ids"]) for arm in json.loads(printed)["arms"]] == [2, 2, 2]
     assert (

@@ -1,4 +1,5 @@
-"""Experiments: a file that says what must hold, the arms that are flown for it, and the verdict.
+"""Experiments: a hypothesis, arms that are run for it, and a verdict.
 
-``experiment_file`` reads, ``arms`` plans, ``flying`` flies, ``measures`` and ``verdict`` judge.
+``experiment_file`` reads, ``plan`` plans, ``run_experiment`` runs by an ``engine``, ``measures`` and
+``verdict`` judge.
 """

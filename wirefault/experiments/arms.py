@@ -1,4 +1,4 @@
-"""The facts of an arm: those of its runs put together, each episode from the run that counts. Pure."""
+"""Facts and history of an arm, merged from its runs; each episode counts from one run."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from wirefault.judging.rates import Rate, rate
 
 @dataclass(frozen=True)
 class ArmFacts:
-    """Of so many ``planned`` episodes those that came to their end.
+    """The completed episodes of an arm, out of ``planned``.
 
-    ``problems``: why others did not, a sentence each. ``invalid_because``: what the lab did not inject though
-    it had to. ``invalid``: in how many runs those were that are invalid; ``superseded``: what was invalid and
-    counts no more, since it was flown again. ``source``: the run that each episode counts from.
+    ``problems`` says why others did not complete. ``invalid_because`` lists what the lab failed to inject.
+    ``invalid`` counts the runs in which an episode was invalid; ``superseded`` has invalid episodes that were
+    run again. ``source`` is the run that each episode counts from.
     """
 
     planned: int
@@ -50,31 +50,31 @@ class ArmFacts:
 
     @property
     def missing(self) -> int:
-        """How many of its episodes did not come to their end."""
+        """The number of episodes that did not complete."""
         return self.planned - len(self.episodes)
 
     @cached_property
     def valid(self) -> ArmFacts:
-        """The same of its valid episodes; of the others, which are missing, nothing is known."""
+        """The facts of the valid episodes only; the others count as missing."""
         return replace(self, episodes=[e for e in self.episodes if e.outcome != "invalid"])
 
     @property
     def failure(self) -> str:
-        """Why it shows nothing; empty if it shows something."""
+        """Why the arm shows nothing; empty if it shows something."""
         if self.missing:
-            return f"{self.missing} episodes were not flown: {'; '.join(self.problems)}"
+            return f"{self.missing} episodes were not run: {'; '.join(self.problems)}"
         if self.episodes and all(episode.outcome == "invalid" for episode in self.episodes):
             return f"the lab failed in every episode: {self.episodes[-1].why}"
         return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""
 
     @cached_property
     def success(self) -> Rate:
-        """The success rate, with the bounds that episodes without an outcome leave."""
+        """The success rate, with the bounds left by episodes without an outcome."""
         return rate([episode.outcome for episode in self.episodes], self.planned)
 
     @cached_property
     def usage(self) -> Usage:
-        """What the model's replies of all episodes took."""
+        """Model usage of all episodes."""
         of_episodes = [episode.usage for episode in self.episodes]
         costs = [usage.cost for usage in of_episodes if usage.cost is not None]
         return Usage(
@@ -87,22 +87,22 @@ class ArmFacts:
 
     @cached_property
     def outages(self) -> Mapping[str, EpisodeOutages]:
-        """Those of each episode that is valid."""
+        """The outages of each valid episode."""
         return {episode.episode: episode.outages for episode in self.episodes if episode.outcome != "invalid"}
 
     @property
     def shows_all_outages(self) -> bool:
-        """Whether each episode that was planned was flown, and shows all that failed in it."""
+        """Whether each planned episode ran and shows all failures in it."""
         known = sum(of_episode.whole for of_episode in self.outages.values())
         return known >= max(self.planned, len(self.episodes))
 
     def keys(self, *outcomes: str) -> tuple[str, ...]:
-        """Of the episodes with one of these outcomes."""
+        """The keys of the episodes with one of these outcomes."""
         return tuple(e.episode for e in self.episodes if e.outcome in outcomes)
 
 
 def put_together(runs: Sequence[RunFacts], planned: int) -> ArmFacts:
-    """The facts of an arm by those of its runs, in their order."""
+    """Merge the facts of an arm's runs, which are in their order."""
     choice = counting_runs({run.run_id: _verdicts(run) for run in runs if run.is_readable})
     of_runs = {
         run.run_id: [e for e in run.episodes if choice.source.get(e.episode) == run.run_id] for run in runs
@@ -121,7 +121,7 @@ def put_together(runs: Sequence[RunFacts], planned: int) -> ArmFacts:
 
 
 def facts_of_one(run: RunFacts) -> ArmFacts:
-    """The facts of a run by itself, whether its episodes came to their end or not."""
+    """The facts of a single run, completed or not."""
     return ArmFacts(run.prompts, run.episodes, (run.problem,) if run.problem else (), run.invalid_because)
 
 
@@ -135,24 +135,25 @@ def _verdicts(run: RunFacts) -> RunVerdicts:
 
 
 _EventT = TypeVar("_EventT", bound=Event)
-# of these one stands for all runs, or none
+# the merged history has at most one of each
 _OF_RUNS = (RunStarted, RunFinished, RunSealed, Note)
 
 
 @dataclass(frozen=True)
 class ArmHistory:
-    """``events``: as of one run, empty if there is none. ``problems``: why episodes did not come to their
-    end, a sentence each."""
+    """``events`` reads like the history of one run, and is empty without any. ``problems`` says why episodes
+    did not complete.
+    """
 
     events: list[Event]
     problems: tuple[str, ...]
 
 
 def read_arm(logs: Path, run_ids: Sequence[str], planned: int) -> ArmHistory:
-    """All events of the runs put together, for what needs them: the figures come from ``arm_facts``.
+    """Merge all events of the runs, for callers that need them; figures come from ``ArmFacts``.
 
-    ``planned``: the episodes of the arm. A run that was killed gives what it had judged; the episode in which
-    that happened counts as not flown, also where the run still saw that its lab was lost.
+    ``planned`` is the number of episodes. A killed run contributes the episodes that it had judged; the
+    episode it was in counts as not run, even if the run recorded that its lab was lost.
     """
     runs, problems = _read_runs(logs, run_ids)
     started = next((event for events in runs.values() for event in _of_kind(events, RunStarted)), None)
@@ -181,7 +182,7 @@ def _arm_history_verdicts(events: Sequence[Event]) -> RunVerdicts:
 
 
 def _read_runs(logs: Path, run_ids: Sequence[str]) -> tuple[dict[str, list[Event]], list[str]]:
-    """The events of each run that can be read, and what is wrong with the others and with those cut short."""
+    """The events of each readable run, and the problems of the others and of those that ended early."""
     runs: dict[str, list[Event]] = {}
     problems: list[str] = []
     for run_id in run_ids:

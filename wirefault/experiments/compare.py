@@ -1,4 +1,4 @@
-"""Two recordings side by side: success rates, measures, changed outcomes, what they were flown with. Pure."""
+"""Compare two recordings: success rates, measures, changed outcomes and conditions. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.rates import Difference, paired_difference, unpaired_difference
 
 Change = Literal["worse", "not worse", "unknown"]
-_Successes = Mapping[str, bool | None]  # None: whether it is one is not known
+_Successes = Mapping[str, bool | None]  # None if unknown
 
 
 @dataclass(frozen=True)
 class ChangedOutcome:
-    """An episode that both have flown, and that ended otherwise in the second."""
+    """An episode of both recordings with another outcome in the second."""
 
     episode: str
     prompt: str
@@ -31,13 +31,12 @@ class ChangedOutcome:
 
 @dataclass(frozen=True)
 class ArmComparison:
-    """``success``: by how much the second's rate is higher, of the episodes whose outcome is known.
+    """``success`` is the rise of the success rate, over episodes whose outcome is known.
 
-    ``paired``: by the keys of episodes, which both have. ``open``: how many of the episodes have no outcome
-    in one of them, so that they are not in it; ``unmatched``: how many only one of them has. ``measures``:
-    the success rate and those that are not the same, as the first and the second show them. ``differs``:
-    settings, versions and whatever else they were flown with, where it is not the same.
-    ``change`` is worse where the interval says so whatever those had become, unknown where that decides.
+    ``paired`` if the comparison is by episode key. ``open`` counts episodes without an outcome on one side,
+    ``unmatched`` those that only one side has. ``measures`` has the success rate and every measure that
+    differs, as shown on each side. ``differs`` has settings, versions and other conditions that differ.
+    ``change`` is worse if the interval says so whatever the open episodes were, and unknown if they decide.
     """
 
     arm: str
@@ -54,7 +53,7 @@ class ArmComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """``unmatched``: the arms that only one of them has, which are not compared."""
+    """``unmatched`` has the arms of one side only, which are not compared."""
 
     first: str
     second: str
@@ -63,7 +62,7 @@ class Comparison:
 
     @property
     def change(self) -> Change:
-        """Worse if an arm is; unknown if that of one is, or there is an arm that has no match."""
+        """Worse if any arm is; unknown if any arm is or has no match."""
         changes = [arm.change for arm in self.arms]
         if "worse" in changes:
             return "worse"
@@ -71,9 +70,9 @@ class Comparison:
 
 
 def compare(first: Recording, second: Recording, arms: Sequence[str] = ()) -> Comparison:
-    """Compares the arms of one name, ``arms`` alone if any are given; a run by itself with the arm meant.
+    """Compare the arms with the same name, or only ``arms``; a lone run with the arm that has faults.
 
-    Raises ``InputError`` for an arm that one of them does not have, and for what cannot be read.
+    Raises ``InputError`` for an arm missing on one side and for unreadable recordings.
     """
     if arms:
         pairs = [(name, first.arm(name), second.arm(name)) for name in arms]
@@ -112,7 +111,7 @@ def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparis
 
 
 def _successes(arm: RecordedArm, judged: Mapping[str, EpisodeJudgement]) -> dict[str, bool | None]:
-    """Of each episode that was planned, as far as its key is known."""
+    """Whether each planned episode succeeded, as far as its key is known."""
     successes: dict[str, bool | None] = dict.fromkeys(arm.planned)
     for key, episode in judged.items():
         successes[key] = episode.outcome == "success" if OUTCOMES[episode.outcome].in_rate else None
@@ -122,9 +121,9 @@ def _successes(arm: RecordedArm, judged: Mapping[str, EpisodeJudgement]) -> dict
 def _difference(
     first: _Successes, second: _Successes, *, open_as: bool | None
 ) -> tuple[Difference | None, int, bool]:
-    """The difference, how many episodes have no outcome in one of both, and whether it is a paired one.
+    """The difference, the number of episodes without an outcome, and whether it is paired.
 
-    ``open_as``: what is not known is taken to speak for the second (True), against it, or is left out.
+    ``open_as``: unknown outcomes count for the second side (True), against it, or are left out.
     """
     common = [key for key in first if key in second]
     unknown_first, unknown_second = (None, None) if open_as is None else (not open_as, open_as)
@@ -143,8 +142,9 @@ def _difference(
 def _change(
     success: Difference | None, best: Difference | None, worst: Difference | None, *, whole: bool
 ) -> Change:
-    """``best`` and ``worst``: as if what is not known spoke for the second, and against it. ``whole``: both
-    were flown to their end."""
+    """``best`` and ``worst`` count unknown outcomes for and against the second side. ``whole``: both
+    completed.
+    """
     if success is None or best is None or worst is None:
         return "unknown"
     if best.high < 0:
@@ -162,17 +162,17 @@ def _changed(
 
 
 def _differs(first: RecordedArm, second: RecordedArm) -> dict[str, tuple[str, str]]:
-    sides = [_flown_with(arm) for arm in (first, second)]
+    sides = [_conditions(arm) for arm in (first, second)]
     names = dict.fromkeys([*sides[0], *sides[1]])
     both = {name: (sides[0].get(name, "unknown"), sides[1].get(name, "unknown")) for name in names}
     return {name: values for name, values in both.items() if values[0] != values[1]}
 
 
-def _flown_with(arm: RecordedArm) -> dict[str, str]:
+def _conditions(arm: RecordedArm) -> dict[str, str]:
     started = next(event for event in arm.events if isinstance(event, RunStarted))
     upstreams = {f"link {link.name}": link.upstream for link in started.wired if not link.is_of_lab}
     versions = {f"version of {name}": value for name, value in started.versions.items()}
-    # what is only evaluated follows from the other arms, and changes nothing of what happens
+    # shadows follow from the other arms and change nothing
     settings = {name: str(value) for name, value in started.settings.items() if name != "shadow"}
     whole = "yes" if arm.summary.completed else "no"
-    return {"subject": started.subject_shown, "flown to its end": whole, **settings, **versions, **upstreams}
+    return {"subject": started.subject_shown, "completed": whole, **settings, **versions, **upstreams}

@@ -1,8 +1,7 @@
-"""What each fault did to the success rate: the struck arm against its shadow twins in the control. Pure.
+"""The effect of each fault on the success rate: an arm against its shadow twins in the control. Pure.
 
-An episode counts for a fault if the fault was planned for it: its draws hit in the control, where they were
-only recorded, so that nothing that the fault itself led to has a say in which episodes are compared
-(intention to treat). Most of these were struck in the arm too; which were is said, and changes no figure.
+An episode counts for a fault if the fault was planned for it: its draw hit in the control, where it was only
+recorded, so that no consequence of the fault decides which episodes are compared (intention to treat).
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ _Successes = Mapping[str, bool | None]
 
 @dataclass(frozen=True)
 class FaultEffect:
-    """``planned``: in how many episodes of the control the ``fault`` would have struck. ``drawn``: in how
-    many of them it was drawn in the arm; ``alone``: in how many no other fault was planned.
+    """``planned`` counts the control's episodes that the ``fault`` would have hit, ``drawn`` those of them in
+    which it was drawn in the arm, ``alone`` those for which no other fault was planned.
 
-    ``success``: of those that have an outcome in both arms, by how much the struck arm's rate is higher; None
-    without any. ``control`` and ``struck`` count their successes; ``open`` those without an outcome.
+    ``success`` is the rise of the success rate with the fault, over episodes with an outcome in both arms;
+    None without any. ``control`` and ``struck`` count the successes, ``open`` the episodes without an
+    outcome.
     """
 
     arm: str
@@ -42,7 +42,7 @@ class FaultEffect:
 
 
 def effects_in(saved: SavedExperiment) -> list[FaultEffect]:
-    """Those of an experiment whose control was flown with shadows; empty of any other."""
+    """The effects in an experiment whose control recorded shadows; empty for any other."""
     control = next((arm for arm in saved.plan.arms if arm.is_control), None)
     episodes = saved.facts_of(control).episodes if control else []
     if not any(episode.shadows for episode in episodes):
@@ -54,7 +54,7 @@ def effects_in(saved: SavedExperiment) -> list[FaultEffect]:
 def fault_effects(
     control: Sequence[EpisodeFacts], arms: Iterable[tuple[str, Sequence[EpisodeFacts]]]
 ) -> Iterator[FaultEffect]:
-    """By the episodes of the control and of each arm; an arm that has none was not flown."""
+    """The effects by the episodes of the control and of each arm."""
     without = _successes(control)
     for name, episodes in arms:
         planned, drawn = _planned(control, name), _drawn(episodes)
@@ -68,8 +68,9 @@ def fault_effects(
 def _effect(
     arm: str, fault: str, planned: set[str], drawn: set[str], others: set[str], pairs: Sequence[_Pair]
 ) -> FaultEffect:
-    """``others``: the episodes for which other faults were planned. ``pairs``: of each planned one, whether
-    it was a success in the control, and in the arm."""
+    """``others``: episodes for which other faults were planned. ``pairs``: for each planned episode, success
+    in the control and in the arm.
+    """
     counts = [pairs.count(each) for each in ((True, True), (True, False), (False, True), (False, False))]
     return FaultEffect(
         arm=arm,
@@ -85,7 +86,7 @@ def _effect(
 
 
 def _planned(control: Iterable[EpisodeFacts], arm: str) -> _Episodes:
-    """By fault the episodes in which the control's shadows of that arm would have struck."""
+    """For each fault the episodes that it would have hit in that arm, by the control's shadows."""
     planned: defaultdict[str, set[str]] = defaultdict(set)
     for episode in control:
         for of_arm, fault in episode.shadows:
@@ -95,7 +96,7 @@ def _planned(control: Iterable[EpisodeFacts], arm: str) -> _Episodes:
 
 
 def _drawn(episodes: Iterable[EpisodeFacts]) -> _Episodes:
-    """By fault the episodes in which it was drawn, whatever came of it."""
+    """For each fault the episodes in which it was drawn, with or without effect."""
     drawn: defaultdict[str, set[str]] = defaultdict(set)
     for episode in episodes:
         for fault in episode.drawn:
@@ -104,7 +105,7 @@ def _drawn(episodes: Iterable[EpisodeFacts]) -> _Episodes:
 
 
 def _successes(episodes: Iterable[EpisodeFacts]) -> _Successes:
-    """By episode whether it was a success; None for one without an outcome."""
+    """Whether each episode succeeded; None without an outcome."""
     return {
         episode.episode: episode.outcome == "success" if OUTCOMES[episode.outcome].in_rate else None
         for episode in episodes

@@ -1,4 +1,4 @@
-"""What flies an experiment's episodes: the interface of engines, and what they are told."""
+"""Engines run an experiment's episodes: their interface, and the engine of one machine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.budgets import with_pool
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
-# Flies what is left of an arm; the gravest exit code of its runs.
+# Runs the remaining episodes of an arm; the highest exit code of its runs.
 RunArm = Callable[[PlannedArm], int]
 
 
 @dataclass(frozen=True)
 class RunControl:
-    """How an experiment is run, and who is told of it."""
+    """How an experiment is run, and the callbacks for its progress."""
 
     toxiproxy: Choice
     say: Callable[[str], None]
@@ -44,25 +44,25 @@ class RunControl:
 
 
 class Engine(Protocol):
-    """Where episodes are flown. Its runs lie under ``logs/runs``, by the ids of the arm."""
+    """Runs episodes; the runs are saved under ``logs/runs``, by the ids of the arm."""
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        """Makes ready, calls ``run_arms`` once with what flies an arm, and clears away; the exit code."""
+        """Prepare, call ``run_arms`` once with a function that runs an arm, and clean up; the exit code."""
         ...
 
 
-# a run keeps its events in memory until its end: so an arm of any length needs no more than this takes
-_MOST_OF_A_RUN = 1000
-# Two signals at once may both be taken by a thread of the pool, and then nothing wakes the main thread, which
-# alone handles them: it looks up so often.
+# a run keeps its events in memory until its end; this bounds the memory of an arm of any length
+_MAX_EPISODES = 1000
+# Two signals at once may both reach a thread of the pool, and then nothing wakes the main thread, which alone
+# handles them: so it wakes up this often.
 _LOOK_UP_EVERY_S = 0.1
 
 
 class LocalEngine:
-    """Deals what is left of an arm out to the lanes of a lab of its own, a run each."""
+    """Deals the remaining episodes of an arm to the lanes of its lab, one run at a time on each."""
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        """As ``Engine`` says; the runs of one arm at a time."""
+        """See ``Engine``; arms run one after the other."""
         lanes = min(how.workers, len(saved.plan.prompts))
 
         def in_lab(lab: RunningLab) -> int:
@@ -78,14 +78,13 @@ class LocalEngine:
 
 
 def deal(prompts: Sequence[Prompt], lanes: int) -> list[list[Sequence[Prompt]]]:
-    """For each lane that gets any, the prompts of each of its runs: in turn, so that all end at much the same
-    time."""
+    """The prompts of each run on each lane, dealt in turn so that lanes end at about the same time."""
     hands = [prompts[lane::lanes] for lane in range(lanes) if prompts[lane::lanes]]
-    return [[hand[at : at + _MOST_OF_A_RUN] for at in range(0, len(hand), _MOST_OF_A_RUN)] for hand in hands]
+    return [[hand[at : at + _MAX_EPISODES] for at in range(0, len(hand), _MAX_EPISODES)] for hand in hands]
 
 
 def _run_arm(lab: RunningLab, saved: SavedExperiment, arm: PlannedArm, how: RunControl, lanes: int) -> int:
-    """Deals what is left of the arm out to the lanes; the gravest exit code of their runs."""
+    """Deal the remaining episodes of the arm to the lanes; the highest exit code of their runs."""
     left = saved.left_of(arm)
     dealt = deal(left, lanes)
     if not dealt:
@@ -98,16 +97,16 @@ def _run_arm(lab: RunningLab, saved: SavedExperiment, arm: PlannedArm, how: RunC
         for run_id, prompts in runs[lane]:
             code = _carry_out(lab, saved, arm, how, lane, run_id, prompts)
             if not saved.plan.is_plain_run:
-                saved.facts_of_run(arm, run_id)  # which is kept, while others are still in the air
+                saved.facts_of_run(arm, run_id)  # cached now, while other runs continue
             if code:
                 return code
         return 0
 
     with ThreadPoolExecutor(len(runs)) as pool:
-        flying = [pool.submit(run_lane, lane) for lane in range(len(runs))]
-        while wait(flying, _LOOK_UP_EVERY_S).not_done:
+        running = [pool.submit(run_lane, lane) for lane in range(len(runs))]
+        while wait(running, _LOOK_UP_EVERY_S).not_done:
             pass
-        return max(lane.result() for lane in flying)
+        return max(lane.result() for lane in running)
 
 
 def _carry_out(
@@ -120,7 +119,7 @@ def _carry_out(
     prompts: Sequence[Prompt],
 ) -> int:
     plan = saved.plan
-    # the runs of an arm, side by side and one after another, have one budget together
+    # all runs of an arm share one budget
     shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
     settings = arm.settings.model_copy(update={"budgets": shared})
     document = partial(run_document, run_id, settings, subject=plan.subject)

@@ -1,4 +1,4 @@
-"""What an experiment says: prompts, steady state, arms, what must hold. One model for files and Python.
+"""The experiment as data: prompts, steady state, arms, hypothesis. One model for files and Python.
 
 Experiment(
     title="A lost reply is not ordered again",
@@ -27,15 +27,15 @@ from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
 from wirefault.wiring.spec_file import Spec
 
-MOST_ARMS = 200
+MAX_ARMS = 200
 _Dose = Annotated[float, Field(gt=0, le=100)]
 
 
 class Matrix(Spec):
-    """Each list is one dimension; what has none stays as the experiment says."""
+    """Each list is one dimension; an empty one leaves the experiment as it is."""
 
     faults: list[str | dict[str, Any]] = Field(
-        default_factory=list, description="each an arm, in the place of `method` and `variants`"
+        default_factory=list, description="each an arm, instead of `method` and `variants`"
     )
     doses: list[_Dose] = Field(default_factory=list, description="factors on all chances of each arm")
     settings: dict[str, list[str | int | float]] = Field(
@@ -46,9 +46,9 @@ class Matrix(Spec):
 
 
 def expanded(data: Mapping[str, Any], matrix: Matrix) -> list[dict[str, Any]]:
-    """The data of the experiments that an experiment with that matrix stands for, without a matrix.
+    """Expand a matrix into the data of its experiments, which have no matrix.
 
-    Raises ``ValueError`` if these have too many arms, or a dimension has nothing to vary.
+    Raises ``ValueError`` for too many arms and for an empty dimension.
     """
     for name, values in matrix.settings.items():
         if not values:
@@ -60,8 +60,8 @@ def expanded(data: Mapping[str, Any], matrix: Matrix) -> list[dict[str, Any]]:
     if not arms:
         raise ValueError("needs `faults`, or doses of a `method` or of `variants`")
     cells = list(_cells(matrix))
-    if len(arms) * len(cells) > MOST_ARMS:
-        raise ValueError(f"has {len(arms)} x {len(cells)} arms with faults; at most {MOST_ARMS} are flown")
+    if len(arms) * len(cells) > MAX_ARMS:
+        raise ValueError(f"has {len(arms)} x {len(cells)} arms with faults;at most {MAX_ARMS} are run")
     common = {key: value for key, value in data.items() if key not in ("matrix", "method")}
     return [_experiment({**common, "variants": arms}, cell) for cell in cells]
 
@@ -82,7 +82,7 @@ def _as_dict(arm: Any) -> dict[str, Any]:
 
 
 def _name_of(faults: str | dict[str, Any], place: int) -> str:
-    """A preset or a file by its own name, a set in place by where it stands."""
+    """The file name of a preset or file; a number for an inline set."""
     if isinstance(faults, dict):
         return f"faults-{place}"
     stem = faults.rpartition("/")[2].partition(".")[0]
@@ -90,7 +90,7 @@ def _name_of(faults: str | dict[str, Any], place: int) -> str:
 
 
 def _cells(matrix: Matrix) -> Iterator[list[tuple[str, Any]]]:
-    """What each experiment has of the dimensions that its control has, too: pairs of name and value."""
+    """Name and value of the dimensions that also change the control, for each experiment."""
     dimensions: list[Sequence[tuple[str, Any]]] = [
         [(f"settings.{name}", value) for value in values] for name, values in matrix.settings.items()
     ]
@@ -120,7 +120,7 @@ CONTROL = "control"
 AFTER = "control-after"
 METHOD = "method"
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-# what breaks something, and what an experiment says in a place of its own
+# settings that inject faults, and settings with a separate key
 _FAULTS = ("faults", "toxic_prob", "error_prob")
 _OWN_KEYS = ("seed", "faults", "budgets")
 
@@ -147,7 +147,7 @@ def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _striking(settings: dict[str, Any]) -> str:
-    """Which of them breaks something; a number may be a text, from the command line. Empty if none does."""
+    """The first setting that injects faults; empty if none does. Values from the command line are texts."""
     return next((name for name in _FAULTS if str(settings.get(name, 0)) not in ("", "0", "0.0")), "")
 
 
@@ -161,7 +161,7 @@ def _without_faults(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named_function(entry: Any) -> Any:
-    """A function that Python gives, as a file names it, since the runs are processes of their own."""
+    """Replace a function object by its name: the runs are separate processes."""
     if isinstance(entry, dict) and callable(entry.get("next_turn")):
         return {**entry, "next_turn": name_of_function(entry["next_turn"])}
     return entry
@@ -175,7 +175,7 @@ SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_se
 
 
 class Baseline(Spec):
-    """The control arm: the same prompts and draws without any fault."""
+    """The control arm: same prompts and draws, no faults."""
 
     settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
         default_factory=dict, description="settings of this arm alone, by their names in docs/settings.md"
@@ -183,7 +183,7 @@ class Baseline(Spec):
 
 
 class Arm(Spec):
-    """What is done to the subject, and what must hold then besides the experiment's hypothesis."""
+    """An arm with faults, and its additional hypothesis."""
 
     faults: str | dict[str, Any] = Field(
         "", description="a preset, a file beside this one, or a fault set itself"
@@ -192,7 +192,7 @@ class Arm(Spec):
         default_factory=dict, description="settings of this arm alone, such as toxic_prob"
     )
     budgets: BudgetsGiven = Field(
-        None, description="what may be used up in this arm, in the place of the experiment's `budgets`"
+        None, description="what may be used up in this arm, instead of the experiment's `budgets`"
     )
     dose: float = Field(
         1,
@@ -209,24 +209,24 @@ class Arm(Spec):
 
     @property
     def breaks_something(self) -> bool:
-        """Budgets of its own do: what the control arm can do without them is refused here."""
+        """True for budgets too: they refuse requests that the control arm may make."""
         return bool(self.faults or self.budgets or _striking(self.settings))
 
 
 class Experiment(Spec):
-    """An experiment as a person writes it. Paths in it are taken from the folder of its file."""
+    """An experiment as written by a user. Paths are relative to the folder of its file."""
 
     title: str = Field(min_length=1, description="what is to be shown, in a sentence")
     description: str = ""
     tags: list[str] = Field(default_factory=list)
-    wiring: str = Field("lab", description="`lab`, or a wiring file: what is flown, over which links")
-    subject: str = Field("", description="who is flown in the place of the wiring's, as --subject names it")
+    wiring: str = Field("lab", description="`lab`, or a wiring file: what is run, over which links")
+    subject: str = Field("", description="who is run in the place of the wiring's, as --subject names it")
     prompts: str | list[PromptEntry] = Field(
         "", description="a prompts file, or its entries; by default the wiring's"
     )
     only: list[str] = Field(default_factory=list, description="the prompts with these ids or places alone")
     repeats: int = Field(
-        1, ge=1, le=10_000, description="how often each prompt is flown, with draws of its own"
+        1, ge=1, le=10_000, description="how often each prompt is run, with draws of its own"
     )
     safety: Safety = Field(Safety(), description="what keeps it from doing more harm than it is meant to")
     limits: Spending = Field(Spending(), description="what it may spend; after that no episode begins")
@@ -259,11 +259,11 @@ class Experiment(Spec):
 
     @property
     def arms(self) -> dict[str, Arm]:
-        """Those with faults, by name."""
+        """The arms with faults, by name."""
         return {METHOD: self.method} if self.method else dict(self.variants)
 
     @model_validator(mode="after")
-    def _can_be_flown(self) -> Experiment:
+    def _is_complete(self) -> Experiment:
         own = bool(self.matrix and self.matrix.faults)
         if bool(self.method) + bool(self.variants) + own != 1:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Experiments read from where a person keeps them: YAML or JSON files, and names in Python modules."""
+"""Read experiments from YAML and JSON files and from Python modules."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wirefault.experiments.safety import BlastRadius, Safety, Spending
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
 
 _ENDINGS = (".yaml", ".yml", ".json")
-_TITLE_WITHIN = 4096  # bytes of a file that cannot be read
+_TITLE_WITHIN = 4096  # an unreadable file
 
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """``folder``: paths in it are taken from there. ``file`` knows the lines, for errors."""
+    """Paths in the experiment are relative to ``folder``. ``file`` has the line numbers, for errors."""
 
     experiment: Experiment
     folder: Path
@@ -28,7 +28,7 @@ class ExperimentFile:
 
 
 def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> ExperimentFile:
-    """As ``load_experiments``, of a file that holds one; else ``InputError``."""
+    """Read a file with exactly one experiment. Raises ``InputError`` as ``load_experiments`` does."""
     loaded = load_experiments(path, changes)
     if len(loaded) > 1:
         raise loaded[0].file.error(("matrix",), f"stands for {len(loaded)} experiments, where one is wanted")
@@ -36,10 +36,10 @@ def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> Exp
 
 
 def load_experiments(path: Path, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
-    """Reads the file: one experiment, or those that its matrix stands for.
+    """Read the file: one experiment, or all of its matrix.
 
-    ``changes`` take the place of its keys; those of ``settings`` are added to its own. Raises ``InputError``
-    that names file, line and key.
+    ``changes`` replace keys of the file; its ``settings`` are merged. Raises ``InputError`` with file, line
+    and key.
     """
     file = _changed(read_spec_file(path, "`title` and `hypothesis`"), changes or {})
     return list(_experiments_in(file, path.parent))
@@ -60,9 +60,9 @@ def _experiments_in(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
 
 
 def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
-    """The ``Experiment`` of that ``module:name``, which may lie in this folder; paths are taken from here.
+    """Import the ``Experiment`` named ``module:name``; paths are relative to the working directory.
 
-    ``changes`` as of ``load_experiments``. Raises ``InputError``.
+    ``changes`` as in ``load_experiments``. Raises ``InputError``.
     """
     module_name, _, attribute = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))
@@ -84,7 +84,7 @@ def _changed(file: SpecFile, changes: Mapping[str, Any]) -> SpecFile:
 
 
 def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
-    """The data with each arm checked by itself, so that a mistake in one is explained by the keys of arms."""
+    """The data with each arm checked separately, so that errors name the keys of arms."""
     data = dict(file.data)
     safety = data.get("safety")
     if isinstance(safety, dict) and safety.get("blast_radius") is not None:
@@ -105,13 +105,13 @@ def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
 
 
 def is_module_name(given: Path) -> bool:
-    """Whether it names an object of a module, not a file."""
+    """Whether the text is ``module:name``, not a file."""
     module_name, colon, attribute = str(given).partition(":")
     return bool(colon) and all(map(str.isidentifier, (*module_name.split("."), attribute)))
 
 
 def files_meant(given: Path) -> list[Path]:
-    """The file itself, or the experiments of a folder by name. Raises ``InputError`` if there is none."""
+    """The file, or the experiments in a folder. Raises ``InputError`` if there are none."""
     if not given.is_dir():
         return [given]
     found = sorted(path for path in given.iterdir() if path.suffix in _ENDINGS and path.is_file())
@@ -121,9 +121,9 @@ def files_meant(given: Path) -> list[Path]:
 
 
 def experiments_below(folder: Path) -> list[Path]:
-    """The experiments in the folder and below; prompts, wirings and other files are passed over.
+    """The experiments in the folder and below it; prompts, wirings and other files are skipped.
 
-    Raises ``InputError`` if there is none.
+    Raises ``InputError`` if there are none.
     """
     if not folder.is_dir():
         return [folder]
@@ -135,7 +135,7 @@ def experiments_below(folder: Path) -> list[Path]:
 
 
 def _has_title(path: Path) -> bool:
-    """Whether the file is meant as an experiment: a mistake in one is still to be reported."""
+    """Whether the file looks like an experiment, so that its errors are reported."""
     try:
         return "title" in read_spec_file(path).data
     except InputError:

@@ -1,12 +1,13 @@
-"""Expressions over measures, as hypotheses and tolerances are written. Pure.
+"""The expression language of hypotheses, tolerances and statements. Pure.
 
     success_rate >= 0.9
     no duplicate and p95 <= 5s
     degradation <= 5 %
 
-Python's own parser reads them; only comparisons, ``and``, ``or``, ``not``, the four operations, numbers and
-names have a meaning, and nothing is ever evaluated by Python. A measure may be known within bounds alone, so
-that the result may be unknown: no library's evaluator has such values, so the walk over the tree is here.
+Python's parser reads the text; only comparisons, ``and``, ``or``, ``not``, arithmetic, numbers and names are
+allowed, and Python evaluates nothing. A measure may be known only within bounds, and then the result may be
+unknown; no library evaluates such values, hence the walk over the tree. The arithmetic is interval arithmetic
+(R. E. Moore, "Interval Analysis", 1966).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Truth = bool | None
 
 @dataclass(frozen=True)
 class Bounds:
-    """The least and the greatest value that a figure can have."""
+    """The lowest and the highest possible value of a figure."""
 
     low: float
     high: float
@@ -43,19 +44,19 @@ class Bounds:
         return _spanned(_product(a, b) for a in (self.low, self.high) for b in (other.low, other.high))
 
     def __truediv__(self, other: Bounds) -> Bounds:
-        """Without limits where the divisor may be 0."""
+        """Unbounded if the divisor may be 0."""
         if other.low <= 0 <= other.high:
             return Bounds(-math.inf, math.inf)
         return _spanned(a / b for a in (self.low, self.high) for b in (other.low, other.high))
 
 
 def exactly(value: float) -> Bounds:
-    """A figure that is known."""
+    """Bounds of a known figure."""
     return Bounds(value, value)
 
 
 def _product(a: float, b: float) -> float:
-    return 0.0 if 0 in (a, b) else a * b  # 0 times infinity, too
+    return 0.0 if 0 in (a, b) else a * b  # covers 0 times infinity
 
 
 def _spanned(values: Iterable[float]) -> Bounds:
@@ -76,12 +77,12 @@ def _equal(left: Bounds, right: Bounds) -> Truth:
 
 
 def opposite(truth: Truth) -> Truth:
-    """Unknown stays unknown."""
+    """Negation; unknown stays unknown."""
     return None if truth is None else not truth
 
 
 def every(truths: Iterable[Truth]) -> Truth:
-    """False if one is, else unknown if one is."""
+    """False if any is False, else unknown if any is unknown."""
     given = list(truths)
     if False in given:
         return False
@@ -89,7 +90,7 @@ def every(truths: Iterable[Truth]) -> Truth:
 
 
 def some(truths: Iterable[Truth]) -> Truth:
-    """True if one is, else unknown if one is."""
+    """True if any is True, else unknown if any is unknown."""
     return opposite(every(map(opposite, truths)))
 
 
@@ -107,7 +108,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "%": 0.01}
 _QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)(?!\w)")
 _LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
 _NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
-_LONGEST = 500
+_MAX_LENGTH = 500
 _SIGNS: Mapping[type[ast.cmpop], str] = {
     ast.LtE: "<=",
     ast.GtE: ">=",
@@ -125,29 +126,29 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[Bounds, Bounds], Bounds]] = {
 
 
 class ExpressionError(ValueError):
-    """A text that is no statement about measures; the message says what is wrong."""
+    """The text is not a valid statement; the message says why."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A statement about the measures that it ``names``, in the order in which they stand there."""
+    """A parsed statement; ``names`` are its measures in their order."""
 
     text: str
     names: tuple[str, ...]
     _tree: ast.expr
 
     def holds(self, measured: Mapping[str, Bounds]) -> Truth:
-        """Whether it is true of these measures for certain; None where their bounds leave it open.
+        """Whether it is certainly true of these measures; None if their bounds leave it open.
 
-        Raises ``KeyError`` for a name that is not measured.
+        Raises ``KeyError`` for a missing measure.
         """
         return _truth(self._tree, measured)
 
 
 def parse_expression(text: str) -> Expression:
-    """Raises ``ExpressionError``."""
-    if len(text) > _LONGEST:
-        raise ExpressionError(f"longer than {_LONGEST} characters")
+    """Parse a statement. Raises ``ExpressionError``."""
+    if len(text) > _MAX_LENGTH:
+        raise ExpressionError(f"longer than {_MAX_LENGTH} characters")
     plain = _QUANTITY.sub(lambda found: repr(float(found[1]) * _UNITS[found[2]]), text)
     plain = _NONE_OF.sub(r"(\1 == 0)", plain)
     try:
@@ -162,7 +163,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def quantity_of(text: str, *units: str) -> float:
-    """A number by itself or with one of these units: of ``200 ms`` 0.2. Raises ``ExpressionError``."""
+    """Parse a number with an optional unit: ``200 ms`` is 0.2. Raises ``ExpressionError``."""
     found = _LONE_QUANTITY.fullmatch(text.strip())
     if found is None or (found[2] and found[2] not in units):
         raise ExpressionError(f"must be a number, or one with a unit ({', '.join(units)}), not {text!r:.40}")

@@ -1,7 +1,7 @@
-"""What each episode of a run adds to the figures of its arm, so small that those of many are kept. Pure.
+"""The facts of a run, episode by episode, cached on disk; figures of an arm are computed from them.
 
-All figures of an arm are sums, counts and percentiles of these, so that no more than one run of an arm has to
-be in memory at a time.
+They are small: only one run of an arm has to be in memory at a time. The cache is in
+``logs/experiments/ID/facts`` and may be deleted.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from wirefault.toxiproxy.planned import PlannedToxic
 
 @dataclass(frozen=True)
 class RunVerdicts:
-    """What a run says of the episodes that came to their end in it, by key, in their order.
+    """The outcomes of a run's completed episodes, by key, in their order.
 
-    ``whole``: it came to its own end. ``reasons``: why episodes were invalid, where that is known.
+    ``whole``: the run completed. ``reasons``: why episodes were invalid, where known.
     """
 
     whole: bool
@@ -58,7 +58,7 @@ class RunVerdicts:
 
 @dataclass(frozen=True)
 class Superseded:
-    """An episode that was invalid in that run, for the reason ``why``, and was flown again in another."""
+    """An episode that was invalid in that run, because of ``why``, and was run again."""
 
     episode: str
     run_id: str
@@ -70,7 +70,9 @@ class Superseded:
 
 @dataclass(frozen=True)
 class CountingRuns:
-    """``source``: from which run each episode is; ``invalid``: in how many runs those were that are."""
+    """``source``: the run that each episode counts from; ``invalid``: in how many runs an episode was
+    invalid.
+    """
 
     source: Mapping[str, str]
     invalid: Mapping[str, int]
@@ -78,16 +80,16 @@ class CountingRuns:
 
 
 def why_cut_short(run_id: str, finished: RunFinished | None) -> str:
-    """Why a run did not come to its own end, in words; empty if it did."""
+    """Why a run ended early; empty if it completed."""
     if finished is not None and finished.completed:
         return ""
     return f"the run {run_id} ended early: {finished.reason if finished else 'it was killed'}"
 
 
 def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
-    """By the ids of the runs, in the order in which they were flown.
+    """Choose the run of each episode: the first in which it is valid, else the last. Runs are in their order.
 
-    What is invalid in a run that was broken off has not come to its end: what broke the run broke it, too.
+    Invalid episodes of a run that ended early did not complete: the same cause broke both.
     """
     source: dict[str, str] = {}
     invalid: dict[str, int] = {}
@@ -96,7 +98,7 @@ def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
     for run_id, run in runs.items():
         for episode, outcome in run.outcomes.items():
             if episode in source and episode not in invalid:
-                continue  # it was judged already
+                continue  # already judged
             earlier = left.pop(episode, source.get(episode))
             if earlier is not None:
                 superseded.append(Superseded(episode, earlier, runs[earlier].reasons.get(episode, "")))
@@ -130,13 +132,13 @@ _NO_USAGE = Usage()
 
 @dataclass(frozen=True)
 class EpisodeFacts:
-    """``ended``: it came to its verdict while it was flown. ``why``: of the outcome; ``invalid``: the reason
-    that its last attempt was healed with, both empty where there is none.
+    """The facts of one episode.
 
-    ``seconds``: of each attempt. ``delivered``: faults that were, and ``delivery_unknown`` if of another one
-    nobody can tell. ``budgets_spent``: once for each; ``budget_strikes``: what budgets refused, slowed or
-    ended. ``drawn``: the names of faults that were drawn; ``shadows``: arm and name of those that were only
-    recorded. ``asserted``: of each assertion of the arm.
+    ``ended``: it was judged during its run. ``why``: reason of the outcome ``invalid``; ``invalid``: the
+    reason recorded when its last attempt was healed. ``seconds``: of each attempt. ``delivered``: delivered
+    faults; ``delivery_unknown`` if there may be more. ``budgets_spent``: exhausted budgets;
+    ``budget_strikes``: requests refused or slowed, and episodes ended, by budgets. ``drawn``: names of drawn
+    faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
     """
 
     episode: str
@@ -161,9 +163,12 @@ class EpisodeFacts:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """``problem``: why it cannot be read, or ended early; empty if it is whole. ``invalid_because``: see
-    ``Summary``. ``toxics_left``: at its end, None if that is not known. ``decided_by``: what depended on
-    order, on the clock or on a model that is not the lab's, in words."""
+    """The facts of one run.
+
+    ``problem``: why it is unreadable or ended early; empty if complete. ``invalid_because``: see ``Summary``.
+    ``toxics_left``: at its end, None if unknown. ``decided_by``: dependencies on order, clock or a foreign
+    model.
+    """
 
     run_id: str
     episodes: tuple[EpisodeFacts, ...] = ()
@@ -176,8 +181,9 @@ class RunFacts:
 
 
 def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEntry] = ()) -> RunFacts:
-    """The facts of a run, the assertions of these ``entries`` looked at. Raises ``ValueError`` if its
-    beginning is not among the events."""
+    """Compute the facts of a run and check the assertions ``entries``. Raises ``ValueError`` without its
+    beginning.
+    """
     judgement = _judged(run_id, events)
     assertions = [parse_assertion(entry) for entry in entries]
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
@@ -207,7 +213,7 @@ def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEn
 
 
 def views_in(run_id: str, events: Sequence[Event]) -> list[EpisodeView]:
-    """The views of a run's episodes; the ids of their events begin with the run's."""
+    """The views of a run's episodes; event ids begin with the run id."""
     return episode_views(_judged(run_id, events))
 
 
@@ -279,7 +285,7 @@ def _toxic(toxic: PlannedToxic) -> str:
 
 
 def _fault(entry: str, drawn_by: str) -> str:
-    """An entry goes by its id, what has none by the setting that drew it."""
+    """The entry's id, or the setting that drew the fault."""
     return entry or drawn_by
 
 
@@ -288,7 +294,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class _Kept:
-    """``of``: what the facts were worked out from; others are of no use."""
+    """Cached facts; ``of`` identifies their inputs."""
 
     of: str
     facts: RunFacts
@@ -298,8 +304,10 @@ _KEPT = TypeAdapter(_Kept)
 
 
 def read_facts(logs: Path, run_id: str, entries: Sequence[AssertionEntry], folder: Path) -> RunFacts:
-    """The facts of a run, kept in ``folder`` unless they hang on code of a user's; that of a run which cannot
-    be read has no episodes, and says why."""
+    """The facts of a run, cached in ``folder`` unless they depend on user code.
+
+    An unreadable run has no episodes and a ``problem``.
+    """
     path = folder / f"{run_id}.json"
     keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
     worked_out_from = f"{_code()} {_state_of(logs / 'runs' / run_id)} {list(entries)}"
@@ -323,11 +331,11 @@ def _read(logs: Path, path: Path) -> _Kept | None:
 
 def _write(logs: Path, path: Path, kept: _Kept) -> None:
     try:
-        # not by `dump_json`, for which a bound without a limit is null
+        # not `dump_json`, which writes an infinite bound as null
         data = json.dumps(_KEPT.dump_python(kept, exclude_defaults=True), separators=(",", ":"))
         replace_shared(logs, path, data.encode())
     except OSError:
-        return  # a folder that cannot be written can be read all the same
+        return  # a read-only folder can still be read
 
 
 def _state_of(run: Path) -> str:
@@ -338,7 +346,7 @@ def _state_of(run: Path) -> str:
 
 @cache
 def _code() -> str:
-    """Changes with the code that judges."""
+    """Changes with the judging code."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(path.read_bytes())

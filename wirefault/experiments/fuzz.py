@@ -1,6 +1,6 @@
-"""Fault sets drawn at random, each as an experiment: the same for the same seed, space and number. Pure.
+"""Fault sets drawn at random, each as an experiment, keyed by seed, space and number. Pure.
 
-A space says what may be drawn: how many entries, from which faults and toxics, and how often they strike.
+A space says what may be drawn: how many entries, which faults and toxics, and with what probability.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set
 from wirefault.wiring.links import Links
 
 _STEPS = 20
-_WIDE = 50  # a range whose ends differ by more than this factor is stepped through by factors, not by sums
-_UNBOUNDED = 100  # as far above its least value a number is drawn that has no greatest
-# a fault that can last for hours is given seconds, so that an experiment comes to its end
-_LONGEST_MS, _LONGEST_S, _LEAST_RATE = 2000, 2, 200
+_WIDE = 50  # ranges wider than this factor are stepped geometrically
+_UNBOUNDED = 100  # range of a number without a maximum
+# bounds the duration of a drawn fault, so that the experiment ends
+_MAX_MS, _MAX_S, _MIN_RATE = 2000, 2, 200
 
 
 def drawn_parameters(fault: type[Fault], draw_for: Callable[[str], float]) -> dict[str, Any]:
-    """Values for its parameters, those left out that keep their defaults; the fault takes them together."""
+    """Draw values for the fault's parameters; omitted ones keep their defaults."""
     drawn: dict[str, Any] = {}
     for name, declared in _declared_by(fault).items():
         options = options_of(name, declared)
@@ -39,15 +39,15 @@ def drawn_parameters(fault: type[Fault], draw_for: Callable[[str], float]) -> di
 
 @cache
 def _declared_by(fault: type[Fault]) -> Mapping[str, Any]:
-    """The JSON Schema of each of its parameters, by name. Its making is most of a draw's work."""
+    """The JSON Schema of each parameter, cached: computing it dominates the draw."""
     properties: Mapping[str, Any] = fault.model_json_schema()["properties"]
     return properties
 
 
 def options_of(name: str, declared: Mapping[str, Any]) -> Sequence[Any]:
-    """What is drawn from for a parameter with that JSON Schema; empty for one that is not drawn.
+    """The values to draw from for a parameter with that JSON Schema; empty if it is not drawn.
 
-    None in it stands for leaving it out.
+    None means to omit the parameter.
     """
     if kinds := declared.get("anyOf"):
         options = [option for kind in kinds for option in options_of(name, kind)]
@@ -68,11 +68,11 @@ def _numbers(name: str, declared: Mapping[str, Any]) -> Sequence[float]:
     low = declared.get("minimum", declared.get("exclusiveMinimum", 0))
     high = declared.get("maximum", declared.get("exclusiveMaximum", low + _UNBOUNDED))
     if name == "ms" or name.endswith("_ms"):
-        high = min(high, _LONGEST_MS)
+        high = min(high, _MAX_MS)
     elif name == "retry_after":
-        high = min(high, _LONGEST_S)
+        high = min(high, _MAX_S)
     elif name == "bytes_per_second":
-        low = max(low, _LEAST_RATE)
+        low = max(low, _MIN_RATE)
     span, shares = high - low, [step / _STEPS for step in range(_STEPS + 1)]
     wide = low >= 0 and high > _WIDE * max(low, 1)
     values = [low + (span**share if wide and share else span * share) for share in shares]
@@ -85,7 +85,7 @@ def _numbers(name: str, declared: Mapping[str, Any]) -> Sequence[float]:
 
 
 def _is_taken(fault: type[Fault], given: Mapping[str, Any]) -> bool:
-    """Whether these go together."""
+    """Whether the fault accepts these values together."""
     try:
         fault.model_validate(given)
     except ValidationError:
@@ -106,13 +106,14 @@ _TOXIC_DOSES: Mapping[str, Sequence[dict[str, int]]] = {
     "reset_peer": ({"timeout": 0}, {"timeout": 200}),
     "down": ({},),
 }
-_MOST_DRAWS = 50  # a wiring may have no link for most of a space
+_MAX_DRAWS = 50  # a wiring may lack links for most of a space
 
 
 @dataclass(frozen=True)
 class Space:
-    """``holds``: whether a fault may be drawn; ``network``: whether toxics may. ``entries``: the most of
-    them; ``chances``: how often one strikes."""
+    """``holds`` decides which faults may be drawn, ``network`` whether toxics may. ``entries`` is the maximum
+    number of entries, ``chances`` their probabilities.
+    """
 
     holds: Callable[[str, type[Fault]], bool]
     network: bool = False
@@ -126,7 +127,7 @@ def _of_model(name: str, fault: type[Fault]) -> bool:
 
 
 def _of_tools(name: str, fault: type[Fault]) -> bool:
-    # what is for the lab's own servers alone could not be armed in every wiring
+    # faults for the lab's servers cannot be armed in every wiring
     return fault.where in ("any", "tool", "mcp") and not fault.lab_only
 
 
@@ -145,16 +146,16 @@ SPACES: Mapping[str, Space] = {
 
 
 def drawn_experiment(seed: int, number: int, space: str, links: Links) -> dict[str, Any]:
-    """The data of one experiment, as its file holds it, but wiring and prompts.
+    """The data of one experiment as in its file, without wiring and prompts.
 
-    Raises ``FaultSetError`` if the wiring has no link that anything of the space could strike.
+    Raises ``FaultSetError`` if the wiring has no link for the space.
     """
     chosen = SPACES[space]
     draw_for = partial(draw, seed, f"fuzz {space} {number}", 0, "", "", 0, 0)
     count = 1 + int(draw_for("count") * chosen.entries)
     faults: list[dict[str, Any]] = []
     toxics: list[dict[str, Any]] = []
-    for place in range(_MOST_DRAWS):
+    for place in range(_MAX_DRAWS):
         if len(faults) + len(toxics) == count:
             break
         of_entry = partial(_of_entry, draw_for, place)
@@ -171,7 +172,7 @@ def drawn_experiment(seed: int, number: int, space: str, links: Links) -> dict[s
         "description": f"Drawn by `wirefault faults draw --seed {seed} --space {space}` as number {number}.",
         "tags": ["fuzz", space],
         "seed": seed + number,
-        # a request that hangs is given up soon
+        # a short timeout for requests that hang
         "settings": {"model_timeout": 3, "attempt_time": 20, **dict(chosen.settings)},
         "method": {
             "faults": {key: held for key, held in (("faults", faults), ("toxics", toxics)) if held},

@@ -1,7 +1,4 @@
-"""The experiments that lie in ``logs/experiments``: their ids, verdicts, titles and what they took.
-
-Only these are read: an experiment as a whole is loaded by ``wirefault/experiments/saved.py``.
-"""
+"""The saved experiments: ids, verdicts, titles and timing, without loading them."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ PLAN, VERDICT = "plan.json", "verdict.json"
 
 @dataclass(frozen=True)
 class RunCost:
-    """What the last flight of an experiment took, for so many episodes and side by side on so many lanes."""
+    """Time of the last run of an experiment, with its episodes and workers."""
 
     experiment_id: str
     seconds: float
@@ -26,25 +23,25 @@ class RunCost:
 
 
 def saved_ids(logs: Path) -> list[str]:
-    """Of all experiments there, in the order in which they were begun."""
+    """The ids of all saved experiments, oldest first."""
     return sorted(path.parent.name for path in (logs / "experiments").glob(f"*/{PLAN}"))
 
 
 def run_ids_of(logs: Path, name: str) -> list[str]:
-    """The runs of that experiment; of a run by itself its own id."""
+    """The runs of that experiment; a lone run's own id."""
     runs = sorted(path.name for path in (logs / "runs").glob("*") if any(path.glob("*.jsonl")))
     return [run for run in runs if run == name or run.startswith((f"{name}-", f"{name}."))]
 
 
 def lone_runs(logs: Path) -> list[str]:
-    """The ids of the runs that belong to no experiment, without live traffic; in the order of their start."""
+    """The ids of the runs outside any experiment, oldest first, without live traffic."""
     prefixes = tuple(start for name in saved_ids(logs) for start in (f"{name}-", f"{name}."))
     names = {path.parent.name for path in (logs / "runs").glob("*/*.jsonl")} - set(saved_ids(logs))
     return sorted(name for name in names if not name.startswith((*prefixes, LIVE)))
 
 
 def latest_id(logs: Path) -> str:
-    """The newest experiment or run by itself: both ids begin with the time. Raises ``InputError``."""
+    """The newest experiment or lone run: ids begin with the time. Raises ``InputError``."""
     names = [*saved_ids(logs), *lone_runs(logs)]
     if not names:
         raise InputError(f"{logs}: no run was recorded there; start one with: wirefault demo")
@@ -52,20 +49,20 @@ def latest_id(logs: Path) -> str:
 
 
 def last_run_of(logs: Path, title: str) -> RunCost | None:
-    """What the last experiment of that title took; None if nothing is known of any there."""
+    """Timing of the last experiment with that title; None if unknown."""
     for experiment_id in reversed(saved_ids(logs)):
         folder = logs / "experiments" / experiment_id
         try:
             verdict = json.loads((folder / VERDICT).read_text(encoding="utf-8"))
-            if verdict["title"] == title and verdict["flight"]["episodes"]:
-                return RunCost(experiment_id, **verdict["flight"])
-        except (OSError, ValueError, KeyError, TypeError):  # of another version, or broken off
+            if verdict["title"] == title and verdict["timing"]["episodes"]:
+                return RunCost(experiment_id, **verdict["timing"])
+        except (OSError, ValueError, KeyError, TypeError):  # from another version, or interrupted
             continue
     return None
 
 
 def shown_of(logs: Path, experiment_id: str) -> tuple[str, str]:
-    """Its verdict and its title, as they were written; ``none yet`` for one that came to no verdict."""
+    """Verdict and title as saved; ``none yet`` without a verdict."""
     folder = logs / "experiments" / experiment_id
     try:
         title = str(json.loads((folder / PLAN).read_text(encoding="utf-8"))["experiment"]["title"])
@@ -73,6 +70,6 @@ def shown_of(logs: Path, experiment_id: str) -> tuple[str, str]:
         return "unreadable", f"{PLAN}: {error}"
     try:
         verdict = json.loads((folder / VERDICT).read_text(encoding="utf-8"))["verdict"]
-    except (OSError, ValueError, KeyError, TypeError):  # it was killed before it wrote, or while it did
+    except (OSError, ValueError, KeyError, TypeError):  # killed before or while writing
         verdict = None
     return str(verdict or "none yet"), title

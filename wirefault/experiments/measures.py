@@ -1,10 +1,9 @@
-"""The measures of an arm: what its run has shown, each with the bounds that it leaves open. Pure.
+"""The measures of an arm, each with the bounds that its data leave. Pure.
 
-An episode that is invalid, unjudged or was not run might have had any outcome, so that a count has bounds: as
-if none of them had counted, and as if all had. That of false successes also leaves ``failure`` open, whose
-claim cannot be told. Where an episode is invalid or was not run, seconds, tokens and all else that is added
-up have bounds, too: as if it had taken nothing, and as if there were no end to it. What a run has no data for
-is not measured, and no bound is made up for it.
+An episode that is invalid, unjudged or was not run could have had any outcome: a count is bounded by none and
+by all of them. The count of false successes also leaves ``failure`` open, whose claim is unknown. Sums
+(seconds, tokens) have no upper bound if an episode is invalid or was not run. A measure without data has no
+bounds at all.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.stats.rates import percent, percentile, wilson
 
 _OPEN: frozenset[Outcome] = frozenset({"invalid", "unjudged"})
-# their claim is what `failure` does not know
+# they differ in the claim, which `failure` lacks
 _OF_CLAIMS: frozenset[Outcome] = frozenset({"false_success", "misled", "honest_failure"})
 
 
 @dataclass(frozen=True)
 class Measure:
-    """``bounds``: None for no data. ``shown``: in words; ``episodes``: the keys of those that show it."""
+    """``bounds`` is None without data. ``shown`` is for people; ``episodes`` are the keys that show it."""
 
     bounds: Bounds | None
     shown: str
@@ -39,7 +38,7 @@ def measures_of(arm: ArmFacts) -> dict[str, Measure]:
 
 
 def against_control(measured: Mapping[str, Measure], control: Mapping[str, Measure]) -> dict[str, Measure]:
-    """The measures of an arm, those of its control as ``control_NAME``, and what it lost against it."""
+    """The measures of an arm, those of its control as ``control_NAME``, and the degradation."""
     found = {**measured, **{f"control_{name}": measure for name, measure in control.items()}}
     ours, theirs = measured["success_rate"].bounds, control["success_rate"].bounds
     lost = theirs - ours if ours and theirs else None
@@ -49,12 +48,12 @@ def against_control(measured: Mapping[str, Measure], control: Mapping[str, Measu
 def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
     shows = arm.keys(outcome)
     undecided = _OPEN | ({"failure"} if outcome in _OF_CLAIMS else set())
-    flown, planned = len(arm.episodes), arm.success.planned
-    could = sum(e.outcome in undecided - {outcome} for e in arm.episodes) + max(planned - flown, 0)
+    completed, planned = len(arm.episodes), arm.success.planned
+    could = sum(e.outcome in undecided - {outcome} for e in arm.episodes) + max(planned - completed, 0)
     bounds = Bounds(len(shows), len(shows) + could)
-    known = wilson(len(shows), flown) if not could else None
+    known = wilson(len(shows), completed) if not could else None
     interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
-    return Measure(bounds, f"{_number(bounds).shown} of {max(flown, planned)}{interval}", shows)
+    return Measure(bounds, f"{_number(bounds).shown} of {max(completed, planned)}{interval}", shows)
 
 
 def _success_rate(arm: ArmFacts) -> Measure:
@@ -73,7 +72,7 @@ def _limit_of_interval(arm: ArmFacts, limit: float | None) -> Measure:
 
 
 def _seconds(arm: ArmFacts, percent: int) -> Measure:
-    """Of an episode that shows nothing as if of one attempt."""
+    """An episode that shows nothing counts as one attempt."""
     seconds = [took for episode in arm.valid.episodes for took in episode.seconds]
     if not seconds:
         return Measure(None, "no data")
@@ -84,7 +83,7 @@ def _seconds(arm: ArmFacts, percent: int) -> Measure:
 
 
 def _per_episode(arm: ArmFacts, total: float | None) -> Measure:
-    """``total``: of the valid episodes."""
+    """``total`` is over the valid episodes."""
     episodes = len(arm.valid.episodes) + max(arm.valid.missing, 0)
     if total is None or not arm.valid.episodes:
         return Measure(None, "no data")
@@ -92,7 +91,7 @@ def _per_episode(arm: ArmFacts, total: float | None) -> Measure:
 
 
 def _open_above(arm: ArmFacts, known: float) -> Bounds:
-    """Bounds of what the valid episodes show, which any other may have added to."""
+    """Bounds of a sum over the valid episodes: any other episode may add to it."""
     return Bounds(known, math.inf if arm.valid.missing > 0 else known)
 
 
@@ -126,7 +125,7 @@ def _of_outages(
     anything: Bounds,
     shown: Callable[[float], str],
 ) -> Measure:
-    """No data without any failure; ``anything`` where an episode that shows nothing may have had more."""
+    """No data without failures; ``anything`` if an episode may hide more of them."""
     outages = [outage for of_episode in arm.outages.values() for outage in of_episode.outages]
     if not outages:
         return Measure(None, "no data: nothing failed")
@@ -144,14 +143,14 @@ def _of_outages(
 
 
 def _delivered(arm: ArmFacts) -> Measure:
-    """Of valid episodes: what reached another shows nothing of the subject."""
+    """Over valid episodes only: an invalid one shows nothing about the subject."""
     sure = sum(episode.delivered for episode in arm.valid.episodes)
     unknown = any(episode.delivery_unknown for episode in arm.valid.episodes)
     return _number(Bounds(sure, math.inf if unknown else sure))
 
 
 def _budgets_spent(arm: ArmFacts) -> Measure:
-    """Where something could not be counted, more may have been used up than was refused."""
+    """More may have been spent than was refused if something could not be counted."""
     spent = sum(episode.budgets_spent for episode in arm.valid.episodes)
     unknown = any(episode.budgets_unknown for episode in arm.valid.episodes)
     showing = tuple(episode.episode for episode in arm.valid.episodes if episode.budgets_spent)
@@ -215,7 +214,7 @@ _MEASURES: Mapping[str, tuple[str, Callable[[ArmFacts], Measure]]] = {
 
 
 def measure_rows() -> list[tuple[str, str]]:
-    """Each measure with its meaning, those last that need a control."""
+    """Each measure with its meaning; those that need a control come last."""
     own = [(name, meaning) for name, (meaning, _) in _MEASURES.items()]
     lost = "what the success rate has lost against that of the control arm"
     return [*own, (DEGRADATION, lost), ("control_NAME", "the measure NAME of the control arm")]

@@ -1,4 +1,4 @@
-"""When something failed for a subject, and when the same worked again: outages as it saw them. Pure."""
+"""Outages as the subject saw them: from a failure until the same request worked again. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from wirefault.judging.requests import EpisodeTrace, Request
 
 
 def has_failed(sent: Request) -> Truth:
-    """By an error status, no whole reply, or a tool's error over MCP; None where that is not known."""
+    """Whether the request failed for the subject: error status, incomplete reply, or MCP tool error; None if
+    unknown.
+    """
     if sent.reply_lost is None:
         return None
     if not sent.succeeded:
@@ -33,7 +35,7 @@ def has_failed(sent: Request) -> Truth:
     reply = None if exchange.reply_cut else read_message((exchange.reply_body or "").encode())
     if reply is not None:
         return reply.tool_answer == "error"
-    # what the server itself had answered is known, but not what a fault made of it
+    # the server's answer is known, but not how a fault changed it
     return None if any(met.injected and met.content for met in exchange.faults) else sent.tool_failed
 
 
@@ -42,11 +44,11 @@ OutageEnd = Literal["recovered", "not_recovered", "unknown"]
 
 @dataclass(frozen=True)
 class Interruption:
-    """From the end of the first failed request to the end of the first good one that asked for the same.
+    """From the end of the first failed request to the end of the first successful request for the same.
 
-    ``seconds``: until then; of one that was never seen to end, until the end of the episode, so that it has
-    lasted at least as long. ``unknown``: a later request on the link went well that may have asked for the
-    same, and it was at least ``seconds`` until then.
+    ``seconds``: its duration; if it never ended, until the end of the episode, which is a lower bound. End
+    ``unknown``: a later request on the link worked that may have been for the same, at least ``seconds``
+    later.
     """
 
     link: str
@@ -57,7 +59,7 @@ class Interruption:
 
 @dataclass(frozen=True)
 class EpisodeOutages:
-    """``whole``: these are all, since no request is hidden, and of each it is known whether it failed."""
+    """``whole``: the list is complete, since no request is hidden and each one's success is known."""
 
     outages: Sequence[Interruption]
     whole: bool
@@ -75,29 +77,29 @@ def _trace_outages(trace: EpisodeTrace) -> EpisodeOutages:
 
 
 def mean_time_to_recovery(outages: Sequence[Interruption]) -> Bounds:
-    """The mean of ``seconds``, in the sense of IEC 60050-192, 192-07-23: sum of the times until restoration,
-    by the number of failures. At least one outage must be given.
+    """The mean of ``seconds`` (IEC 60050-192, 192-07-23: sum of the times to restoration by the number of
+    failures).
 
-    One that did not end within its episode is censored (E. L. Kaplan and P. Meier, "Nonparametric Estimation
-    from Incomplete Observations", 1958): it lasted at least as long as it was seen. So the lower bound counts
-    it with that time, and there is no upper bound. To leave it out would reward giving up.
+    Needs at least one outage. One that did not end within its episode is censored (E. L. Kaplan and P. Meier,
+    "Nonparametric Estimation from Incomplete Observations", 1958): its observed time is a lower bound, and
+    the mean has no upper bound. Leaving it out would reward giving up.
     """
     low = sum(outage.seconds for outage in outages) / len(outages)
     return Bounds(low, low if all(outage.end == "recovered" for outage in outages) else math.inf)
 
 
 def share_recovered(outages: Sequence[Interruption]) -> Bounds:
-    """Recovered outages by all of them, of which there must be one; ``unknown`` ones may have been either."""
+    """The share of recovered outages, of at least one; ``unknown`` ends give bounds."""
     recovered = sum(outage.end == "recovered" for outage in outages)
     unknown = sum(outage.end == "unknown" for outage in outages)
     return Bounds(recovered / len(outages), (recovered + unknown) / len(outages))
 
 
 def outages_of(sent: Sequence[Request], until: float) -> list[Interruption]:
-    """Those in the requests of an episode, which ended at ``until`` (seconds since the epoch).
+    """The outages in an episode's requests; it ended at ``until`` (seconds since the epoch).
 
-    The same is what has the same fingerprint on its link, also in another attempt; of a model, the same
-    request of an attempt, or one whose sameness the history does not tell.
+    Requests are for the same if they have the same fingerprint on a link, in any attempt; on a model link,
+    within an attempt, or if the history cannot tell.
     """
     groups: defaultdict[object, list[Request]] = defaultdict(list)
     for request in sent:
@@ -128,7 +130,7 @@ def _in_group(group: Iterable[Request], sent: Sequence[Request], until: float) -
 
 
 def _without_end(failed: Request, sent: Sequence[Request], until: float) -> Interruption:
-    """One after which the same was not seen to work."""
+    """An outage after which no request for the same worked."""
     later = [r for r in sent if r.link_name == failed.link_name and r.start >= failed.end]
     if failed.same is None or any(r.same is None or has_failed(r) is None for r in later):
         perhaps = next((request for request in later if not has_failed(request)), None)
@@ -139,7 +141,7 @@ def _without_end(failed: Request, sent: Sequence[Request], until: float) -> Inte
 
 
 def _end_of(trace: EpisodeTrace) -> float:
-    """When its last attempt or its last request was over, whichever came later."""
+    """The end of its last attempt or of its last request, whichever is later."""
     return max([*(end.event.end for end in trace.ends), *(sent.end for sent in trace.requests)], default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""The plan of an experiment: arms with their settings, prompts with their repetitions. Flies nothing."""
+"""The plan of an experiment: arms with their settings, prompts with their repetitions. Runs nothing."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
 
 
 def problem_with_episodes(faults: str, prompts: Sequence[str]) -> str:
-    """The first entry of the canonical set that names an episode of no prompt, in words; empty if none does.
+    """Describe the first entry of the canonical set that names an unknown episode; empty if there is none.
 
-    ``prompts``: their keys. What strikes no episode would fly, and be held, without a fault.
+    ``prompts`` are the keys. Such an entry would inject nothing, and the experiment would hold without a
+    fault.
     """
     fault_set = read_canonical(faults)
     selectors = [
@@ -51,18 +52,18 @@ def problem_with_episodes(faults: str, prompts: Sequence[str]) -> str:
     return ""
 
 
-FLIGHT = "flight"  # the one arm of an experiment without a hypothesis
+PLAIN_RUN = "run"  # the one arm of an experiment without a hypothesis
 _CHANCES = ("toxic_prob", "error_prob")
-# Nothing strikes that the experiment does not name, whatever else is set on this machine.
+# Only the experiment's own faults count, not those set on this machine.
 _CALM = {"faults": "", "budgets": "", "toxic_prob": "0", "error_prob": "0", "chaos_level": "1", "shadow": ""}
 
 
 @dataclass(frozen=True)
 class PlannedArm:
-    """``hypothesis``: what must hold in it; of the control, its steady state. ``assertions``: what its
-    episodes must show, the files of functions with their folder.
+    """One arm with its settings.
 
-    ``capped``: what its dose would have strike with a chance above 1, and strikes always.
+    ``hypothesis`` is the control's steady state in a control arm. ``assertions`` have absolute function
+    files. ``capped`` has the entries whose probability exceeds 1 at this dose, and so is 1.
     """
 
     name: str
@@ -78,10 +79,11 @@ class PlannedArm:
 
 @dataclass(frozen=True)
 class ExperimentPlan:
-    """``configuration`` is that of the control arm, and of the lab. ``prompts`` has each repetition.
+    """A validated experiment.
 
-    ``subject`` is the one that was named in the place of the wiring's. ``source``: the file or the
-    texts that have all of the prompts, if a run can read them from there; else each run gets a file.
+    ``configuration`` is for the control arm and the lab. ``prompts`` has each repetition. ``subject``
+    replaces the wiring's. ``source`` is the file or the texts with all prompts, if a run can read them from
+    there; else each run gets a file.
     """
 
     experiment: Experiment
@@ -93,8 +95,8 @@ class ExperimentPlan:
 
     @property
     def is_plain_run(self) -> bool:
-        """Whether it has no hypothesis, and so no verdict: it shows what happens."""
-        return self.arms[0].name == FLIGHT
+        """Whether it has no hypothesis, and so no verdict."""
+        return self.arms[0].name == PLAIN_RUN
 
     @property
     def seed(self) -> int:
@@ -105,7 +107,7 @@ class ExperimentPlan:
         return len(self.prompts) * len(self.arms)
 
     def toxics_drawn(self, arm: PlannedArm) -> dict[str, int]:
-        """In how many of the arm's first attempts each toxic will be armed, by its kind and link."""
+        """For each kind and link of toxic, the number of first attempts in which it will be armed."""
         from wirefault.faults.sets.presets import read_canonical
 
         links = self.configuration.wiring.links
@@ -119,7 +121,7 @@ class ExperimentPlan:
 
 
 def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
-    """The arm with all its chances times that, 1 at most: its draws strike at every higher dose, too."""
+    """Multiply all probabilities by the dose, up to 1; what is drawn is drawn at every higher dose too."""
     from wirefault.faults.sets.fault_set import capped, scaled
     from wirefault.faults.sets.presets import read_canonical
 
@@ -140,14 +142,14 @@ def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
 def plan_plain_run(
     title: str, configuration: Configuration, prompts: Sequence[Prompt], subject: str, source: PromptsSource
 ) -> ExperimentPlan:
-    """An experiment without a hypothesis: its one arm has the faults that the settings have."""
-    arms = (PlannedArm(FLIGHT, configuration.settings, ()),)
+    """An experiment without a hypothesis: its only arm has the faults in the settings."""
+    arms = (PlannedArm(PLAIN_RUN, configuration.settings, ()),)
     experiment = Experiment.model_construct(title=title)
     return ExperimentPlan(experiment, configuration, tuple(prompts), arms, subject, source)
 
 
 def plan_experiment(given: ExperimentFile, environ: Mapping[str, str]) -> ExperimentPlan:
-    """Reads and validates all that the experiment names.
+    """Read and validate everything that the experiment names.
 
     Raises ``InputError`` or ``PromptsError``, which name file and key.
     """
@@ -161,7 +163,7 @@ def plan_experiment(given: ExperimentFile, environ: Mapping[str, str]) -> Experi
     base["budgets"] = _budgets(experiment.budgets, given.folder)
     control = _configured(given, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",))
     prompts = tuple(_repeated(_prompts(given, control), experiment.repeats))
-    base["seed"] = control.settings.seed  # one that was drawn counts in all arms
+    base["seed"] = control.settings.seed  # a drawn seed is the same in all arms
     steady = tuple(experiment.steady_state)
     arms = [
         _planned_arm(given, environ, wiring, base, prompts, name, arm)
@@ -182,7 +184,7 @@ def _planned_arm(
     name: str,
     arm: Arm,
 ) -> PlannedArm:
-    """The method, or the variant of that name, with what the experiment gives to every arm."""
+    """The method, or a variant, combined with the experiment's common parts."""
     experiment = given.experiment
     place = ("method",) if experiment.method else ("variants", name)
     chosen = {**base, **arm.settings, "faults": _fault_set(arm.faults, given.folder)}
@@ -205,7 +207,7 @@ def _planned_arm(
 def between_controls(
     controls: tuple[PlannedArm, PlannedArm], arms: Sequence[PlannedArm]
 ) -> tuple[PlannedArm, ...]:
-    """The arms with the control before and after them, the first with what strikes in them as its shadows."""
+    """Put the control before and after the arms; the first one records their faults as shadows."""
     first, last = controls
     shadow = shadow_text({arm.name: arm.settings for arm in arms})
     shadowed = replace(first, settings=first.settings.model_copy(update={"shadow": shadow}))
@@ -245,7 +247,7 @@ def _kept_in_radius(
 
 
 def _check_personas(given: ExperimentFile, of_control: str, arms: Sequence[PlannedArm]) -> None:
-    """An agent of one's own names no persona when it asks the lab's one scripted model."""
+    """A foreign agent sends no persona, and the lab has one scripted model for all arms."""
     for arm in arms:
         if arm.settings.persona != of_control:
             place = ("method",) if given.experiment.method else ("variants", arm.name)
@@ -256,7 +258,7 @@ def _check_personas(given: ExperimentFile, of_control: str, arms: Sequence[Plann
 def _located(
     given: ExperimentFile, place: tuple[str, ...], entries: Sequence[AssertionEntry], known: NamesOfWiring
 ) -> Iterator[AssertionEntry]:
-    """The assertions, their functions found and the names in them checked."""
+    """The assertions, with functions located and names checked."""
     for number, entry in enumerate(entries):
         try:
             yield located(entry, given.folder, known)
@@ -265,7 +267,7 @@ def _located(
 
 
 def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
-    """As settings take it; a file is looked for beside the experiment first."""
+    """The fault set as a setting; a file beside the experiment comes first."""
     if not isinstance(faults, str):
         return json.dumps(faults)
     beside = folder / faults
@@ -273,14 +275,14 @@ def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
 
 
 def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
-    """As settings take them; a file is looked for beside the experiment first."""
+    """The budgets as a setting; a file beside the experiment comes first."""
     if isinstance(budgets, Budgets):
         return budgets.dump()
     return _fault_set(budgets or "", folder)
 
 
 def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Prompt]:
-    """Those of the experiment, each of which must be good: one that is left out would change the figures."""
+    """The experiment's prompts; all must be valid, since a missing one would change the figures."""
     named, only = given.experiment.prompts, given.experiment.only
     check = expect_check(configuration.wiring.links)
     if isinstance(named, str):
@@ -292,21 +294,21 @@ def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Pr
         loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, check, given.folder)
     if loaded.problems:
         raise given.file.error(("prompts",), loaded.problems[0])
-    if not given.experiment.subject:  # of one that is named nothing is known before it is opened
+    if not given.experiment.subject:  # a named subject is unknown until it is opened
         check_turns(loaded, holds_conversations(configuration.wiring.subject))
     check_next_turns(loaded)
     return loaded.entries
 
 
 def _repeated(prompts: Sequence[Prompt], repeats: int) -> Iterator[Prompt]:
-    """Each prompt so often, the first time under its own key."""
+    """Each prompt as often as asked, the first time under its own key."""
     for number in range(1, repeats + 1):
         for prompt in prompts:
             yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")
 
 
 def dump_prompts(prompts: Sequence[Prompt]) -> str:
-    """A prompts file with these prompts under these keys."""
+    """A prompts file with these prompts and keys."""
     entries = []
     for prompt in prompts:
         entry: dict[str, Any] = {"id": prompt.key}
@@ -321,7 +323,7 @@ def dump_prompts(prompts: Sequence[Prompt]) -> str:
 
 @dataclass(frozen=True)
 class StressLevel:
-    """A dose of one arm."""
+    """An arm at one dose."""
 
     arm: str
     level: float
@@ -329,7 +331,7 @@ class StressLevel:
 
 
 def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[StressLevel]:
-    """Each arm with faults at each of these levels, 1 as written; in the order of the levels."""
+    """Each arm with faults at each level (1 is as written), in the order of the levels."""
     arms = [arm for arm in plan.arms if not arm.is_control]
     return [level for arm in arms for level in _of_arm(arm, levels)]
 
@@ -341,9 +343,9 @@ def stressed(plan: ExperimentPlan, levels: Sequence[StressLevel]) -> ExperimentP
 
 
 def holds_up_to(levels: Sequence[StressLevel], judged: Judged) -> float | None:
-    """The highest of one arm's levels at which all statements held, below which none deviated; or None.
+    """The highest level at which all statements held and below which none deviated; None without one.
 
-    A low level may strike nothing, and so show nothing.
+    A low level may inject nothing, and so show nothing.
     """
     verdicts = {
         level.level: {check.verdict for check in judged.checks if check.arm == level.planned.name}

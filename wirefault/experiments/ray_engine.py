@@ -1,4 +1,4 @@
-"""The engine of more than one machine: each shard of an arm is a Ray task with a lab of its own."""
+"""The engine for several machines: each shard of an arm is a Ray task with its own lab."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from wirefault.wiring.wiring import lab_wiring, wiring_of
 
 @dataclass(frozen=True)
 class Shard:
-    """One run to fly: all that another machine needs to know. It holds no secret: keys stay in environments.
+    """One run with all that another machine needs, and no secrets: keys stay in the environment.
 
-    ``settings`` and ``prompts`` are JSON; ``wiring`` as ``Wiring.dump`` gives it.
+    ``settings`` and ``prompts`` are JSON; ``wiring`` is from ``Wiring.dump``.
     """
 
     run_id: str
@@ -43,7 +43,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class ShardResult:
-    """``files`` of the run's folder by their names in it; ``printed`` by the run; ``said`` by the lab."""
+    """The ``files`` of the run's folder by name, and what the run ``printed`` and the lab ``said``."""
 
     code: int
     files: Mapping[str, bytes]
@@ -52,7 +52,7 @@ class ShardResult:
 
 
 def run_shard(shard: Shard) -> ShardResult:
-    """Flies it in a lab of its own, which lives in a temporary folder and ends with this process."""
+    """Run the shard in a lab in a temporary folder."""
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="wirefault-shard-") as folder:
         try:
@@ -91,32 +91,32 @@ def _printed_in(folder: Path) -> Path:
     return folder / "printed.txt"
 
 
-def put_down(flown: ShardResult, runs: Path, run_id: str) -> None:
-    """Puts the run among the others, whole or not at all. Raises ``OSError``."""
-    if not flown.files:
+def put_down(result: ShardResult, runs: Path, run_id: str) -> None:
+    """Move the run's folder into place, atomically. Raises ``OSError``."""
+    if not result.files:
         return
     runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".arriving-", dir=runs) as folder:
         arriving = Path(folder) / run_id
-        for name, content in flown.files.items():
+        for name, content in result.files.items():
             path = arriving / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         arriving.rename(runs / run_id)
 
 
-# A shard whose machine is lost is flown again so often; what loses four machines is not their fault.
+# A shard is retried if its machine is lost; after four machines the shard is to blame.
 _MAX_TRIES = 4
 _LOOK_EVERY_S = 0.2
 _STOP_BOUND_S = 15.0
 
 
 class RayEngine:
-    """Flies on the cluster that ``RAY_ADDRESS`` names, else on a Ray of this machine for the time of it."""
+    """Runs episodes on the cluster at ``RAY_ADDRESS``, else on a temporary Ray of this machine."""
 
     def __init__(self) -> None:
-        """Raises ``UserError`` where Ray is not installed."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report its use over the network
+        """Raises ``UserError`` without Ray."""
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # disable Ray's usage reports
         try:
             import ray
         except ImportError:
@@ -124,10 +124,10 @@ class RayEngine:
         self._ray: ModuleType = ray
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        """As ``Engine`` says. Raises ``UserError`` if this cannot be flown by a cluster."""
+        """See ``Engine``. Raises ``UserError`` for an experiment that a cluster cannot run."""
         if how.toxiproxy.kind == "url":
             raise InputError(f"--toxiproxy {how.toxiproxy.url}: with --engine ray each machine has its own")
-        # Ray prints what has become of its nodes, also at its shutdown: it would spoil the object of --json
+        # Ray prints the state of its nodes, even at shutdown, which would break the JSON on standard output
         with redirect_stdout(sys.stderr):
             self._connect()
             try:
@@ -150,44 +150,44 @@ class RayEngine:
         if not shards:
             return 0
         how.say(f"{arm.name}: {len(shards)} shards")
-        flying = {self._start(shard): shard for shard in shards}
-        flights = dict.fromkeys((shard.run_id for shard in shards), 1)
+        running = {self._start(shard): shard for shard in shards}
+        tries = dict.fromkeys((shard.run_id for shard in shards), 1)
         codes = [0]
-        while flying:
+        while running:
             if interrupted.is_set() or how.halt.asked:
                 how.say("healing and stopping")
-                self._stop(list(flying))
+                self._stop(list(running))
                 return INTERRUPTED if interrupted.is_set() else 0
-            for task in self._ray.wait(list(flying), timeout=_LOOK_EVERY_S)[0]:
-                shard = flying.pop(task)
-                flown = self._result(task)
-                if flown is not None:
-                    _keep(saved, shard, flown, how)
-                    codes.append(flown.code)
-                elif flights[shard.run_id] == _MAX_TRIES:
+            for task in self._ray.wait(list(running), timeout=_LOOK_EVERY_S)[0]:
+                shard = running.pop(task)
+                result = self._result(task)
+                if result is not None:
+                    _keep(saved, shard, result, how)
+                    codes.append(result.code)
+                elif tries[shard.run_id] == _MAX_TRIES:
                     how.say(f"{shard.run_id}: lost {_MAX_TRIES} times with its machine")
                     codes.append(LAB_FAILED)
                 else:
-                    flights[shard.run_id] += 1
-                    how.say(f"{shard.run_id}: lost with its machine; it is flown again")
-                    flying[self._start(shard)] = shard
+                    tries[shard.run_id] += 1
+                    how.say(f"{shard.run_id}: lost with its machine; it is run again")
+                    running[self._start(shard)] = shard
         return max(codes)
 
     def _start(self, shard: Shard) -> Any:
-        # Ray's own retries would be silent
-        fly = self._ray.remote(run_shard).options(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")
-        return fly.remote(shard)
+        # Ray's retries would be silent
+        task = self._ray.remote(run_shard).options(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")
+        return task.remote(shard)
 
     def _result(self, task: Any) -> ShardResult | None:
-        """None for one that was lost with its machine. Raises ``UserError`` for one that cannot be flown."""
+        """None for a task lost with its machine. Raises ``UserError`` for one that cannot run."""
         errors = self._ray.exceptions
         try:
-            flown: ShardResult = self._ray.get(task)
+            result: ShardResult = self._ray.get(task)
         except errors.RayTaskError as error:
             raise UserError(f"--engine ray: a shard failed on its machine: {error.cause}") from None
         except errors.RayError:
             return None
-        return flown
+        return result
 
     def _stop(self, tasks: Sequence[Any]) -> None:
         for task in tasks:
@@ -211,9 +211,9 @@ def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: RunControl) -> list
     ]
 
 
-def _keep(saved: SavedExperiment, shard: Shard, flown: ShardResult, how: RunControl) -> None:
-    for sentence in flown.said:
-        if how.verbose or flown.code:
+def _keep(saved: SavedExperiment, shard: Shard, result: ShardResult, how: RunControl) -> None:
+    for sentence in result.said:
+        if how.verbose or result.code:
             how.say(f"{shard.run_id}: {sentence}")
-    (saved.folder / f"{shard.run_id}.txt").write_bytes(flown.printed)
-    put_down(flown, saved.plan.configuration.logs / "runs", shard.run_id)
+    (saved.folder / f"{shard.run_id}.txt").write_bytes(result.printed)
+    put_down(result, saved.plan.configuration.logs / "runs", shard.run_id)

@@ -1,4 +1,4 @@
-"""What was flown and recorded under one id: a run by itself, or an experiment with the runs of its arms."""
+"""Recordings by id: a lone run, or an experiment with the runs of its arms."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.summary import Summary, summarise
 from wirefault.wiring.prompts import Prompt
 
-# of a long list of ids those that a user may have meant
+# ids to suggest from a long list
 _LAST = 8
 
 
 @dataclass(frozen=True)
 class RecordedArm:
-    """What was flown of one arm. ``planned``: the keys of its episodes in the plan's order.
+    """The recorded part of an arm. ``planned`` has the keys of its episodes in the plan's order.
 
-    A run by itself is an arm without a name, of which no plan is known.
+    A lone run is an arm without a name and without a plan.
     """
 
     logs: Path
@@ -35,7 +35,7 @@ class RecordedArm:
 
     @cached_property
     def events(self) -> list[Event]:
-        """As of one run. Raises ``InputError`` if they cannot be read."""
+        """The events as of one run. Raises ``InputError`` if they cannot be read."""
         if not self.name:
             return _events_of(self.logs, self.run_ids[0])
         history = read_arm(self.logs, self.run_ids, len(self.planned))
@@ -45,7 +45,7 @@ class RecordedArm:
 
     @cached_property
     def summary(self) -> Summary:
-        """What it shows, judged now. Raises ``InputError``."""
+        """The summary, judged now. Raises ``InputError``."""
         try:
             return summarise(self.events)
         except ValueError as error:
@@ -53,24 +53,24 @@ class RecordedArm:
 
     @property
     def episodes(self) -> list[str]:
-        """The keys of those that were flown, in the order of the plan."""
-        flown = dict.fromkeys(event.episode for event in self.events if isinstance(event, EpisodeStarted))
-        return [key for key in self.planned if key in flown] if self.planned else list(flown)
+        """The keys of the recorded episodes, in the plan's order."""
+        recorded = dict.fromkeys(event.episode for event in self.events if isinstance(event, EpisodeStarted))
+        return [key for key in self.planned if key in recorded] if self.planned else list(recorded)
 
     def episode_named(self, name: str) -> str:
-        """The key of an episode that is named by it, or by its place from 1. Raises ``InputError``."""
-        flown = self.episodes
-        if name in flown:
+        """The key of an episode, given by key or by place from 1. Raises ``InputError``."""
+        recorded = self.episodes
+        if name in recorded:
             return name
-        if name.isdecimal() and 1 <= int(name) <= len(flown):
-            return flown[int(name) - 1]
+        if name.isdecimal() and 1 <= int(name) <= len(recorded):
+            return recorded[int(name) - 1]
         raise InputError(
-            f"{self._shown} has no episode {name!r}; there are {len(flown)}, by place or by key"
-            f"{nearest(name, flown[:_LAST] if len(flown) > _LAST else flown)}"
+            f"{self._shown} has no episode {name!r}; there are {len(recorded)}, by place or by key"
+            f"{nearest(name, recorded[:_LAST] if len(recorded) > _LAST else recorded)}"
         )
 
     def run_of(self, episode: str) -> list[Event]:
-        """The events of that one of its runs which has flown the episode. Raises ``InputError``."""
+        """The events of the run that has the episode. Raises ``InputError``."""
         for run_id in self.run_ids:
             events = _events_of(self.logs, run_id)
             if any(isinstance(event, EpisodeStarted) and event.episode == episode for event in events):
@@ -84,14 +84,14 @@ class RecordedArm:
 
 @dataclass(frozen=True)
 class Recording:
-    """``arms`` by name, in the order flown. ``experiment``: None of a run by itself."""
+    """``arms`` by name, in the order they were run. ``experiment`` is None for a lone run."""
 
     id: str
     arms: Mapping[str, RecordedArm]
     experiment: SavedExperiment | None = None
 
     def arm(self, name: str | None) -> RecordedArm:
-        """The arm of that name, by default the only one with faults. Raises ``InputError``."""
+        """The arm of that name; the only one with faults by default. Raises ``InputError``."""
         if name is not None and name not in self.arms:
             raise InputError(f"{self.id} has no arm {name!r}{nearest(name, filter(None, self.arms))}")
         if name is not None:
@@ -100,7 +100,7 @@ class Recording:
         if len(struck) == 1:
             return struck[0]
         names = ", ".join(self.arms)
-        raise InputError(f"{self.id} has several arms, name one by --arm: {names or 'none was flown'}")
+        raise InputError(f"{self.id} has several arms, name one by --arm: {names or 'none was run'}")
 
     @property
     def _controls(self) -> set[str]:
@@ -109,7 +109,7 @@ class Recording:
 
 
 def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recording:
-    """The run or the experiment of that id; ``latest`` is the newest. Raises ``InputError``."""
+    """Open the run or experiment with that id; ``latest`` is the newest. Raises ``InputError``."""
     experiments = saved_ids(logs)
     if name == "latest":
         name = latest_id(logs)
@@ -140,10 +140,9 @@ def _events_of(logs: Path, run_id: str) -> list[Event]:
 
 
 def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[ExperimentPlan, Sequence[str]]:
-    """The plan of that experiment; of a run that has flown one of its arms, with the arm's name beside it.
+    """The plan of that experiment; for a run of one of its arms, also the arm's name.
 
-    Raises ``InputError`` for what is not there, and for a run of
-    which no plan was saved.
+    Raises ``InputError`` for an unknown id and for a run without a saved plan.
     """
     recording = open_recording(logs, name, environ)
     if recording.experiment is not None:
@@ -160,10 +159,10 @@ def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[Exper
 
 
 def repeated_part(plan: ExperimentPlan, episodes: Sequence[str], arms: Sequence[str]) -> ExperimentPlan:
-    """The plan with these episodes, by key or by place, and these arms with faults; all where none is named.
+    """The plan limited to these episodes (key or place) and these arms with faults; all by default.
 
-    Draws hang on an episode's key, so that each meets what it met. The control arms always stay: without them
-    nothing could be said of the others. Raises ``InputError`` for a name that the plan does not have.
+    Draws are keyed by episode, so each meets the same faults. The control arms stay, since the others are
+    judged against them. Raises ``InputError`` for an unknown name.
     """
     keys = {_prompt_named(plan.prompts, name).key for name in episodes}
     known = [arm.name for arm in plan.arms if not arm.is_control]

@@ -1,4 +1,4 @@
-"""Flies an experiment: its arms one after the other, by an engine, and judges them."""
+"""Run an experiment arm by arm and judge it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _CODES: dict[ExperimentVerdict, int] = {
 
 @dataclass
 class ExperimentResult:
-    """``arms`` as flown. ``judged`` is None where it came to no verdict; ``code`` is to end with.
+    """The arms that were run, their verdict and the exit ``code``.
 
-    ``rollback``: ``verified``, or why it cannot be said that all toxics are gone. ``flight``: what the flight
-    that has just ended took, empty for one that was only read.
+    ``judged`` is None without a verdict. ``rollback`` is ``verified``, or why toxics may be left. ``timing``
+    is empty if nothing was run.
     """
 
     saved: SavedExperiment
@@ -51,23 +51,23 @@ class ExperimentResult:
     judged: Judged | None = None
     code: int = LAB_FAILED
     rollback: str = ""
-    flight: Mapping[str, float] = field(default_factory=dict)
+    timing: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left to be flown; else it can be resumed."""
+        """Whether nothing is left to run; else it can be resumed."""
         return self.saved.is_done(self.arms) and not any(arm.missing for arm in self.arms)
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether it ended before all was flown; one that was aborted stays so."""
+        """Whether it ended early; an aborted one cannot be resumed."""
         if self.judged is None:
             return self._without_verdict is None
         return not self.is_whole and self.judged.verdict != "aborted"
 
     @property
     def verdict(self) -> ExperimentVerdict | None:
-        """``held``, ``deviated``, ``unknown`` or ``aborted``; None if it did not come to one."""
+        """``held``, ``deviated``, ``unknown`` or ``aborted``; None without a verdict."""
         return self.judged.verdict if self.judged else None
 
     @property
@@ -76,10 +76,10 @@ class ExperimentResult:
 
     @property
     def _without_verdict(self) -> str | None:
-        return "flown" if self.plan.is_plain_run and self.code == 0 else None
+        return "completed" if self.plan.is_plain_run and self.code == 0 else None
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object; without a verdict it has ``null``."""
+        """One JSON object; the verdict may be ``null``."""
         judged = self.judged
         return {
             "experiment": self.saved.experiment_id,
@@ -88,9 +88,9 @@ class ExperimentResult:
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,
             "verdict": judged.verdict if judged else self._without_verdict,
-            "because": judged.because if judged else "it was not flown to its end",
+            "because": judged.because if judged else "it did not complete",
             "rollback": self.rollback or None,
-            "flight": dict(self.flight) or None,
+            "timing": dict(self.timing) or None,
             "checks": [asdict(check) for check in judged.checks] if judged else [],
             "arms": [
                 {
@@ -98,7 +98,7 @@ class ExperimentResult:
                     "run_ids": list(arm.run_ids),
                     "failure": arm.failure,
                     "invalid": dict(arm.invalid),
-                    "flown_again": list(arm.flown_again),
+                    "reruns": list(arm.reruns),
                     "measures": {name: measure.shown for name, measure in arm.measures.items()},
                 }
                 for arm in self.arms
@@ -107,14 +107,14 @@ class ExperimentResult:
 
 
 def judged_again(saved: SavedExperiment) -> ExperimentResult:
-    """An experiment as its histories show it, nothing flown."""
+    """Judge an experiment by its histories, without running anything."""
     arms = [saved.arm_result(arm) for arm in saved.plan.arms if saved.run_ids(arm)]
-    flight = ExperimentResult(saved, arms, code=UNKNOWN)
+    result = ExperimentResult(saved, arms, code=UNKNOWN)
     if saved.plan.is_plain_run:
-        flight.code = 0 if flight.is_whole and not any(arm.failure for arm in arms) else UNKNOWN
-    elif arms and (saved.end.aborted or saved.end.limited or flight.is_whole):
-        _judge(flight)
-    return flight
+        result.code = 0 if result.is_whole and not any(arm.failure for arm in arms) else UNKNOWN
+    elif arms and (saved.end.aborted or saved.end.limited or result.is_whole):
+        _judge(result)
+    return result
 
 
 def run(
@@ -125,11 +125,11 @@ def run(
     toxiproxy: str = "auto",
     say: Callable[[str], None] = print_to_stderr,
 ) -> ExperimentResult:
-    """Run the experiment in a lab of its own and judge it. Call it in the main thread.
+    """Run the experiment in its own lab and judge it. Call it in the main thread.
 
     Paths in the experiment are relative to ``folder``; ``workers`` episodes run at once; ``toxiproxy`` is
-    ``auto``, ``embedded`` or a server's URL; ``say`` gets sentences about the progress. What was run is kept
-    under ``logs``, as by ``wirefault run``. Raises ``InputError`` for an experiment that cannot run.
+    ``auto``, ``embedded`` or a server's URL; ``say`` receives progress messages. Histories and verdict are
+    saved under ``logs``, as by ``wirefault run``. Raises ``InputError`` for an experiment that cannot run.
     """
     given = ExperimentFile(
         experiment, Path(folder), SpecFile("experiment", experiment.model_dump(exclude_unset=True))
@@ -141,10 +141,10 @@ def run(
 
 
 def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> ExperimentResult:
-    """Flies the episodes that have not come to their end yet, arm by arm, and judges all of them.
+    """Run the remaining episodes, arm by arm, and judge all of them.
 
-    The control that is not in its steady state is the last arm flown. Raises ``OSError`` if what it leaves
-    cannot be written, ``InputError`` for one that was aborted.
+    A control without its steady state is the last arm. Raises ``OSError`` if the result cannot be written and
+    ``InputError`` for an aborted experiment.
     """
     if aborted := saved.end.aborted:
         raise InputError(
@@ -152,7 +152,7 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
             f" wirefault run --again {saved.experiment_id} runs it from the beginning"
         )
     saved.forget_end()
-    flight = ExperimentResult(saved)
+    result = ExperimentResult(saved)
     watch = Watch(saved, how.halt, how.progress)
 
     def run_arms(run_arm: RunArm) -> int:
@@ -168,43 +168,46 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
                     code = run_arm(arm)
             if code == INTERRUPTED:
                 return INTERRUPTED
-            flight.arms.append(saved.arm_result(arm))
-            how.arm_done(flight.arms[-1])
+            result.arms.append(saved.arm_result(arm))
+            how.arm_done(result.arms[-1])
             how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
-            if how.halt.asked or saved.is_done(flight.arms):
+            if how.halt.asked or saved.is_done(result.arms):
                 break
         return 0
 
-    flight.code = engine.run(saved, how, run_arms)
-    flight.flight = {**watch.taken, "workers": how.workers}
-    if flight.code == 0 and not saved.plan.is_plain_run:
-        _judge(flight)
-    saved.write_verdict(flight.as_json())
-    return flight
+    result.code = engine.run(saved, how, run_arms)
+    result.timing = {**watch.taken, "workers": how.workers}
+    if result.code == 0 and not saved.plan.is_plain_run:
+        _judge(result)
+    saved.write_verdict(result.as_json())
+    return result
 
 
-def _judge(flight: ExperimentResult) -> None:
-    """Gives the flight its verdict, exit code and rollback."""
-    saved, end = flight.saved, flight.saved.end
-    if flight.is_whole:
-        end = replace(end, limited="")  # it was reached when nothing was left to be flown
-    flight.rollback = end.rollback or saved.rollback_by_histories()
-    experiment = flight.plan.experiment
-    unwatched = unwatched_bounds(experiment.safety, experiment.limits, flight.arms)
-    flight.judged = conclude(judge_experiment(flight.arms), end, flight.rollback, unwatched)
-    flight.code = _CODES[flight.judged.verdict]
+def _judge(result: ExperimentResult) -> None:
+    """Set verdict, exit code and rollback."""
+    saved, end = result.saved, result.saved.end
+    if result.is_whole:
+        end = replace(end, limited="")  # reached when nothing was left to run
+    result.rollback = end.rollback or saved.rollback_by_histories()
+    experiment = result.plan.experiment
+    unwatched = unwatched_bounds(experiment.safety, experiment.limits, result.arms)
+    result.judged = conclude(judge_experiment(result.arms), end, result.rollback, unwatched)
+    result.code = _CODES[result.judged.verdict]
 
 
-def obstacles_in(flight: ExperimentResult) -> dict[str, list[str]]:
-    """By arm what depended on order, on the clock or on a model that is not the lab's; of arms without any
-    nothing. Of a run that cannot be read nothing is known, which the verdict says."""
-    saved = flight.saved
+def obstacles_in(result: ExperimentResult) -> dict[str, list[str]]:
+    """For each arm its dependencies on order, on the clock or on a foreign model; arms without any are left
+    out.
+
+    Unreadable runs count in the verdict, not here.
+    """
+    saved = result.saved
     reasons = {
         arm.name: [
             reason for run_id in saved.run_ids(arm) for reason in saved.facts_of_run(arm, run_id).decided_by
         ]
         for arm in saved.plan.arms
     }
-    if not flight.is_whole:
-        reasons["experiment"] = ["not all of it was flown"]
+    if not result.is_whole:
+        reasons["experiment"] = ["not everything was run"]
     return {place: list(dict.fromkeys(of_place)) for place, of_place in reasons.items() if of_place}

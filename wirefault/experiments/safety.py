@@ -1,4 +1,4 @@
-"""What an experiment may touch and when it is ended: its blast radius, abort conditions and targets. Pure.
+"""Limits of an experiment: blast radius, abort conditions, targets, time and cost. Pure.
 
 safety:
   blast_radius: {links: [maps, weather], episodes: 25 %, calls: 3}
@@ -43,7 +43,7 @@ def _abort_condition(text: str) -> str:
 
 
 class BlastRadius(Spec):
-    """How far faults may reach; what is left out has no bound of its own."""
+    """Which links, episodes and calls may be faulted; an omitted dimension has no limit."""
 
     links: list[str] | None = Field(
         None, min_length=1, description="those that may be struck, or tools, writes, model"
@@ -63,7 +63,7 @@ class BlastRadius(Spec):
 
 
 class Safety(Spec):
-    """What keeps an experiment from doing more harm than it is meant to."""
+    """Limits on the harm that an experiment may do."""
 
     blast_radius: BlastRadius | None = Field(None, description="how far faults may reach")
     abort: list[Annotated[str, AfterValidator(_abort_condition)]] = Field(
@@ -85,9 +85,9 @@ class Safety(Spec):
 def within_radius(
     radius: BlastRadius | None, settings: Settings, episodes: Sequence[str], links: Links
 ) -> Settings:
-    """An arm's settings, whose faults then keep to the radius in the episodes with these keys.
+    """Restrict an arm's settings to the radius, for the episodes with these keys.
 
-    Raises ``ValueError`` that names what of the faults would reach further.
+    Raises ``ValueError`` that names the faults outside it.
     """
     if radius is None:
         return settings
@@ -117,7 +117,7 @@ def _check_links(named: Sequence[str], settings: Settings, links: Links) -> None
 
 
 def _struck_links(settings: Settings, links: Links) -> Iterator[tuple[str, Sequence[str]]]:
-    """What strikes, by its name in the fault set or in the settings, and which links."""
+    """Each fault, or setting with faults, and its links."""
     faults = read_canonical(settings.faults, settings.chaos_level)
     yield from ((f"the fault {entry.id}", entry.links) for entry in faults.faults)
     yield from ((f"the toxic {entry.id}", entry.links) for entry in faults.toxics)
@@ -134,25 +134,25 @@ def _check_calls(settings: Settings) -> None:
 
 
 def _cut(share: float, seed: int, episodes: Sequence[str]) -> float:
-    """Below this lie the draws of so many episodes that they are at most that share."""
+    """The threshold below which the draws of at most that share of episodes are."""
     draws = sorted(radius_draw(seed, episode) for episode in episodes)
-    count = int(share * len(draws) + 1e-9)  # 0.1 * 30 is a little less than 3
+    count = int(share * len(draws) + 1e-9)  # 0.1 * 30 is slightly less than 3
     if not count:
         raise ValueError(
-            f"safety.blast_radius.episodes: {share:g} of {len(draws)} episodes is none: fly more or widen it"
+            f"safety.blast_radius.episodes: {share:g} of {len(draws)} episodes is none: run more or widen it"
         )
     return draws[count] if count < len(draws) else 1.0
 
 
 def spared_episodes(settings: Settings, episodes: Sequence[str]) -> int:
-    """How many of them are flown without faults, since they are out of the radius."""
+    """The number of episodes outside the blast radius, which run without faults."""
     return sum(radius_draw(settings.seed, episode) >= settings.fault_episodes for episode in episodes)
 
 
 def untouchable(safety: Safety, wiring: Wiring) -> str:
-    """Which target of the wiring the experiment may not touch, in a sentence; empty if there is none.
+    """Describe the wiring's first forbidden target; empty if there is none.
 
-    The lab's own wiring has none: who plays its model, and who translates, is a setting.
+    The lab's own wiring has none: its model and translator are settings.
     """
     if safety.targets is None:
         return ""
@@ -176,7 +176,7 @@ def _targets(wiring: Wiring) -> Iterator[tuple[str, str]]:
 
 
 class Spending(Spec):
-    """Of one flight of the experiment: one that is resumed has them anew."""
+    """Limits of one run of the experiment; a resumed one starts anew."""
 
     time: Duration | None = Field(
         None, gt=0, description="seconds, or with a unit, such as 10min: later no episode begins"

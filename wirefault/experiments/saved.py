@@ -1,7 +1,7 @@
-"""An experiment on the disk: what was planned, so that it can be gone on with and repeated, and its verdict.
+"""An experiment on disk: its plan, so that it can be resumed and repeated, and its verdict.
 
-``logs/experiments/ID`` holds ``plan.json``, ``prompts.json``, what each arm printed, ``verdict.json``, and in
-``facts`` what its runs have shown. The runs of its arms lie among the others, in ``logs/runs``.
+``logs/experiments/ID`` has ``plan.json``, ``prompts.json``, the output of each arm, ``verdict.json``, and in
+``facts`` the facts of its runs. The runs of its arms are in ``logs/runs``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.facts import RunFacts, read_facts, views_in
 from wirefault.experiments.index import PLAN, VERDICT, latest_id, saved_ids
 from wirefault.experiments.measures import measures_of
-from wirefault.experiments.plan import FLIGHT, ExperimentPlan, PlannedArm, dump_prompts
+from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
 from wirefault.judging.oracle.expect import expect_check
@@ -37,7 +37,9 @@ _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
 
 @dataclass(frozen=True)
 class SavedExperiment:
-    """``folder`` is ``logs/experiments/ID``. ``retry_invalid``: how often what is invalid is flown again."""
+    """``folder`` is ``logs/experiments/ID``. ``retry_invalid`` is how often an invalid episode is run
+    again.
+    """
 
     folder: Path
     plan: ExperimentPlan
@@ -49,20 +51,20 @@ class SavedExperiment:
 
     @property
     def prompts_file(self) -> Path:
-        """All prompts of an arm, under their keys."""
+        """All prompts of an arm, with their keys."""
         return self.folder / _PROMPTS
 
     def run_ids(self, arm: PlannedArm) -> list[str]:
-        """Of the runs that have flown some of that arm, in their order."""
+        """The existing runs of that arm, in their order."""
         first, runs = self._first_run_id(arm), self.plan.configuration.logs / "runs"
         again = [run for run in runs.glob(f"{first}.*") if run.name[len(first) + 1 :].isdecimal()]
         again.sort(key=lambda run: int(run.name[len(first) + 1 :]))
         return [run.name for run in (runs / first, *again) if run.is_dir()]
 
     def next_run_ids(self, arm: PlannedArm, count: int) -> list[str]:
-        """Of so many runs of that arm that are still to be flown.
+        """Ids for the next runs of that arm.
 
-        A run that was killed before it wrote anything has its prompts file alone, and yet has had its id.
+        A run killed before it wrote anything has only its prompts file, but its id is used.
         """
         first = self._first_run_id(arm)
         given = self._begun(arm) | set(self.run_ids(arm))
@@ -76,35 +78,35 @@ class SavedExperiment:
         return read_arm(self.plan.configuration.logs, self.run_ids(arm), len(self.plan.prompts))
 
     def facts_of(self, arm: PlannedArm) -> ArmFacts:
-        """What its runs have shown until now."""
+        """The facts of its runs until now."""
         recorded = self.run_ids(arm)
         lost = sorted(self._begun(arm) - set(recorded))
         runs = [self.facts_of_run(arm, run_id) for run_id in recorded]
         return put_together([*runs, *map(self._facts_of_lost, lost)], len(self.plan.prompts))
 
     def facts_of_run(self, arm: PlannedArm, run_id: str) -> RunFacts:
-        """What one of its runs has shown."""
+        """The facts of one of its runs."""
         logs = self.plan.configuration.logs
         return read_facts(logs, run_id, arm.assertions, self.folder / _FACTS)
 
     def _facts_of_lost(self, run_id: str) -> RunFacts:
-        """Of a run that ended before it wrote anything: the last that it said."""
+        """Facts of a run without history: the last line of its output."""
         printed = ProcessLog(self.plan.configuration.logs, self.folder / f"{run_id}.txt")
         said = printed.last_lines(1) or "and said nothing"
         return RunFacts(run_id, problem=f"the run {run_id} has left no history: {said}", is_readable=False)
 
     def left_of(self, arm: PlannedArm) -> list[Prompt]:
-        """What is still to be flown of it, invalid episodes included that are to be flown again."""
+        """The prompts that are still to run, including invalid ones to be run again."""
         facts = self.facts_of(arm)
-        flown = {episode.episode for episode in facts.episodes}
+        completed = {episode.episode for episode in facts.episodes}
         return [
             prompt
             for prompt in self.plan.prompts
-            if prompt.key not in flown or 0 < facts.invalid.get(prompt.key, 0) <= self.retry_invalid
+            if prompt.key not in completed or 0 < facts.invalid.get(prompt.key, 0) <= self.retry_invalid
         ]
 
     def arm_result(self, arm: PlannedArm) -> ArmResult:
-        """What its runs show."""
+        """The result of its runs."""
         facts = self.facts_of(arm)
         return ArmResult(
             arm.name,
@@ -119,7 +121,7 @@ class SavedExperiment:
         )
 
     def rollback_by_histories(self) -> str:
-        """``verified`` if each run saw all of its toxics gone at its end, else which one did not."""
+        """``verified`` if each run saw all of its toxics gone; else which run did not."""
         of_runs = ((arm, run_id) for arm in self.plan.arms for run_id in self.run_ids(arm))
         for arm, run_id in of_runs:
             facts = self.facts_of_run(arm, run_id)
@@ -129,21 +131,21 @@ class SavedExperiment:
                 return f"not verified: {run_id} did not see all of its toxics gone"
         return VERIFIED
 
-    def is_done(self, flown: Sequence[ArmResult]) -> bool:
-        """Whether no other arm is to be flown: all were, or the control is not in its steady state."""
-        if len(flown) == len(self.plan.arms):
+    def is_done(self, completed: Sequence[ArmResult]) -> bool:
+        """Whether no arm is left: all were run, or the control has no steady state."""
+        if len(completed) == len(self.plan.arms):
             return True
-        return [arm.name for arm in flown] == [CONTROL] and judge_experiment(flown).verdict != "held"
+        return [arm.name for arm in completed] == [CONTROL] and judge_experiment(completed).verdict != "held"
 
     def write_prompts(self, prompts: Sequence[Prompt], run_id: str) -> Path:
-        """A prompts file for one run, named after it. Raises ``OSError``."""
+        """Write a prompts file for one run, named after it. Raises ``OSError``."""
         path = self.folder / f"{run_id}.json"
         path.write_text(dump_prompts(prompts), encoding="utf-8")
         return path
 
     @property
     def end(self) -> ExperimentEnd:
-        """What was noted of the last flight. Raises ``InputError`` if that cannot be read."""
+        """How the last run ended. Raises ``InputError`` if that cannot be read."""
         path = self.folder / _END
         try:
             return ExperimentEnd(**json.loads(path.read_text(encoding="utf-8")))
@@ -153,18 +155,18 @@ class SavedExperiment:
             raise InputError(f"{path}: cannot be read: {error}") from None
 
     def note_end(self, **noted: str) -> None:
-        """Adds to what is noted of this flight, by the names of ``ExperimentEnd``. Raises ``OSError``."""
+        """Update fields of ``ExperimentEnd``. Raises ``OSError``."""
         _write_json(self.folder / _END, asdict(replace(self.end, **noted)))
 
     def forget_end(self) -> None:
-        """Another flight begins."""
+        """Delete the end: another run begins."""
         (self.folder / _END).unlink(missing_ok=True)
 
     def write_verdict(self, verdict: Mapping[str, Any]) -> None:
         _write_json(self.folder / VERDICT, verdict)
 
     def _asserted(self, arm: PlannedArm, facts: ArmFacts) -> tuple[Asserted, ...]:
-        """What became of the arm's assertions."""
+        """The results of the arm's assertions."""
         all_at_once = any(needs_all_views(parse_assertion(entry)) for entry in arm.assertions)
         views = list(self._views_of(facts)) if all_at_once else []
         return tuple(
@@ -196,7 +198,7 @@ class SavedExperiment:
 
 
 def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
-    """Writes what is planned. Raises ``OSError``."""
+    """Write the plan. Raises ``OSError``."""
     saved = SavedExperiment(plan.configuration.logs / "experiments" / experiment_id, plan)
     saved.folder.mkdir(parents=True)
     (saved.folder / _PROMPTS).write_text(dump_prompts(plan.prompts), encoding="utf-8")
@@ -217,7 +219,7 @@ def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
 
 
 def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> SavedExperiment:
-    """``latest`` is the newest. Raises ``InputError`` if there is none, or it cannot be read."""
+    """Load a saved experiment; ``latest`` is the newest. Raises ``InputError`` if missing or unreadable."""
     known = saved_ids(logs)
     if experiment_id == "latest":
         experiment_id = latest_id(logs)
@@ -237,7 +239,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
             )
             for arm, configuration in zip(data["arms"], configured, strict=True)
         ]
-        is_plain_run = [arm.name for arm in arms] == [FLIGHT]  # which no file could say
+        is_plain_run = [arm.name for arm in arms] == [PLAIN_RUN]  # a file cannot have this arm
         said = data["experiment"]
         experiment = Experiment.model_construct(**said) if is_plain_run else Experiment.model_validate(said)
     except InputError:
@@ -251,5 +253,5 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
 
 
 def _write_json(path: Path, value: Any) -> None:
-    """As a whole or not at all: who is killed while writing leaves what was there."""
+    """Write atomically: a killed process leaves the old file."""
     write_whole(path, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())

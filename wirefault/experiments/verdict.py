@@ -1,8 +1,7 @@
 """From the measures of the arms to the verdict: held, deviated or unknown. Pure.
 
-A statement has held, or deviated, only if it does so whatever the episodes without an outcome would have
-shown; else it is unknown. Nothing is said of a subject that was not in its steady state, nor of one that no
-fault reached.
+A statement held, or deviated, only if no outcome of the open episodes could change that; else it is unknown.
+A subject without its steady state, or that no fault reached, is not judged.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ _OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "devi
 
 @dataclass(frozen=True)
 class Check:
-    """One statement about one arm. ``measured``: in words; ``episodes``: those that show a deviation.
+    """One statement about one arm. ``measured`` is for people; ``episodes`` show a deviation.
 
-    Of an assertion there are also its name, what it ``expected``, the ids of events that show what was
-    measured as ``evidence``, and ``results`` of single episodes.
+    For an assertion also its name, ``expected``, the event ids in ``evidence``, and ``results`` by episode.
     """
 
     arm: str
@@ -45,10 +43,10 @@ class Check:
 
 @dataclass(frozen=True)
 class ArmResult:
-    """An arm that was flown, in one run or several. ``failure``: why it shows nothing, empty if it does.
+    """An arm that was run, in one run or several. ``failure`` says why it shows nothing, empty if it does.
 
-    ``missing``: how many of its episodes were not flown. ``invalid``: why episodes are, by their keys;
-    ``flown_again``: which were in an earlier run, and why.
+    ``missing`` counts episodes that were not run. ``invalid`` has the reasons by episode key; ``reruns`` the
+    episodes that were invalid in an earlier run, and why.
     """
 
     name: str
@@ -59,15 +57,15 @@ class ArmResult:
     asserted: tuple[Asserted, ...] = ()
     missing: int = 0
     invalid: Mapping[str, str] = field(default_factory=dict)
-    flown_again: tuple[str, ...] = ()
+    reruns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ExperimentEnd:
-    """How the last flight ended, as far as histories cannot tell; empty where there is nothing to say.
+    """How the last run ended, where histories cannot tell; empty fields where there is nothing.
 
-    ``aborted``: which abort condition was true; ``limited``: which limit was reached; ``rollback``:
-    ``verified``, or why it cannot be said that nothing is broken any more.
+    ``aborted`` is the abort condition that was true, ``limited`` the limit that was reached, ``rollback``
+    ``verified`` or why something may still be broken.
     """
 
     aborted: str = ""
@@ -77,7 +75,7 @@ class ExperimentEnd:
 
 @dataclass(frozen=True)
 class Judged:
-    """``because``: what decided, in a sentence."""
+    """The verdict and, in ``because``, the deciding statement."""
 
     verdict: ExperimentVerdict
     because: str
@@ -85,10 +83,10 @@ class Judged:
 
 
 def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
-    """The verdict on the arms that were flown, the control first."""
-    flown = {arm.name: arm for arm in arms}
-    control = flown[CONTROL]
-    checks = [check for arm in flown.values() for check in _checks_of(arm, control)]
+    """Judge the arms that were run, the control first."""
+    completed = {arm.name: arm for arm in arms}
+    control = completed[CONTROL]
+    checks = [check for arm in completed.values() for check in _checks_of(arm, control)]
     before = _worst(check for check in checks if check.arm == CONTROL)
     if before is not None:
         return Judged("unknown", f"it was not in its steady state before any fault: {_told(before)}", checks)
@@ -100,7 +98,7 @@ def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
 
 def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
     if arm.failure:
-        return [Check(arm.name, "the arm is flown", "unknown", message=arm.failure)]
+        return [Check(arm.name, "the arm is run", "unknown", message=arm.failure)]
     strikes = arm.measures.get(BUDGET_STRIKES)
     by_budgets = strikes is not None and strikes.bounds is not None and strikes.bounds.low > 0
     if arm.name in (CONTROL, AFTER):
@@ -111,14 +109,14 @@ def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
     measures = against_control(arm.measures, control.measures) if not control.failure else arm.measures
     reached = f"faults_delivered + {BUDGET_STRIKES} > 0" if by_budgets else "faults_delivered > 0"
     struck = _check(arm.name, reached, measures)
-    if struck.verdict == "deviated":  # then what the others show is not what the faults did
+    if struck.verdict == "deviated":  # then the other statements do not show the faults' effect
         return [Check(arm.name, struck.statement, "unknown", struck.measured, "no fault reached it")]
     statements = (_check(arm.name, text, measures) for text in arm.hypothesis)
     return [struck, *statements, *(_assertion_check(arm.name, asserted) for asserted in arm.asserted)]
 
 
 def _struck_in_calm(arm: ArmResult) -> Check:
-    """That a budget struck where nothing was to be broken: what the arm shows is not the subject's alone."""
+    """A check that no budget refused anything in the control, where nothing should break."""
     measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].shown}
     message = "a budget that strikes without any fault is too small for these prompts"
     return Check(arm.name, f"no {BUDGET_STRIKES}", "unknown", measured, message)
@@ -154,7 +152,7 @@ def _assertion_check(arm: str, asserted: Asserted) -> Check:
 
 
 def _worst(checks: Iterable[Check]) -> Check | None:
-    """The first that deviated, else the first that is unknown; None if all held."""
+    """The first check that deviated, else the first unknown one; None if all held."""
     given = list(checks)
     return next((c for verdict in ("deviated", "unknown") for c in given if c.verdict == verdict), None)
 
@@ -170,19 +168,19 @@ def _told(check: Check) -> str:
 
 
 _EXPERIMENT = "experiment"
-_MUCH = 1e12  # more than any condition says of time or cost
+_UNBOUNDED = 1e12  # above every time or cost in a condition
 
 
 def conclude(judged: Judged, end: ExperimentEnd, rollback: str, unwatched: Mapping[str, str]) -> Judged:
-    """The verdict once it is known how the flight ended.
+    """The verdict after the end of the run.
 
-    ``rollback``: ``verified``, or why not; ``unwatched``: the bounds that could not be watched, each with
-    why. With either nothing has held for certain.
+    ``rollback`` is ``verified`` or why not; ``unwatched`` maps each unwatched limit to the reason. With
+    either the verdict is not held.
     """
     if end.aborted:
         return replace(judged, verdict="aborted", because=end.aborted)
     if end.limited:
-        return replace(judged, verdict="unknown", because=f"{end.limited}: not all was flown")
+        return replace(judged, verdict="unknown", because=f"{end.limited}: not everything was run")
     checks = [Check(_EXPERIMENT, bound, "unknown", message=why) for bound, why in unwatched.items()]
     if rollback != VERIFIED:
         checks.append(Check(_EXPERIMENT, "rollback", "unknown", message=rollback))
@@ -193,16 +191,16 @@ def conclude(judged: Judged, end: ExperimentEnd, rollback: str, unwatched: Mappi
 
 
 def unwatched_bounds(safety: Safety, limits: Spending, arms: Sequence[ArmResult]) -> dict[str, str]:
-    """Which conditions and limits were without data to the end, and why."""
-    flown = [arm for arm in arms if arm.measures]
-    without = {f"abort: {text}": _why_unwatched(text, flown) for text in safety.abort}
+    """The conditions and limits without data until the end, and why."""
+    completed = [arm for arm in arms if arm.measures]
+    without = {f"abort: {text}": _why_unwatched(text, completed) for text in safety.abort}
     if limits.cost is not None:
-        without[f"limits.cost: {limits.cost:g}"] = _without_cost(flown)
+        without[f"limits.cost: {limits.cost:g}"] = _without_cost(completed)
     return {bound: why for bound, why in without.items() if why}
 
 
 def _why_unwatched(condition: str, arms: Sequence[ArmResult]) -> str:
-    """Empty where it was watched to the end."""
+    """Empty if it was watched until the end."""
     expression = parse_expression(condition)
     if "cost" in expression.names and (why := _without_cost(arms)):
         return why
@@ -219,7 +217,7 @@ def _without_cost(arms: Sequence[ArmResult]) -> str:
 
 
 def _stays_open(condition: Expression, arm: ArmResult) -> bool:
-    """Whether its error rate leaves the condition open; all else that it names was watched, at any value."""
+    """Whether the error rate leaves the condition open; its other names were watched, at any value."""
     success = arm.measures["success_rate"].bounds
     if success is None:
         return True
@@ -227,5 +225,5 @@ def _stays_open(condition: Expression, arm: ArmResult) -> bool:
     return any(
         condition.holds({name: exactly(other) for name in condition.names} | {"error_rate": error_rate})
         is None
-        for other in (0.0, _MUCH)
+        for other in (0.0, _UNBOUNDED)
     )

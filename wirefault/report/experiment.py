@@ -64,7 +64,7 @@ def invalid_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
     for arm in arms:
         for what, reasons in (
             ("invalid", [f"{episode}: {why}" for episode, why in arm.invalid.items()]),
-            ("invalid before, and run again", arm.flown_again),
+            ("invalid before, and run again", arm.reruns),
         ):
             for reason in reasons[:MAX_REASONS]:
                 yield f"{arm.name}, {what}: {one_line(reason)}"

@@ -139,7 +139,7 @@ def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ..
 def _of_sum(
     assertion: SummableLimit, known: Mapping[str, AssertionResult | tuple[Figure, ...]], missing: int
 ) -> AssertionResult:
-    gaps = [f"{missing} episodes were not flown"] if missing else []
+    gaps = [f"{missing} episodes were not run"] if missing else []
     gaps += [f"{key}: {found.message}" for key, found in known.items() if isinstance(found, AssertionResult)]
     parts = [figures for figures in known.values() if not isinstance(figures, AssertionResult)]
     if not parts:
@@ -200,7 +200,7 @@ def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:
 def _why(decides: Mapping[str, AssertionResult], missing: int) -> str:
     """Of what did not hold, what the first episode that decides has shown."""
     if not decides:
-        return f"{missing} episodes were not flown"
+        return f"{missing} episodes were not run"
     key, result = next(iter(decides.items()))
     said = "; ".join(part for part in (result.measured, result.message) if part)
     return f"{key}: {said or 'did not pass'}"

@@ -40,7 +40,7 @@ class RecordingEngine(PaperEngine):
 
 
 @dataclass
-class Hangar:
+class PaperLab:
     """A folder with experiments, and what flew there last."""
 
     folder: Path
@@ -85,7 +85,7 @@ class Hangar:
     def arms(self) -> list[str]:
         return [arm.name for arm in self.saved.plan.arms]
 
-    def seen(self, sees: Callable[[Hangar], object], *words: str) -> object:
+    def seen(self, sees: Callable[[PaperLab], object], *words: str) -> object:
         """What is seen once these words were said; the output where they were refused."""
         self.wirefault(*words)
         try:

@@ -70,7 +70,7 @@ def sample(part: str) -> Prompt:
 
 
 @dataclass
-class Hangar:
+class SharedLab:
     """A lab that is up, and how to fly in it."""
 
     lab: Lab
