@@ -1,6 +1,6 @@
-"""The reference pages, made from the code that they describe: ``python -m tools.reference``.
+"""Write the reference pages from the code that they describe: ``python -m tools.reference``.
 
-A test holds the files to this, so that they cannot go stale.
+A test compares the files with this, so they cannot go stale.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from wirefault.wiring.wiring import WiringSpec
 
 
 def history_rows() -> Iterator[str]:
-    """A table in Markdown: which fields a line of each kind has, and what those have that it leaves out."""
-    yield "| event | in every line | left out where it is |"
+    """Rows of a Markdown table: the fields of each event, and the usual values that are left out."""
+    yield "| event | in every line | left out if |"
     yield "|---|---|---|"
     for kind in get_args(Event):
         usual = usual_values(kind)
@@ -51,14 +51,16 @@ def settings_page() -> str:
         field = Settings.model_fields[name]
         rows.append(f"| `{name.upper()}` | {_default(name)} | {range_of(field)} | {field.description} |")
     intro = (
-        "Each is an environment variable, a line in `.env`, a key of `settings` in"
-        " [`agent/config.json`](files.md#agentconfigjson) (in lower case) and an option of `wirefault demo`"
-        " (`TOXIC_PROB` is `--toxic-prob`). The first of command line, environment, `.env`, `config.json` and"
-        " default counts. Something unknown or out of range is an error that names it, before anything"
-        " starts; of names in `.env`, which may be another program's, too, only those that are one of these"
-        " but for a slip, and a warning lists the others. The defaults are the same for `make run`,"
-        " `wirefault demo`, `wirefault run --lab` and Compose,"
-        " with `FAULTS` too: the set's faults alone are `--toxic-prob 0 --error-prob 0 --faults ...`."
+        "A setting is an environment variable, a line in `.env`, a key of `settings` in"
+        " [`agent/config.json`](files.md#agentconfigjson) (lower case), and mostly an option of `wirefault"
+        " demo` (`TOXIC_PROB` is `--toxic-prob`). Command line, environment, `.env`, `config.json` and"
+        " default"
+        " take precedence in this order. An unknown name or a value out of range is an error that names it,"
+        " before anything starts. In `.env`, which other programs use, too, only names that look like a"
+        " misspelt setting are errors; a warning lists the others. `make run`, `wirefault demo`,"
+        " `wirefault run"
+        " --lab` and Compose have the same defaults, also with `FAULTS`: use `--toxic-prob 0 --error-prob 0"
+        " --faults ...` for the set's faults alone."
     )
     return _page("Settings", intro, *rows)
 
@@ -88,11 +90,13 @@ def toxics_page() -> str:
         parts.append(f"Counts as observed when: {signature}")
         parts.append(f"Errors of a try that it can cause: {causes_shown(toxic.can_cause)}.")
     intro = (
-        "What `TOXICS` may name, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
-        " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value goes to the attribute marked"
-        " main. Without a stream, `upstream` and `downstream` are both drawn from. `TOXIC_SCOPE` and"
-        " `TOXIC_SECONDS` say [on how many links at once and for how long](architecture.md#the-draws). A page"
-        " tells how to [add one](adding-a-toxic.md)."
+        "Values of `TOXICS`, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
+        " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value is that of the attribute"
+        " marked"
+        " main. Without a stream, one of `upstream` and `downstream` is drawn. `TOXIC_SCOPE` and"
+        " `TOXIC_SECONDS` set [the number of links and the duration](architecture.md#the-draws). Add"
+        " your own:"
+        " [adding a toxic](adding-a-toxic.md)."
     )
     return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
 
@@ -100,13 +104,16 @@ def toxics_page() -> str:
 def faults_reference() -> str:
     """``docs/faults.md``."""
     intro = (
-        "What a fault set may name: `wirefault demo --faults FILE|PRESET`, or `wirefault faults set` on a"
-        " lab that is up. `wirefault faults show NAME` shows one of them, or a preset with its true rates."
-        " How a file is written: [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md)."
-        " At most one fault changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` is a"
-        " factor on every probability of the set: 1 is as written, 0 is none. Those of an event stream strike"
-        " only a client that asks its model for streams: the lab's own does with `STREAM=on`. How faults"
-        " strike [MCP](mcp.md), and what its clients make of each, has a page of its own."
+        "Faults of a fault set: `wirefault demo --faults FILE|PRESET`, or `wirefault faults set` on a"
+        " lab that"
+        " is up. `wirefault faults show NAME` shows a fault, or a preset with its true rates. The file"
+        " format:"
+        " [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md). At most one fault"
+        " changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` multiplies every"
+        " probability of the set: 1 is as written, 0 is none. Faults of event streams act only on"
+        " clients that"
+        " ask their model for streams; the lab's agent does with `STREAM=on`. [MCP](mcp.md) has its own page,"
+        " with what its clients make of each fault."
     )
     return _page("Faults", intro, *faults_page(read_seen()).splitlines())
 
@@ -114,18 +121,18 @@ def faults_reference() -> str:
 def findings_reference() -> str:
     """``docs/findings-rules.md``."""
     intro = (
-        "After each run its summary says in words how the subject dealt with what went wrong, also for"
-        " prompts without an oracle. Findings change no outcome, and no exit code but that of"
-        " `wirefault exec`. Each names the events that show it by file and line:"
-        " `wirefault runs verify RUN --event gateway-0:17` prints one, as does"
-        " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the gravest with one example each;"
-        " `findings` in `--json` and in the summary of `logs/info.log` has them all. They are computed from"
-        " the history, so that `wirefault runs verify RUN` gives them again. A rule reports only what the"
-        " history shows: for a subject that keeps no record of its calls, that is the gateway's record alone."
-        " A rule is a `Rule` in a module of `wirefault/judging/findings/`, listed in `rules.py`; this page is"
-        " made from them."
+        "After each run, findings describe how the subject handled failures, also for prompts without an"
+        " oracle. They change no outcome, and no exit code except for `wirefault exec`. Each names its"
+        " evidence,"
+        " events by file and line: `wirefault runs verify RUN --event gateway-0:17` prints one, and so does"
+        " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the worst with one example each;"
+        " `findings` in `--json` and in the summary in `logs/info.log` has all. They are computed from the"
+        " history, so `wirefault runs verify RUN` gives them again. A rule reports only what the"
+        " history shows:"
+        " for a subject that keeps no record of its calls, only the gateway's record. A rule is a `Rule` in"
+        " `wirefault/judging/findings/`, listed in `rules.py`; this page is made from them."
     )
-    return _page("Rules of the findings", intro, *findings_page())
+    return _page("Rules of findings", intro, *findings_page())
 
 
 def commands_page() -> str:
@@ -142,14 +149,14 @@ def commands_page() -> str:
 
 
 _COMMANDS_INTRO = (
-    "`wirefault COMMAND --help-all` says the same. Exit codes: 0 held or done, 1 deviated or findings (of a"
-    " command that was asked to judge by them), 2 unknown, aborted or altered evidence, 64 usage, 70 the lab"
-    " failed, 130 Ctrl-C."
+    "The output of `wirefault COMMAND --help-all`. Exit codes: 0 held or done, 1 deviated, or findings of a"
+    " command that judges by them, 2 unknown, aborted or altered evidence, 64 usage, 70 the lab failed, 130"
+    " Ctrl-C."
 )
 
 
 def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, click.Command]]:
-    """The command if it can be called, and those below it, each with its full name."""
+    """Every callable command below this one, with its full name."""
     context = click.Context(click.Command(name))
     if command and (not isinstance(command, click.Group) or command.invoke_without_command):
         yield name, command
@@ -159,10 +166,9 @@ def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, c
 
 
 def dotenv_example() -> str:
-    """``.env.example``: every knob, commented out."""
+    """``.env.example``: every setting, commented out."""
     lines = [
-        "# Wirefault's settings. Copy to .env and take out the # before those you change;",
-        "# everything works without any. What is not here is an error.",
+        "# Settings of Wirefault, all with their defaults. Copy to .env and uncomment those that you change.",
         "",
     ]
     for name in NAMES:
@@ -175,28 +181,28 @@ def dotenv_example() -> str:
             "",
         ]
     lines += [
-        "# the key for MODEL=groq, and the one for MODEL=compatible; neither reaches a log",
+        "# the keys for MODEL=groq and MODEL=compatible; neither reaches a log",
         "#GROQ_API_KEY=",
         "#MODEL_API_KEY=",
         "",
-        "# other files for the prompts, the overrides and the movies (in Compose: below this folder);",
+        "# other files for prompts, settings and movies (in Compose: below this folder);",
         "# a LibreTranslate server",
         "#PROMPTS_FILE=agent/prompts.json",
         "#CONFIG_FILE=agent/config.json",
         "#MOVIES_FILE=flask_tools/movies.json",
         "#LIBRE_URL=",
-        "# playbooks of your own for the scripted model (docs/scripted-model.md)",
+        "# your playbooks for the scripted model (docs/scripted-model.md)",
         "#PLAYBOOKS=",
         "",
-        "# without Compose: a Toxiproxy that runs already; else one on PATH, else the embedded one",
+        "# without Compose: a running Toxiproxy; default: one on PATH, else the embedded one",
         "#TOXIPROXY_URL=http://127.0.0.1:8474",
         "",
         "# in Compose: the port of the lab's status on this machine, the name of the image",
         "#STATUS_PORT=8000",
         "#WIREFAULT_IMAGE=wirefault",
         "",
-        "# with compose.subject.yaml (docs/compose.md): the folder of wirefault.yaml and subject.env, below",
-        "# this one; the image of your agent, and what runs in it",
+        "# with compose.subject.yaml (docs/compose.md): the folder of wirefault.yaml and subject.env",
+        "# (below this one), your agent's image, and its command",
         "#SUBJECT_FOLDER=examples/compose",
         "#SUBJECT_IMAGE=wirefault",
         "#SUBJECT_COMMAND=python /subject/agent.py",
@@ -209,8 +215,7 @@ def measures_page() -> str:
     rows = ["| measure | meaning |", "|---|---|"]
     rows += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
     intro = (
-        "What hypothesis and steady state of an [experiment](experiments.md) may speak of;"
-        " each is of one arm."
+        "Measures for the hypothesis and steady state of an [experiment](experiments.md); each is of one arm."
     )
     return _page("Measures", intro, *rows)
 
@@ -218,11 +223,11 @@ def measures_page() -> str:
 def history_page() -> str:
     """``docs/history.md``."""
     intro = (
-        "The lines of [a run's history](architecture.md#the-history). What a field nearly always has is left"
-        " out of a line, so that a line says what is its own; `wirefault.history.reader` gives all fields"
-        " again, and whoever reads the JSON by other means takes them from this table:"
-        ' `jq \'select(.event == "tool_try") | .error // "none"\'`. Each line ends with `event`, `n` and'
-        " `prev`. Lines of earlier versions, which have all fields, are read as ever."
+        "The lines of [a run's history](architecture.md#the-history). Fields with their usual value are left"
+        " out; `wirefault.history.reader` restores them. Other readers of the JSON use the defaults in this"
+        ' table: `jq \'select(.event == "tool_try") | .error // "none"\'`. Each line ends with `event`,'
+        " `n` and"
+        " `prev`."
     )
     return _page("Fields of the history", intro, *history_rows())
 
@@ -233,16 +238,17 @@ def assertions_page() -> str:
 
 
 _ASSERTIONS_INTRO = (
-    "What `assertions` of an [experiment](experiments.md#what-episodes-must-show), or of one of its arms, may"
-    " demand. Each is judged from the history, episode by episode; what the history does not have is unknown,"
-    " and never passes. A lone value stands for the parameter marked main. All take `turn` (a user turn,"
-    " counted from 1, or `each`) and `episodes` (the share of the episodes in which it must pass, 100 % if"
-    " nothing is said); those with `over: arm` can be of all episodes of an arm together."
+    "Assertions of an [experiment](experiments.md#assertions) or one of its arms. Each is judged from the"
+    " history, per episode; what the history lacks is unknown and never passes. A lone value is that of the"
+    " parameter marked main. All take `turn` (a user turn, counted from 1, or `each`) and `episodes`"
+    " (the share"
+    " of episodes in which it must pass, 100 % by default); those with `over: arm` can apply to all episodes"
+    " of an arm together."
 )
 
 
 def schema_of(kind: type[Spec]) -> str:
-    """A JSON Schema of such a file, for editors."""
+    """JSON Schema of a file format, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": MADE}
     return json.dumps(schema | kind.model_json_schema(), indent=1) + "\n"
 
@@ -262,8 +268,8 @@ def findings_page() -> Iterator[str]:
 
 def _paragraphs(rule: Rule) -> Iterator[str]:
     yield f"{rule.title[0].upper()}{rule.title[1:]} ({rule.severity}). {rule.fires}"
-    yield from ("", "It says nothing where", "", *(f"- {case}" for case in rule.silent))
-    yield from ("", "It is mistaken where there is", "", *(f"- {case}" for case in rule.mistaken))
+    yield from ("", "It is silent if", "", *(f"- {case}" for case in rule.silent))
+    yield from ("", "False positives:", "", *(f"- {case}" for case in rule.mistaken))
 
 
 PAGES: dict[str, Callable[[], str]] = {
