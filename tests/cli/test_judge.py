@@ -12,10 +12,12 @@ from click.testing import CliRunner, Result
 
 from tests.judging.oracle.histories import ASK_BOB, episode, run_finished, run_started, sent, world
 from wirefault.cli.main import main
+from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import Event, RunFinished, RunSealed
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_run
 from wirefault.settings.settings import Settings
+from wirefault.wiring.links import Links
 
 START = replace(run_started(1), run_id="run-1", settings=Settings(seed=1).model_dump())
 EVENTS = [START, *episode(world(sent()), expect=ASK_BOB)]
@@ -98,3 +100,14 @@ def test_live_traffic_has_no_repeat_line(tmp_path):
     result = CliRunner().invoke(main, ["runs", "verify", "live-lab"], env={"LOGS_DIR": str(tmp_path)})
     assert result.exit_code == 0 and "live-lab" in result.output
     assert "wirefault demo" not in result.output
+
+
+def test_exec_run_with_faults_on_found_links_is_shown(tmp_path):
+    links = Links((), grows=True)
+    chosen = {"seed": 1, "faults": find_set("lost-replies", links).dump()}
+    settings = Settings.model_validate(chosen, context={"links": links}).model_dump()
+    start = replace(
+        START, settings=settings, wiring_arguments=["exec", "--", "curl", "-s", "http://127.0.0.1:9"]
+    )
+    result = judge(tmp_path, [start, *WHOLE[1:]])
+    assert "wirefault exec --seed 1" in result.output and "--faults lost-replies" in result.output

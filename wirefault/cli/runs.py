@@ -283,7 +283,7 @@ def _refuse_altered(history: RunHistory, as_json: bool) -> None:
 def _show_summary(summary: Summary, prompts: str) -> None:
     from wirefault.history.reader import LIVE
     from wirefault.report.console import episode_line
-    from wirefault.report.reproduce import command, prompts_changed
+    from wirefault.report.reproduce import EXEC, command, prompts_changed
     from wirefault.report.summary import print_summary
     from wirefault.report.terminal import line_width, plain_console
     from wirefault.settings.settings import Settings
@@ -295,7 +295,10 @@ def _show_summary(summary: Summary, prompts: str) -> None:
     if summary.run_id.startswith(LIVE):  # no command repeats what other programs sent
         print_summary(console, summary)
         return
-    links = Links.load(summary.links) if summary.links else None
+    is_exec = list(summary.wiring_arguments[:1]) == [
+        EXEC
+    ]  # its fault set names links that were found during the run
+    links = Links.load(summary.links, grows=is_exec) if summary.links or is_exec else None
     try:
         settings = Settings.model_validate(summary.settings, context={"links": links})
     except ValueError:
