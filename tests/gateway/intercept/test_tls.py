@@ -50,7 +50,7 @@ def test_complete_reply_has_close_notify(lab: Lab, service: ScriptedUpstream, re
     with secure(lab) as client:
         client.sendall(GET)
         assert read_all(client) == reply
-        assert client.told_end
+        assert client.has_close_notify
 
 
 @pytest.mark.parametrize("does", ["cut", "lose reply", "garbage"])
@@ -59,7 +59,7 @@ def test_cut_reply_has_no_close_notify(lab: Lab, does: str) -> None:
     with secure(lab) as client:
         client.sendall(GET)
         read_all(client)
-        assert not client.told_end
+        assert not client.has_close_notify
 
 
 def test_reply_cut_by_upstream_has_no_close_notify(lab: Lab, service: ScriptedUpstream) -> None:
@@ -67,7 +67,7 @@ def test_reply_cut_by_upstream_has_no_close_notify(lab: Lab, service: ScriptedUp
     with secure(lab) as client:
         client.sendall(GET)
         assert read_all(client) == service.reply
-        assert not client.told_end
+        assert not client.has_close_notify
 
 
 def test_reset_follows_written_data(lab: Lab) -> None:
@@ -84,7 +84,7 @@ def test_half_closed_client_still_gets_reply(lab: Lab, service: ScriptedUpstream
         client.sendall(GET)
         client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
         assert read_all(client) == service.reply
-        assert client.told_end
+        assert client.has_close_notify
 
 
 @pytest.mark.parametrize("by_tcp", [False, True])
@@ -94,7 +94,7 @@ def test_half_closed_client_with_reply_gets_end(lab: Lab, service: ScriptedUpstr
         assert read_all(client, len(service.reply)) == service.reply
         client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
         assert read_all(client) == b""
-        assert client.told_end
+        assert client.has_close_notify
 
 
 @pytest.mark.parametrize("by_tcp", [False, True])
@@ -104,7 +104,7 @@ def test_abandoned_reply_is_not_closed_cleanly(lab: Lab, by_tcp: bool) -> None:
         client.sendall(GET)
         client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
         assert read_all(client) == b""
-        assert not client.told_end
+        assert not client.has_close_notify
 
 
 def test_handshake_byte_by_byte(lab: Lab, service: ScriptedUpstream) -> None:

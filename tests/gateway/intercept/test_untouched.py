@@ -133,7 +133,7 @@ def test_http_1_0_ends_with_connection(tmp_path: Path, monkeypatch: pytest.Monke
     with before_tls(tmp_path, monkeypatch, serve) as lab, dial(lab.address("shop")) as client:
         client.sendall(b"GET / HTTP/1.0\r\n\r\n")
         assert read_all(client) == b"HTTP/1.0 200 OK\r\n\r\nto the end"
-        assert client.told_end  # type: ignore[attr-defined]
+        assert client.has_close_notify  # type: ignore[attr-defined]
 
 
 def test_body_follows_100_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
