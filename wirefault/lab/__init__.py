@@ -1,4 +1,4 @@
-"""Starts a lab on this machine, keeps it, takes it down; and what Compose needs beside its file.
+"""Start, keep and stop a lab on this machine; helpers for Compose.
 
-Imports from the rooms ``core`` to ``subjects``; the lab's services and subject are started as processes.
+Imports from ``core`` to ``subjects``; the lab's services and subject are started as processes.
 """

@@ -1,4 +1,4 @@
-"""Where a lab listens, for people: all of its addresses, and which ports were taken and moved."""
+"""The listening addresses of a lab: bind the sockets, and list the addresses for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirefault.wiring.topology import Topology, default_topology
 
 
 def address_rows(topology: Topology) -> list[tuple[str, str, str, str]]:
-    """link, where its caller dials, the gateway behind that, the upstream."""
+    """Rows of link, address for the caller, gateway behind it, upstream."""
     return [
         (
             link.name,
@@ -25,7 +25,7 @@ def address_rows(topology: Topology) -> list[tuple[str, str, str, str]]:
 
 
 def moved_ports(topology: Topology) -> list[str]:
-    """Each port that was taken, with the one that the lab has in its place."""
+    """Each occupied port with its replacement."""
     wanted = dict(_addresses(default_topology(topology.lab_id, topology.lane, links=topology.links)))
     return [
         f"{wanted[what].port} ({what}) to {address.port}"
@@ -35,7 +35,7 @@ def moved_ports(topology: Topology) -> list[str]:
 
 
 def _addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
-    """What listens where. A Toxiproxy that was there before the lab is none of the lab's."""
+    """Each listener with its address. A Toxiproxy that was already running is not the lab's."""
     for name in topology.links.names:
         yield f"proxy of {name}", topology.proxies[name]
         yield f"gateway of {name}", topology.gateways[name]
@@ -47,14 +47,14 @@ def _addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
         yield "Toxiproxy", Address.parse(topology.toxiproxy.removeprefix("http://"))
 
 
-# by lane and name; what all lanes share is lane 0's
+# by lane and name; shared sockets belong to lane 0
 Sockets = dict[tuple[int, str], socket.socket]
 
 
 def bind_services(topology: Topology) -> tuple[Sockets, Topology]:
-    """Sockets for the services of the lab, and the topology with their addresses.
+    """Bind the lab's services; return the sockets and the topology with their addresses.
 
-    One server is the scripted model of every link that leads to one.
+    One server is the scripted model of all links that lead to it.
     """
     server = {SCRIPTED: SCRIPTED}
     server |= {link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links}
@@ -67,7 +67,7 @@ def bind_services(topology: Topology) -> tuple[Sockets, Topology]:
 
 
 def bind_lane(topology: Topology) -> tuple[Sockets, Topology]:
-    """Sockets for one lane's gateway listeners, control, ingress and manager, and the topology with them."""
+    """Bind one lane's gateway, control, ingress and manager; return the sockets and the topology."""
     lane = topology.lane
     wanted = {f"gateway_{name}": address for name, address in topology.gateways.items()}
     wanted |= {"control": topology.control, "manager": topology.manager}
@@ -83,13 +83,13 @@ def bind_lane(topology: Topology) -> tuple[Sockets, Topology]:
 
 
 def bind_toxiproxy(address: Address = Address(LOOPBACK, 0)) -> tuple[Sockets, str]:  # noqa: B008 - immutable
-    """A socket for a Toxiproxy of the lab's own, and its URL."""
+    """Bind a socket for the lab's Toxiproxy; return it and its URL."""
     listener = bind_or_replace(address)
     return {(0, "toxiproxy"): listener}, address_of(listener).url
 
 
 def lanes_with(lanes: Sequence[Topology], services: Topology, toxiproxy: str, prefix: str) -> list[Topology]:
-    """All the lanes with what they share."""
+    """All lanes with the parts that they share."""
     return [
         replace(lane, services=services.services, toxiproxy=toxiproxy, proxy_prefix=prefix) for lane in lanes
     ]

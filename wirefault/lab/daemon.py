@@ -1,7 +1,7 @@
-"""``wirefault lab up|down|status``: a lab in the background, kept by a launcher of its own.
+"""``wirefault lab up|down|status``: a lab in the background, kept by its own launcher.
 
-``python -m wirefault.lab.daemon TOXIPROXY`` is that launcher. It restarts a manager that dies, and
-takes the lab down when another part does.
+``python -m wirefault.lab.daemon TOXIPROXY`` is that launcher. It restarts a manager that dies, and takes the
+lab down when another part dies.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _STOP_BOUND_S = 20.0
 
 
 def bring_up(configuration: Configuration, toxiproxy: str, say: _Say) -> int:
-    """Starts the launcher and waits until its lab is ready.
+    """Start the launcher and wait until its lab is ready.
 
-    Exit code 0, 70 with what went wrong, or 130 for Ctrl-C, after which no lab is up.
+    Exit code 0, 70 with an error message, or 130 after Ctrl-C, when no lab is up.
     """
     with interruptible() as interrupted:
         return _bring_up(configuration, toxiproxy, say, interrupted)
@@ -86,7 +86,7 @@ def _wait_until_up(launcher: Process, state: Path, interrupted: SignalFlag) -> b
 
 
 def take_down(configuration: Configuration, say: _Say) -> int:
-    """Asks the launcher to end and waits for that; exit code 0, or 70 if it does not end."""
+    """Stop the launcher and wait for it; exit code 0, or 70 if it does not end."""
     state = configuration.state.parent
     lab = running_lab(state)
     if not lab:
@@ -106,7 +106,7 @@ def take_down(configuration: Configuration, say: _Say) -> int:
 
 
 def print_status(configuration: Configuration, say: _Say) -> int:
-    """Shows the lab's processes and its manager's status; exit code 0, or 70 if there is none."""
+    """Show the lab's processes and its manager's status; exit code 0, or 70 without a lab."""
     lab = running_lab(configuration.state.parent)
     if not lab:
         say("no lab is up; wirefault lab up starts one")
@@ -127,7 +127,7 @@ def print_status(configuration: Configuration, say: _Say) -> int:
 
 
 def keep_lab(toxiproxy: str) -> int:
-    """The launcher itself: keeps the lab until SIGTERM, or until a part is lost that cannot be replaced."""
+    """Run the launcher until SIGTERM, or until a part dies that cannot be replaced."""
     stop = SignalFlag()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.set)

@@ -1,7 +1,7 @@
-"""``python -m wirefault.lab.die_with_parent COMMAND ...``: becomes the command, which dies with its parent.
+"""``python -m wirefault.lab.die_with_parent COMMAND ...``: run the command so that it dies with its parent.
 
-For a program that knows no lifeline (the real Toxiproxy). Uses Linux's ``PR_SET_PDEATHSIG``; on other
-systems the command outlives a launcher that was killed with SIGKILL.
+For programs without the lifeline (the real Toxiproxy). Uses Linux's ``PR_SET_PDEATHSIG``; on other systems
+the command survives a launcher that was killed with SIGKILL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def main() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if _launcher_is_gone():
-        return  # it died before this process asked to be killed with it
+        return  # the launcher died before the request took effect
     os.environ.setdefault("LOG_LEVEL", "warn")  # at its default Toxiproxy logs every request
     os.execvp(sys.argv[1], sys.argv[1:])
 

@@ -1,8 +1,8 @@
-"""``python -m wirefault.lab.folders PROJECT``: what Compose's ``init`` does before any service starts.
+"""``python -m wirefault.lab.folders PROJECT``: Compose's ``init`` step, before any service starts.
 
-``state`` and ``logs`` are shared by the user, who owns them, and the services, by their group; nobody else
-can enter. Within them all is open to both, whoever made it. A name in ``.env`` that is no setting is refused
-here: Compose passes on only what it knows, so nobody else would notice.
+``state`` and ``logs`` are shared by the user, as owner, and the services, by group; others have no access.
+All files in them are open to both. An unknown name in ``.env`` is an error here: Compose passes on only the
+names that it knows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DATABASES = ("state.db", "effects.db")  # SQLite would make them 0644
 
 
 def main(project: str, group: int = _GROUP) -> int:
-    """0 when all is prepared, else 1 after one line that says what is wrong."""
+    """0 on success, else 1 after one line with the error."""
     os.chdir(project)
     os.umask(0)
     try:
@@ -44,7 +44,7 @@ def main(project: str, group: int = _GROUP) -> int:
 
 
 def share(folder: Path, owner: int, group: int) -> None:
-    """Gives the folder and all in it to the group. One of root's, which Docker made, goes to ``owner``.
+    """Give the folder and its content to the group; a folder of root, made by Docker, to ``owner``.
 
     Raises ``OSError``.
     """
@@ -58,7 +58,7 @@ def share(folder: Path, owner: int, group: int) -> None:
 
 
 def _write_trial(folder: Path) -> None:
-    """Writes a file: the modes do not show that a file system is read-only, or full."""
+    """Write a file: modes do not show a read-only or full file system."""
     trial = folder / ".trial"
     trial.unlink(missing_ok=True)
     with os.fdopen(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
@@ -67,7 +67,7 @@ def _write_trial(folder: Path) -> None:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Every file and folder in the folder, but no link, pipe or device, and nothing beyond a link."""
+    """All files and folders in it; no links, pipes or devices, and nothing behind a link."""
     for parent, folders, files in os.walk(folder):
         for path in (Path(parent, name) for name in (*folders, *files)):
             mode = path.lstat().st_mode
@@ -76,7 +76,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _set(path: Path, owner: int, group: int, mode: int) -> None:
-    # a container that runs may put something else in its place at any moment
+    # a running container may replace the file at any moment
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         now = os.fstat(descriptor)

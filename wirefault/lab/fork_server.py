@@ -31,9 +31,9 @@ _POLL_S = 0.0005
 
 
 def main() -> None:
-    """Serves until the launcher closes the socket; in a forked process it runs the program."""
+    """Serve until the launcher closes the socket; in a forked process run the program."""
     for module in sys.argv[2:]:
-        with suppress(Exception):  # a program that needs it will meet it and say it in its own log
+        with suppress(Exception):  # a program that needs the module reports the error in its log
             importlib.import_module(module)
     with socket.socket(fileno=int(sys.argv[1])) as control:
         connection = _fork_on_request(control)
@@ -42,35 +42,35 @@ def main() -> None:
     os.setsid()
     with connection:
         request, descriptors = _agreed_request(connection)
-    _place(descriptors, request["descriptors"])  # not before, as they may take the connection's number
-    # the interpreter sets it at its start, where no language is chosen, and has done so in this process
+    _place(descriptors, request["descriptors"])  # last, since they may take the connection's number
+    # set by the interpreter at its start
     own = {name: value for name, value in os.environ.items() if name == "LC_CTYPE"}
     os.environ.clear()
     os.environ.update({**own, **request["environ"]})
-    os.chdir(request["folder"])  # the launcher's, which may have gone elsewhere since this server was started
+    os.chdir(request["folder"])  # the launcher may have changed its folder
     program: list[str] = request["program"]
     _forget_programs_but(program[0])
     run_program(program)
 
 
 def _fork_on_request(control: socket.socket) -> socket.socket | None:
-    """In a forked process the connection that tells it what it is to be; None once the launcher is gone."""
+    """In a forked process the connection with its request; None once the launcher is gone."""
     while True:
         module, descriptors, *_ = socket.recv_fds(control, LONGEST_NAME, 1)
         if not module:
             return None
         _import_what_it_imports(module.decode())
-        gc.freeze()  # a collection in a forked process would copy the memory that it shares
+        gc.freeze()  # a collection would copy shared memory
         with socket.socket(fileno=descriptors[0]) as connection:
             if _is_forked():
                 return connection.dup()
 
 
 def _import_what_it_imports(module: str) -> None:
-    """Imports and forgets the module itself, which is to run as ``__main__`` where it was forked."""
+    """Import the module for its dependencies and forget it: it will run as ``__main__``."""
     path = list(sys.path)
     sys.path.insert(0, str(lab_root().resolve()))
-    with suppress(Exception):  # whatever it is, the program will meet it and say it in its own log
+    with suppress(Exception):  # the program reports the error in its log
         spec = importlib.util.find_spec(module)
         name = f"{module}.__main__" if spec and spec.submodule_search_locations else module
         importlib.import_module(name)
@@ -79,7 +79,7 @@ def _import_what_it_imports(module: str) -> None:
 
 
 def _is_forked() -> bool:
-    """True in a process forked by one that has ended: as an orphan it has become the launcher's child."""
+    """True in the grandchild, whose parent has ended: as an orphan it is the launcher's child."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -87,7 +87,7 @@ def _is_forked() -> bool:
     parent = os.getpid()
     try:
         grandchild = os.fork()
-    except OSError:  # no more processes: the connection closes unanswered, and the launcher goes on without
+    except OSError:  # no more processes: the connection closes, and the launcher starts the program itself
         os._exit(1)
     if grandchild:
         os._exit(0)
@@ -97,10 +97,7 @@ def _is_forked() -> bool:
 
 
 def _agreed_request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """What this process is to be, and the descriptors that come with it.
-
-    It ends the process if the launcher does not say in return that it knows of it.
-    """
+    """The request and its descriptors; the process ends unless the launcher confirms."""
     first, descriptors, *_ = socket.recv_fds(connection, 1, MOST_DESCRIPTORS)
     with connection.makefile("rb") as stream:
         request: dict[str, Any] = json.loads(first + stream.readline())
@@ -112,7 +109,7 @@ def _agreed_request(connection: socket.socket) -> tuple[dict[str, Any], list[int
 
 
 def _place(descriptors: Sequence[int], numbers: Sequence[int]) -> None:
-    """Gives them the numbers by which the program knows them, in two steps since one may have another's."""
+    """Move the descriptors to the numbers that the program expects, in two steps to avoid collisions."""
     above = max(*numbers, *descriptors) + 1
     for descriptor, number in [
         (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above), number)
@@ -125,7 +122,7 @@ def _place(descriptors: Sequence[int], numbers: Sequence[int]) -> None:
 
 
 def _show_in_process_list(command: Sequence[str]) -> None:
-    """Has ``ps`` show the command, as much of it as the memory of this process's own has room for."""
+    """Make ``ps`` show the command, as far as it fits into this process's argument memory."""
     with suppress(OSError, ValueError, IndexError):
         # the name, in parentheses, may hold spaces; see proc(5) for the 46 fields from there
         fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -137,7 +134,7 @@ def _show_in_process_list(command: Sequence[str]) -> None:
 
 
 def _forget_programs_but(module: str) -> None:
-    """Of the lab's packages only its own stays: a user's may be called like another one."""
+    """Forget the lab's other packages: a user's package may have the same name."""
     own = module.partition(".")[0]
     for name in list(sys.modules):
         top = name.partition(".")[0]

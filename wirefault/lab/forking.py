@@ -1,6 +1,6 @@
-"""The launcher's side of ``wirefault/lab/fork_server.py``: its programs start by fork, where Linux is.
+"""The launcher's side of ``wirefault/lab/fork_server.py``, on Linux.
 
-What is forked is a child of the launcher as any other: it waits for it, and learns its exit code or signal.
+A forked process is a child of the launcher, which waits for it as for any other.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import IO
 from wirefault.lab.process import Fork, ProcessLog, cannot_fork, program_of, python, start
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
-# for imports and a fork on a busy machine; the launcher itself starts what has not answered by then
+# for imports and a fork on a busy machine; then the launcher starts the program itself
 _ANSWER_BOUND_S = 60.0
 _POLL_S = 0.005
 
 
 class ForkedChild:
-    """A child process; its methods are those of ``subprocess.Popen``."""
+    """A child process with the methods of ``subprocess.Popen``."""
 
     def __init__(self, pid: int, command: Sequence[str]) -> None:
         self.pid = pid
@@ -58,13 +58,13 @@ class ForkedChild:
 class ForkServer:
     """Forks Python programs for one lab. Raises ``OSError`` if its process cannot be started.
 
-    ``imports``: modules that it imports at once, besides those that a program names itself.
+    ``imports``: modules to import at its start.
     """
 
     def __init__(
         self, environ: Mapping[str, str], log: ProcessLog | None, imports: Sequence[str] = ()
     ) -> None:
-        self._one_at_a_time = Lock()  # two would undo each other's claim to orphans
+        self._one_at_a_time = Lock()  # concurrent calls would undo each other's subreaper setting
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             command = python("wirefault.lab.fork_server", str(theirs.fileno()), *imports)
@@ -86,9 +86,9 @@ class ForkServer:
         descriptors: Sequence[int],
         output: IO[bytes] | None,
     ) -> ForkedChild | None:
-        """Starts a command of ``python``'s in a session of its own; None if it must be started otherwise.
+        """Start a command from ``python`` in its own session; None if it must be started otherwise.
 
-        ``output`` takes what it prints, the launcher's own outputs if that is None.
+        ``output`` takes its output, the launcher's own outputs by default.
         """
         outputs = [output.fileno()] * 2 if output else [1, 2]
         request = {
@@ -110,7 +110,7 @@ class ForkServer:
                 ours.sendall(line[sent:])
                 with ours.makefile("rb") as answers:
                     pid, parent = map(int, answers.readline().split())
-                if parent != os.getpid():  # it ends, as it is not told to go on
+                if parent != os.getpid():  # it ends without a confirmation
                     return None
                 ours.sendall(b"\n")
             except (OSError, ValueError):  # the server or the forked process is gone
@@ -118,17 +118,17 @@ class ForkServer:
         return ForkedChild(pid, command)
 
     def close(self) -> None:
-        """Ends the server; what it has forked stays."""
+        """End the server; its forked processes continue."""
         self._control.close()
         self._process.stop()
 
 
 @contextmanager
 def forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str] = ()) -> Iterator[Fork]:
-    """Forks programs meanwhile, where a forked process can become a child of this one.
+    """A fork function for the duration of the context, if forked processes can become children of this one.
 
-    ``environ``: what all of them have in common. ``log`` takes what is said while their modules are imported,
-    and the modules that are to be imported besides. Raises ``OSError``.
+    ``environ`` is their common environment. ``log`` takes output during imports, ``imports`` are additional
+    modules. Raises ``OSError``.
     """
     if sys.platform != "linux":
         yield cannot_fork
@@ -142,7 +142,7 @@ def forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str] 
 
 @contextmanager
 def _orphans_come_here() -> Iterator[None]:
-    """Meanwhile a process whose parent ends becomes a child of this one, not of the system's first."""
+    """Make this process the parent of orphans for the duration of the context."""
     libc = ctypes.CDLL(None, use_errno=True)
     before = ctypes.c_int()
     libc.prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(before))

@@ -1,4 +1,4 @@
-"""Starts a lab: binds its sockets, starts its processes, waits until they are ready, and takes it down."""
+"""Start a lab, wait until it is ready, watch it and take it down."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from wirefault.settings.configuration import Configuration, without_keys
 from wirefault.wiring.links import LAB, SCRIPTED
 from wirefault.wiring.topology import Topology, default_topology, draw_lab_id, topology_file
 
-# patience for a busy machine: a process that ends is noticed at once
+# generous, for a busy machine: a process that ends is noticed at once
 READY_BOUND_S = 60.0
-# the system accepts a connection before its process runs: until then Ctrl-C waits for the question to end
+# a connection is accepted before its process runs; Ctrl-C waits this long for the request
 _POLL_BOUND_S = 0.5
 
 
@@ -50,10 +50,10 @@ def wait_until(
     cancelled: Callable[[], bool],
     complaint: Callable[[], str] = str,
 ) -> bool:
-    """Calls ``poll`` until it answers, and ``check`` in between, which raises ``LabError`` if a process ends.
+    """Poll until there is an answer; ``check`` raises ``LabError`` if a process has ended.
 
-    Raises ``LabError`` if it takes too long, with the ``complaint`` there is then, if any;
-    ``KeyboardInterrupt`` once it is ``cancelled``.
+    Raises ``LabError`` after the time limit, with the ``complaint``, and ``KeyboardInterrupt`` once
+    ``cancelled``.
     """
     end = time.monotonic() + READY_BOUND_S
     while (answer := poll()) is None:
@@ -68,14 +68,14 @@ def wait_until(
 
 
 def local_session() -> requests.Session:
-    """A session that no proxy of the surroundings comes into."""
+    """A session without proxies from the environment."""
     session = requests.Session()
     session.trust_env = False
     return session
 
 
 def answers(session: requests.Session, url: str) -> bool:
-    """Whether something answers there, and well."""
+    """Whether the URL answers with status 200."""
     try:
         return session.get(url, timeout=_POLL_BOUND_S).status_code == 200
     except requests.RequestException:
@@ -83,7 +83,7 @@ def answers(session: requests.Session, url: str) -> bool:
 
 
 def complaint_of(session: requests.Session, url: str) -> str:
-    """Why nothing answers there well: the error that is said, or that there is none. Empty if one does."""
+    """Why the URL does not answer with 200; empty if it does."""
     try:
         reply = session.get(url, timeout=_POLL_BOUND_S)
         error = reply.json()["error"] if reply.status_code != 200 else None
@@ -95,7 +95,7 @@ def complaint_of(session: requests.Session, url: str) -> str:
 
 
 def proxies_of(session: requests.Session, manager: Address) -> dict[str, Address] | None:
-    """The addresses of the proxies that a manager has made, by link; None while it does not say them."""
+    """The addresses of the manager's proxies by link; None until it reports them."""
     try:
         status = session.get(manager.url + "/status", timeout=_POLL_BOUND_S * 2).json()
     except (requests.RequestException, ValueError):
@@ -107,9 +107,9 @@ _OWN_TOXIPROXY_TRIES = 5
 
 
 class Lab:
-    """A native lab on loopback. Use as a context manager: it is down again whatever happens.
+    """A native lab on loopback, as a context manager that always takes it down.
 
-    Each of its ``lanes`` has proxies, gateway and manager of its own; services and Toxiproxy are shared.
+    Each of its ``lanes`` has its own proxies, gateway and manager; services and Toxiproxy are shared.
     """
 
     def __init__(
@@ -131,23 +131,23 @@ class Lab:
             default_topology(lab_id, lane, configuration.ports, wiring.links).with_wiring(wiring)
             for lane in range(lanes)
         ]
-        # what leads the lab's processes to one another is nobody else's to write
+        # private: these files connect the lab's processes
         self._folder = private_folder().resolve()
         self.logs = configuration.logs / "lab" / lab_id
 
     @property
     def topology(self) -> Topology:
-        """That of the first lane."""
+        """Topology of lane 0."""
         return self.lanes[0]
 
     @property
     def state(self) -> Path:
-        """The database of its attempts and their toxics."""
+        """The database of attempts and their toxics."""
         return self._configuration.state
 
     @property
     def topology_path(self) -> Path:
-        """The file from which the processes of the first lane know it."""
+        """The topology file for the processes of lane 0."""
         return self._path_of(0)
 
     @property
@@ -156,7 +156,7 @@ class Lab:
         return self._configuration.logs
 
     def run_document_path(self, run_id: str) -> Path:
-        """The file for a run's process to read what to do from."""
+        """The file with the instructions for a run's process."""
         return self._folder / f"{self.topology.lab_id}-{run_id}.run.json"
 
     def _path_of(self, lane: int) -> Path:
@@ -194,7 +194,9 @@ class Lab:
         self._fork = cannot_fork
         for lane, name in self._sockets:
             if name != "manager":  # kept open for the manager's successor
-                self._sockets[lane, name].close()  # its process holds it: when that is dead, the port refuses
+                self._sockets[
+                    lane, name
+                ].close()  # its process has it: if that dies, the port refuses connections
         self._wait_until_ready()
 
     def _start_processes(self) -> None:
@@ -231,10 +233,10 @@ class Lab:
         self.lanes = lanes_with(self.lanes, services, url, prefix if shared else "")
 
     def _start_own_toxiproxy(self) -> None:
-        """Starts the real server on a port that is held until just before, since it can be handed no socket.
+        """Start the real server on a port that is held until just before, since it takes no socket.
 
-        Another program may still take the port in between. The server then runs without listening and the
-        other one answers there: so the one that answers must show our mark.
+        Another program may take the port in between, and then answers in its place: so the answer must have
+        our mark.
         """
         mark, path = f"{self.topology.lab_id}_mark", self.topology_path.with_suffix(".mark")
         try:
@@ -257,7 +259,7 @@ class Lab:
         raise LabError(f"{self._toxiproxy.executable} found no free port in {_OWN_TOXIPROXY_TRIES} tries")
 
     def restart_manager(self, lane: int = 0) -> None:
-        """Starts the successor of a manager that ended and waits until it has healed. Raises ``LabError``."""
+        """Start a new manager and wait until it has healed. Raises ``LabError``."""
         self._end(_name_of("manager", lane))
         self._spawn("manager", python("proxy_manager"), ["manager"], lane)
         with local_session() as session:
@@ -275,9 +277,9 @@ class Lab:
     def _spawn(self, name: str, command: list[str], sockets: list[str], lane: int = 0) -> None:
         handed = {key: self._sockets[lane, key].fileno() for key in sockets if self._open((lane, key))}
         environ = self.environ({SOCKETS_VARIABLE: json.dumps(handed)}, lane)
-        if name == "ingress":  # what carries everybody's connections holds nobody's keys
+        if name == "ingress":  # the ingress carries all connections and needs no keys
             environ = without_keys(environ)
-        if name == "model":  # who asks for a model that says no persona gets that of the settings
+        if name == "model":  # default for requests whose model names no persona
             environ["PERSONA"] = self._configuration.settings.persona
         descriptors = [*handed.values(), self.lifeline_end]
         name = _name_of(name, lane)
@@ -290,7 +292,7 @@ class Lab:
         return key in self._sockets and self._sockets[key].fileno() >= 0
 
     def environ(self, more: Mapping[str, str] | None = None, lane: int = 0) -> dict[str, str]:
-        """The environment of the processes of that lane of the lab."""
+        """The environment for processes of that lane."""
         configuration = self._configuration
         return {
             **configuration.environ,
@@ -328,16 +330,16 @@ class Lab:
     # watching and stopping
 
     def check(self) -> None:
-        """Raises ``LabError`` when a process of the lab has ended."""
+        """Raise ``LabError`` if a process has ended."""
         self._processes.check()
 
     def leave_reason(self, lost: LabError) -> None:
-        """Writes why the processes are about to be ended, for those that record it."""
+        """Write why the processes are about to end."""
         self.tell(reason_file, lost.reason)
 
     def tell(self, file_of: Callable[[Path], Path], why: str) -> None:
-        """Writes the reason beside the topology of each lane, where its processes look for it at any time."""
-        with suppress(OSError):  # a full disk: they are ended without a reason
+        """Write the reason beside each lane's topology, where its processes look for it."""
+        with suppress(OSError):  # a full disk: they end without a reason
             for lane in range(len(self.lanes)):
                 write_whole(file_of(self._path_of(lane)), why.encode())
 
@@ -348,7 +350,7 @@ class Lab:
         return self._processes.pids()
 
     def stop(self) -> None:
-        """Heals, stops every process, and removes what was only for this lab. Can be called twice."""
+        """Heal, stop all processes and remove the lab's files. Can be called twice."""
         for lane in range(len(self.lanes)):
             manager = self._processes.take(_name_of("manager", lane))
             if manager is not None:
@@ -373,7 +375,7 @@ class Lab:
         remove_empty_logs(self._configuration.logs, self.logs)
 
     def _heal_for(self, manager: Process, lane: int) -> None:
-        """Heals a shared server in the manager's place; a server of the lab's own simply ends."""
+        """Heal a shared server instead of the manager; the lab's own server simply ends."""
         if self._toxiproxy.kind != "url" or not self._path_of(lane).exists():
             return
         healer = start(

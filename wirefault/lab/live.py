@@ -1,4 +1,4 @@
-"""Fault sets of a lab that is up, through its manager's HTTP API."""
+"""Fault sets of a running lab, through its manager's HTTP API."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _TIMEOUT_S = 10.0
 
 
 class LiveFaultsError(UserError):
-    """The lab did not answer or refused; the message says which and what to do."""
+    """The lab did not answer or refused; the message says what to do."""
 
 
 class LiveFaultsClient:
-    """The manager at that address; its token lies in the folder ``state``. Raises ``LiveFaultsError``.
+    """A client of the manager at that address; its token is in the folder ``state``. Raises
+    ``LiveFaultsError``.
 
-    ``links``: those of its lab, which a fault set may name.
+    ``links`` are the lab's, which a fault set may name.
     """
 
     def __init__(self, manager: Address, state: Path, links: Links) -> None:
@@ -35,11 +36,11 @@ class LiveFaultsClient:
 
     @property
     def of_this_folder(self) -> bool:
-        """Whether a lab that ``wirefault lab up`` keeps uses the folder in which the token is looked for."""
+        """Whether a lab of ``wirefault lab up`` uses the token's folder."""
         return running_lab(self._token.parent) is not None
 
     def set(self, faults: str, source: str) -> dict[str, Any]:
-        """``faults``: the set's canonical text. Answers once it is in force, or is known not to be."""
+        """Set the canonical fault set; returns once it is in force, or known not to be."""
         return self._call("PUT", {"faults": json.loads(faults), "source": source})
 
     def clear(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``wirefault lab init``: the whole lab, and the library that it runs on, in a folder to play with."""
+"""``wirefault lab init``: copy the lab and the library into a folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ included. Without this file it runs what was installed.
 
 
 class FolderInUse(Exception):
-    """Something that ``write_lab`` would write is there already; the message names it."""
+    """A file of the lab exists already; the message names it."""
 
 
 def write_lab(folder: Path) -> None:
-    """Writes the lab into the folder, which is made if need be. Raises ``FolderInUse`` or ``OSError``.
+    """Write the lab into the folder, and create it. Raises ``FolderInUse`` or ``OSError``.
 
-    Nothing is written where anything would be overwritten.
+    Never overwrites anything.
     """
     sources = {name: lab_root() / name for name in LAB_FILES} | {LIBRARY.name: LIBRARY}
     for name in (*sources, MARKER):
@@ -31,7 +31,7 @@ def write_lab(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             unwanted = shutil.ignore_patterns("__pycache__", CARRIED)
-            # not the modes: an installation may be read-only
+            # without modes: an installation may be read-only
             shutil.copytree(source, target, ignore=unwanted, copy_function=shutil.copyfile)
         else:
             shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""A lab for the time of one flight or of several: started, flown in, and gone again."""
+"""A lab for one run or several: start it, run in it, take it down."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from wirefault.settings.configuration import Configuration, without_keys
 
 @dataclass
 class Halt:
-    """Each reason is empty until it is asked for. One thread asks, those that fly look.
+    """A request to stop early; one thread sets it, the engine checks it. Each reason is empty until then.
 
-    ``begin_no_other``: why no further episode is to begin; ``end_now``: why those in the air are ended, too.
+    ``begin_no_other``: begin no further episode; ``end_now``: end the current episodes too.
     """
 
     begin_no_other: str = ""
@@ -41,14 +41,14 @@ class Halt:
 
     @property
     def asked(self) -> bool:
-        """Whether either was asked for."""
+        """Whether either is set."""
         return bool(self.begin_no_other or self.end_now)
 
 
 _RUN_STOP_BOUND_S = 12.0
-# the faults too, which each run would import whose set names one
+# with the faults, which a run with a fault set imports
 _RUN_IMPORTS = (RUN_PROCESS, "wirefault.faults.catalogue")
-# of the lab's own agent, for which a run would spend two seconds of a processor
+# imports of the lab's agent: two seconds of CPU for each run
 _AGENT_IMPORTS = (
     *("langchain.agents", "langchain.agents.structured_output", "langchain_groq"),
     *("groq.resources.chat", "httpcore"),  # imported by its client at the first request
@@ -56,7 +56,7 @@ _AGENT_IMPORTS = (
 
 
 class RunningLab:
-    """A lab that is up, in which runs are flown."""
+    """A lab that is up and carries out runs."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class RunningLab:
         self._fork = fork
         self._interrupted = interrupted
         self._say = say
-        self._saying = Lock()  # kept by the first of the runs side by side that says that it was interrupted
-        self._looking = Lock()  # of runs side by side one at a time mends what a part of the lab has lost
+        self._saying = Lock()  # taken by the first run that reports the interruption
+        self._looking = Lock()  # one lane at a time checks the lab
 
     def run(self, document: RunDocument, log: ProcessLog | None = None, lane: int = 0) -> int:
-        """Carries out that run on that lane, in a process of its own; its exit code.
+        """Carry out the run on that lane, in its own process; its exit code.
 
         Threads may run several lanes at once. The process prints into the ``log``, or on the console without
         one. Raises ``LabError``, or ``OSError`` if it cannot be started.
@@ -117,7 +117,7 @@ class RunningLab:
         return code
 
     def verify_rollback(self) -> str:
-        """``verified``, or why it cannot be said that all toxics are gone; waits for the managers to heal."""
+        """``verified``, or why toxics may be left; waits for the managers to heal."""
         return verify_rollback(self._lab.lanes, self._lab.state)
 
 
@@ -131,10 +131,9 @@ def with_own_lab(
     many_runs: bool = False,
     halt: Halt | None = None,
 ) -> int:
-    """Starts the lab with so many lanes, flies in it, takes it down; the exit code.
+    """Start a lab with so many lanes, call ``work`` with it, take it down; the exit code.
 
-    ``many_runs``: they are forked from a process that has imported once what each of them needs. ``halt``
-    ends them from another thread.
+    ``many_runs``: fork the runs from a process with their imports. ``halt`` ends them from another thread.
     """
     with interruptible() as interrupted:
         started = time.monotonic()
@@ -156,7 +155,7 @@ def with_own_lab(
 
 
 def _forking_runs(configuration: Configuration, lab: Lab) -> AbstractContextManager[Fork]:
-    """The server of runs imports while the lab starts."""
+    """The fork server of the runs, which imports while the lab starts."""
     imports = _RUN_IMPORTS + (_AGENT_IMPORTS if configuration.wiring.is_lab else ())
     log = ProcessLog(configuration.logs, lab.logs / "run_server.log")
     return forking(without_keys(lab.environ()), log, imports)

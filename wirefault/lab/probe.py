@@ -1,9 +1,9 @@
 """Compose's health check: ``python -IS probe.py HOST:PORT [PATH [STATUS]]`` succeeds once it answers 200.
 
-``STATUS`` is what a service answers that is well and has no page.
+``STATUS`` is the expected status of a service without a page.
 
-It waits for the answer itself, so that a service which starts is healthy at once, and a while before it asks
-one that has answered: to start a process in a container costs 50 ms of CPU. Standard library only.
+It waits itself for the answer, so that a new service is healthy at once, and rests before it asks a service
+that has answered: starting a process in a container costs 50 ms of CPU. Standard library only.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 
 _WAIT_S = 8.0
 _REST_S = 10.0
-_ANSWERED = Path("/tmp") / "answered"  # in memory: a container that is started again has none
+_ANSWERED = Path("/tmp") / "answered"  # in memory: gone when the container restarts
 
 
 def is_healthy(host: str, port: int, path: str, status: str = "200") -> bool:
-    """Whether a GET is answered with that status."""
+    """Whether a GET returns that status."""
     try:
         with socket.create_connection((host, port), timeout=2) as connection:
             connection.sendall(f"GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())

@@ -1,4 +1,4 @@
-"""One process of the lab: its own session, its output in a file, a lifeline to the launcher."""
+"""The processes of a lab: each in its own session, with an output file and a lifeline to the launcher."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _LAST_WORDS_BYTES = 16 * 1024
 
 @dataclass(frozen=True)
 class ProcessLog:
-    """The file, below the shared folder ``root``, that a process prints into."""
+    """The output file of a process, below the shared folder ``root``."""
 
     root: Path
     path: Path
 
     def open(self) -> IO[bytes]:
-        """To be appended to. Raises ``OSError``."""
+        """Open for appending. Raises ``OSError``."""
         return os.fdopen(open_shared(self.root, self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab")
 
     def last_lines(self, count: int) -> str:
-        """The end of it, for an error message; empty if it cannot be read."""
+        """Its last lines, for an error message; empty if unreadable."""
         try:
             end = read_end_of_shared(self.root, self.path, _LAST_WORDS_BYTES)
         except OSError:
@@ -41,7 +41,7 @@ class ProcessLog:
 
 
 class Child(Protocol):
-    """What is needed of ``subprocess.Popen``."""
+    """The used part of ``subprocess.Popen``."""
 
     pid: int
     returncode: int | None
@@ -53,13 +53,13 @@ class Child(Protocol):
     def send_signal(self, sig: int) -> None: ...
 
 
-# from a command of ``python``'s, its environment, the descriptors it inherits, and where it prints to
+# from a command of ``python``, its environment, inherited descriptors and output
 Fork = Callable[[Sequence[str], Mapping[str, str], Sequence[int], IO[bytes] | None], Child | None]
 
 
 @dataclass
 class Process:
-    """``log`` holds what it printed, None if that goes to the launcher's own output."""
+    """A child process; ``log`` is None if it prints to the launcher's output."""
 
     name: str
     child: Child
@@ -82,7 +82,7 @@ class Process:
         return True
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL for one that does not end."""
+        """Send SIGTERM, then SIGKILL if it does not end."""
         self.signal(signal.SIGTERM)
         if not self.wait(_STOP_BOUND_S):
             self.signal(signal.SIGKILL)
@@ -91,7 +91,7 @@ class Process:
             self.output.close()
 
     def last_words(self, lines: int = 5) -> str:
-        """The end of its log, for an error message."""
+        """Its last output, for an error message."""
         return self.log.last_lines(lines) if self.log else ""
 
 
@@ -99,17 +99,17 @@ _PYTHON = (sys.executable, "-P", str(Path(__file__).with_name("program.py")))
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of the library or of the lab, whatever the working directory holds."""
+    """The command for a module of the library or of the lab, whatever the working directory contains."""
     return [*_PYTHON, module, *arguments]
 
 
 def program_of(command: Sequence[str]) -> Sequence[str]:
-    """Module and arguments of a command of ``python``'s."""
+    """Module and arguments of a command from ``python``."""
     return command[len(_PYTHON) :]
 
 
 def cannot_fork(*_: object) -> None:
-    """The ``Fork`` of a launcher that has no fork server."""
+    """The ``Fork`` without a fork server."""
 
 
 def start(
@@ -120,9 +120,9 @@ def start(
     log: ProcessLog | None,
     fork: Fork = cannot_fork,
 ) -> Process:
-    """Starts it in a session of its own, so that Ctrl-C reaches the launcher only. Raises ``OSError``.
+    """Start the command in its own session, so that Ctrl-C reaches only the launcher. Raises ``OSError``.
 
-    ``fork`` is asked first; what it cannot start is started anew.
+    ``fork`` is tried first.
     """
     output = log.open() if log else None
     environ = {**environ, "PYTHONUNBUFFERED": "1"}
@@ -141,7 +141,7 @@ def start(
 
 @contextmanager
 def interruptible() -> Iterator[SignalFlag]:
-    """SIGINT and SIGTERM only set the flag, so that no process is lost while it is started."""
+    """SIGINT and SIGTERM only set the flag, so that no process is lost while it starts."""
     interrupted = SignalFlag()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, interrupted.set) for number in signals}
@@ -153,21 +153,21 @@ def interruptible() -> Iterator[SignalFlag]:
 
 
 def print_to_stderr(message: str) -> None:
-    """For the launcher's own messages: standard output is the run's."""
+    """For the launcher's messages: standard output belongs to the run."""
     sys.stderr.write(message + "\n")
     sys.stderr.flush()
 
 
 def end_group(process: Process) -> None:
-    """Kills whatever is left of the process's session."""
+    """Kill the rest of the process's session."""
     try:
         os.killpg(process.child.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # the latter: on macOS, of one that is ending
+    except (ProcessLookupError, PermissionError):  # PermissionError: on macOS, for a process that is ending
         return
 
 
 class LabError(Exception):
-    """The lab could not start or lost a part, as ``reason`` says; the message shows its last words too."""
+    """The lab could not start or lost a part; the message includes the part's last output."""
 
     def __init__(self, reason: str, details: str = "") -> None:
         super().__init__(reason + details)
@@ -175,7 +175,7 @@ class LabError(Exception):
 
 
 class LabProcesses:
-    """A lab's processes by their names, in the order in which they were started."""
+    """A lab's processes by name, in starting order."""
 
     def __init__(self) -> None:
         self._processes: dict[str, Process] = {}
@@ -184,17 +184,17 @@ class LabProcesses:
         self._processes[process.name] = process
 
     def take(self, name: str) -> Process | None:
-        """That process, from now on the caller's to stop; None if there is none."""
+        """Remove and return that process, for the caller to stop; None without it."""
         return self._processes.pop(name, None)
 
     def check(self) -> None:
-        """Raises ``LabError`` when one has ended."""
+        """Raise ``LabError`` if one has ended."""
         for process in self._processes.values():
             code = process.poll()
             if code is not None:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 words = process.last_words()
-                # an empty log is not kept
+                # empty logs are removed
                 log = f"; its log is {process.log.path}\n{words}" if process.log and words else ""
                 raise LabError(f"{process.name} {how}", log)
 
@@ -205,9 +205,9 @@ class LabProcesses:
         return {name: process.child.pid for name, process in self._processes.items()}
 
     def stop(self) -> None:
-        """Stops all of them, and whatever they started."""
+        """Stop all of them and their children."""
         for process in self._processes.values():
-            process.signal(signal.SIGTERM)  # all at once: none of them waits for another to end
+            process.signal(signal.SIGTERM)  # all at once, so that none waits for another
         while self._processes:
             _, process = self._processes.popitem()
             process.stop()

@@ -1,7 +1,6 @@
-"""``python -P program.py MODULE ...``: runs a module of this library or of the lab, like ``python -m``.
+"""``python -P program.py MODULE ...``: run a module of the library or of the lab, like ``python -m``.
 
-What the working directory or ``PYTHONPATH`` may hold under the same name, an ``agent`` of the user's for
-example, is not taken for it.
+Modules of the same name in the working directory or ``PYTHONPATH`` (a user's ``agent``) do not shadow it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 
 def main() -> None:
     library = str(Path(__file__).resolve().parents[2])
-    sys.path.insert(0, library)  # for the next line alone: all the library is found through its package then
+    sys.path.insert(0, library)  # for the next import only: the package is known then
     from wirefault.core.interrupts import end_quickly
 
     sys.path.remove(library)
@@ -28,7 +27,7 @@ def run_program(program: list[str]) -> None:
     from wirefault.core.lab_folder import lab_root
 
     module = program[0]
-    if module.partition(".")[0] != "wirefault":  # a run may be of a subject that is called like the lab's
+    if module.partition(".")[0] != "wirefault":  # a user's subject may have the same name as the lab's
         sys.path.insert(0, str(lab_root().resolve()))
     sys.argv = list(program)
     runpy.run_module(module, run_name="__main__", alter_sys=True)

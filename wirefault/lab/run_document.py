@@ -1,4 +1,4 @@
-"""The document by which a launcher tells a run's process what to do: JSON in a file."""
+"""The document with a launcher's instructions for a run's process: JSON in a file."""
 
 from __future__ import annotations
 

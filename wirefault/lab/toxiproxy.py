@@ -1,4 +1,4 @@
-"""Which Toxiproxy the lab uses: one at a URL, one on ``PATH``, or the embedded one."""
+"""The lab's Toxiproxy: choose the server (URL, ``PATH`` or embedded), mark it, and verify the rollback."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXECUTABLE = "toxiproxy-server"
 
 @dataclass(frozen=True)
 class Choice:
-    """``url`` for a server that runs already, ``executable`` for one to start."""
+    """``url`` of a running server, or ``executable`` to start."""
 
     kind: Literal["url", "executable", "embedded"]
     url: str = ""
@@ -71,7 +71,7 @@ def _checked(url: str, where: str) -> str:
 
 
 def write_mark(path: Path, name: str) -> None:
-    """Writes the configuration of a server to start: one proxy that never listens, by which it is known."""
+    """Write the configuration for a new server: one proxy that never listens, as a mark."""
     mark = {"name": name, "listen": f"{LOOPBACK}:0", "upstream": f"{LOOPBACK}:1", "enabled": False}
     path.write_text(json.dumps([mark]), encoding="utf-8")
 
@@ -81,7 +81,7 @@ def server_command(executable: str, address: Address, mark: Path) -> Sequence[st
 
 
 def has_mark(url: str, name: str) -> bool | None:
-    """Whether the server at that URL has our mark, which is then removed; None if none answers."""
+    """Whether the server at that URL has our mark, which is then removed; None without an answer."""
     with requests.Session() as session:
         session.trust_env = False
         try:
@@ -91,12 +91,12 @@ def has_mark(url: str, name: str) -> bool | None:
         except requests.ConnectionError:
             return None
         except (requests.RequestException, ValueError, TypeError):
-            return False  # what answers is no Toxiproxy
+            return False  # not a Toxiproxy
     return marked
 
 
 VERIFIED = "verified"
-# a manager heals for a run that was killed once its heartbeat is 2 s old
+# a manager heals for a killed run once the heartbeat is 2 s old
 _BOUND_S = 8.0
 _POLL_S = 0.1
 
@@ -107,7 +107,7 @@ def verify_rollback(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """``verified``, or why it cannot be said that all of the lab's toxics are gone."""
+    """``verified``, or why toxics of the lab may be left."""
     end = clock() + _BOUND_S
     while (problem := _left(lanes, state)) and clock() < end:
         sleep(_POLL_S)

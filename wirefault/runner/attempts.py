@@ -1,4 +1,4 @@
-"""One attempt: armed first, flown by the subject, healed last."""
+"""One attempt: arm the faults, run the subject, heal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_REASON = 300
 
 
 class TurnMakers:
-    """Those of one run: each function is loaded once, so that its module may keep what it needs."""
+    """The turn functions of a run, each loaded once, so that its module may keep state."""
 
     def __init__(self, load: Callable[[str], Callable[..., object]] = load_function) -> None:
         self._load = cache(load)
@@ -41,18 +41,17 @@ class TurnMakers:
         self._hanging: dict[str, Future[object]] = {}
 
     def of(self, next_turn: NextTurn | None, seconds: float) -> MakeTurn | None:
-        """What makes the turns of one prompt; None where all are known beforehand.
+        """A function that makes the turns of one prompt; None if all turns are known.
 
-        Calling it raises ``LabFailed`` for what the function raises, or if it takes longer than that for a
-        turn, since the agent is not to blame.
+        It raises ``LabFailed`` if the user's function raises or is too slow, since the agent is not to blame.
         """
         if next_turn is None:
             return None
 
         def make_turn(conversation: list[ChatMessage]) -> str | None:
-            if len(conversation) >= 2 * next_turn.max_turns:  # what the user said, and the agent
+            if len(conversation) >= 2 * next_turn.max_turns:  # each turn has two messages
                 return None
-            # a list of its own, so that nothing the function does there changes what was said
+            # a copy: the function may change it
             text = self._made(next_turn, [said.copy() for said in conversation], seconds)
             if text is not None and (not isinstance(text, str) or not text.strip()):
                 _fail(next_turn, f"returned {text!r:.80}, where a text or None is wanted")
@@ -61,11 +60,11 @@ class TurnMakers:
         return make_turn
 
     def _made(self, next_turn: NextTurn, conversation: list[ChatMessage], seconds: float) -> object:
-        """What the function returns. One that hangs is left to itself, since nothing can end a thread."""
+        """The function's result. A hanging call is abandoned, since a thread cannot be ended."""
         name = next_turn.function
         if name in self._hanging and not self._hanging[name].done():
             _fail(next_turn, "still hangs in an earlier turn, and is not asked again")
-        with redirect_stdout(sys.stderr):  # the standard output may be for a JSON object alone
+        with redirect_stdout(sys.stderr):  # standard output may be for a JSON object
             call = self._worker.begin(lambda: self._load(name)(conversation))
             wait([call], seconds)
         if not call.done():
@@ -78,9 +77,9 @@ class TurnMakers:
 
 
 class _Worker:
-    """Makes calls in one thread, to which a user's module may tie what it keeps, such as a database.
+    """Makes all calls in one thread, since a user's module may have thread-bound state, such as a database.
 
-    An executor of the standard library would not do: a process ends only after all of its calls.
+    An executor of the standard library would keep the process alive until its calls return.
     """
 
     def __init__(self) -> None:
@@ -90,7 +89,7 @@ class _Worker:
     def begin(self, function: Callable[[], object]) -> Future[object]:
         call: Future[object] = Future()
         self._calls.put((call, function))
-        if self._thread is None:  # most runs have no turns to be made
+        if self._thread is None:  # most runs make no turns
             self._thread = Thread(target=self._work, name="next_turn", daemon=True)
             self._thread.start()
         return call
@@ -111,7 +110,7 @@ def _fail(next_turn: NextTurn, problem: str) -> NoReturn:
 class AttemptRunner:
     """Carries out the attempts of one run.
 
-    ``not_armed`` counts the last attempts in a row that could not be armed; ``why_not`` is of the last one.
+    ``not_armed`` counts the latest attempts in a row that could not be armed; ``why_not`` is the last reason.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class AttemptRunner:
     def carry_out(
         self, settings: Settings, faults: FaultSet, attempt: int, prompt: Prompt
     ) -> AttemptEnded | None:
-        """How it ended; None if it could not be armed and so was not run. Raises ``RunAborted``."""
+        """Run one attempt and return its end; None if it could not be armed. Raises ``RunAborted``."""
         episode = prompt.key
         live = self._manager.faults_set_in_run()
         configuration = live.number if live else 0
@@ -162,7 +161,7 @@ class AttemptRunner:
     def _fly(
         self, settings: Settings, attempt_id: int, attempt: int, prompt: Prompt, failures: list[str]
     ) -> AttemptEnded:
-        """How the subject's work ended; what the lab failed in goes into ``failures``."""
+        """Run the subject; failures of the lab are appended to ``failures``."""
         identity = Identity(self._recorder.record.run_id, prompt.key, attempt)
 
         def begin_turn(turn: int, text: str) -> None:
@@ -200,7 +199,7 @@ class AttemptRunner:
 
 
 def worth_another(ended: AttemptEnded) -> bool:
-    """Whether a further attempt follows: only on what an agent can see of itself, while it has a budget."""
+    """Whether another attempt follows: only for reasons that an agent can see, and within its budget."""
     if ended.error_type == BUDGET_SPENT:
         return False
     return ended.ended_by in ("exception", "empty", "limit") or (
@@ -209,7 +208,7 @@ def worth_another(ended: AttemptEnded) -> bool:
 
 
 def shadow_toxics(settings: Settings, links: Links, episode: str, attempt: int) -> list[ShadowToxic]:
-    """The toxics that this attempt would have had in the arms whose shadows the run keeps."""
+    """The toxics that the shadowed arms would have in this attempt."""
     return [
         ShadowToxic(arm, toxic)
         for arm, shadow in shadows_of(settings).items()
@@ -225,5 +224,5 @@ def shadow_toxics(settings: Settings, links: Links, episode: str, attempt: int) 
 
 
 def set_in_force(own: FaultSet, set_since: ConfigurationRow | None) -> FaultSet:
-    """The run's own set, or the one that was set on the lab since the run began."""
+    """The run's own fault set, or the one that was set on the lab after its start."""
     return own if set_since is None else read_canonical(set_since.faults)

@@ -1,4 +1,4 @@
-"""What ends a run before its last prompt: a signal, or the end of the launcher."""
+"""End a run early, by a signal or by the end of the launcher."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _LAUNCHER_ENDED = "the launcher ended"
 
 
 class EndedByLauncher(KeyboardInterrupt):
-    """The launcher ends the run for the reason that the text names, and says so to the user by itself."""
+    """The launcher ends the run and tells the user why; the text is the reason."""
 
 
 def interrupt_once(environ: Mapping[str, str]) -> Callable[[], None]:
-    """From now on the first SIGINT or SIGTERM raises ``KeyboardInterrupt``, and later ones are ignored.
+    """Raise ``KeyboardInterrupt`` at the first SIGINT or SIGTERM, and ignore later ones.
 
-    It is an ``EndedByLauncher`` if the launcher gives a reason for its SIGTERM. Its text is the reason:
-    ``INTERRUPTED_LINE`` if a person interrupted the run. The end of the launcher itself counts as a SIGTERM.
+    It is an ``EndedByLauncher`` if the launcher gave a reason for its SIGTERM. Its text is the reason, and
+    ``INTERRUPTED_LINE`` if a person interrupted the run. The end of the launcher counts as a SIGTERM.
 
-    An exception that a signal raises can get lost: Python ignores it in a destructor or a callback of its
-    import system, and other people's code catches it. The function that is returned raises it once more.
+    An exception from a signal handler can get lost: Python ignores it in destructors and import callbacks,
+    and other code may catch it. The returned function raises it again.
     """
     orphaned = threading.Event()
     ends: list[KeyboardInterrupt] = []
@@ -59,7 +59,7 @@ def _end_by(number: int, environ: Mapping[str, str], *, orphaned: bool) -> Keybo
 
 
 class InterruptibleSubject(SubjectWrapper):
-    """A subject around whose work an interruption that got lost in it is raised again."""
+    """A subject that raises a lost interruption again before and after each attempt."""
 
     def __init__(self, subject: Subject, raise_again: Callable[[], None]) -> None:
         super().__init__(subject)

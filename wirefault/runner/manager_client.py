@@ -1,4 +1,4 @@
-"""The runner's side of the control protocol: leases a lane, and takes each attempt from request to heal."""
+"""The runner's side of the control protocol: lease a lane, and arm and heal each attempt."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from wirefault.wiring.links import Link
 
 _POLL_S = 0.001
 _SETTLE_MARGIN_S = 4.0
-# a manager that was held up (by a locked database, or a computer that slept) has this long to beat again
+# grace period for a manager that was delayed (locked database, suspended computer)
 _GRACE_S, _GRACE_LOOKS = 1.0, 50
 _CHECK_MANAGER_EVERY_S = 0.25
 
 
 class RunAborted(Exception):
-    """The lab can no longer carry this run; the message says why and what to do."""
+    """The lab cannot continue this run; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Arming:
-    """How the arming of an attempt went.
+    """The result of arming an attempt.
 
-    ``arming_ms`` is the time from the request to the manager's acknowledgement, None if none came in time;
-    ``why_not`` then says what kept the manager from arming, as far as it noted anything.
+    ``arming_ms`` is the time until the manager's acknowledgement, None if it did not come in time;
+    ``why_not`` is then the reason that the manager noted.
     """
 
     attempt_id: int
@@ -42,7 +42,7 @@ class Arming:
 
 
 class ManagerClient:
-    """Speaks to the proxy manager for one run, through ``state.db``. Raises ``RunAborted``.
+    """Talks to the proxy manager for one run, through ``state.db``. Raises ``RunAborted``.
 
     ``clock`` gives seconds since the epoch, ``sleep`` takes seconds.
     """
@@ -66,7 +66,7 @@ class ManagerClient:
     def lease(
         self, run_id: str, lab_id: str, lane: int, settings: Settings, say: Callable[[str], None]
     ) -> None:
-        """Writes the run's row and waits for the lane; ``say`` gets a sentence while another run has it."""
+        """Insert the run and wait for the lane; ``say`` gets a sentence while another run has it."""
         self._lock = RunLock(self._state.path.parent, run_id)
         self._lock.take()
         frozen, now = (settings.dump(), settings.hash, settings.seed), self._clock()
@@ -78,20 +78,20 @@ class ManagerClient:
         self._wait_for_lane(say)
 
     def faults_of_lab(self, lab_id: str, lane: int) -> ConfigurationRow | None:
-        """The fault set that was set last on the lab.
+        """The latest fault set on the lab.
 
-        Call it before ``lease``: what is set from this moment on counts as set in the run.
+        Call it before ``lease``: sets from this moment on belong to the run.
         """
         self._lab_read_at = self._clock()
         return self._state.configurations.latest(lab_id, lane)
 
     def faults_set_in_run(self) -> ConfigurationRow | None:
-        """The fault set that was set last since the run began; it replaces the run's own."""
+        """The latest fault set since the run's start; it replaces the run's own."""
         run = self._row()
         return self._state.configurations.latest(run.lab_id, run.lane, since=run.created)
 
     def found_links(self, lab_id: str, lane: int) -> list[Link]:
-        """The links of the lane that were found until now, those that could be opened."""
+        """The open links that were found on the lane until now."""
         rows = self._state.found_links.rows(lab_id, lane)
         return [row.link for row in rows if row.status == "open"]
 
@@ -109,7 +109,9 @@ class ManagerClient:
         named: str | None = None
         while (run := self._row()).status == "waiting":
             leased = self._state.runs(run.lab_id, run.lane, "leased")
-            others = [other for other in leased if other.run_id != run.run_id]  # it may be its own by now
+            others = [
+                other for other in leased if other.run_id != run.run_id
+            ]  # the lane may be this run's by now
             if others and others[0].run_id != named:
                 named = others[0].run_id
                 say(f"lane {run.lane} is in use by run {named}; waiting for it")
@@ -121,7 +123,7 @@ class ManagerClient:
             )
 
     def _beat(self, run_id: str) -> None:
-        # the next beat makes up for a missed one; if the database stays locked, the lease should end
+        # the next beat makes up for a missed one; with a locked database the lease should expire
         while not self._stop_beating.wait(HEARTBEAT_EVERY):
             with suppress(DatabaseError), self._open_state() as state:
                 state.beat_run(run_id, self._clock())
@@ -133,8 +135,8 @@ class ManagerClient:
         return run
 
     def _need_manager(self) -> None:
-        """Raises ``RunAborted`` if the manager shows no sign of life."""
-        for _ in range(_GRACE_LOOKS):  # counted: on a busy machine each takes longer, as the manager does
+        """Raise ``RunAborted`` if the manager is not alive."""
+        for _ in range(_GRACE_LOOKS):  # counted, not timed: a busy machine delays both sides
             if self._manager_alive():
                 return
             self._sleep(_GRACE_S / _GRACE_LOOKS)
@@ -162,7 +164,7 @@ class ManagerClient:
     # attempts
 
     def arm(self, episode: str, attempt: int, plan: Sequence[PlannedToxic], timeout_s: float) -> Arming:
-        """Requests the attempt and waits until it is armed, at most ``timeout_s``."""
+        """Request the attempt and wait until it is armed, at most ``timeout_s``."""
         with self._naming_a_lost_file():
             run = self._row()
             if run.status != "leased":
@@ -180,7 +182,7 @@ class ManagerClient:
             return Arming(attempt_id, arming_ms if row.state == "armed" else None)
 
     def begin_turn(self, attempt_id: int, turn: int, timeout_s: float) -> None:
-        """Has what stands in that turn of the user set; raises ``LabFailed`` if it is not in time."""
+        """Arm the turn's toxics. Raises ``LabFailed`` if that takes too long."""
         with self._naming_a_lost_file():
             self._state.request_turn(attempt_id, turn)
             end = perf_counter() + timeout_s
@@ -190,7 +192,7 @@ class ManagerClient:
                 self._sleep(_POLL_S)
 
     def finish(self, attempt_id: int, settings: Settings) -> AttemptRow:
-        """Ends the attempt and waits until it is healed and settled."""
+        """End the attempt and wait until it is healed and settled."""
         with self._naming_a_lost_file():
             self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
             end = perf_counter() + settings.settle_bound + _SETTLE_MARGIN_S
@@ -204,7 +206,7 @@ class ManagerClient:
     def _naming_a_lost_file(self) -> Iterator[None]:
         try:
             yield
-        except DatabaseError:  # what SQLite says of a deleted file is that it is read-only
+        except DatabaseError:  # SQLite reports a deleted file as read-only
             if self._same_file():
                 raise
             raise RunAborted(self._no_manager()) from None
@@ -225,10 +227,9 @@ class ManagerClient:
     # the end
 
     def release(self) -> int | None:
-        """Gives the lane back; how many toxics the manager has not seen to be gone, None if nobody can say.
+        """Return the lane; the number of toxics that may be left, None if unknown.
 
-        An attempt that is still open (the run was interrupted) is healed by the manager. Raises nothing:
-        a lease that could not be given back ends with the heartbeat.
+        The manager heals an open attempt. Raises nothing: a lease that could not be returned expires.
         """
         self._stop_beating.set()
         if self._beating:

@@ -1,6 +1,6 @@
-"""Calls a user's function in a process of its own: ``python -m`` with ``MODULE:CALLABLE`` as its argument.
+"""Call a user's function in a separate process: ``python -m wirefault.runner.python_hook MODULE:CALLABLE``.
 
-What it returns is printed as JSON, and nothing else: its own prints go to standard error.
+The result is printed as JSON; the function's own output goes to standard error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 
 def main(target: str) -> None:
-    """Raises whatever the function raises, which ends the process with a traceback on standard error."""
+    """Errors of the function end the process with a traceback."""
     module, _, name = target.partition(":")
     sys.path.insert(0, "")
     with contextlib.redirect_stdout(sys.stderr):

@@ -1,4 +1,4 @@
-"""What a run leaves: its history and its logs on disk, the same in memory for its summary."""
+"""Record a run: history and logs on disk, the same in memory, and its judgements."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from wirefault.history.writer import Writer, dump_line, history_file
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
 from wirefault.state.effects import read_effects, world_of
 
-# the other processes that write a history, each a file of its own
+# the other processes, each with its own history file
 _OTHERS = ("gateway", "manager", "ingress")
 _EventT = TypeVar("_EventT", bound=Event)
 
 
 @dataclass
 class RunRecord:
-    """What the run left in memory, for its summary; the same is in its history.
+    """A run in memory, for its summary; the history has the same.
 
-    ``reason``: why it is not ``completed``; ``interrupted``: a person ended it; ``launcher_tells``: the
-    launcher, which ended the run, says why to the user by itself.
+    ``reason`` says why it is not ``completed``; ``interrupted``: by a person; ``launcher_tells``: the
+    launcher ended the run and tells the user why.
     """
 
     run_id: str
@@ -50,7 +50,7 @@ class RunRecord:
     _of_episodes: dict[str, list[Event]] = field(default_factory=dict, repr=False)
 
     def add(self, events: Iterable[Event]) -> None:
-        """Takes the events in, which come after those that it has."""
+        """Append events."""
         for event in events:
             self.events.append(event)
             episode = getattr(event, "episode", None)
@@ -58,21 +58,21 @@ class RunRecord:
                 self._of_episodes.setdefault(episode, []).append(event)
 
     def of_episode(self, episode: str) -> list[Event]:
-        """All events of one episode, without a look at those of others: a run may have many."""
+        """All events of one episode, without scanning the others."""
         return list(self._of_episodes.get(episode, ()))
 
     def complete_with_found_links(self) -> None:
-        """Adds what links that were found meanwhile say of events that are here already."""
+        """Complete earlier events with links that were found later."""
         events = with_found_links(self.events)
         self.events, self._of_episodes = [], {}
         self.add(events)
 
 
 class Recorder:
-    """Keeps the record of one run. ``redact`` takes secrets out of whatever is recorded, as a line of JSON.
+    """Keeps the record of one run. ``redact`` removes secrets from each line of JSON.
 
-    ``seal``: the hash of the line that seals the run, empty until it is finished.
-    Raises ``OSError`` where the disk does not take it.
+    ``seal`` is the hash of the sealing line, empty until the run is finished. Raises ``OSError`` if the disk
+    is full or not writable.
     """
 
     def __init__(self, run_id: str, lane: int, logs: Path, redact: Callable[[str], str]) -> None:
@@ -87,7 +87,7 @@ class Recorder:
         self._said: set[str] = set()
 
     def emit(self, event: _EventT) -> _EventT:
-        """Records the event in the history, in memory and in the logs; returns it without any secret."""
+        """Record the event in history, memory and logs; return it without secrets."""
         clean, event = self._without_secrets(event)
         self._writer.write_line(clean)
         self.record.add([event])
@@ -95,9 +95,9 @@ class Recorder:
         return event
 
     def finish(self, finished: RunFinished) -> None:
-        """Records the run's end, and seals what was written and read until now, in one ``write``.
+        """Record the run's end and seal everything written and read until now, in one ``write``.
 
-        What the others write after the last ``take_from_others`` comes after the seal.
+        Later lines of other processes come after the seal.
         """
         clean, finished = self._without_secrets(finished)
         seal = RunSealed({tail.name: tail.sealed() for tail in self._tails})
@@ -106,7 +106,7 @@ class Recorder:
         self.record.add([finished, seal])
 
     def _without_secrets(self, event: _EventT) -> tuple[str, _EventT]:
-        """The event as a line of JSON and as itself."""
+        """The redacted event, as a line of JSON and as an object."""
         line = dump_line(event)
         clean = self._redact(line)
         if clean != line:
@@ -117,7 +117,7 @@ class Recorder:
         self.emit(Note(time.time(), level, message))
 
     def take_from_others(self) -> list[Event]:
-        """Reads what the others wrote since the last call, adds it to the record and returns it."""
+        """Read, add and return the new events of the other processes."""
         events = [event for tail in self._tails for event in tail.read()]
         self.record.add(events)
         if any(map(tells_of_found_link, events)):
@@ -128,19 +128,19 @@ class Recorder:
         return events
 
     def _say_once(self, sentence: str) -> None:
-        """Notes what was not intercepted, since no fault can have struck it."""
+        """Note a connection that was not intercepted: no fault can reach it."""
         if sentence and sentence not in self._said:
             self._said.add(sentence)
             self.note("warning", sentence)
 
     def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
-        """Writes the attempt's line of agent.log; ``outcome`` is None if another attempt followed it."""
+        """Write the attempt's line of agent.log; ``outcome`` is None if another attempt follows."""
         prompt = self._redact(prompt)
         self._last_attempts[ended.episode] = prompt, ended
         self.logs.agent.write(agent_line(self.record.run_id, prompt, ended, outcome))
 
     def correct_outcome(self, episode: str, outcome: str) -> None:
-        """Writes the line of the episode's last attempt again, if it has one, with this outcome."""
+        """Write the line of the episode's last attempt again with this outcome."""
         if episode in self._last_attempts:
             prompt, ended = self._last_attempts[episode]
             self.logs.agent.write(agent_line(self.record.run_id, prompt, ended, outcome, supersedes=True))
@@ -151,7 +151,7 @@ class Recorder:
 
 
 class EpisodeJudge:
-    """Reads the worlds from the tools' database ``effects`` and judges. ``say`` takes messages for people."""
+    """Reads the worlds from the database ``effects`` and judges. ``say`` takes messages for people."""
 
     def __init__(self, recorder: Recorder, effects: Path, say: Callable[[str], None]) -> None:
         self._recorder = recorder
@@ -161,7 +161,7 @@ class EpisodeJudge:
         self._late: set[str] = set()
 
     def judge(self, episode: str) -> EpisodeJudgement:
-        """Judges the episode by all that is recorded of it until now, and records the judgement."""
+        """Judge the episode by its record until now, and record the judgement."""
         self._take_from_others()
         judgement = judge_episode(self._record.of_episode(episode))
         self._record.judgements[episode] = judgement
@@ -169,7 +169,7 @@ class EpisodeJudge:
         return judgement
 
     def judge_late_effects(self) -> None:
-        """Side effects and requests that ended after an episode had been judged: it is judged again."""
+        """Judge episodes again that got side effects or ends of requests after their judgement."""
         self._take_from_others()
         for episode, before in list(self._record.judgements.items()):
             changed = self.read_world(episode)
@@ -183,7 +183,7 @@ class EpisodeJudge:
                 self._say(f"prompt {episode}: {what} came late; {before.outcome} is now {after.outcome}")
 
     def read_world(self, episode: str) -> bool:
-        """Records the world's side effects; False if they are what was last read."""
+        """Record the world's side effects; False if unchanged."""
         error, effects = None, []
         try:
             world = world_of(self._record.run_id, episode)
@@ -197,7 +197,7 @@ class EpisodeJudge:
         return True
 
     def _take_from_others(self) -> None:
-        """Reads what gateway and manager wrote, and reports the fault sets that were set on the lab."""
+        """Read the events of gateway and manager, and report fault sets that were set on the lab."""
         for event in self._recorder.take_from_others():
             episode = getattr(event, "episode", "")
             if episode in self._record.judgements:

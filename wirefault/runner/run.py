@@ -1,4 +1,4 @@
-"""One run: its prompts in turn, and its end, however it comes."""
+"""One run: its prompts in turn, until its end."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NOT_ARMED_LIMIT = 3
 
 
 class ProgressListener(Protocol):
-    """What hears how the run goes: the console, or nothing."""
+    """Follows the progress of a run, such as the console."""
 
     def say(self, message: str) -> None: ...
     def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
@@ -57,7 +57,7 @@ class ProgressListener(Protocol):
 
 
 class Runner:
-    """Carries out one run. No key in the configuration's ``environ`` gets into what is recorded."""
+    """Carries out one run. Keys in the configuration's ``environ`` are redacted from all records."""
 
     def __init__(
         self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
@@ -81,13 +81,13 @@ class Runner:
         self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 
     def note(self, level: Level, message: str) -> None:
-        """Records a note ahead of the run's first event."""
+        """Record a note before the run's first event."""
         self._recorder.note(level, message)
 
     def run(self, prompts: Prompts) -> RunRecord:
-        """Runs all prompts in turn. What ends the run early is the record's ``reason``, and not raised.
+        """Run all prompts in turn. Errors that end the run early become the record's ``reason``.
 
-        The text of a ``KeyboardInterrupt`` is such a reason: ``interrupt_once`` gives it one.
+        So does the text of a ``KeyboardInterrupt``, which ``interrupt_once`` sets.
         """
         record = self._record
         try:
@@ -174,7 +174,7 @@ class Runner:
         self._listener.episode_judged(index, total, judgement)
 
     def _probed(self, probed: WorldProbed | None) -> bool:
-        """Records what a probe read; False if the world could not be reset or read."""
+        """Record the probe's result; False if the world could not be reset or read."""
         if probed is not None:
             self._recorder.emit(probed)
         return probed is None or probed.error is None
@@ -188,12 +188,12 @@ class Runner:
             self._recorder.finish(
                 RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
             )
-        except OSError as error:  # the disk is still full: the console must do
+        except OSError as error:  # the disk is still full: only the console can tell
             record.completed = False
             record.reason = record.reason or f"logs/ could not be written: {error.strerror or error}"
 
     def log_summary(self, summary: dict[str, object]) -> None:
-        """Writes the summary, in the form of ``Summary.as_json``, and the run's seal into info.log."""
+        """Write the summary, as from ``Summary.as_json``, and the run's seal into info.log."""
         self._recorder.logs.line("summary", "run summary", summary=summary, seal=self._recorder.seal)
 
     def close(self) -> None:
@@ -202,26 +202,26 @@ class Runner:
 
 
 def new_run_id() -> str:
-    """Sorts by time; the end keeps runs apart that start in the same second."""
+    """A run id that sorts by time, with a random suffix."""
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
 
 
 def with_bodies_decided(settings: Settings, *, recorded: bool) -> Settings:
-    """The settings with ``auto`` replaced: a subject that records its calls needs no bodies kept of them."""
+    """Resolve ``auto``: a subject that records its calls needs no bodies."""
     if settings.bodies != "auto":
         return settings
     return settings.model_copy(update={"bodies": "off" if recorded else "on"})
 
 
 def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:
-    """The settings that a run begins with, and a sentence if they have the lab's fault set.
+    """The run's settings, and a sentence if they take the lab's fault set.
 
-    A run takes the lab's set if it has none of its own.
+    A run takes the lab's set if it has none itself.
     """
     if settings.faults or set_on_lab is None or not set_on_lab.faults:
         return settings, ""
     sentence = f"the lab's faults are in force: {set_on_lab.source} (configuration {set_on_lab.number})"
-    # the lab's set has its chaos level in its probabilities
+    # the lab's set already includes its chaos level
     return settings.model_copy(update={"faults": set_on_lab.faults, "chaos_level": 1.0}), sentence
 
 
@@ -230,7 +230,7 @@ _PROBE_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True)
 class PromptsRun:
-    """A run that has ended: its settings as they were in force, its record, and its summary."""
+    """A finished run: the settings in force, its record and its summary."""
 
     settings: Settings
     record: RunRecord
@@ -238,7 +238,7 @@ class PromptsRun:
 
     @property
     def failure(self) -> str:
-        """Why the lab, not the subject, failed; empty for a run that a working lab carried to its end."""
+        """Why the lab, not the subject, failed; empty for a complete run."""
         if not self.record.completed:
             return ended_early(self.record.reason)
         return self.summary.lab_failed_because
@@ -247,12 +247,11 @@ class PromptsRun:
 def run_prompts(
     run_id: str, configuration: Configuration, subject: Subject, prompts: Prompts, listener: ProgressListener
 ) -> PromptsRun:
-    """Sends the prompts to the subject in a lab that is up. Raises ``OSError`` if a log cannot be written.
+    """Send the prompts to the subject in a lab that is up. Raises ``OSError`` if a log cannot be written.
 
-    Raises ``PromptsError``, before anything is sent, for a conversation that the subject cannot hold, or
-    whose turns nothing can make.
-
-    What ends the run early, ``KeyboardInterrupt`` included, is not raised: ``PromptsRun.failure`` says it.
+    Raises ``PromptsError``, before the first prompt, for a conversation that the subject does not support and
+    for turns that cannot be made. Errors that end the run early, and ``KeyboardInterrupt``, are in
+    ``PromptsRun.failure``.
     """
     check_turns(prompts, holds_them=subject.holds_conversations)
     check_next_turns(prompts)
@@ -275,11 +274,10 @@ def run_prompts(
 
 
 def decide_backend(settings: Settings, topology: Topology) -> tuple[Settings, str | None]:
-    """The settings with ``auto`` replaced, and a sentence on how that was decided (None if it was given).
+    """Resolve the translator's ``auto``; with a sentence on the reason, None if it was set.
 
-    Under the scripted model, and with cassettes, ``auto`` is the offline phrasebook, so that a seed repeats
-    itself. Else the translator service is asked, through its link before any fault, for the first backend
-    that works.
+    With the scripted model or cassettes it is the offline phrasebook, so that runs repeat. Otherwise the
+    translator service names the first backend that works, before any fault.
     """
     if settings.translator_backend != "auto":
         return settings, None

@@ -1,4 +1,4 @@
-"""The world of a wiring, reset and read: by HTTP, a command, SQL or a Python function."""
+"""Reset and read a wiring's world by HTTP, a command, SQL or a Python function."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ import requests
 from wirefault.history.events import WorldProbed
 from wirefault.wiring.world_spec import HookSpec, SqlSpec, WorldSpec
 
-LARGEST_STATE = 4 * 1024 * 1024  # of its JSON, in bytes: each episode's history holds it twice
+LARGEST_STATE = 4 * 1024 * 1024  # bytes of JSON; each episode's history has it twice
 _WORDS_OF_ERROR = 300
 
 
 class HookFailed(Exception):
-    """A reset or a probe that did not do what it is for; the message says why, on one line."""
+    """A reset or probe failed; the message says why, in one line."""
 
 
 class WorldProbe:
-    """Resets and reads the world around each episode. ``folder``: paths and commands are taken from there.
+    """Resets and reads the world around each episode. Paths and commands are relative to ``folder``.
 
-    ``now`` is the time in seconds since the epoch. Without hooks it does nothing.
+    ``now`` gives seconds since the epoch. Without hooks it does nothing.
     """
 
     def __init__(self, spec: WorldSpec, folder: Path, now: Callable[[], float]) -> None:
@@ -39,7 +39,7 @@ class WorldProbe:
         self._now = now
 
     def before(self, episode: str) -> WorldProbed | None:
-        """Resets the world and reads it; None if nothing is to be done and recorded."""
+        """Reset and read the world; None if there is nothing to record."""
         for hook in self._spec.resets:
             try:
                 run_hook(hook, self._folder, as_json=False)
@@ -48,7 +48,7 @@ class WorldProbe:
         return self._read(episode, "before")
 
     def after(self, episode: str) -> WorldProbed | None:
-        """Reads the world; None without a probe."""
+        """Read the world; None without a probe."""
         return self._read(episode, "after")
 
     def _read(self, episode: str, when: Any) -> WorldProbed | None:
@@ -64,7 +64,7 @@ class WorldProbe:
 
 
 def run_hook(hook: HookSpec, folder: Path, *, as_json: bool) -> Any:
-    """What the hook gives, read as JSON if that is wanted, else None. Raises ``HookFailed``."""
+    """Run the hook; its output as JSON if ``as_json``, else None. Raises ``HookFailed``."""
     if hook.sql is not None:
         rows = _sql(hook.sql, folder, hook.timeout)
         return _state(json.dumps(rows, default=str)) if as_json else None
@@ -92,7 +92,7 @@ def _no_number(name: str) -> None:
 def _http(call: str, timeout: float) -> str:
     method, _, url = call.partition(" ")
     with requests.Session() as session:
-        session.trust_env = False  # no proxy may stand between the world and whoever reads it
+        session.trust_env = False  # no proxy between the world and this probe
         try:
             reply = session.request(method, url, timeout=timeout)
         except requests.RequestException as error:
@@ -116,13 +116,13 @@ def _command(command: list[str], folder: Path, timeout: float) -> str:
         ) as process:
             try:
                 output, errors = process.communicate(timeout=timeout)
-            except BaseException:  # also at Ctrl-C nothing that it has started may stay behind
+            except BaseException:  # on Ctrl-C too, leave no process behind
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 raise
     except subprocess.TimeoutExpired:
         raise HookFailed(f"{name}: not done within {timeout:g} s") from None
-    except (OSError, ValueError) as error:  # the latter for output that is no UTF-8
+    except (OSError, ValueError) as error:  # ValueError: output that is not UTF-8
         raise HookFailed(f"{name}: {getattr(error, 'strerror', None) or error}") from None
     if process.returncode:
         last_line = (errors.strip().splitlines() or [""])[-1]
@@ -131,7 +131,7 @@ def _command(command: list[str], folder: Path, timeout: float) -> str:
 
 
 def _sql(sql: SqlSpec, folder: Path, timeout: float) -> list[Mapping[str, Any]]:
-    """The rows, each by the names of its columns; none of a statement that gives none."""
+    """The rows as mappings; empty for a statement without rows."""
     if sql.is_postgresql:
         return _postgresql(sql, timeout)
     path = folder / sql.database
@@ -150,7 +150,7 @@ def _postgresql(sql: SqlSpec, timeout: float) -> list[Mapping[str, Any]]:
         psycopg = import_module("psycopg")
     except ImportError:
         raise HookFailed("PostgreSQL needs a driver: pip install 'wirefault[postgresql]'") from None
-    # a connection's error can repeat the address, which may hold a password
+    # a connection error may repeat the address with its password
     try:
         connection = psycopg.connect(sql.database, connect_timeout=max(int(timeout), 1))
     except psycopg.Error as error:

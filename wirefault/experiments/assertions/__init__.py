@@ -1,4 +1,4 @@
-"""What an experiment may demand of single turns, episodes and arms, each demand one class.
+"""Assertions on turns, episodes and arms: one class for each kind.
 
-``registry`` lists them all; ``on_arm`` puts what they say of episodes together into a statement on an arm.
+``registry`` lists them; ``on_arm`` combines their results over an arm.
 """

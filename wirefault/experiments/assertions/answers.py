@@ -1,4 +1,4 @@
-"""Assertions on what the subject told its user."""
+"""Assertions on the answer, and on how an episode ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirefault.history.events import AttemptEnded
 
 
 class AnswerContains(Assertion):
-    """The text stands in the answer; what gave no answer fails."""
+    """The answer contains the text; an episode without an answer fails."""
 
     name = "answer_contains"
     main = "text"
@@ -37,7 +37,7 @@ class AnswerContains(Assertion):
 
 
 class AnswerMatches(Assertion):
-    """The pattern matches somewhere in the answer; what gave no answer fails."""
+    """The pattern matches somewhere in the answer; an episode without an answer fails."""
 
     name = "answer_matches"
     main = "pattern"
@@ -55,7 +55,7 @@ class AnswerMatches(Assertion):
 
 
 class AnswerLacks(Assertion):
-    """The text stands nowhere in the answer; where there is no answer it is unknown."""
+    """The answer does not contain the text; unknown without an answer."""
 
     name = "answer_lacks"
     main = "text"
@@ -90,7 +90,7 @@ def _how_it_ended(view: EpisodeView) -> str:
 
 
 class Completes(Assertion):
-    """The subject came to its end by itself and gave an answer or a report, whatever it says."""
+    """The subject ended normally with an answer or a report, whatever its content."""
 
     name = "completes"
     needs = "the end of the attempt"
@@ -107,7 +107,7 @@ class Completes(Assertion):
 
 
 class ErrorExpected(Assertion):
-    """It ended by an error, or by a report that it failed, whose text the pattern matches somewhere."""
+    """The subject ended with an error, or reported a failure, whose text matches the pattern."""
 
     name = "error_expected"
     main = "pattern"
@@ -131,7 +131,7 @@ class ErrorExpected(Assertion):
 
 
 def _error_of(end: AttemptEnded) -> str | None:
-    """What went wrong, in words; empty if it is not known, None if nothing did."""
+    """The error text; empty if unknown, None if there was no error."""
     if end.report is not None and end.report.status == "failed":
         return end.response or end.report.answer
     if end.ended_by in ("report", "text"):

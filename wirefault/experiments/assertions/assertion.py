@@ -1,4 +1,4 @@
-"""What an assertion is: a demand that looks at an episode and says whether it is met. Pure."""
+"""The base of assertions: a demand on an episode, checked on its view. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from wirefault.wiring.spec_file import Spec
 
 @dataclass(frozen=True)
 class Figure:
-    """``gap``: why it is not known exactly, empty if it is. ``evidence``: ids of what was counted."""
+    """A number within bounds. ``gap`` says why it is not exact; ``evidence`` has the ids of the counted
+    events.
+    """
 
     bounds: Bounds
     evidence: tuple[str, ...] = ()
@@ -24,28 +26,28 @@ class Figure:
 
     @property
     def shown(self) -> str:
-        """In words."""
+        """For people."""
         low, high = self.bounds.low, self.bounds.high
         if low == high:
             return f"{low:g}"
         return f"{low:g} or more" if high == math.inf else f"{low:g} to {high:g}"
 
     def at_most(self, limit: float) -> Truth:
-        """Whether it is for certain."""
+        """Whether it is certainly at most the limit."""
         return COMPARISONS["<="](self.bounds, exactly(limit))
 
     def at_least(self, limit: float) -> Truth:
-        """Whether it is for certain."""
+        """Whether it is certainly at least the limit."""
         return COMPARISONS[">="](self.bounds, exactly(limit))
 
 
 def figure_of(low: float, evidence: Iterable[str] = (), gap: str = "") -> Figure:
-    """The figure, which is at least that much if there is a gap."""
+    """A figure; only a lower bound if there is a gap."""
     return Figure(Bounds(low, math.inf if gap else low), tuple(dict.fromkeys(evidence)), gap)
 
 
 def total(figures: Iterable[Figure], others: str = "") -> Figure:
-    """All of them together. ``others``: why there are more, of which nothing is known; empty if not."""
+    """The sum. ``others`` says why further, unknown figures belong to it; empty if none do."""
     summed, evidence, gap = exactly(0), list[str](), others
     for figure in figures:
         summed += figure.bounds
@@ -61,9 +63,8 @@ Over = Literal["episode", "arm"]
 class Assertion(Spec):
     """One kind of assertion. The docstring's first sentence is its row in the reference.
 
-    ``name`` is what an experiment calls it, ``main`` the parameter that a lone value stands for. ``needs``:
-    what must be in the history, in words. ``link_keys`` and ``tool_keys`` are the parameters that name links
-    and tools.
+    ``name`` is its key in an experiment, ``main`` the parameter for a lone value. ``needs`` says what the
+    history must have. ``link_keys`` and ``tool_keys`` are the parameters that name links and tools.
     """
 
     name: ClassVar[str]
@@ -79,11 +80,11 @@ class Assertion(Spec):
 
     @property
     def expected(self) -> str:
-        """What it demands, in words."""
+        """The demand, for people."""
         raise NotImplementedError
 
     def check(self, view: EpisodeView) -> AssertionResult:
-        """Looks at an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
+        """Check an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
         raise NotImplementedError
 
     @model_validator(mode="after")
@@ -94,7 +95,7 @@ class Assertion(Spec):
 
 
 class Limit(Assertion):
-    """An assertion on figures, of which bounds are enough where they decide."""
+    """An assertion on figures; bounds are enough where they decide."""
 
     def figure(self, view: EpisodeView) -> Figure:
         """The figure of an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""

@@ -1,4 +1,4 @@
-"""Assertions on the tools that were called: which, how often, with what, in which order."""
+"""Assertions on tool calls and on repeated or bursting requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEEDS_CALLS = (
 
 
 class ToolWasCalled(SummableLimit):
-    """The tool was called so often, counting logical calls and not their tries, succeeded or not."""
+    """The tool was called this often; logical calls count, not their tries, whether they succeeded or not."""
 
     name = "tool_called"
     main = "tool"
@@ -75,7 +75,7 @@ class ToolWasCalled(SummableLimit):
         return Figure(Bounds(len(sure), len(sure) + unclear), found.evidence, gap)
 
     def check(self, view: EpisodeView) -> AssertionResult:
-        """Without a call of the tool it says which were called: the name may be another than was meant."""
+        """Without a call of the tool, name the called tools: the name may be misspelt."""
         result = super().check(view)
         called = dict.fromkeys(use.tool for use in view.tool_uses.uses)
         if self.tool in called:
@@ -100,7 +100,7 @@ class ToolWasCalled(SummableLimit):
 
 
 class ToolsInOrder(Assertion):
-    """These tools were called one after the other, whatever was called before, between and after."""
+    """These tools were called in this order, with any other calls before, between and after."""
 
     name = "tools_in_order"
     main = "tools"
@@ -127,17 +127,18 @@ class ToolsInOrder(Assertion):
 
 
 def _is_part(expected: Any, given: Any) -> bool:
-    """Whether it is the same, of mappings whether all keys of the first are so in the second."""
+    """Whether the values are equal; for mappings, whether all items of the first are in the second."""
     if isinstance(expected, Mapping) and isinstance(given, Mapping):
         return all(key in given and _is_part(value, given[key]) for key, value in expected.items())
     return bool(expected == given)
 
 
 class NoLoop(Limit):
-    """No tool is called more often than that with the same arguments in an attempt, no model asked the same.
+    """No tool call with the same arguments, and no identical model request, occurs more often than this in an
+    attempt.
 
-    Of a subject that records its calls these are its logical tool calls. Of another what was answered well
-    counts; what failed and was sent again may have been a retry, so that it leaves the figure open.
+    If the subject records its calls, its logical tool calls count. Otherwise successful requests count; a
+    request repeated after a failure may be a retry and leaves the figure open.
     """
 
     name = "no_loop"
@@ -187,7 +188,7 @@ def _repeated_on_the_wire(view: EpisodeView) -> Figure:
 
 
 class NoTokenBurst(Limit):
-    """In no span of that length are more tokens taken, each call's counted when its reply was there."""
+    """No time span of this length has more tokens; each call counts at the time of its reply."""
 
     name = "no_token_burst"
     needs = NEEDS_USAGE

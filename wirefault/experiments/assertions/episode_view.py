@@ -1,6 +1,6 @@
-"""What an assertion looks at: one episode, or a turn of it, as its history shows it. Pure.
+"""An episode, or one of its turns, as its history shows it: the input of assertions. Pure.
 
-What the history does not have is never taken for nothing: to ask for it raises ``NotRecorded``.
+Missing data is never taken for zero: access to it raises ``NotRecorded``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True, kw_only=True)
 class AssertionResult:
-    """``passed`` is None where it cannot be told, and ``message`` says why then.
+    """The result of a check. ``passed`` is None if unknown, with the reason in ``message``.
 
-    ``applies`` is False where there was nothing to judge, such as the spacing of retries where nothing was
-    sent again. ``measured`` and ``expected`` are in words; ``evidence`` has ids of events, as
-    ``RUN/gateway-0:17``.
+    ``applies`` is False if there was nothing to judge, such as retry spacing without retries. ``measured``
+    and ``expected`` are for people; ``evidence`` has event ids such as ``RUN/gateway-0:17``.
     """
 
     passed: bool | None
@@ -44,22 +43,22 @@ class AssertionResult:
 
 
 class NotRecorded(Exception):
-    """The history does not have what is asked of it; the message says what, and why where that is known."""
+    """The history lacks the data; the message says which and why."""
 
 
 class NothingToJudge(Exception):
-    """What the assertion speaks of did not come up in the episode; the message says what."""
+    """The episode has nothing that the assertion is about; the message says what is missing."""
 
 
 def shown_text(text: str) -> str:
-    """What a subject said, cut and fit for a terminal."""
+    """Text from the subject, shortened and safe for a terminal."""
     clean = strip_control(text)
     return clean if len(clean) <= _LONGEST_SHOWN else f"{clean[:_LONGEST_SHOWN]}..."
 
 
 @dataclass(frozen=True)
 class ToolUse:
-    """One logical call of a tool. ``arguments``: None where they are not known."""
+    """One logical tool call. ``arguments`` is None if unknown."""
 
     tool: str
     arguments: Mapping[str, Any] | None
@@ -69,10 +68,10 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class ToolUses:
-    """In the order in which they were made. ``gap``: why there may be others, empty if there are none.
+    """Tool calls in their order. ``gap`` says why there may be others; empty if there are none.
 
-    ``of_mcp``: the tools that servers of MCP offer, or were called for, to which that gap does not apply.
-    ``unseen``: why there may be calls of any tool that nobody saw.
+    ``of_mcp`` are the tools of MCP servers, which that gap does not affect. ``unseen`` says why calls of any
+    tool may be missing.
     """
 
     uses: Sequence[ToolUse]
@@ -81,19 +80,20 @@ class ToolUses:
     unseen: str = ""
 
     def gap_of(self, *tools: str) -> str:
-        """Why there may be other calls of one of these."""
+        """Why there may be other calls of one of these tools."""
         return self.unseen or ("" if self.of_mcp.issuperset(tools) else self.gap)
 
 
 def recorded_uses(calls: Sequence[Identified[ToolCalled]]) -> ToolUses:
-    """Of a subject that records its calls."""
+    """The calls that the subject recorded."""
     return ToolUses([ToolUse(c.event.tool, c.event.arguments, c.event.t, (c.id,)) for c in calls])
 
 
 def seen_uses(sent: Sequence[Request], *, has_model: bool) -> ToolUses:
-    """Of any other: the calls of MCP that came to the gateway, and of other tools what the model asked for.
+    """The calls of a subject without records: MCP calls at the gateway, and other calls that the model
+    requested.
 
-    What is neither called over MCP nor asked for by a model on a link of the wiring nobody has seen.
+    Calls that are neither over MCP nor requested by a wired model are not seen.
     """
     over_mcp = [use for request in sent for use in _over_mcp(request)]
     of_mcp = frozenset(use.tool for use in over_mcp).union(*map(_offered, sent))
@@ -115,7 +115,7 @@ def seen_uses(sent: Sequence[Request], *, has_model: bool) -> ToolUses:
 
 
 def _over_mcp(request: Request) -> Iterator[ToolUse]:
-    """The call that the request is, unless it repeats one that failed on its way."""
+    """The request as a tool call, unless it repeats one that failed on its way."""
     exchange = request.exchange
     if exchange is not None and exchange.tool and exchange.try_ == 1:
         body = None if exchange.request_cut else exchange.request_body
@@ -125,7 +125,7 @@ def _over_mcp(request: Request) -> Iterator[ToolUse]:
 
 
 def _offered(request: Request) -> Iterator[str]:
-    """The tools that a server of MCP has named."""
+    """The tools that an MCP server lists."""
     exchange = request.exchange
     if exchange is not None and exchange.message == "tools/list" and not exchange.reply_cut:
         message = read_message((exchange.reply_body or "").encode())
@@ -133,7 +133,7 @@ def _offered(request: Request) -> Iterator[str]:
 
 
 def _reply_of(exchange: Exchange) -> ModelReply | None:
-    """What the model replied, None where that is not in the history whole or cannot be read."""
+    """The model's reply; None if it is incomplete in the history or invalid."""
     dialect = MODEL_DIALECTS.get(exchange.dialect)
     if exchange.reply_cut or not exchange.reply_body or dialect is None:
         return None
@@ -143,13 +143,13 @@ def _reply_of(exchange: Exchange) -> ModelReply | None:
         else:
             body = dialect.collect(split_events(exchange.reply_body.encode()))
         return dialect.read_reply(body)
-    except (ValueError, RecursionError):  # a body that is no reply of that API, or was changed into none
+    except (ValueError, RecursionError):  # not a reply of that API, or one that a fault broke
         return None
 
 
 @dataclass(frozen=True)
 class EpisodeView:
-    """One episode of all its attempts, or its user turn of that number (from 1) if ``turn`` is set."""
+    """One episode with all its attempts, or one of its user turns (from 1) if ``turn`` is set."""
 
     started: EpisodeStarted
     judgement: EpisodeJudgement
@@ -158,43 +158,43 @@ class EpisodeView:
 
     @property
     def episode(self) -> str:
-        """Its key."""
+        """The episode's key."""
         return self.started.episode
 
     @property
     def prompt(self) -> str:
-        """What the user said, in the turn if it is of one."""
+        """The user's text, of the turn if there is one."""
         turns = self.started.turns
         return turns[self.turn - 1] if self.turn and turns else self.started.prompt
 
     @property
     def turns(self) -> int:
-        """How many there were to be."""
+        """The planned number of turns."""
         return len(self.started.turns) or 1
 
     def of_turn(self, number: int) -> EpisodeView:
-        """The same in that turn alone. Raises ``NothingToJudge`` where the prompt has no such turn."""
+        """The view of that turn. Raises ``NothingToJudge`` if the prompt has no such turn."""
         if number > self.turns:
             raise NothingToJudge(f"the prompt has {self.turns} turn{'s' if self.turns > 1 else ''}")
         return replace(self, turn=number)
 
     @property
     def faults(self) -> Sequence[FaultRecord]:
-        """What became of each fault of the whole episode."""
+        """The fate of each fault in the whole episode."""
         return self.judgement.faults
 
     @property
     def last_end(self) -> Identified[AttemptEnded]:
-        """How its last attempt ended."""
+        """The end of its last attempt."""
         if not self.trace.ends:
             raise NotRecorded("how it ended is not in the history")
         return self.trace.ends[-1]
 
     @property
     def answer(self) -> str | None:
-        """What the user was told at last, or in the turn; None if the subject gave no answer.
+        """The last answer to the user, or the turn's; None without an answer.
 
-        Raises ``NotRecorded`` where nobody asked the subject for its answer, or not turn by turn.
+        Raises ``NotRecorded`` if the subject's answer, or its answer to each turn, is not read.
         """
         end = self.last_end.event
         if self.turn is not None and self.turns > 1:
@@ -208,7 +208,7 @@ class EpisodeView:
 
     @property
     def seconds(self) -> float:
-        """How long its attempts took, or the turn in the last one."""
+        """Duration of its attempts, or of the turn in the last one."""
         if self.turn is None or self.turns == 1:
             return sum(end.event.ms for end in self._ends) / 1000
         begin, end = self._turn_windows[-1]
@@ -216,22 +216,22 @@ class EpisodeView:
 
     @cached_property
     def sent(self) -> Sequence[Request]:
-        """Its requests on all links, in the order in which they were sent."""
+        """Its requests on all links, in their order."""
         return [sent for sent in self.trace.requests if self._is_in_turn(sent.start)]
 
     @property
     def trace_of_turn(self) -> EpisodeTrace:
-        """The trace with the requests of the turn alone."""
+        """The trace with the turn's requests only."""
         return self.trace.only(self.sent)
 
     @property
     def repeated(self) -> Sequence[Sequence[Request]]:
-        """The requests that ask for the same within an attempt, those that were sent more than once."""
+        """Groups of requests for the same within an attempt, with at least two requests."""
         return self.trace_of_turn.repeated
 
     @cached_property
     def model_requests(self) -> Sequence[Request]:
-        """Those to models, tries that were sent again among them. Raises ``NotRecorded`` if none is seen."""
+        """Requests to models, including retries. Raises ``NotRecorded`` if no link leads to a model."""
         requests = [sent for sent in self.sent if sent.of_model]
         if not requests and not self.trace.links.model_names and not self.started.recorded:
             raise NotRecorded("no link of the wiring leads to a model")
@@ -239,12 +239,12 @@ class EpisodeView:
 
     @property
     def recorded_calls(self) -> Sequence[Identified[ToolCalled]]:
-        """The logical tool calls of a subject that records them."""
+        """The logical tool calls that the subject recorded."""
         return [call for call in self.trace.calls if self._is_in_turn(call.event.t)]
 
     @cached_property
     def tool_uses(self) -> ToolUses:
-        """Its logical tool calls, as far as they are known."""
+        """Its logical tool calls, as far as known."""
         if self.started.recorded:
             uses = recorded_uses(self.recorded_calls)
         else:
@@ -252,7 +252,7 @@ class EpisodeView:
         return replace(uses, unseen=self.unseen())
 
     def unseen(self, links: Collection[str] = ()) -> str:
-        """Why there may be requests on these links (all, if none is given) that nobody saw; else empty."""
+        """Why requests on these links (default: all) may be missing; else empty."""
         past = self.trace.past_lab
         if past:
             return f"connections went past the lab: {past[0].event.text}"
@@ -272,7 +272,7 @@ class EpisodeView:
 
     @cached_property
     def _turn_windows(self) -> Sequence[tuple[float, float]]:
-        """When the turn was under way, in each attempt that came to it; seconds since the epoch."""
+        """Start and end of the turn in each attempt that reached it; seconds since the epoch."""
         assert self.turn is not None
         windows = [self._windows_of(end.event) for end in self._ends]
         begun = [spans[self.turn - 1] for spans in windows if self.turn <= len(spans)]
@@ -281,7 +281,7 @@ class EpisodeView:
         return begun
 
     def _windows_of(self, end: AttemptEnded) -> Sequence[tuple[float, float]]:
-        """Of each turn that the attempt has begun."""
+        """Start and end of each turn that the attempt reached."""
         if end.turn_ends is None:
             raise NotRecorded("when its turns ended is not in the history")
         ends = [*end.turn_ends, end.end][: self.turns]
@@ -305,7 +305,7 @@ def episode_views(judgement: RunJudgement) -> list[EpisodeView]:
 
 
 def _with_made_turns(started: EpisodeStarted, begun: Sequence[TurnBegun]) -> EpisodeStarted:
-    """With the turns that a function made, each as the last attempt that came to it was told."""
+    """Add the turns that a function made, from the last attempt that reached them."""
     known = started.turns or [started.prompt]
     made = {turn.turn: turn.text for turn in begun if turn.turn > len(known)}
     return replace(started, turns=[*known, *(made[number] for number in sorted(made))]) if made else started

@@ -1,8 +1,7 @@
-"""An assertion on all episodes of an arm: held, deviated or unknown, by the bounds that are known. Pure.
+"""An assertion over an arm: held, deviated or unknown. Pure.
 
-It has held if it passed in the share of the episodes that it asks for, whatever those without a result would
-have shown, and has not if it could not reach that share even so. An episode in which there was nothing to
-judge does not count; if that is so of all, it is unknown.
+It held if it passed in the required share of episodes whatever the unknown ones would show, and deviated if
+it cannot reach that share. Episodes with nothing to judge do not count; without any other it is unknown.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ _MOST_EVIDENCE = 20
 _MOST_RESULTS = 20
 
 
-# of an assertion in an episode: its result, or the episode's part of a sum over the arm
+# an assertion's result in an episode, or the episode's part of a sum over the arm
 OfEpisode = AssertionResult | tuple[Figure, ...] | None
 
 
 @dataclass(frozen=True)
 class Asserted:
-    """What became of an assertion in an arm. ``result`` is of the arm as a whole.
+    """The outcome of an assertion in an arm; ``result`` is for the whole arm.
 
-    ``episodes``: the keys of those that decide, if it did not hold. ``results``: by episode, those first that
-    did not pass, at most twenty.
+    ``episodes`` are the keys that decided, if it did not hold. ``results`` has at most twenty episodes,
+    failed ones first.
     """
 
     statement: str
@@ -49,7 +48,7 @@ class Asserted:
 
 
 def assert_on_episode(assertion: Assertion, view: EpisodeView | None) -> OfEpisode:
-    """What a later ``assert_on_arm`` must know of that episode; None without a view of it."""
+    """The episode's contribution to ``assert_on_arm``; None without a view."""
     if view is None or needs_all_views(assertion):
         return None
     if isinstance(assertion, SummableLimit) and assertion.over == "arm":
@@ -58,20 +57,22 @@ def assert_on_episode(assertion: Assertion, view: EpisodeView | None) -> OfEpiso
 
 
 def needs_all_views(assertion: Assertion) -> bool:
-    """Whether it is to be given all views of an arm at once."""
+    """Whether it needs all views of an arm at once."""
     return isinstance(assertion, CallableAssertion) and assertion.over == "arm"
 
 
 def needs_users_code(assertion: Assertion) -> bool:
-    """Whether its results may change though neither the history nor Wirefault does."""
+    """Whether its results may change although neither the history nor Wirefault did."""
     return isinstance(assertion, CallableAssertion)
 
 
 def assert_on_arm(
     entry: AssertionEntry, asserted: Mapping[str, OfEpisode], planned: int, views: Sequence[EpisodeView] = ()
 ) -> Asserted:
-    """The assertion on an arm of so many ``planned`` episodes, of which nothing is known of those that are
-    not among the ``asserted``, by key. ``views``: all of them, for one that must have them."""
+    """The assertion over an arm of ``planned`` episodes.
+
+    Episodes missing from ``asserted`` (by key) are unknown. ``views`` are for an assertion that needs all.
+    """
     assertion, statement = parse_assertion(entry), statement_of(entry)
     if isinstance(assertion, CallableAssertion) and assertion.over == "arm":
         missing = max(planned - len(views), 0)
@@ -85,7 +86,7 @@ def assert_on_arm(
 
 
 def check_episode(assertion: Assertion, view: EpisodeView) -> AssertionResult:
-    """What it says of an episode; what cannot be told is a result, too."""
+    """Check an episode; the result may be unknown."""
     try:
         _refuse_invalid(view)
         if assertion.turn is None:
@@ -128,7 +129,7 @@ def _of_each_turn(assertion: Assertion, view: EpisodeView) -> AssertionResult:
 
 
 def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ...] | AssertionResult:
-    """The episode's part of a sum, or why it is not known."""
+    """The episode's part of a sum, or why it is unknown."""
     try:
         _refuse_invalid(view)
         return assertion.figures(view)
@@ -190,7 +191,7 @@ def _together(
 
 
 def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:
-    """Whether so many passed as must, counted in whole episodes."""
+    """Whether the required share passed, in whole episodes."""
     if not judged:
         return None
     needed = math.ceil(share * judged - 1e-9)
@@ -198,7 +199,7 @@ def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:
 
 
 def _why(decides: Mapping[str, AssertionResult], missing: int) -> str:
-    """Of what did not hold, what the first episode that decides has shown."""
+    """The result of the first episode that decided."""
     if not decides:
         return f"{missing} episodes were not run"
     key, result = next(iter(decides.items()))

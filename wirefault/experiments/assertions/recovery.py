@@ -1,4 +1,4 @@
-"""Assertions on what the subject did after something had failed."""
+"""Assertions on how the subject reacts to failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wirefault.judging.requests import Request
 
 
 class RecoveredAfterFailure(Assertion):
-    """Each request that failed for the subject was asked again later and worked."""
+    """Each failed request was repeated later and worked."""
 
     name = "recovered_after_failure"
     needs = "a failure, what the requests ask for, and whether their replies came to the subject"
@@ -57,7 +57,7 @@ class RecoveredAfterFailure(Assertion):
 
 
 class FallbackUsed(Assertion):
-    """After a request on one link had failed, another link was asked and answered."""
+    """After a failed request on one link, a request on another link succeeded."""
 
     name = "fallback_used"
     main = "used"
@@ -112,7 +112,7 @@ def _recorded(view: EpisodeView) -> Iterator[str]:
 
 
 class RetrySpacing(Assertion):
-    """Between a failed request and the same one again the subject waited that long, from end to begin."""
+    """The subject waited this long between a failed request and its repetition, from end to start."""
 
     name = "retry_spacing"
     main = "at_least"
@@ -165,7 +165,7 @@ class RetrySpacing(Assertion):
 
 
 def _retries(group: Sequence[Request]) -> Iterator[tuple[Request, Request]]:
-    """The failed requests of a group, each with the next one."""
+    """The failed requests of a group, each with the next request."""
     for failed, again in pairwise(group):
         if has_failed(failed) and again.start >= failed.end:
             yield failed, again
@@ -176,7 +176,7 @@ def _pause(failed: Request, again: Request) -> float:
 
 
 class RetryAfterRespected(Assertion):
-    """What was refused with a Retry-After was not sent again before nine tenths of that time were over."""
+    """A request refused with Retry-After was not repeated before nine tenths of that time."""
 
     name = "retry_after_respected"
     needs = "a reply with a Retry-After, after which the same was asked again"

@@ -1,4 +1,4 @@
-"""The reference page of all assertions, made from their classes. Pure."""
+"""The tables of the assertions' reference page. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_ALL = ("turn", "episodes")
 
 
 def assertion_rows() -> list[str]:
-    """A table of all of them, as lines of Markdown."""
+    """Tables of assertions and measures, as lines of Markdown."""
     head = ["| assertion | parameters | meaning | needs |", "|---|---|---|---|"]
     measures = [f"| `{name}` | {meaning} | {needs} |" for name, meaning, needs in episode_measure_rows()]
     title = ["", "## Measures of an episode", "", "| measure | meaning | needs |", "|---|---|---|"]

@@ -1,6 +1,6 @@
-"""Every assertion by the name that an experiment has for it, and how an experiment writes them.
+"""All assertions by name, and their notation in experiments.
 
-A lone value stands for the main parameter:
+A lone value is the main parameter, and a text with a comparison is a statement:
 
     tokens <= 50000
     tool_called: {tool: send_email, times: 1}
@@ -61,7 +61,7 @@ from wirefault.wiring.wiring import Wiring
 
 
 class CallableAssertion(Assertion):
-    """The function says so: it is given an `EpisodeView`, or with `over: arm` all of them.
+    """The function returns True; it gets an `EpisodeView`, or all of them with `over: arm`.
 
     It returns True, False, None for unknown, or an `AssertionResult`.
     """
@@ -83,7 +83,7 @@ class CallableAssertion(Assertion):
         return self._asked(view)
 
     def check_arm(self, views: Sequence[EpisodeView]) -> AssertionResult:
-        """What it says of all episodes of an arm. Raises ``NotRecorded``."""
+        """Call it with all episodes of an arm. Raises ``NotRecorded``."""
         return self._asked(views)
 
     @cached_property
@@ -117,22 +117,23 @@ class CallableAssertion(Assertion):
 
 @dataclass(frozen=True)
 class NamesOfWiring:
-    """What there will be; None where that shows only while the subject runs."""
+    """Known links and tools; None if they show only while the subject runs."""
 
     links: Collection[str] | None = None
     tools: Collection[str] | None = None
 
 
 def names_of(wiring: Wiring, subject: str) -> NamesOfWiring:
-    """Those of a wiring that this ``subject`` flies in, or its own if it is empty. The tools of any but the
-    lab's agent are its own affair."""
+    """The names of a wiring with this ``subject``, or with its own if empty. Only the lab agent's tools are
+    known.
+    """
     by_lab = subject == LAB_SUBJECT or (not subject and wiring.is_lab)
     links = None if wiring.links.grows else wiring.links.names
     return NamesOfWiring(links, wiring.links.declared_tools if by_lab else None)
 
 
 def check_names(assertion: Assertion, known: NamesOfWiring) -> None:
-    """Raises ``ValueError`` for a link or tool that there cannot be."""
+    """Raises ``ValueError`` for an unknown link or tool."""
     for what, keys, names in (
         ("link", assertion.link_keys, known.links),
         ("tool", assertion.tool_keys, known.tools),
@@ -145,7 +146,7 @@ def check_names(assertion: Assertion, known: NamesOfWiring) -> None:
 
 
 def _named(assertion: Assertion, keys: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Each name with the key that an experiment has for it."""
+    """Each name with its key in the experiment."""
     for key in keys:
         given: str | list[str] = getattr(assertion, key)
         alias = type(assertion).model_fields[key].alias or key
@@ -179,7 +180,7 @@ AssertionEntry = str | dict[str, Any]
 
 
 def parse_assertion(entry: AssertionEntry) -> Assertion:
-    """Raises ``ValueError`` that says what is wrong with it."""
+    """Parse an entry. Raises ``ValueError``."""
     name, given = _parts(entry)
     kind = _BY_NAME.get(name)
     if kind is None:
@@ -197,7 +198,7 @@ def parse_assertion(entry: AssertionEntry) -> Assertion:
 
 
 def entry_of(given: AssertionEntry | Assertion | Callable[..., Any]) -> AssertionEntry:
-    """What Python gives, as a file has it. Raises ``ValueError`` for what is no assertion."""
+    """An entry from Python as a file has it. Raises ``ValueError`` for anything but an assertion."""
     if isinstance(given, Assertion):
         said = given.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {given.name: said[given.main] if said.keys() == {given.main} else said}
@@ -208,8 +209,10 @@ def entry_of(given: AssertionEntry | Assertion | Callable[..., Any]) -> Assertio
 
 
 def located(entry: AssertionEntry, folder: Path, known: NamesOfWiring) -> AssertionEntry:
-    """The same, a function's file looked for in that folder. Raises ``ValueError`` if it cannot be loaded, or
-    names a link or tool that is not among the ``known`` ones."""
+    """The entry with the path of its function resolved in that folder.
+
+    Raises ``ValueError`` if the function cannot be loaded or a name is not ``known``.
+    """
     assertion = parse_assertion(entry)
     check_names(assertion, known)
     if not isinstance(assertion, CallableAssertion):
@@ -220,7 +223,7 @@ def located(entry: AssertionEntry, folder: Path, known: NamesOfWiring) -> Assert
 
 
 def statement_of(entry: AssertionEntry) -> str:
-    """In one line, as a person would write it."""
+    """The entry in one line, as a user would write it."""
     name, given = _parts(entry)
     if name == Statement.name:
         given = given if isinstance(given, dict) else {Statement.main: given}
