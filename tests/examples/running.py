@@ -12,8 +12,10 @@ from tests.lab.demos import environ_in
 from tests.support import ROOT
 
 
-def fly(folder: Path, wiring: Path, *words: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The summary of a flight; ``folder`` takes its state and its logs."""
+def run_wiring(
+    folder: Path, wiring: Path, *words: str, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Run the wiring and return the summary; ``folder`` gets its state and logs."""
     words = (str(wiring), "--out", str(folder), *words)
     arguments = ("run", "--no-charts", "--json", "--toxiproxy", "embedded", *words)
     done = wirefault(ROOT, environ_in(folder, **(environ or {})), *arguments)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.running import fly
+from tests.examples.running import run_wiring
 from tests.upstream import FREE, Upstream, requests_of
 from wirefault.core.sockets import address_of, bind
 from wirefault.history.events import Exchange
@@ -62,7 +62,7 @@ def upstream() -> Iterator[Upstream]:
 
 
 def wiring(folder: Path, upstream: Upstream) -> Path:
-    with bind(FREE) as listener:  # whoever listens next on any free port gets another
+    with bind(FREE) as listener:  # reserved: the next FREE gets another port
         port = address_of(listener).port
     (folder / "service.py").write_text(SERVICE, encoding="utf-8")
     prompts = [{"id": str(number), "prompt": f"Look at {number}"} for number in range(PROMPTS)]
@@ -83,7 +83,7 @@ def test_requests_are_in_their_episode(
 ) -> None:
     words = ["--toxic-prob", "0", "--error-prob", "0", "--seed", "1"]
     words += ["--faults", json.dumps(faults)] if faults else []
-    summary = fly(tmp_path, wiring(tmp_path, upstream), *words)
+    summary = run_wiring(tmp_path, wiring(tmp_path, upstream), *words)
     assert {episode["outcome"] for episode in summary["episodes"]} == {"unjudged"}
     events = list(read_run(tmp_path / "logs", summary["run_id"]))
     exchanges = [event for event in events if isinstance(event, Exchange)]

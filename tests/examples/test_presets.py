@@ -1,4 +1,4 @@
-"""Every example under every preset that applies: it is struck, and the ledger is what the upstreams saw."""
+"""Every example under every preset that applies: faults arrive, and the record matches the upstreams' own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 NAMES = ("openai_chat", "openai_responses", "anthropic", "google_genai", "requests_loop", "vercel_ai", "go")
 BASES = {"openai_chat": "/v1", "openai_responses": "/v1"}  # by dialect: what the client's address ends with
-# by preset: with it the order is struck, and some of its requests arrive, within seconds
+# by preset: a seed and prompt whose order meets a fault while some requests arrive, within seconds
 SEEDS = {
     "bad-network": 2,
     "broken-model": 4,
@@ -102,11 +102,11 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_preset_faults_match_upstream_records(lab: ExampleLab, name: str) -> None:
     for upstream in lab.upstreams.values():
         upstream.requests.clear()
-    flight = lab.run(name)
-    assert not flight.failure
-    faults = [fault for episode in flight.summary.as_json()["episodes"] for fault in episode["faults"]]
+    prompts_run = lab.run(name)
+    assert not prompts_run.failure
+    faults = [fault for episode in prompts_run.summary.as_json()["episodes"] for fault in episode["faults"]]
     assert any(fault["delivered"] and fault["entry"] for fault in faults), faults
-    exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
+    exchanges = [event for event in prompts_run.record.events if isinstance(event, Exchange)]
     for link, upstream in lab.upstreams.items():
         forwarded = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]
         assert forwarded == upstream.requests

@@ -1,4 +1,4 @@
-"""A flight whose subject, service or launcher is killed: one line says so, and nothing is left."""
+"""Runs whose subject, service or launcher is killed: one line says so, and no process is left."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def subject(kind: str, folder: Path) -> dict[str, Any]:
     pid = str(folder / "pid")
     if kind == "command":
         return {"command": ["sh", "-c", f"echo $$ > {pid}; exec sleep 600"]}
-    with bind(FREE) as listener:  # whoever listens next on any free port gets another
+    with bind(FREE) as listener:  # reserved: the next FREE gets another port
         port = address_of(listener).port
     (folder / "service.py").write_text(SERVICE, encoding="utf-8")
     command = [sys.executable, "service.py", str(port), pid]
     return {"service": command, "url": f"http://127.0.0.1:{port}/ask"}
 
 
-class Flying:
-    """A flight that has come to its subject's attempt; ``pid`` is the subject's process."""
+class OngoingRun:
+    """A run during its subject's attempt; ``pid`` is the subject's process."""
 
     def __init__(self, kind: str, folder: Path, server: ToxiproxyClient) -> None:
         self.folder = folder
@@ -73,15 +73,15 @@ class Flying:
         self.pid = pid_in(folder / "pid")
         assert [proxy for proxy in server.proxies().values() if proxy.toxics]
 
-    def said(self) -> str:
-        """What it said until it ended, once nothing of it is left."""
+    def output(self) -> str:
+        """Return all its output once no process of it is left."""
         with self.process:
             self.process.wait()
             until(self._is_over, "the end of all processes", **SELDOM)
-            said = self.process.said()
+            output = self.process.said()
         until(lambda: not self._server.proxies(), "the end of its proxies", **SELDOM)
-        assert "Traceback" not in said
-        return said
+        assert "Traceback" not in output
+        return output
 
     def _is_over(self) -> bool:
         return not processes(self.folder) and not alive(self.pid)
@@ -89,15 +89,15 @@ class Flying:
 
 @pytest.mark.parametrize("kind", ["command", "service"])
 def test_killed_subject_is_a_named_crash(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
-    flight = Flying(kind, tmp_path, server)
-    os.kill(flight.pid, signal.SIGKILL)
-    said = flight.said()
-    assert "1/1  crash" in said and said.count("was killed by signal 9") == 1
-    assert flight.process.returncode == 0
+    ongoing = OngoingRun(kind, tmp_path, server)
+    os.kill(ongoing.pid, signal.SIGKILL)
+    output = ongoing.output()
+    assert "1/1  crash" in output and output.count("was killed by signal 9") == 1
+    assert ongoing.process.returncode == 0
 
 
 @pytest.mark.parametrize("kind", ["command", "service"])
 def test_killed_launcher_ends_everything(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
-    flight = Flying(kind, tmp_path, server)
-    flight.process.kill()
-    assert "the launcher ended" in flight.said()
+    ongoing = OngoingRun(kind, tmp_path, server)
+    ongoing.process.kill()
+    assert "the launcher ended" in ongoing.output()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.running import fly
+from tests.examples.running import run_wiring
 from tests.examples.serving import EXAMPLES, shop
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ ITEMS = ("green tea", "teapot", "honey")
 
 
 def prompts(folder: Path, episodes: int) -> Path:
-    """Each order many times, by ids; of each other episode nobody says what was wanted."""
+    """Each order many times, by ids; other episodes have no oracle."""
     entries: list[dict[str, Any]] = []
     for number in range(episodes):
         item, count = ITEMS[number % 3], number % 4 + 1
@@ -45,7 +45,7 @@ def run_shop(folder: Path, episodes: int, idempotency: str) -> tuple[dict[str, s
     with shop(database) as upstream:
         words = ["--link", f"shop={upstream.url}", "--prompts", str(prompts(folder, episodes))]
         words += ["--faults", "lost-replies", "--toxic-prob", "0", "--error-prob", "0", "--seed", "5"]
-        summary = fly(folder, WIRING, *words, environ={"ORDER_KEY": idempotency})
+        summary = run_wiring(folder, WIRING, *words, environ={"ORDER_KEY": idempotency})
     with closing(sqlite3.connect(database)) as connection:
         rows = Counter(customer for (customer,) in connection.execute("SELECT customer FROM orders"))
     outcomes = {episode["episode"]: episode["outcome"] for episode in summary["episodes"]}

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "wiring.md").read_text(encoding="utf-8")
 WIRING, WORLD = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PROMPTS, ADDED = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-START, FLY, ELSEWHERE, WITHOUT, FLY_EXAMPLES = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+START, RUN, ELSEWHERE, WITHOUT, RUN_EXAMPLES = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Folder:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
-    with bind(FREE) as listener:  # whoever listens next on any free port gets another
+    with bind(FREE) as listener:  # reserved: the next FREE gets another port
         port = address_of(listener).port
     folder = Folder(tmp_path, port)
     folder.write("wirefault.yaml", WIRING)
@@ -84,7 +84,7 @@ def _answers(port: int) -> bool:
 
 
 def test_wiring_page_runs_with_and_without_file(folder: Folder) -> None:
-    run_output, judged = folder.run(FLY)
+    run_output, judged = folder.run(RUN)
     assert "lose_reply" in run_output and "1/2" in run_output and "2/2" in run_output
     assert "lost-replies" in run_output and "2 prompts" in judged
     [slow] = folder.run(ELSEWHERE)
@@ -112,5 +112,5 @@ def test_documented_examples_run(folder: Folder) -> None:
     shutil.copytree(EXAMPLES, folder.path / "examples", ignore=shutil.ignore_patterns("node_modules"))
     for wiring in folder.path.glob("examples/*/wirefault.yaml"):
         folder.write(str(wiring.relative_to(folder.path)), wiring.read_text(encoding="utf-8"))
-    for said in folder.run(FLY_EXAMPLES):
-        assert "success" in said
+    for output in folder.run(RUN_EXAMPLES):
+        assert "success" in output

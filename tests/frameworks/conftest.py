@@ -1,8 +1,8 @@
-"""Which framework is flown under which presets: under all by ``make frameworks``, else each under some.
+"""Which framework runs under which presets: under all by ``make frameworks``, else each under some.
 
-Starting the frameworks takes most of a flight, so `make test` flies an eighth of them: every agent under one
+Starting the frameworks takes most of a run, so `make test` runs an eighth of them: every agent under one
 preset, every preset under one or two agents. What a preset does on the wire is the same with each agent: all
-presets are flown with the smaller clients of `tests/examples`.
+presets run with the smaller clients of `tests/examples`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _flies(item: pytest.Item) -> bool:
     if item.path.parent != Path(__file__).parent or not isinstance(item, pytest.Function):
         return True
-    flight = item.callspec.params if hasattr(item, "callspec") else {}
-    if "lab" not in item.fixturenames or "name" not in flight:
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    if "lab" not in item.fixturenames or "name" not in params:
         return True
-    return assigned(flight.get("lab", "mcp_client"), flight["name"])
+    return assigned(params.get("lab", "mcp_client"), params["name"])

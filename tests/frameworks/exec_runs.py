@@ -35,7 +35,7 @@ def installed(name: str) -> InstalledAgent:
     """The example in its environment, made where it is not there yet. Skips where it may not be made."""
     if not required("frameworks"):
         pytest.skip(
-            f"no environment for examples/frameworks/{name}: `make frameworks` makes them and flies all"
+            f"no environment for examples/frameworks/{name}: `make frameworks` makes them and runs all"
         )
     if reason := _missing().get(name):
         pytest.fail(f"examples/frameworks/{name} cannot be installed: {reason}")
@@ -52,7 +52,7 @@ def shop_on_its_port(folder: Path) -> Iterator[Shop]:
 
 
 def labs(*names: str) -> Callable[..., Iterator[ExampleLab]]:
-    """A fixture: a lab for each of these examples, in which it is flown as often as a module likes."""
+    """A fixture: a lab for each of these examples, for any number of runs in a module."""
 
     @pytest.fixture(scope="module", params=names)
     def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleLab]:
@@ -73,17 +73,17 @@ class Recorded(Protocol):
 def check_preset(
     lab: ExampleLab, name: str, seeds: Mapping[str, int] = SEEDS, **more: Recorded
 ) -> list[Exchange]:
-    """A flight under that preset is struck, and the ledger is what the upstreams themselves saw.
+    """Run under that preset: faults arrive, and the gateway's record matches the upstreams' own.
 
-    ``more``: upstreams besides the model and the shop, by their links. Returns the flight's exchanges.
+    ``more``: upstreams besides the model and the shop, by their links. Returns the run's exchanges.
     """
     faults = stronger(preset(name, lab.configuration.wiring.links), 3)
-    flight = lab.fly({"faults": faults, "seed": seeds[name], "attempt_time": ATTEMPT_S})
-    assert not flight.failure
-    episodes = flight.summary.as_json()["episodes"]
+    prompts_run = lab.run({"faults": faults, "seed": seeds[name], "attempt_time": ATTEMPT_S})
+    assert not prompts_run.failure
+    episodes = prompts_run.summary.as_json()["episodes"]
     met_faults = [fault for episode in episodes for fault in episode["faults"]]
     assert any(fault["delivered"] and fault["entry"] for fault in met_faults), episodes
-    exchanges = [event for event in flight.record.events if isinstance(event, Exchange)]
+    exchanges = [event for event in prompts_run.record.events if isinstance(event, Exchange)]
     upstreams: dict[str, Recorded] = {"model": lab.model, "shop": lab.shop, **more}
     for link, upstream in upstreams.items():
         forwarded = [(each.method, each.target) for each in exchanges if each.link == link and each.forwarded]

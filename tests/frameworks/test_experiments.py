@@ -50,7 +50,7 @@ SHOWN = {
 
 def experiment_json(folder: Path, experiment: str) -> dict[str, Any]:
     """What is printed of it. It comes to its verdict in any folder: the agent is found from its wiring."""
-    # a compiled module is kept, else every flight compiles its framework anew
+    # a compiled module is kept, else every run compiles its framework
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     words = ["--json", "--toxiproxy", "embedded", "--set", f"attempt_time={ATTEMPT_S}"]
     done = wirefault(folder, environ, "run", str(EXPERIMENTS / f"{experiment}.yaml"), *words)
@@ -63,14 +63,14 @@ def check(folder: Path, experiment: str) -> None:
     """Its verdict and why, and in each arm the outcome and the one fault that arrived."""
     summary, expected = experiment_json(folder, experiment), SHOWN[experiment]
     assert summary["verdict"] == expected.verdict and summary["because"].startswith(expected.because), summary
-    flights = fates(folder / "logs", summary["experiment"])
+    fates_by_arm = fates(folder / "logs", summary["experiment"])
     calm: dict[str, tuple[str, list[str]]] = {arm: ("success", []) for arm in ("control", "control-after")}
-    struck = {arm: (outcome, [fault]) for arm, (outcome, fault) in expected.arms.items()}
+    expected_faults = {arm: (outcome, [fault]) for arm, (outcome, fault) in expected.arms.items()}
     assert {
-        arm: (fate[0], [fault for fault, _ in fate[1]]) for (arm, _), fate in flights.items()
-    } == calm | struck
+        arm: (fate[0], [fault for fault, _ in fate[1]]) for (arm, _), fate in fates_by_arm.items()
+    } == calm | expected_faults
     delivered = {arm["arm"]: arm["measures"]["faults_delivered"] for arm in summary["arms"]}
-    assert delivered == dict.fromkeys(calm, "0") | dict.fromkeys(struck, "1")
+    assert delivered == dict.fromkeys(calm, "0") | dict.fromkeys(expected_faults, "1")
 
 
 def test_framework_that_returns_errors_to_model_orders_twice(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from bench.findings.environments import InstalledAgent
 from bench.findings.flying import ExampleLab, example_lab
 from tests.frameworks.exec_runs import check_preset, installed
 from tests.frameworks.mcp_servers import LINK, Everything, everything
-from tests.frameworks.test_exec import exchanges, flown
+from tests.frameworks.test_exec import exchanges, exec_run
 from tests.shared_imports import shared_imports
 from wirefault.faults.sets.presets import preset_names
 
 PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
 # Every preset applies: each has faults of the model, or of tools, and a server of MCP that is found is one.
-# By preset the seed with which it strikes within one flight, and where: at that server, or at the model.
+# By preset, a seed with an injected fault within one run, and where: at that server, or at the model.
 STRUCK = {
     "bad-network": (7, LINK),
     "broken-model": (4, "model"),
@@ -74,11 +74,11 @@ def test_mcp_faults_on_server_found_by_exec(
     agent: InstalledAgent, server: Everything, tmp_path: Path
 ) -> None:
     server.forget()
-    code, events = flown(agent, tmp_path, PROMPT, "--faults", DEAF)
+    code, events = exec_run(agent, tmp_path, PROMPT, "--faults", DEAF)
     assert code == 1
     assert (tmp_path / "notes").is_dir()  # the server of files, over its standard input, was told to
     there = exchanges(events, LINK)
-    struck = {(fault.kind, each.message) for each in there for fault in each.faults if fault.injected}
-    assert struck == {("lose_reply", "tools/call"), ("changed_tools", "tools/list")}
+    injected_kinds = {(fault.kind, each.message) for each in there for fault in each.faults if fault.injected}
+    assert injected_kinds == {("lose_reply", "tools/call"), ("changed_tools", "tools/list")}
     assert sorted((each.method, each.target) for each in there if each.forwarded) == sorted(server.requests)
     assert server.calls == ["echo"]

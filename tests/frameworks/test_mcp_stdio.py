@@ -29,7 +29,7 @@ NAMES = ("filesystem", "memory", "everything")
 
 
 def fault_entry(link: str, fault: str, tool: str | None = None, **limits: object) -> dict[str, object]:
-    """An entry that strikes the first call of that tool, or the list of tools."""
+    """Return a fault on the first call of that tool, or on the list of tools."""
     only = {"only": {"tool": tool}} if tool else {}
     return {
         "id": f"{link}: {fault}",
@@ -84,8 +84,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def flight(folder: Path) -> Iterator[PromptsRun]:
-    """One flight of both ways, a prompt each."""
+def prompts_run(folder: Path) -> Iterator[PromptsRun]:
+    """One run of both ways, a prompt each."""
     agent = installed("mcp_client")
     wiring = build_wiring(wired(folder), folder)
     calm = {"faults": json.dumps({"faults": FAULTS}), "toxic_prob": "0", "error_prob": "0", "seed": "1"}
@@ -101,9 +101,9 @@ def flight(folder: Path) -> Iterator[PromptsRun]:
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["wired", "configured"])
-def test_faults_on_each_server_reach_client(flight: PromptsRun, place: int) -> None:
-    episode = flight.summary.episodes[place].episode
-    events = [event for event in flight.record.events if getattr(event, "episode", None) == episode]
+def test_faults_on_each_server_reach_client(prompts_run: PromptsRun, place: int) -> None:
+    episode = prompts_run.summary.episodes[place].episode
+    events = [event for event in prompts_run.record.events if getattr(event, "episode", None) == episode]
     [ended] = [event for event in events if isinstance(event, AttemptEnded)]
     saw = json.loads(ended.response)
     assert {name: became for name, (_, *became) in saw.items()} == SAW
@@ -116,5 +116,5 @@ def test_faults_on_each_server_reach_client(flight: PromptsRun, place: int) -> N
     assert [each.forwarded for each in made] == [False, True]
 
 
-def test_file_server_state_matches(flight: PromptsRun, folder: Path) -> None:
+def test_file_server_state_matches(prompts_run: PromptsRun, folder: Path) -> None:
     assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"wired", "mcp"}

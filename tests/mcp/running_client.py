@@ -13,7 +13,7 @@ from tests.support import PATIENCE_S
 
 
 class RunningClient:
-    """A running program that plays a client of its SDK as often as it is requests to."""
+    """A program that runs its SDK's client once for each line of its input."""
 
     def __init__(self, start: Sequence[str]) -> None:
         pipe, none = subprocess.PIPE, subprocess.DEVNULL

@@ -15,9 +15,9 @@ def in_words(results: Sequence[StepResult], steps: Sequence[str], good: Sequence
 
     ``good``: the same steps without a fault. A client that has ended has no further results.
     """
-    *struck, last = [_of_step(results, at, good[at]) for at in range(len(steps))]
-    seen = ", then ".join(_of_note(struck))
-    if "client" in struck[-1]:
+    *first_calls, last = [_of_step(results, at, good[at]) for at in range(len(steps))]
+    seen = ", then ".join(_of_note(first_calls))
+    if "client" in first_calls[-1]:
         return seen
     return seen if last == "good answer" else f"{seen}; the next call: {last}"
 

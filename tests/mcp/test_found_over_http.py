@@ -77,7 +77,7 @@ def exec_run(folder: Path, tap: str, *words: str) -> Ran:
     return Ran(folder, *options, "--record", str(folder / "found.yaml"), "--", *words)
 
 
-def struck(exchanges: list[Exchange]) -> list[str]:
+def injected_kinds(exchanges: list[Exchange]) -> list[str]:
     return [fault.kind for exchange in exchanges for fault in exchange.faults if fault.injected]
 
 
@@ -94,7 +94,7 @@ def test_only_model_calls_meet_faults(tmp_path: Path, tap: str) -> None:
         ("mcp", "fine"),
         ("http", ""),
     ], ran.stderr
-    assert struck(exchanges) == ["tool_error", "unavailable"]
+    assert injected_kinds(exchanges) == ["tool_error", "unavailable"]
     forwarded = [(each.method, each.target) for each in exchanges if each.forwarded]
     assert forwarded == server.requests
     assert "fine 503" in ran.stderr and '"isError": true' in ran.stderr and '"done": "weather"' in ran.stderr
@@ -116,4 +116,4 @@ def test_sdk_client_and_server_meet_faults(tmp_path: Path, tap: str, sdk_address
     ], ran.stderr
     [started] = [event for event in ran.events() if isinstance(event, RunStarted)]
     assert [link.dialect for link in started.wired] == ["mcp"]
-    assert struck(ran.exchanges(started.wired.names[0])) == ["tool_error", "unavailable"]
+    assert injected_kinds(ran.exchanges(started.wired.names[0])) == ["tool_error", "unavailable"]

@@ -25,14 +25,14 @@ pytestmark = pytest.mark.slow
 
 FILE = ROOT / "docs" / "mcp_seen.json"
 SEEN = Seen(FILE, write=os.environ.get("FAULTS_SEEN") == "write")
-LIMIT_S = 4.0  # of the call that is struck; the others wait as long as it takes
+LIMIT_S = 4.0  # for the call with the fault; the others wait as long as needed
 INITIALIZED = "notifications/initialized"
 WEATHER, WALK, LIST = ("weather", "fine"), ("walk", "fine"), ("list", "list", "fine")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fault, what clients do under it (the last step shows whether they live), and whom it strikes."""
+    """A fault, what clients do under it (the last step shows whether they live), and its message."""
 
     fault: str
     parameters: Mapping[str, Any]

@@ -212,10 +212,10 @@ def test_real_toxiproxy_toxic_on_stream(real_lab: Lab):
     with ToxiproxyClient(real_lab.topology.toxiproxy) as toxiproxy:
         toxiproxy.add_toxic("files_proxy", "cut", "limit_data", "downstream", {"bytes": 5})
         try:
-            struck = Client("--lab", str(real_lab.topology_path))
-            struck.send("echo")
-            assert struck.stdout.read() == b'{"jso'
+            client = Client("--lab", str(real_lab.topology_path))
+            client.send("echo")
+            assert client.stdout.read() == b'{"jso'
         finally:
             toxiproxy.remove_toxic("files_proxy", "cut")
-    _, _, error = struck.end()
+    _, _, error = client.end()
     assert "the connection through the lab has ended" in error

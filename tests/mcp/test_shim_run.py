@@ -1,4 +1,4 @@
-"""A flight of a subject that starts its MCP server itself, by the variable that leads it through the lab."""
+"""A run of a subject that starts its MCP server itself, from the variable that leads through the lab."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ TIME = '{"episode": {"time": 0.4}}'
 END = '{"episode": {"tokens": 10}, "mode": "end"}'
 
 
-class Flight:
+class BudgetedAttempts:
     """Attempts of one run under budgets, as the runner makes them."""
 
     def __init__(self, wired: Wired, budgets: str) -> None:
@@ -95,9 +95,9 @@ def test_memory_budget_ends_process(wired: Wired, kind: str) -> None:
         "python": '{python: "hog:answer"}',
         "service": json.dumps(service),
     }[kind]
-    flight = Flight(wired, MEMORY)
-    assert_ended_by(flight.ask(yaml), "episode.memory")
-    [spent], [warned] = flight.recorded(BudgetSpent), flight.recorded(BudgetWarned)
+    attempts = BudgetedAttempts(wired, MEMORY)
+    assert_ended_by(attempts.ask(yaml), "episode.memory")
+    [spent], [warned] = attempts.recorded(BudgetSpent), attempts.recorded(BudgetWarned)
     assert spent.used >= spent.limit == 100_000_000 and spent.ends and warned.limit == 100_000_000
     pid = pid_in(next(wired.folder.rglob("pid")))
     until(lambda: not alive(pid), "its end")
@@ -105,54 +105,54 @@ def test_memory_budget_ends_process(wired: Wired, kind: str) -> None:
 
 def test_ended_process_restarts_for_next_episode(wired: Wired) -> None:
     wired.file("hog.py", f"def answer(prompt):\n    if prompt != 'small': exec({HOG!r})\n    return prompt")
-    flight = Flight(wired, MEMORY)
+    attempts = BudgetedAttempts(wired, MEMORY)
     with wired.subject('{python: "hog:answer"}') as subject:
-        limited = flight.limited(subject)
-        assert_ended_by(limited("large", flight.context("first")), "episode.memory")
-        assert limited("small", flight.context("second")).response == "small"
+        limited = attempts.limited(subject)
+        assert_ended_by(limited("large", attempts.context("first")), "episode.memory")
+        assert limited("small", attempts.context("second")).response == "small"
 
 
 def test_process_within_memory_budget_runs(wired: Wired) -> None:
-    flight = Flight(wired, '{"episode": {"memory": "8GiB"}}')
-    assert flight.ask("{command: [cat]}").response == "the prompt"
+    attempts = BudgetedAttempts(wired, '{"episode": {"memory": "8GiB"}}')
+    assert attempts.ask("{command: [cat]}").response == "the prompt"
     assert not wired.events
 
 
 def test_unreadable_memory_is_recorded_as_unknown(wired: Wired, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    flight = Flight(wired, MEMORY)
-    assert flight.ask("{command: [cat]}").response == "the prompt"
-    assert [(event.budget, event.why) for event in flight.recorded(BudgetUnknown)] == [
+    attempts = BudgetedAttempts(wired, MEMORY)
+    assert attempts.ask("{command: [cat]}").response == "the prompt"
+    assert [(event.budget, event.why) for event in attempts.recorded(BudgetUnknown)] == [
         ("episode.memory", "no_memory")
     ]
 
 
 def test_time_budget_spans_attempts(wired: Wired) -> None:
-    flight = Flight(wired, TIME)
+    attempts = BudgetedAttempts(wired, TIME)
     limits: list[float] = []
 
     def subject(prompt: str, context: AttemptContext) -> SubjectResult:
         limits.append(context.settings.attempt_time)
         return SubjectResult("empty")
 
-    limited = flight.limited(subject)
+    limited = attempts.limited(subject)
     for episode, attempt in (("a", 1), ("a", 2), ("b", 1)):
-        limited("the prompt", flight.context(episode, attempt))
+        limited("the prompt", attempts.context(episode, attempt))
     first, second, of_other = limits
     assert second < first == of_other == 0.4
 
 
 def test_time_budget_ends_episode(wired: Wired) -> None:
-    flight = Flight(wired, TIME)
-    assert_ended_by(flight.ask("{command: [sleep, '600']}"), "episode.time")
-    [spent] = flight.recorded(BudgetSpent)
+    attempts = BudgetedAttempts(wired, TIME)
+    assert_ended_by(attempts.ask("{command: [sleep, '600']}"), "episode.time")
+    [spent] = attempts.recorded(BudgetSpent)
     assert (spent.budget, spent.limit, spent.ends) == ("episode.time", 0.4, True)
 
 
 def test_earlier_limit_is_not_the_budget(wired: Wired) -> None:
-    flight = Flight(wired, '{"episode": {"time": 600}}')
-    result = flight.limited(lambda prompt, context: SubjectResult("limit", error_type="LimitReached"))(
-        "the prompt", flight.context()
+    attempts = BudgetedAttempts(wired, '{"episode": {"time": 600}}')
+    result = attempts.limited(lambda prompt, context: SubjectResult("limit", error_type="LimitReached"))(
+        "the prompt", attempts.context()
     )
     assert result.error_type == "LimitReached" and not wired.events
 
@@ -165,33 +165,33 @@ def test_earlier_limit_is_not_the_budget(wired: Wired) -> None:
 def test_budget_spent_at_gateway_ends_attempt(
     wired: Wired, place: tuple[str, int], ends: bool, ended: bool
 ) -> None:
-    flight = Flight(wired, END)
-    flight.write(BudgetSpent(1.0, *place, "episode.tokens", 12, 10, ends))
+    attempts = BudgetedAttempts(wired, END)
+    attempts.write(BudgetSpent(1.0, *place, "episode.tokens", 12, 10, ends))
     if not ended:
-        assert flight.ask("{command: [cat]}").response == "the prompt"
+        assert attempts.ask("{command: [cat]}").response == "the prompt"
         return
-    assert_ended_by(flight.ask("{command: [sleep, '600']}"), "episode.tokens")
+    assert_ended_by(attempts.ask("{command: [sleep, '600']}"), "episode.tokens")
     assert not wired.events  # the gateway has recorded it
 
 
 def test_unreadable_gateway_history_is_lab_failure(wired: Wired) -> None:
-    flight = Flight(wired, END)
-    flight.gateway.parent.mkdir(parents=True)
-    flight.gateway.write_text("no event\n")
+    attempts = BudgetedAttempts(wired, END)
+    attempts.gateway.parent.mkdir(parents=True)
+    attempts.gateway.write_text("no event\n")
     with pytest.raises(LabFailed, match=r"its budgets could not be watched: .*gateway-0\.jsonl:1: no event"):
-        flight.ask("{command: [cat]}")
+        attempts.ask("{command: [cat]}")
 
 
 def test_in_process_subject_can_end_itself(wired: Wired) -> None:
-    flight = Flight(wired, END)
+    attempts = BudgetedAttempts(wired, END)
 
     def subject(prompt: str, context: AttemptContext) -> SubjectResult:
         assert not context.budget_spent()
-        flight.write(BudgetSpent(1.0, "episode", 1, "episode.tokens", 12, 10, True))
+        attempts.write(BudgetSpent(1.0, "episode", 1, "episode.tokens", 12, 10, True))
         until(context.budget_spent, "the budget")
         raise RuntimeError("ended by itself")
 
-    assert_ended_by(flight.limited(subject)("the prompt", flight.context()), "episode.tokens")
+    assert_ended_by(attempts.limited(subject)("the prompt", attempts.context()), "episode.tokens")
 
 
 def test_no_further_attempt_follows() -> None:

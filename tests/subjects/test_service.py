@@ -64,7 +64,7 @@ def wired(tmp_path: Path) -> Wired:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A free one: whoever listens next on any free port gets another."""
+    """A free port that the next FREE does not get."""
     with bind(FREE) as listener:
         free = address_of(listener).port
     yield free

@@ -1,4 +1,4 @@
-"""A wiring with a subject, opened without a lab: its links lead to addresses that nobody listens on."""
+"""A wiring with a subject, opened without a lab: its links lead to addresses without a server."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def converse(
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], float] = time.time,
 ) -> SubjectResult:
-    """Send the turns one by one; the result is that of the last turn, with all answers.
+    """Send the turns one by one; return the last turn's result with all answers.
 
     The time to make a turn does not count towards the attempt's limit.
     """

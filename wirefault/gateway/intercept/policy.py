@@ -74,7 +74,7 @@ class Policy:
         if matches_host(self.only, host, port):
             return _LINK
         if self.only:
-            return Ruling(Treatment.PASS, "it is not among those to be struck (--only)")
+            return Ruling(Treatment.PASS, "it is not among the hosts of --only")
         if not wired and matches_host(BACKGROUND_HOSTS, host, port):
             return Ruling(Treatment.PASS, "frameworks call it unasked; a link of the wiring would strike it")
         return _LINK
