@@ -1,7 +1,7 @@
-"""The control plane, a process of its own: it makes Toxiproxy and the gateway as ``state.db`` asks for.
+"""The control plane, a separate process: it brings Toxiproxy and the gateway to the state in ``state.db``.
 
-It has the loop, the reconciliation of desired with observed, and an HTTP API; what a toxic is, it does not
-know. Of wirefault it sees ``core`` to ``state``; it imports neither the agent nor the tools.
+A loop, the reconciliation of desired and observed state, and an HTTP API. It knows nothing about kinds of
+toxics. It imports wirefault's rooms from ``core`` to ``state``, and neither the agent nor the tools.
 """
 
 import logging

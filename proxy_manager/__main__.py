@@ -1,4 +1,4 @@
-"""``python -m proxy_manager``: the control plane of one lane. ``--heal`` heals, removes and ends."""
+"""``python -m proxy_manager``: the control plane of one lane."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from wirefault.wiring.topology import Topology, topology_from
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m proxy_manager", description=__doc__)
-    parser.add_argument("--heal", action="store_true", help="heal the lane, remove its proxies and end")
+    parser.add_argument("--heal", action="store_true", help="remove the lane's toxics and proxies, then exit")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s proxy_manager %(levelname)s %(message)s")
     logging.getLogger("waitress").setLevel(logging.ERROR)

@@ -18,11 +18,11 @@ _TIMEOUT_S = 2.0
 
 
 class GatewayError(Exception):
-    """The gateway did not answer or refused; the message says which."""
+    """The gateway did not reply, or refused the request."""
 
 
 class FaultsRefused(GatewayError):
-    """The gateway refused these faults; the message says why."""
+    """The gateway refused the faults; the message has the reason."""
 
 
 class GatewayControl:
@@ -41,7 +41,7 @@ class GatewayControl:
         self._session.close()
 
     def begin(self, attempt: AttemptRow, settings_hash: str) -> None:
-        """Connections accepted from now on belong to that attempt."""
+        """Assign connections accepted from now on to that attempt."""
         body = {
             "run_id": attempt.run_id,
             "episode": attempt.episode,
@@ -56,27 +56,27 @@ class GatewayControl:
         self._call("PUT", f"/lanes/{attempt.lane}/faults", body, _TIMEOUT_S)
 
     def expect_changes(self, attempt: AttemptRow, changes: Mapping[str, Sequence[int]]) -> None:
-        """Have the gateway hold these calls of each link until they are released."""
+        """Let the gateway hold these calls of each link until they are released."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "changes": changes}
         self._call("PUT", f"/lanes/{attempt.lane}/calls", body, _TIMEOUT_S)
 
     def release(self, attempt: AttemptRow, link: str, call: int) -> None:
-        """The toxics are as that call is to meet them."""
+        """Release the call: its toxics are set."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "link": link, "call": call}
         self._call("POST", f"/lanes/{attempt.lane}/calls", body, _TIMEOUT_S)
 
     def begin_turn(self, attempt: AttemptRow) -> None:
-        """What comes from now on is of the user's turn that the attempt asks for."""
+        """Assign requests from now on to the attempt's turn of the user."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "turn": attempt.turn}
         self._call("PUT", f"/lanes/{attempt.lane}/turn", body, _TIMEOUT_S)
 
     def open_link(self, lane: int, link: Link) -> Address:
-        """Have the gateway listen for a link that was found; where it does."""
+        """Let the gateway listen for a found link and return its address."""
         path = f"/lanes/{lane}/links/{link.name}"
         return Address.parse(str(self._call("PUT", path, {"link": link.dump()}, _TIMEOUT_S)["listen"]))
 
     def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
-        """Wait until the attempt has no open connection, then ends it; False if some were left."""
+        """Wait until the attempt has no open connection, then end it; False if some were left."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "bound_s": bound_s}
         answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + _TIMEOUT_S)
         if self._ingress is not None:
@@ -86,9 +86,9 @@ class GatewayControl:
         return bool(answer["settled"])
 
     def _send(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> requests.Response:
-        """Send the request again if the connection broke: the gateway may just have closed an idle one.
+        """Send the request, again if the connection broke: the gateway may have closed an idle one.
 
-        Each of the calls may be repeated: the second time it changes nothing.
+        All calls are idempotent.
         """
         try:
             return self._session.request(method, self._url + path, json=body, timeout=timeout_s)
@@ -100,14 +100,14 @@ class GatewayControl:
             reply = self._send(method, path, body, timeout_s)
             answer = reply.json()
         except (requests.RequestException, ValueError) as error:
-            raise GatewayError(f"the gateway at {self._url} does not answer: {error}") from None
+            raise GatewayError(f"no reply from the gateway at {self._url}: {error}") from None
         if reply.status_code >= 400:
             error_body = answer.get("error") if isinstance(answer, dict) else None
             if isinstance(error_body, dict) and error_body.get("code") == "faults_refused":
                 raise FaultsRefused(str(error_body.get("message")))
             raise GatewayError(f"the gateway refused {method} {path}: {answer}")
         if not isinstance(answer, dict):
-            raise GatewayError(f"the gateway answered {method} {path} with {type(answer).__name__}")
+            raise GatewayError(f"the gateway replied to {method} {path} with {type(answer).__name__}")
         return answer
 
 

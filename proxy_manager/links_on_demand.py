@@ -1,4 +1,4 @@
-"""Opens the links that the ingress asks for: listener, proxy, and the toxics of the attempt in progress."""
+"""Opens links that the ingress requests: listener, proxy, and the toxics of the attempt in progress."""
 
 from __future__ import annotations
 
@@ -20,18 +20,15 @@ from wirefault.wiring.links import Link
 
 
 class LinksOnDemand:
-    """Those of one lane.
-
-    Raises ``sqlite3.Error``, ``OSError``.
-    """
+    """The found links of one lane. Raises ``sqlite3.Error``, ``OSError``."""
 
     def __init__(self, parts: LaneParts) -> None:
         self._parts = parts
 
     def restore(self) -> None:
-        """Open the links again that were found before; gateway and proxies may be others than then.
+        """Open the links found earlier again; gateway and proxies may have changed.
 
-        What cannot be opened waits until the ingress wants it again. Raises ``ToxiproxyError``.
+        A link that cannot be opened waits for the next request of the ingress. Raises ``ToxiproxyError``.
         """
         for row in self._rows("open"):
             try:
@@ -45,7 +42,7 @@ class LinksOnDemand:
     def open_wanted(
         self, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
     ) -> bool:
-        """Open what is wanted, with the toxics that the attempt draws; whether anything was opened.
+        """Open the requested links with the attempt's toxics; return whether there were any.
 
         ``latest``: the fault set that was set on the lab since the run began, if one was.
         """
@@ -88,14 +85,14 @@ class LinksOnDemand:
             self._parts.history.record_change(attempt, observed, change, begun)
 
     def _listen(self, link: Link) -> tuple[Address, Address]:
-        """Where the gateway listens for it, and the address at which its proxy is dialled."""
+        """The addresses of the link's gateway listener and proxy."""
         gateway = self._parts.gateway.open_link(self._parts.lab[1], link)
         return gateway, self._parts.proxies.add(link, gateway)
 
     def _plan(
         self, link: Link, attempt: AttemptRow, run: RunRow, latest: ConfigurationRow | None
     ) -> list[PlannedToxic]:
-        """What the attempt's draws say for this link: the same as if it had been there from the start."""
+        """The attempt's toxics for this link, the same as if it had existed from the start."""
         settings = load_frozen(run.settings)
         number, faults, level = 0, settings.faults, settings.chaos_level
         if latest is not None and latest.created >= run.created:

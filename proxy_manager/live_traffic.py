@@ -1,6 +1,6 @@
-"""The run ``live``: what crosses a lab that is up while no run has its lane, as one open episode.
+"""The run ``live``: traffic on a lab that is up while no run has its lane, as one open episode.
 
-It begins when faults are set, yields the lane to any run, and goes on after that. Nobody judges it.
+It begins when faults are set, yields the lane to any run, and continues afterwards. It is not judged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SUBJECT = "whoever calls, outside any run"
 
 
 class LiveTraffic:
-    """That of one lane.
+    """The live traffic of one lane.
 
     Raises ``GatewayError``, ``ToxiproxyError``, ``sqlite3.Error``, ``OSError``.
     """
@@ -41,12 +41,12 @@ class LiveTraffic:
         self._toxics_of = 0  # the configuration whose toxics are in force
 
     def yield_lane(self) -> None:
-        """A run has the lane now: what was in force is to be set again after it."""
+        """A run has the lane now: set the faults again after it."""
         self._open = False
         self._toxics_of = 0
 
     def keep(self, latest: ConfigurationRow | None, faults: GatewayFaults, links: Links) -> str | None:
-        """To be called in each step in which no run has the lane; the run's id once it has begun."""
+        """Call in each step without a run on the lane; returns the live run's id once it has begun."""
         if latest is None or not (latest.faults or self._open):
             return None
         run, attempt = self._rows()
@@ -59,7 +59,7 @@ class LiveTraffic:
         return self.run_id
 
     def _rows(self) -> tuple[RunRow, AttemptRow]:
-        """The run and its attempt as the gateway is told of them. Configurations of any time are its own."""
+        """The rows of the run and its attempt for the gateway; it accepts configurations of any time."""
         settings, now = self._settings, self._parts.clock()
         run = RunRow(self.run_id, *self._parts.lab, "live", 0, settings.dump(), settings.hash, 0.0, now)
         lab_id, lane = self._parts.lab

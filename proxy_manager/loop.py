@@ -1,4 +1,4 @@
-"""The manager's loop: polls the state, takes a step when it changed, and survives lost servers and files."""
+"""The manager's loop: polls the state, steps when it changed, and survives lost servers and files."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from wirefault.toxiproxy.answers import ToxiproxyError
 
 _POLL_BUSY_S = 0.002
 _POLL_IDLE_S = 0.02
-# a change of the state may be noticed late by this share of the quiet time before it
-_LATE = 0.05
+# a state change may be noticed late by this share of the quiet time before it
+_MAX_LATE_SHARE = 0.05
 _WATCH_EVERY_S = 0.25
-# Longer than any step may take (settling is bounded), shorter than anybody would wait.
+# Longer than any step may take (settling is bounded separately).
 STEP_BOUND_S = 10.0
 
 
 def pause(run: bool, changing: bool, quiet_s: float) -> float:
-    """Seconds until the state is looked at again, which last changed ``quiet_s`` ago.
+    """Seconds until the next poll of the state, which last changed ``quiet_s`` ago.
 
-    ``run``: whether a run has the lane. ``changing``: whether toxics come and go in the midst of its attempt.
+    ``run``: whether a run has the lane. ``changing``: whether toxics change during its attempt.
     """
     if not run:
         return _POLL_IDLE_S
     if changing:
         return _POLL_BUSY_S
-    return min(max(quiet_s * _LATE, _POLL_BUSY_S), _POLL_IDLE_S)
+    return min(max(quiet_s * _MAX_LATE_SHARE, _POLL_BUSY_S), _POLL_IDLE_S)
 
 
 class Loop:
-    """Runs until ``stop`` is set; heals first and heals last."""
+    """Runs until ``stop`` is set; heals first and last."""
 
     def __init__(
         self,
@@ -64,11 +64,11 @@ class Loop:
         self._lane = lane
         self._progress = time.monotonic()
         self._error: str | None = "starting"
-        self._reason = "the proxy manager started anew during the attempt"
+        self._reason = "the proxy manager restarted during the attempt"
 
     @property
     def error(self) -> str | None:
-        """What keeps the manager from being ready, None when nothing does."""
+        """Why the manager is not ready; None if it is."""
         bound = STEP_BOUND_S + (self.reconciler.settling_s if self.reconciler else 0.0)
         if time.monotonic() - self._progress > bound:
             return "the control loop is stuck"
@@ -142,7 +142,7 @@ class Loop:
             raise OSError(f"{self._state_path} was deleted or replaced while in use; it is created again")
 
     def _beat(self) -> None:
-        """Write the heartbeat, from a thread of its own; not while the loop is stuck or not ready."""
+        """Write the heartbeat in a separate thread, while the loop is ready and not stuck."""
         while not self.stop.is_set():
             if self.error is None:
                 with suppress(sqlite3.Error), self._open_state() as state:

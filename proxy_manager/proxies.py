@@ -1,4 +1,4 @@
-"""The proxies of a lane: made at Toxiproxy as the plan says, and read back."""
+"""The proxies of a lane: set at Toxiproxy by the plan, and read back."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from wirefault.wiring.topology import Topology
 
 
 class NotAsPlanned(ToxiproxyError):
-    """The state that was read back is not the one that was set."""
+    """The state read back differs from the state set."""
 
 
 class LaneProxies:
     """The proxies of one lane on one server. Raises ``ToxiproxyError`` from every method.
 
-    It touches no proxy but its own, so that several labs can share a server.
+    It changes only its own proxies, so several labs can share a server.
     """
 
     def __init__(self, client: ToxiproxyClient, topology: Topology) -> None:
@@ -34,11 +34,11 @@ class LaneProxies:
 
     @property
     def links(self) -> Links:
-        """Those of the lane, with those that were found."""
+        """The lane's links, including found ones."""
         return self._topology.links
 
     def add(self, link: Link, gateway: Address) -> Address:
-        """Make the proxy of a link that was found, and says where it is to be dialled."""
+        """Create the proxy of a found link and return its address."""
         if link.name not in self._topology.links:
             topology = self._topology
             host, listen = topology.proxy_hosts
@@ -53,10 +53,10 @@ class LaneProxies:
         return self._ensure(self._topology.proxy_name(link.name), link.name)
 
     def ensure(self) -> dict[str, Address]:
-        """Create the missing proxies; the address at which each link's proxy is to be dialled, by link.
+        """Create the missing proxies and return each link's address.
 
-        A port that is taken is replaced the first time. Later a proxy keeps its port, since callers know it.
-        Where the topology names the address to listen on, callers know that: the proxy keeps name and port.
+        A port in use is replaced the first time. Later a proxy keeps its port, since callers know it. An
+        address from the topology is always kept.
         """
         return {link: self._ensure(name, link) for name, link in self._names.items()}
 
@@ -70,12 +70,12 @@ class LaneProxies:
         return Address(self._topology.proxies[link].host, Address.parse(proxy.listen).port)
 
     def observe(self) -> dict[str, ProxyState]:
-        """The lane's proxies by link, as the server has them now, without those that are missing."""
+        """The lane's existing proxies by link, as the server has them now."""
         states = self._client.proxies()
         return {link: states[name] for name, link in self._names.items() if name in states}
 
     def apply(self, plan: Sequence[PlannedToxic]) -> list[dict[str, Any]]:
-        """Set the toxics of the plan, removes all others, and reads them back. Raises ``NotAsPlanned``."""
+        """Set the plan's toxics, remove all others, and read them back. Raises ``NotAsPlanned``."""
         observed = self.observe()
         if self.misplaced(observed):
             self.ensure()
@@ -85,15 +85,15 @@ class LaneProxies:
         read_back = self.observe()
         differing = self.differences(plan, read_back)
         if differing:
-            raise NotAsPlanned(f"Toxiproxy is not as it was set: {'; '.join(differing)}")
+            raise NotAsPlanned(f"Toxiproxy differs from the plan: {'; '.join(differing)}")
         return toxic_rows(read_back)
 
     def differences(self, plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
-        """How what was observed differs from the plan, in words; empty when it does not."""
+        """The differences between observation and plan, in words."""
         return [*self.misplaced(observed), *_toxic_differences(plan, observed)]
 
     def misplaced(self, observed: dict[str, ProxyState]) -> list[str]:
-        """The proxies that are not where callers dial them, or do not lead to the gateway, in words."""
+        """Proxies with a wrong listen address or upstream, in words."""
         problems = []
         for link in self._names.values():
             proxy = observed.get(link)
@@ -124,7 +124,7 @@ class LaneProxies:
             self._client.set_enabled(proxy.name, up)
 
     def heal(self) -> list[dict[str, Any]]:
-        """Remove every toxic of the lane and verifies it; what is left, which is nothing."""
+        """Remove every toxic of the lane and verify it."""
         return self.apply([])
 
     def remove(self) -> None:
@@ -134,7 +134,7 @@ class LaneProxies:
 
 
 def _is_same(planned: PlannedToxic, state: ToxicState) -> bool:
-    """Whether it is that toxic, maybe with other attributes."""
+    """Whether it is that toxic, apart from its attributes."""
     return state.kind == planned.kind and state.stream == planned.stream and state.toxicity == 1.0
 
 
@@ -144,7 +144,7 @@ def _is_planned(planned: PlannedToxic, state: ToxicState) -> bool:
 
 
 def _toxic_differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
-    """How the existing proxies differ from the plan in their toxics and in being up or down, in words."""
+    """Differences of existing proxies from the plan in toxics and in being up or down, in words."""
     differing = []
     for link, proxy in observed.items():
         planned = [toxic for toxic in plan if toxic.link == link]
@@ -162,7 +162,7 @@ def _toxic_differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxySt
 
 
 def toxic_rows(observed: dict[str, ProxyState]) -> list[dict[str, Any]]:
-    """Every toxic, and every proxy that is down, as plain JSON."""
+    """Every toxic, and every disabled proxy, as plain JSON."""
     rows: list[dict[str, Any]] = []
     for link, proxy in observed.items():
         if not proxy.enabled:

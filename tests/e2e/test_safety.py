@@ -67,7 +67,7 @@ def test_faults_keep_to_their_radius(spared: tuple[Path, str]) -> None:
     [method] = [arm for arm in shown["arms"] if arm["arm"] == "method"]
     assert shown["verdict"] == "held" and method["measures"]["faults_delivered"] == "2"
     [gateway] = folder.glob("logs/runs/*-2-method/gateway-0.jsonl")
-    assert '"why_not":"spared"' in gateway.read_text().replace(" ", "")
+    assert '"why_not":"outside_radius"' in gateway.read_text().replace(" ", "")
 
 
 def test_the_verdict_lies_in_a_file_beside_the_words(spared: tuple[Path, str]) -> None:

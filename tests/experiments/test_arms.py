@@ -16,7 +16,7 @@ from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experi
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
 from wirefault.runner.attempts import shadow_toxics
-from wirefault.settings.episode_faults import is_spared, plan_attempt, shadows_of
+from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadows_of
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.prompts import PromptsError, load_prompts
 
@@ -86,7 +86,7 @@ def test_what_the_radius_spares_in_the_arm_has_no_shadow_in_the_control(folder: 
     shadowed = [
         bool(shadow_toxics(plan.arms[0].settings, lab_links(), prompt.key, 1)) for prompt in plan.prompts
     ]
-    assert shadowed == [not is_spared(late, prompt.key) for prompt in plan.prompts]
+    assert shadowed == [not is_outside_radius(late, prompt.key) for prompt in plan.prompts]
     assert shadowed.count(True) == 1
 
 

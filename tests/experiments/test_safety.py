@@ -11,7 +11,7 @@ import pytest
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
-from wirefault.settings.episode_faults import is_spared
+from wirefault.settings.episode_faults import is_outside_radius
 
 STRUCK = {"faults": [{"fault": "rate_limit", "links": ["weather"], "id": "busy"}]}
 
@@ -55,9 +55,9 @@ def test_a_link_that_is_not_there_is_no_radius(tmp_path: Path) -> None:
 
 def test_a_share_of_the_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
     plan = planned(tmp_path, repeats=5, safety={"blast_radius": {"episodes": "25 %"}})
-    spared = [is_spared(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]
+    spared = [is_outside_radius(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]
     assert spared.count(False) == len(spared) // 4
-    assert not any(is_spared(plan.arms[0].settings, prompt.key) for prompt in plan.prompts)
+    assert not any(is_outside_radius(plan.arms[0].settings, prompt.key) for prompt in plan.prompts)
 
 
 def test_a_share_that_is_no_episode_is_an_error(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from wirefault.judging.reproducible import CallsAtOnce
 from wirefault.judging.summary import summarise
 
 LATER = 103.5
-SPARED = met(injected=False, why_not="spared")
+SPARED = met(injected=False, why_not="outside_radius")
 
 
 def request(number: int, fault: FaultMet | None = None, **more: object) -> Exchange:

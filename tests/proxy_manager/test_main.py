@@ -137,7 +137,7 @@ def test_a_successor_heals_an_outage_of_which_its_end_was_left_to_a_killed_one(p
             assert plane.toxics() == [] and plane.state.toxics.left("lab", 0) == 0
             plane.state.move_attempt(attempt_id, "armed", "finished", time.time())
             until(lambda: plane.attempt(attempt_id).state == "healed")
-    assert plane.attempt(attempt_id).disturbed == ("the proxy manager started anew during the attempt",)
+    assert plane.attempt(attempt_id).disturbed == ("the proxy manager restarted during the attempt",)
 
 
 def test_a_successor_heals_an_outage_that_a_killed_one_began_and_begins_no_other(plane: Plane) -> None:
@@ -159,7 +159,7 @@ def test_a_successor_heals_an_outage_that_a_killed_one_began_and_begins_no_other
             assert plane.toxics() == [] and plane.state.toxics.left("lab", 0) == 0
             plane.state.move_attempt(attempt_id, "armed", "finished", time.time())
             until(lambda: plane.attempt(attempt_id).state == "healed")
-    assert plane.attempt(attempt_id).disturbed == ("the proxy manager started anew during the attempt",)
+    assert plane.attempt(attempt_id).disturbed == ("the proxy manager restarted during the attempt",)
     assert [event.action for event in plane.history()] == ["armed", "started", "disturbed", "healed"]
 
 

@@ -144,7 +144,7 @@ def _cut(share: float, seed: int, episodes: Sequence[str]) -> float:
     return draws[count] if count < len(draws) else 1.0
 
 
-def spared_episodes(settings: Settings, episodes: Sequence[str]) -> int:
+def episodes_outside_radius(settings: Settings, episodes: Sequence[str]) -> int:
     """The number of episodes outside the blast radius, which run without faults."""
     return sum(radius_draw(settings.seed, episode) >= settings.fault_episodes for episode in episodes)
 

@@ -21,7 +21,7 @@ _Family = Literal["http", "meaning", "model", "context", "mcp"]
 Where = Literal["any", "tool", "model", "mcp"]
 McpView = Literal["reply", "message", "result"]
 WhyNot = Literal[
-    "spared",  # outside the blast radius: this episode or call may not be faulted
+    "outside_radius",  # outside the blast radius: this episode or call may not be faulted
     "already_faulted",  # another fault changed this try before it
     "no_tool_result_to_change",  # the reply has no value that the fault can change
     "nothing_to_change",  # the request or the model's reply has nothing that the fault can change

@@ -257,9 +257,11 @@ class Plan:
             met.mark_not_injected(why)
 
 
-def spared(plan: Plan) -> Plan:
-    """The same met faults without any effect: the try is outside the blast radius."""
-    return Plan([MetFault(met.id, met.fault, why_not=met.why_not or "spared") for met in plan.met_faults])
+def outside_radius(plan: Plan) -> Plan:
+    """The same met faults without effect, for a try outside the blast radius."""
+    return Plan(
+        [MetFault(met.id, met.fault, why_not=met.why_not or "outside_radius") for met in plan.met_faults]
+    )
 
 
 def plan_try(met_entries: Iterable[tuple[Entry, Try]], *, whole: bool) -> Plan:

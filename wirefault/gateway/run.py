@@ -16,7 +16,7 @@ from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.history.events import Event, FaultsSet, ShadowMet
 from wirefault.history.writer import Writer, dump_line
-from wirefault.settings.episode_faults import is_spared, plan_attempt, shadows_of
+from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadows_of
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Link, Links
 
@@ -189,7 +189,7 @@ class BlastRadius:
 
     def admits(self, episode: str, call: CallKey) -> bool:
         """Whether faults may act on that call of the episode; if so, it counts as faulted from now on."""
-        if is_spared(self._settings, episode):
+        if is_outside_radius(self._settings, episode):
             return False
         faulted, limit = self._faulted[episode], self._settings.fault_calls
         if limit and call not in faulted and len(faulted) >= limit:

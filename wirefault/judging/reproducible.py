@@ -230,7 +230,9 @@ def _radius(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
         faulted = [
             exchange for exchange in exchanges if any(not fault.of_budget for fault in exchange.faults)
         ]
-        outside = [exchange for exchange in faulted if any(f.why_not == "spared" for f in exchange.faults)]
+        outside = [
+            exchange for exchange in faulted if any(f.why_not == "outside_radius" for f in exchange.faults)
+        ]
         inside = [exchange for exchange in faulted if exchange not in outside]
         if any(at_once.are(*pair) for pair in product(inside, outside)):
             yield f"the blast radius was used up by one of several calls at once: {_WHICH}"

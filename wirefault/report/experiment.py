@@ -15,7 +15,7 @@ from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
 from wirefault.experiments.run_experiment import ExperimentResult
-from wirefault.experiments.safety import spared_episodes
+from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.report.comparison import shown_difference
@@ -33,7 +33,7 @@ def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
     for arm in plan.arms:
         if arm.capped:
             yield f"{arm.name}: always act at this level, the chance is capped: {', '.join(arm.capped)}"
-        if outside := spared_episodes(arm.settings, keys):
+        if outside := episodes_outside_radius(arm.settings, keys):
             yield f"{arm.name}: {outside} of {len(keys)} episodes are outside the blast radius: no faults"
         if arm.settings.fault_calls:
             yield f"{arm.name}: faults act on at most {arm.settings.fault_calls} calls of an episode"

@@ -15,7 +15,7 @@ def radius_draw(seed: int, episode: str) -> float:
     return draw(seed, episode, 0, "", "", 0, 0, "blast-radius")
 
 
-def is_spared(settings: Settings, episode: str) -> bool:
+def is_outside_radius(settings: Settings, episode: str) -> bool:
     """Whether the episode is flown without faults, whatever else is drawn for it."""
     return settings.fault_episodes < 1 and radius_draw(settings.seed, episode) >= settings.fault_episodes
 
@@ -59,9 +59,9 @@ def plan_attempt(
 ) -> list[PlannedToxic]:
     """Those of ``TOXIC_PROB`` on the tool links, then those of the fault set's ``entries``.
 
-    ``configuration``: the number of the set, 0 for the run's own. An episode that is spared has none.
+    ``configuration``: the number of the set, 0 for the run's own. Episodes outside the blast radius: none.
     """
-    if is_spared(settings, episode):
+    if is_outside_radius(settings, episode):
         return []
     return plan_toxics(
         settings.seed,

@@ -8,7 +8,7 @@ import pytest
 
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
-from wirefault.faults.sets.presets import LARGEST, find_set, preset, preset_names, preset_of, read_canonical
+from wirefault.faults.sets.presets import MAX_BYTES, find_set, preset, preset_names, preset_of, read_canonical
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.toxiproxy.toxics.text_form import parse_list
@@ -56,12 +56,12 @@ def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("ligth", "'ligth' is no file, and no preset is called so; did you mean 'light'?"),
-        ("there/none.yaml", "there/none.yaml: cannot be read: No such file"),
-        ("a\0.yaml", "a\0.yaml: cannot be read: embedded null byte"),
-        ("empty.yaml", "empty.yaml: there is no fault in it"),
+        ("ligth", "unknown fault set 'ligth'; did you mean 'light'?"),
+        ("there/none.yaml", "cannot read there/none.yaml: No such file"),
+        ("a\0.yaml", "cannot read a\0.yaml: embedded null byte"),
+        ("empty.yaml", "empty.yaml: no faults"),
         ("bad.yaml", "bad.yaml: faults[1]: fault 'truncat' is unknown; did you mean 'truncate'?"),
-        ("wrong.yaml", "wrong.yaml: faults[1]: truncate: with: 'fractoin' is no key here; did you mean"),
+        ("wrong.yaml", "wrong.yaml: faults[1]: truncate: with: unknown key 'fractoin'; did you mean"),
     ],
 )
 def test_what_is_no_set_is_refused_with_source_file_key_and_nearest_name(given, said, tmp_path, monkeypatch):
@@ -75,7 +75,7 @@ def test_what_is_no_set_is_refused_with_source_file_key_and_nearest_name(given, 
 
 
 def test_a_set_too_large_to_be_handed_on_is_refused(tmp_path):
-    text = "faults:\n" + "- {fault: truncate}\n" * (LARGEST // 150)
+    text = "faults:\n" + "- {fault: truncate}\n" * (MAX_BYTES // 150)
     (tmp_path / "large.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(FaultSetError, match="split it"):
         find_set(str(tmp_path / "large.yaml"))

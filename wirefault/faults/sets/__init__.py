@@ -1,4 +1,4 @@
-"""Fault sets: read from files, presets and Python objects, checked, scaled, and written as canonical text.
+"""Fault sets: read from files, presets and Python objects, validated, scaled, written as canonical text.
 
 Imports ``core``, ``dialects``, ``toxiproxy``, ``links``, the fault's base and the catalogue.
 """

@@ -1,4 +1,4 @@
-"""When an eligible try meets a fault: by chance, by count, by turn, by the clock. Pure."""
+"""The conditions of a fault set's entry: which requests are eligible and when they meet it. Pure."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ CountRange = Annotated[tuple[int, int | None], BeforeValidator(_parse_range), Af
 
 
 class Window(BaseModel):
-    """An outage: seconds since the run's start. Within ``ramp`` seconds the chance rises fully."""
+    """An outage in seconds since the run's start; the probability rises within ``ramp`` seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     start: float = Field(0.0, ge=0, description="seconds since the run's start")
-    end: float | None = Field(None, gt=0, description="seconds since the run's start; without it, to its end")
-    ramp: float = Field(0.0, ge=0, description="seconds in which the chance rises from 0")
+    end: float | None = Field(None, gt=0, description="seconds since the run's start; default: the run's end")
+    ramp: float = Field(0.0, ge=0, description="seconds in which the probability rises from 0")
 
     @model_validator(mode="after")
     def _in_order(self) -> Window:
@@ -69,62 +69,64 @@ class Window(BaseModel):
         return self
 
     def share(self, elapsed_s: float) -> float:
-        """How much of the chance is in force at that time: 0 to 1."""
+        """The share of the probability in force at that time, 0 to 1."""
         if elapsed_s < self.start or (self.end is not None and elapsed_s >= self.end):
             return 0.0
         return min(1.0, (elapsed_s - self.start) / self.ramp) if self.ramp else 1.0
 
 
 class Moment(NamedTuple):
-    """What a trigger may know of a try. Counts are of what the entry matched, per episode and link.
-
-    ``calls`` and ``tries`` count from 1 and include this one (all tries of a call share its number);
-    ``model_requests`` counts the requests to the model in the attempt so far; ``met`` counts the earlier
-    tries that met the fault, and ``last_met`` is the call of the last of them, 0 without one. ``turn`` is
-    the user's, from 1. ``attempt_s``: seconds since the attempt was armed; ``link_call``: the call's number
-    among all of the attempt on its link, whatever the entry matched, from 1.
-    """
+    """A try as triggers see it. Counts are of the tries that the entry matched, per episode and link."""
 
     calls: int = 1
+    """Calls from 1, including this one; all tries of a call share its number."""
     tries: int = 1
+    """Tries from 1, including this one."""
     model_requests: int = 0
+    """Requests to the model in the attempt so far."""
     elapsed_s: float = 0.0
+    """Seconds since the run's start."""
     met: int = 0
+    """Earlier tries that met the fault."""
     last_met: int = 0
+    """The call of the last of these; 0 without one."""
     turn: int = 1
+    """The user's turn, from 1."""
     attempt_s: float = 0.0
+    """Seconds since the attempt was armed."""
     link_call: int = 1
+    """Number of the call among all calls on its link in the attempt, from 1."""
 
 
 class When(BaseModel):
-    """All conditions that are given must hold. Counts are of logical calls, or of tries (``of: try``)."""
+    """All conditions must hold. Counts are of logical calls, or of tries (``of: try``)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    probability: float = Field(1.0, ge=0, le=1, description="chance, drawn anew for every try")
+    probability: float = Field(1.0, ge=0, le=1, description="probability, drawn for every try")
     nth: CountRange | None = Field(None, description="only the nth: 3, or a range: 2-4, 2-")
     after: int | None = Field(None, ge=0, description="not the first n")
     first: int | None = Field(None, ge=1, description="only the first n")
     every: int | None = Field(None, ge=1, description="every nth")
     of: Literal["call", "try"] = Field("call", description="what nth, after, first and every count")
-    turn: CountRange | None = Field(
-        None, description="only in these turns of the user, the first is 1: 1, 2-4, 2-"
-    )
+    turn: CountRange | None = Field(None, description="only in these turns of the user, from 1: 1, 2-4, 2-")
     model_requests: CountRange | None = Field(
         None,
         validation_alias=AliasChoices("model_requests", "turns"),
-        description="only in these requests to the model: 1, 2-4, 2-; its old name is turns",
+        description="only in these requests to the model: 1, 2-4, 2-; formerly turns",
     )
     window: Window | None = Field(None, description="an outage by the clock: start, end, ramp")
-    persistent: bool = Field(False, description="once met, it is met for the rest of the episode")
-    at_most: int | None = Field(None, ge=1, description="met at most n times in an episode")
-    cooldown: int | None = Field(None, ge=1, description="calls that pass each time after it was met")
+    persistent: bool = Field(False, description="once met, always met for the rest of the episode")
+    at_most: int | None = Field(None, ge=1, description="at most n times in an episode")
+    cooldown: int | None = Field(
+        None, ge=1, description="number of calls that pass after each time it was met"
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _has_one_name(cls, given: Any) -> Any:
         if isinstance(given, dict) and {"turns", "model_requests"} <= given.keys():
-            raise ValueError("turns is the old name of model_requests: give one of them")
+            raise ValueError("turns is the former name of model_requests: use only one of them")
         return given
 
     @model_validator(mode="after")
@@ -134,12 +136,12 @@ class When(BaseModel):
         step = self.every or 1
         ends = [end for end in (most, self.first) if end is not None]
         if ends and -(-least // step) * step > min(ends):  # the first multiple from there on
-            raise ValueError("it could never be met: no call is left by nth, after, first and every together")
+            raise ValueError("can never be met: nth, after, first and every exclude every call")
         return self
 
     def holds(self, moment: Moment, chance: float, dose: float = 1.0) -> bool:
-        """``chance``: the keyed draw of this try, in [0, 1). ``dose``: the share of the probability that is
-        in force by the entry's outages."""
+        """Whether the try meets the fault. ``chance``: its keyed draw in [0, 1). ``dose``: the share of the
+        probability in force by the entry's outages."""
         if self.at_most is not None and moment.met >= self.at_most:
             return False
         if self.persistent and moment.met:
@@ -176,14 +178,14 @@ class When(BaseModel):
 
 
 def within(span: tuple[int, int | None] | None, count: int) -> bool:
-    """Whether the count is in the range; in none it always is."""
+    """Whether the count is in the range; always true without a range."""
     return span is None or (span[0] <= count and (span[1] is None or count <= span[1]))
 
 
 ABSENT = object()
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_REPETITION = re.compile(r"\.r[0-9]+$")  # behind the key of an experiment's prompt that is flown again
-_QUERY = re.compile(r"\?[\w.-]+=")  # else a ? stands for one character
+_REPETITION = re.compile(r"\.r[0-9]+$")  # suffix of the key of a repeated prompt
+_QUERY = re.compile(r"\?[\w.-]+=")  # otherwise ? is a wildcard for one character
 
 
 def _as_tuple(value: Any) -> Any:
@@ -194,33 +196,33 @@ def _as_tuple(value: Any) -> Any:
 
 
 class Readable(Protocol):
-    """What a selector reads of a request; ``wirefault.dialects.http.Request`` is one."""
+    """The parts of a request that selectors read; ``wirefault.dialects.http.Request`` implements it."""
 
     def find_header(self, name: str) -> str | None: ...
     def json(self) -> Any: ...
 
 
 class Only(BaseModel):
-    """All conditions that are given must hold."""
+    """Selectors of requests; all must hold."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     method: str | None = Field(
-        None, description="the request's method; on a link of MCP also the message's, as tools/call"
+        None, description="the request's method; on an MCP link also the message's, such as tools/call"
     )
-    path: str | None = Field(None, description="its path without the query; * stands for anything")
+    path: str | None = Field(None, description="its path without the query; * matches anything")
     header: Mapping[str, str] = Field(
-        default_factory=dict, description="headers, which must be there; * stands for any value"
+        default_factory=dict, description="headers that must be present; * matches any value"
     )
     json_: Mapping[str, Any] = Field(
         default_factory=dict,
         alias="json",
         description="fields of the JSON body; a.b for a nested one",
     )
-    tool: str | None = Field(None, description="the tool by its name, as the agent's model knows it")
+    tool: str | None = Field(None, description="the tool's name, as the agent's model knows it")
     episodes: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
         (),
-        description="the ids of prompts, one or a list, each with all its repetitions; * stands for anything",
+        description="ids of prompts, one or a list, each with all its repetitions; * matches anything",
     )
 
     @field_validator("method")
@@ -236,7 +238,7 @@ class Only(BaseModel):
         if path is not None and not path.startswith(("/", "*", "?", "[", "http")):
             raise ValueError("must begin with / or *, as in /message or */inbox")
         if path is not None and _QUERY.search(path):
-            raise ValueError("is held against the path alone: leave the query out")
+            raise ValueError("must not have a query: it is compared with the path only")
         return path
 
     @field_validator("header")
@@ -244,7 +246,7 @@ class Only(BaseModel):
     def _are_headers(cls, header: Mapping[str, str]) -> Mapping[str, str]:
         for name in header:
             if not _TOKEN.fullmatch(name):
-                raise ValueError(f"{name!r} is no header's name")
+                raise ValueError(f"invalid header name {name!r}")
         return header
 
     @field_validator("episodes")
@@ -252,11 +254,11 @@ class Only(BaseModel):
     def _are_ids(cls, episodes: tuple[str, ...]) -> tuple[str, ...]:
         for name in episodes:
             if not name or name != name.strip():
-                raise ValueError(f"{name!r} is no prompt's id")
+                raise ValueError(f"invalid prompt id {name!r}")
         return episodes
 
     def in_episode(self, episode: str) -> bool:
-        """Whether the episode of that key is meant; all are where none is named."""
+        """Whether the episode is selected; without ids every episode is."""
         if not self.episodes:
             return True
         keys = (episode, _REPETITION.sub("", episode))
@@ -264,7 +266,7 @@ class Only(BaseModel):
 
     @property
     def by_history(self) -> bool:
-        """Whether it reads nothing of a request but what the history records of each."""
+        """Whether it reads only what the history records of each request."""
         return not (self.header or self.json_)
 
     @property
@@ -272,13 +274,13 @@ class Only(BaseModel):
         return bool(self.json_)
 
     def matches_head(self, method: str, path: str) -> bool:
-        """Whether method and path are as asked."""
+        """Whether method and path match."""
         return (self.method is None or fnmatchcase(method, self.method.upper())) and (
             self.path is None or fnmatchcase(path, self.path)
         )
 
     def matches_content(self, request: Readable) -> bool:
-        """Whether headers and body are as asked. ``tool`` is not read: ``build_set`` made others of it."""
+        """Whether headers and body match. ``tool`` was replaced by other selectors in ``build_set``."""
         return all(_like(request.find_header(name), value) for name, value in self.header.items()) and (
             not self.json_ or self._json_matches(request)
         )
@@ -309,7 +311,7 @@ def _same(value: Any, expected: Any) -> bool:
         return value.keys() == expected.keys() and all(_same(value[key], expected[key]) for key in value)
     if isinstance(expected, list) and isinstance(value, list):
         return len(value) == len(expected) and all(map(_same, value, expected))
-    # Python takes true for 1
+    # in Python True == 1
     return bool(value == expected) and isinstance(value, bool) == isinstance(expected, bool)
 
 
@@ -317,18 +319,18 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class FaultSetError(InputError):
-    """A fault set that cannot be used; the message says which file, which key and what would do."""
+    """An invalid fault set; the message has the file, the key and a suggestion."""
 
 
 def checked_mapping(value: Any, where: str, keys: Sequence[str] | None) -> dict[str, Any]:
-    """A mapping with no key but these (None: any); empty for None."""
+    """A mapping with only these keys (None: any); empty for None."""
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise FaultSetError(f"{where}: must be a mapping, not {short_repr(value)}")
     for key in value:
         if keys is not None and key not in keys:
-            raise FaultSetError(f"{where}: {key!r} is no key here{nearest(key, keys)}")
+            raise FaultSetError(f"{where}: unknown key {key!r}{nearest(key, keys)}")
     return value
 
 
@@ -342,23 +344,23 @@ def list_or_empty(value: Any, where: str) -> list[Any]:
 
 
 def text_or(default: str, value: Any, where: str) -> str:
-    """The value, a text that is not empty, or the default for None."""
+    """The value, a non-empty text; the default for None."""
     if value is None:
         return default
     if not isinstance(value, str) or not value.strip():
-        raise FaultSetError(f"{where}: must be a text that is not empty, not {short_repr(value)}")
+        raise FaultSetError(f"{where}: must be a non-empty text, not {short_repr(value)}")
     return value
 
 
 def required_name(given: Mapping[str, Any], key: str, valid: Iterable[str], where: str) -> str:
-    """The name under an entry's key; ``valid`` are shown if there is none, and are not compared here."""
+    """The name under an entry's required key; ``valid`` names are listed in the error, not checked."""
     if given.get(key) is None:
-        raise FaultSetError(f"{where}: {key} is missing{nearest('', valid)}")
+        raise FaultSetError(f"{where}: missing {key}{nearest('', valid)}")
     return text_or("", given[key], f"{where}: {key}")
 
 
 def checked_model(kind: type[_Model], value: Any, where: str) -> _Model:
-    """The value as that model. Strict as for JSON: neither ``true`` nor ``"3"`` is a number."""
+    """Validate the value as that model, strictly: neither ``true`` nor ``"3"`` is a number."""
     given = _known_keys(kind, value, where)
     try:
         return kind.model_validate_json(json.dumps(given), strict=True)
@@ -372,14 +374,14 @@ def checked_model(kind: type[_Model], value: Any, where: str) -> _Model:
 
 
 def _spellings(name: str, info: FieldInfo) -> list[str]:
-    """The keys under which a field may stand, its old names among them."""
+    """The keys of a field, including former names."""
     if isinstance(info.validation_alias, AliasChoices):
         return [str(choice) for choice in info.validation_alias.choices]
     return [info.alias or name]
 
 
 def _known_keys(kind: type[BaseModel], value: Any, where: str) -> dict[str, Any]:
-    """The mapping, checked for unknown keys at every depth: pydantic would not name the nearest key."""
+    """Check the mapping for unknown keys at every depth: pydantic does not suggest the nearest key."""
     fields = {
         key: info.annotation for name, info in kind.model_fields.items() for key in _spellings(name, info)
     }

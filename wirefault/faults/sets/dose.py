@@ -1,4 +1,4 @@
-"""How much of a toxic or a fault an attempt gets: on which links at once, in which part of it. Pure.
+"""The dose of a fault or toxic: on which links at once, and in which parts of the attempt. Pure.
 
 during: {start: 2s, duration: 3s, ramp: 1s}              # seconds since the attempt was armed
 during: {start: 3 calls, duration: 2 calls}              # the link's 3rd and 4th call of the attempt
@@ -27,12 +27,12 @@ from wirefault.core.spans import Span, SpanUnit
 from wirefault.faults.sets.conditions import checked_model
 
 _AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|calls?)\s*")
-_MOST: dict[SpanUnit, float] = {"s": 3600, "calls": 10_000}
+_MAX_AMOUNTS: dict[SpanUnit, float] = {"s": 3600, "calls": 10_000}
 _EXAMPLE = "must be seconds such as 2s or 500ms, or calls such as 3 calls"
 
 
 class Amount(NamedTuple):
-    """So many seconds or calls."""
+    """A number of seconds or calls."""
 
     value: float
     unit: SpanUnit
@@ -49,8 +49,8 @@ def _parse_amount(value: Any) -> Amount:
         raise ValueError(_EXAMPLE)
     if amount.unit == "calls" and amount.value != int(amount.value):
         raise ValueError("must be a whole number of calls")
-    if not 0 <= amount.value <= _MOST[amount.unit]:
-        raise ValueError(f"must be in 0 .. {_MOST[amount.unit]:g} {amount.unit}")
+    if not 0 <= amount.value <= _MAX_AMOUNTS[amount.unit]:
+        raise ValueError(f"must be in 0 .. {_MAX_AMOUNTS[amount.unit]:g} {amount.unit}")
     return amount._replace(value=round(amount.value, 6))
 
 
@@ -69,30 +69,30 @@ _Amount = Annotated[
 
 
 class Outage(BaseModel):
-    """A part of the attempt: in seconds since it was armed, or in calls of the link, counted from 1."""
+    """A part of the attempt, in seconds since the arming or in calls of the link, from 1."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    start: _Amount | None = Field(None, description="when it begins: 2s, or 3 calls; without it, at once")
-    duration: _Amount | None = Field(None, description="how long it lasts; without it, to the attempt's end")
+    start: _Amount | None = Field(None, description="begin: 2s, or 3 calls; default: at once")
+    duration: _Amount | None = Field(None, description="length; default: to the attempt's end")
     ramp: _Amount | None = Field(
         None,
-        description="how long its dose rises: a fault's chance from 0, a toxic's figure in 4 steps",
+        description="rise of the dose: a fault's probability from 0, a toxic's attribute in 4 steps",
     )
 
     @model_validator(mode="after")
     def _is_possible(self) -> Outage:
-        given = [amount for amount in (self.start, self.duration, self.ramp) if amount is not None]
-        if not given:
-            raise ValueError("is empty: it needs a start, a duration or a ramp")
-        if len({amount.unit for amount in given}) > 1:
+        amounts = [amount for amount in (self.start, self.duration, self.ramp) if amount is not None]
+        if not amounts:
+            raise ValueError("must have a start, a duration or a ramp")
+        if len({amount.unit for amount in amounts}) > 1:
             raise ValueError("start, duration and ramp must be all in seconds, or all in calls")
         if any(amount is not None and not amount.value for amount in (self.duration, self.ramp)):
             raise ValueError("duration and ramp must be more than 0")
-        if given[0].unit == "calls" and self.start is not None and not self.start.value:
-            raise ValueError("calls begin with 1: start 1 calls is the first")
+        if amounts[0].unit == "calls" and self.start is not None and not self.start.value:
+            raise ValueError("calls are counted from 1: the first is start: 1 calls")
         if self.ramp and self.duration and self.ramp.value > self.duration.value:
-            raise ValueError("the ramp is longer than the duration, so that the dose would never be full")
+            raise ValueError("the ramp must not be longer than the duration")
         return self
 
     @property
@@ -113,14 +113,12 @@ def _as_tuple(value: Any) -> Any:
 
 
 class Dose(BaseModel):
-    """``together``, ``duration`` and ``during`` of a fault set's entry, as they stand in a file."""
+    """``together``, ``duration`` and ``during`` of a fault set's entry."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    together: bool = Field(False, description="one draw of the attempt for all its links")
-    duration: float = Field(
-        0.0, ge=0, le=600, description="seconds since the attempt was armed; 0: the whole attempt"
-    )
+    together: bool = Field(False, description="one draw per attempt for all its links")
+    duration: float = Field(0.0, ge=0, le=600, description="seconds from the arming; 0: the whole attempt")
     during: Annotated[tuple[Outage, ...], BeforeValidator(_as_tuple)] = Field(
         (), description="outages inside the attempt, one or a list: start, duration, ramp"
     )
@@ -128,7 +126,7 @@ class Dose(BaseModel):
     @model_validator(mode="after")
     def _is_possible(self) -> Dose:
         if self.duration and self.during:
-            raise ValueError("duration and during are both given: say the duration in during")
+            raise ValueError("use duration or during, not both: during can have a duration")
         spans = self.spans
         if len({span.unit for span in spans}) > 1:
             raise ValueError("during: all its outages must be in seconds, or all in calls")
@@ -138,7 +136,7 @@ class Dose(BaseModel):
 
     @property
     def spans(self) -> Sequence[Span]:
-        """When it stands; none: throughout the attempt."""
+        """The active parts of the attempt; empty: all of it."""
         if self.duration:
             return (Span(0.0, self.duration),)
         return tuple(outage.span for outage in self.during)
@@ -150,7 +148,7 @@ class Dose(BaseModel):
 
     @property
     def by_clock(self) -> bool:
-        """Whether it goes by the clock."""
+        """Whether it depends on the clock."""
         return any(span.unit == "s" for span in self.spans)
 
     @property
@@ -158,7 +156,7 @@ class Dose(BaseModel):
         return any(span.ramp for span in self.spans)
 
     def share(self, seconds: float, call: int) -> float:
-        """How much of it is in force so long after the arming, at that call of the link: 0 to 1."""
+        """The share in force at that time after the arming and that call of the link, 0 to 1."""
         spans = self.spans
         if not spans:
             return 1.0
@@ -166,5 +164,5 @@ class Dose(BaseModel):
 
 
 def dose_of(entry: Mapping[str, Any], where: str) -> Dose:
-    """That of an entry of a set. Raises ``FaultSetError``."""
+    """Read the dose of a set's entry. Raises ``FaultSetError``."""
     return checked_model(Dose, {key: entry[key] for key in Dose.model_fields if key in entry}, where)

@@ -1,4 +1,4 @@
-"""Fault sets by name: the presets, files of ``experiments/faults``, and files of one's own."""
+"""Fault sets by name, file or canonical text. Presets are the files in ``experiments/faults``."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def read_for(text: str, links: Links | None) -> FaultSet:
 
 
 _SUFFIX = ".yaml"
-# what a process can be handed in its environment is bounded by the system
-LARGEST = 100_000
+# the operating system limits the size of an environment variable
+MAX_BYTES = 100_000
 
 
 def preset_names() -> tuple[str, ...]:
@@ -52,12 +52,12 @@ def _folder() -> Path:
 
 
 def preset(name: str, links: Links | None = None) -> FaultSet:
-    """For these links, the lab's unless given; entries for a link that they lack are left out.
+    """Read a preset for these links (default: the lab's), without entries for missing links.
 
     Raises ``FaultSetError`` that names the nearest preset.
     """
     if name not in preset_names():
-        raise FaultSetError(f"no preset is called {name!r}{nearest(name, preset_names())}")
+        raise FaultSetError(f"unknown preset {name!r}{nearest(name, preset_names())}")
     path = _folder() / f"{name}{_SUFFIX}"
     if links is None or links == lab_links():
         return read_set(path)
@@ -69,36 +69,36 @@ def preset(name: str, links: Links | None = None) -> FaultSet:
 
 
 def describe_preset(name: str) -> str:
-    """What a preset is for. Its faults are not read, since that takes longer."""
+    """The preset's description, without parsing its faults."""
     path = _folder() / f"{name}{_SUFFIX}"
     return " ".join(str(read_yaml(path.read_text(encoding="utf-8"), str(path))["description"]).split())
 
 
 def read_set(path: Path, links: Links | None = None) -> FaultSet:
-    """For these links, the lab's unless given. Raises ``FaultSetError`` that names file and key."""
+    """Read a file for these links (default: the lab's). Raises ``FaultSetError`` with file and key."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise FaultSetError(f"{path}: not UTF-8 text") from None
     except (OSError, ValueError) as error:  # a NUL in its name
-        raise FaultSetError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
+        raise FaultSetError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
     return load_set(text, str(path), REGISTRY, lab_links() if links is None else links)
 
 
 def find_set(given: str, links: Links | None = None) -> FaultSet:
-    """The set meant by a preset's name, a file's path, or the text of a set (``{...}``).
+    """Find a set by a preset's name, a file's path or its text (``{...}``).
 
-    ``links``: those of the wiring, the lab's unless given. Raises ``FaultSetError``; also for one without any
-    fault, or too large to be handed on.
+    ``links``: the wiring's (default: the lab's). Raises ``FaultSetError``, also for an empty or too
+    large set.
     """
     text = given.strip()
     if not text:
         return FaultSet()
     fault_set = _find(text, lab_links() if links is None else links)
     if not fault_set.faults and not fault_set.toxics:
-        raise FaultSetError(f"{text[:80]}: there is no fault in it")
-    if len(fault_set.dump().encode()) > LARGEST:
-        raise FaultSetError(f"{text[:80]}: larger than {LARGEST} bytes in its full form; split it")
+        raise FaultSetError(f"{text[:80]}: no faults")
+    if len(fault_set.dump().encode()) > MAX_BYTES:
+        raise FaultSetError(f"{text[:80]}: larger than {MAX_BYTES} bytes in its full form; split it")
     return fault_set
 
 
@@ -112,16 +112,16 @@ def _find(text: str, links: Links) -> FaultSet:
     if text in REGISTRY:
         raise FaultSetError(f"{text} is one fault, no set; a file with it: faults: [{{fault: {text}}}]")
     known = nearest(text, preset_names())
-    raise FaultSetError(f"{short_repr(text)} is no file, and no preset is called so{known}")
+    raise FaultSetError(f"unknown fault set {short_repr(text)}{known}")
 
 
 def names_set(text: str) -> bool:
-    """Whether ``find_set`` would know what is meant, be it good or not."""
+    """Whether the text names a set, valid or not."""
     return is_text(text) or text in preset_names() or _is_path(text)
 
 
 def is_text(text: str) -> bool:
-    """Whether it is the text of a set itself, not the name of one."""
+    """Whether it is the text of a set, not a name."""
     return text.startswith("{") or "\n" in text
 
 
@@ -131,9 +131,9 @@ def _is_path(text: str) -> bool:
 
 
 def preset_of(faults: str, links: Links) -> str | None:
-    """The preset whose canonical text for these links this is."""
+    """The name of the preset with this canonical text for these links, if any."""
     for name in preset_names():
-        with suppress(FaultSetError):  # a preset for models, say, where there is none
+        with suppress(FaultSetError):  # for example a preset for a model in a wiring without one
             if preset(name, links).dump() == faults:
                 return name
     return None

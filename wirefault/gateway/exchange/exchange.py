@@ -13,7 +13,7 @@ from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.mcp import CALL, has_mcp_header, is_mcp_message, mcp_fingerprint, read_message
 from wirefault.faults.base import Try, WhyNot
 from wirefault.faults.matching.matcher import IncomingTry
-from wirefault.faults.plan import Plan, plan_try, spared
+from wirefault.faults.plan import Plan, outside_radius, plan_try
 from wirefault.faults.sets.fault_set import Entry
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import identity_in
@@ -330,7 +330,7 @@ def decide(exchange: Exchange) -> None:
         called = origin.attempt_number, link, exchange.fingerprint, exchange.call
         if matched.met and plan.acts and not run.in_blast_radius(origin.episode, called):
             # a blast radius limits faults; a budget is part of the subject's world and holds beyond it
-            plan = plan_try(budget_faults, whole=whole) if budget_faults else spared(plan)
+            plan = plan_try(budget_faults, whole=whole) if budget_faults else outside_radius(plan)
         if listener.is_lines:
             frame_lines(plan)
         exchange.plan = plan if plan.met_faults else None
