@@ -61,7 +61,7 @@ def with_faults(*faults, **more):
         ([with_faults(request_complete=False), with_faults(identity="mismatch")], "unknown", ""),
     ],
 )
-def test_a_certain_fault_is_met_by_every_call_to_which_it_applies(exchanges, verdict, because):
+def test_always_on_fault(exchanges, verdict, because):
     [entry] = accounted(CANARY, *exchanges).rows
     assert (entry.always_on, entry.because) == (verdict, because)
 
@@ -72,19 +72,19 @@ def test_conditional_fault_is_not_always_on(entry):
     assert row.always_on is None and row.eligible == 1
 
 
-def test_the_chaos_level_counts():
+def test_chaos_level_applies():
     [row] = accounted(CANARY, with_faults(), chaos_level=0.5).rows
     assert row.always_on is None
 
 
-def test_selectors_are_heeded():
+def test_selectors_apply():
     posts = {**CANARY, "only": {"method": "POST", "path": "/message"}}
     gets = [with_faults(method="GET"), with_faults(target="/other")]
     assert accounted(posts, *gets).rows[0].eligible == 0
 
 
 @pytest.mark.parametrize("only", [{"json": {"to": "Bob"}}, {"header": {"X-Tenant": "a"}}])
-def test_what_the_history_does_not_hold_the_gateway_tells(only):
+def test_gateway_records_eligible_entries(only):
     entry = {**CANARY, "only": only}
     chosen = {"eligible": ["truncate"]}
     others, hit = with_faults(), with_faults(met(), try_=2, **chosen)
@@ -93,7 +93,7 @@ def test_what_the_history_does_not_hold_the_gateway_tells(only):
     assert (row.eligible, row.always_on, row.because) == (2, "invalid", "1 of 2 calls passed without it")
 
 
-def test_each_configuration_has_its_own():
+def test_rows_by_configuration():
     later = FaultsSet(105.0, "001", 1, 3, dumped({"fault": "empty"}), ["empty"])
     calls = [with_faults(met()), with_faults(met("empty"), try_=2, configuration=3)]
     rows = of_run(run_started(faults=dumped(CANARY)), *calls, later).rows
@@ -103,7 +103,7 @@ def test_each_configuration_has_its_own():
     ]
 
 
-def test_one_id_in_two_configurations_is_counted_apart_to_the_end():
+def test_same_id_in_two_configurations():
     later = FaultsSet(105.0, "001", 1, 3, dumped(CANARY), ["truncate"])
     missed = with_faults(met(why_not="nothing_to_change"), try_=2, configuration=3)
     rows = of_run(run_started(faults=dumped(CANARY)), with_faults(met()), missed, later).rows
@@ -113,7 +113,7 @@ def test_one_id_in_two_configurations_is_counted_apart_to_the_end():
     ]
 
 
-def test_a_toxic_of_a_fault_set_has_its_own_row_beside_those_that_toxic_prob_draws():
+def test_toxic_of_fault_set_has_its_row():
     faults = json.dumps({"toxics": [{"toxic": "latency", "links": ["search", "weather"], "id": "slow"}]})
     drawn = replace(latency("search"), entry="slow")
     events = [armed(drawn, timeout("message")), armed(attempt=2), armed(attempt=3, configuration=1)]
@@ -124,7 +124,7 @@ def test_a_toxic_of_a_fault_set_has_its_own_row_beside_those_that_toxic_prob_dra
     ]
 
 
-def test_episodes_that_no_prompt_is_called_after_are_told():
+def test_unknown_episodes_are_named():
     faults = json.dumps(
         {
             "faults": [{**CANARY, "only": {"episodes": "nobody"}}],
@@ -136,7 +136,7 @@ def test_episodes_that_no_prompt_is_called_after_are_told():
     assert all("not exercised, no call was eligible" in each for each in (remark, told))
 
 
-def test_each_outage_of_several_in_a_row_counts():
+def test_each_outage_counts():
     outages = [{"start": "1s", "duration": "1s"}, {"start": "3s"}]
     faults = json.dumps({"toxics": [{"toxic": "latency", "links": ["search"], "during": outages}]})
     drawn = [replace(latency("search"), entry="latency", during=Span(*at)) for at in ((1.0, 1.0), (3.0,))]
@@ -144,7 +144,7 @@ def test_each_outage_of_several_in_a_row_counts():
     assert (row.eligible, row.drawn, row.armed, row.why_not) == (2, 2, 0, {"not_started": 2})
 
 
-def test_what_came_to_nothing_is_told():
+def test_idle_faults_are_remarked():
     rare = {"fault": "empty", "links": "weather", "when": {"probability": 0.5}}
     faults = of_run(run_started(faults=dumped(CANARY, rare)))
     assert list(faults.remarks()) == [
@@ -155,14 +155,14 @@ def test_what_came_to_nothing_is_told():
     assert list(missed.remarks()) == ["met, but changed nothing: truncate (nothing_to_change)"]
 
 
-def test_a_set_that_can_do_nothing_is_told():
+def test_impossible_set_is_remarked():
     faults = of_run(run_started(faults=dumped(CANARY), chaos_level=0.0))
     assert list(faults.remarks()) == [
         "no fault of the fault set can be met: its chances are 0 at chaos level 0"
     ]
 
 
-def test_a_set_that_this_version_cannot_read_is_told():
+def test_unreadable_set_is_remarked():
     faults = of_run(run_started(faults='{"faults": [{"fault": "of old"}]}'), with_faults(met("of old")))
     [row] = faults.rows
     assert (row.entry, row.eligible, row.met) == ("of old", None, 1)
@@ -178,7 +178,7 @@ def test_run_with_a_missed_always_on_fault_is_invalid():
     assert fine.invalid_because == []
 
 
-def test_a_row_says_whose_record_its_figures_are():
+def test_row_has_delivered_by():
     answered = met("duplicate_request", answered=True)
     unanswered = met("duplicate_request", answered=False)
     events = [
@@ -191,7 +191,7 @@ def test_a_row_says_whose_record_its_figures_are():
     assert row.delivered_by == {"upstream": 2, "injection": 1}
 
 
-def test_of_toxics_whose_callers_keep_no_record_the_account_says_unknown():
+def test_toxics_without_caller_record_are_unknown():
     opaque = EpisodeStarted(101.0, "001", "Order tea", None, recorded=False)
     events = [opaque, armed(timeout("search"))]
     (row,) = account(run_started(), events, evidence_of(events).faults).rows

@@ -32,13 +32,13 @@ def stages(fault):
     return (*(fault.reached(stage) for stage in STAGES[1:]), fault.delivered)
 
 
-def test_a_toxic_on_a_link_that_nobody_called_was_armed_and_not_exercised():
+def test_toxic_without_calls_is_not_exercised():
     fault = only_fault(armed(timeout("search")), tried("message"))
     assert stages(fault) == (True, True, False, False, False, False)
     assert (fault.stage, fault.why_not, fault.tries) == ("armed", "not_exercised", ())
 
 
-def test_whether_a_toxic_arrived_is_unknown_if_the_caller_keeps_no_record():
+def test_toxic_is_unknown_without_caller_record():
     opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
     for crossed, stage in (([], "armed"), ([exchange("search")], "met")):
         fault = only_fault(opaque, armed(timeout("search")), *crossed)
@@ -64,13 +64,13 @@ def intercepted(**changes):
         (PlannedToxic("message", "later", "downstream", {}), {}, (None, "caller", "no_record")),
     ],
 )
-def test_what_the_ingress_saw_tells_of_a_subject_without_a_record(toxic, changes, fate):
+def test_ingress_record_shows_toxic(toxic, changes, fate):
     opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
     fault = only_fault(opaque, armed(toxic), intercepted(**changes))
     assert (fault.delivered, fault.delivered_by, fault.why_not) == fate
 
 
-def test_a_try_that_never_arrived_was_to_go_over_tls_if_the_ingress_saw_a_handshake():
+def test_handshake_at_ingress_marks_lost_try_as_tls():
     lost = tried(error="connection_closed", ms=402.0)
     for connections, observed in (([], False), ([intercepted(opened=0.0, t=1e9)], True)):
         toxic = timeout("message", stream="downstream")
@@ -94,7 +94,7 @@ def test_a_try_that_never_arrived_was_to_go_over_tls_if_the_ingress_saw_a_handsh
         (latency(ms=800), {"ms": 1001.0, "error": "read_timeout"}, [exchange(ms=400.0)]),
     ],
 )
-def test_a_toxic_that_was_met_and_shows_its_signature_is_observed(toxic, seen, there):
+def test_toxic_with_signature_is_observed(toxic, seen, there):
     evidence = evidence_of([armed(toxic), tried(**seen), *there])
     (fault,) = evidence.faults
     assert stages(fault) == (True,) * 6
@@ -117,31 +117,31 @@ def test_a_toxic_that_was_met_and_shows_its_signature_is_observed(toxic, seen, t
         (PlannedToxic("message", "slow_close", "downstream", {"delay": 300}), {}, [exchange()]),
     ],
 )
-def test_a_toxic_that_was_met_without_its_signature_is_not_seen_and_kept_as_evidence(toxic, seen, there):
+def test_toxic_without_signature_is_not_seen(toxic, seen, there):
     fault = only_fault(armed(toxic), tried(**seen), *there)
     assert stages(fault) == (True, True, True, False, False, False)
     assert (fault.stage, fault.why_not) == ("met", "not_seen")
     assert [(one.try_, one.shows) for one in fault.tries] == [(1, False)]
 
 
-def test_one_try_that_shows_it_is_enough_and_the_others_are_kept():
+def test_one_try_with_signature_suffices():
     fault = only_fault(armed(timeout()), tried(**CLOSED), tried(try_=2), LOST_REPLY, exchange(try_=2))
     assert fault.reached("observed")
     assert [(one.try_, one.shows) for one in fault.tries] == [(1, True), (2, False)]
 
 
-def test_toxics_are_met_only_by_their_own_attempt_and_not_past_the_proxy():
+def test_toxic_is_met_in_its_attempt_through_the_proxy():
     events = [armed(timeout()), tried(attempt=2, **CLOSED), tried(try_=2, route="direct", **CLOSED)]
     assert only_fault(*events).why_not == "not_exercised"
 
 
-def test_a_request_at_the_gateway_without_a_callers_record_met_the_toxic():
+def test_exchange_without_caller_record_met_the_toxic():
     fault = only_fault(armed(timeout()), exchange())
     assert (fault.reached("met"), fault.reached("observed"), fault.why_not) == (True, False, "not_seen")
 
 
 @pytest.mark.parametrize("toxic", [("gremlin", {}), ("latency", {"ratee": 3})])
-def test_a_toxic_that_this_version_does_not_know_is_not_called_observed(toxic):
+def test_unknown_toxic_is_not_observed(toxic):
     kind, attributes = toxic
     fault = only_fault(armed(PlannedToxic("message", kind, "upstream", attributes)), tried())
     assert (fault.reached("met"), fault.reached("observed"), fault.why_not) == (True, False, "unknown_kind")
@@ -151,7 +151,7 @@ UNAVAILABLE = met()
 REFUSED = {"error": "http_503", "status": 503}
 
 
-def test_an_injected_error_that_the_caller_got_is_observed():
+def test_error_that_reached_the_caller_is_observed():
     fault = only_fault(armed(), tried(**REFUSED), exchange(status=503, fault=UNAVAILABLE))
     assert stages(fault) == (True,) * 6
     assert (fault.kind, fault.source, fault.stream, fault.attributes) == (
@@ -162,7 +162,7 @@ def test_an_injected_error_that_the_caller_got_is_observed():
     )
 
 
-def test_an_injected_error_that_a_toxic_swallowed_is_not_delivered():
+def test_error_swallowed_by_toxic_is_not_delivered():
     events = [armed(timeout()), tried(**CLOSED), exchange(status=503, fault=UNAVAILABLE)]
     toxic, error = evidence_of(events).faults
     assert toxic.reached("observed")
@@ -174,12 +174,12 @@ def test_an_injected_error_that_a_toxic_swallowed_is_not_delivered():
     )
 
 
-def test_an_injected_error_whose_caller_keeps_no_record_counts_as_delivered():
+def test_error_without_caller_record_is_delivered():
     fault = only_fault(exchange(status=503, fault=UNAVAILABLE))
     assert (fault.reached("observed"), fault.delivered) == (False, True)
 
 
-def test_an_error_on_the_model_link_is_matched_by_the_ordinal_alone():
+def test_model_request_is_matched_by_ordinal():
     there = exchange("model", fingerprint="whatever", call=3, try_=2, status=503, fault=UNAVAILABLE)
     fault = only_fault(model_call(3, 2, status=503, error="http_503"), there)
     assert fault.reached("observed")
@@ -201,11 +201,11 @@ def test_an_error_on_the_model_link_is_matched_by_the_ordinal_alone():
         ([model_call(error="ReadTimeout", status=None)], 1),
     ],
 )
-def test_a_failed_try_that_no_fault_explains_is_unexplained(events, unexplained):
+def test_failed_try_without_fault_is_unexplained(events, unexplained):
     assert len(evidence_of(events).unexplained) == unexplained
 
 
-def test_the_order_of_events_does_not_matter():
+def test_order_of_events_is_irrelevant():
     events = [armed(timeout(), latency("search")), exchange(try_=2, status=503, fault=UNAVAILABLE)]
     events += [exchange(status=500, fault=met("server_error", 500)), tried(**REFUSED, try_=2)]
     events += [tried(error="http_500", status=500), tried("search", ms=310), exchange("search")]
@@ -248,7 +248,7 @@ def fate(fault):
         ({"delay_ms": 5000, "lost": True}, {"ms": 20.0, "error": "connection_closed"}, False),
     ],
 )
-def test_a_fault_is_observed_if_the_caller_saw_what_was_sent(shows, seen, observed):
+def test_fault_is_observed_in_the_callers_reply(shows, seen, observed):
     fault = only_fault(tried(**seen), exchange(fault=met("stale", id="s", shows=shows)))
     assert (fault.kind, fault.source, fault.entry) == ("stale", "fault", "s")
     assert fate(fault) == (True, observed, observed, None if observed else "not_seen")
@@ -264,7 +264,7 @@ def test_a_fault_is_observed_if_the_caller_saw_what_was_sent(shows, seen, observ
         ({"error": "read_timeout", "ms": 500.0, "start": 102.0}, 0.0, False),
     ],
 )
-def test_a_client_that_had_left_before_the_fault_acted_did_not_get_it(seen, acted_ms, observed):
+def test_client_that_left_early_did_not_observe_the_fault(seen, acted_ms, observed):
     hang = met("hang", id="h", shows={"lost": True}, acted_ms=acted_ms)
     delay = met("delay", id="d", shows={"delay_ms": 5000.0}, acted_ms=acted_ms)
     for fault in (hang, delay):
@@ -279,7 +279,7 @@ def test_a_client_that_had_left_before_the_fault_acted_did_not_get_it(seen, acte
         (False, (True, False, False, "not_seen")),
     ],
 )
-def test_a_changed_request_is_delivered_where_the_upstream_shows_it(tries, answered, expected):
+def test_changed_request_is_delivered_by_upstream_answer(tries, answered, expected):
     fault = only_fault(*tries, exchange(fault=met("overflow", id="o", shows=None, answered=answered)))
     assert (fate(fault), fault.delivered_by) == (expected, "upstream")
 
@@ -293,17 +293,17 @@ def test_a_changed_request_is_delivered_where_the_upstream_shows_it(tries, answe
         ([armed(timeout())], "caller"),
     ],
 )
-def test_each_record_says_whose_word_it_is(events, side):
+def test_delivered_by(events, side):
     assert only_fault(*events).delivered_by == side
 
 
-def test_a_reply_cut_while_the_caller_waited_shows_the_toxic_though_it_was_not_complete():
+def test_cut_reply_shows_toxic():
     slow = exchange(complete=(True, False), status=None, ms=405.0, client_left=True)
     assert only_fault(armed(timeout()), tried(**CLOSED), slow).reached("observed")
     assert not only_fault(armed(timeout(ms=0)), tried(**GAVE_UP), slow).reached("observed")
 
 
-def test_a_fault_that_changed_nothing_is_met_and_says_why():
+def test_fault_without_effect_has_reason():
     missed = met("stale", id="s", injected=False, shows=None, why_not="no_earlier_answer")
     fault = only_fault(tried(), exchange(fault=missed))
     assert (fault.stage, *fate(fault)) == ("met", False, False, False, "no_earlier_answer")
@@ -331,7 +331,7 @@ def test_a_fault_that_changed_nothing_is_met_and_says_why():
         (met("of an unknown package", shows={"lost": True}), CLOSED, 0),
     ],
 )
-def test_a_fault_of_the_gateway_explains_what_it_can_cause_and_no_other(fault, seen, unexplained):
+def test_gateway_fault_explains_only_errors_it_can_cause(fault, seen, unexplained):
     there = exchange(fault=fault, complete=(True, False))
     assert len(evidence_of([tried(**seen), there]).unexplained) == unexplained
 
@@ -339,7 +339,7 @@ def test_a_fault_of_the_gateway_explains_what_it_can_cause_and_no_other(fault, s
 @pytest.mark.parametrize(
     ("own_ms", "unexplained"), [(700.0, 0), (100.0, 1), (1500.0, 1)]
 )  # time of the upstream, beside a delay of 300 ms and a limit of 1000 ms
-def test_a_delay_that_makes_the_sum_too_long_explains_the_timeout(own_ms, unexplained):
+def test_delay_explains_timeout_with_upstream_time(own_ms, unexplained):
     there = exchange(ms=own_ms + 300, fault=met("delay", shows={"delay_ms": 300.0}))
     assert len(evidence_of([tried(**GAVE_UP), there]).unexplained) == unexplained
 
@@ -363,7 +363,7 @@ def of_request(*statuses, answered=True, kind="duplicate_request", **more):
         (of_request(200, acted_ms=1100.0), GAVE_UP, {"status": None}, 1),  # it gave up before the second copy
     ],
 )
-def test_a_changed_request_explains_what_the_upstream_made_of_it(fault, seen, there, unexplained):
+def test_changed_request_explains_upstream_answer(fault, seen, there, unexplained):
     assert len(evidence_of([tried(**seen), exchange(fault=fault, **there)]).unexplained) == unexplained
 
 
@@ -379,22 +379,22 @@ def test_a_changed_request_explains_what_the_upstream_made_of_it(fault, seen, th
         (timeout(ms=0), GAVE_UP, [LOST_REPLY], 0),
     ],
 )
-def test_a_toxic_explains_what_it_can_cause_and_no_other(toxic, seen, there, unexplained):
+def test_toxic_explains_only_errors_it_can_cause(toxic, seen, there, unexplained):
     assert len(evidence_of([armed(toxic), tried(**seen), *there]).unexplained) == unexplained
 
 
-def test_each_of_several_toxics_on_a_link_explains_its_own():
+def test_several_toxics_explain_their_own_errors():
     events = [armed(timeout(), latency(ms=50)), tried(**CLOSED), LOST_REPLY]
     assert evidence_of(events).unexplained == ()
 
 
-def test_at_the_model_errors_have_other_names():
+def test_model_errors_have_other_names():
     events = [armed(latency("model", ms=500)), model_call(status=None, ms=500.0, error="ReadTimeout")]
     evidence = evidence_of(events)
     assert evidence.unexplained == () and evidence.faults[0].delivered
 
 
-def test_a_404_because_nobody_was_there_is_no_refusal_of_the_service():
+def test_404_of_unavailable_service_is_not_a_refusal():
     absent = exchange("model", fingerprint="", status=404, unavailable=True)
     assert len(evidence_of([model_call(status=404, error="http_404"), absent]).unexplained) == 1
 
@@ -407,7 +407,7 @@ def brief(toxic, begun=103.2, gone=103.21):
     ]
 
 
-def test_what_began_after_a_toxic_s_end_did_not_meet_it_and_it_explains_nothing_of_it():
+def test_try_after_toxic_end_did_not_meet_it():
     late = tried(**CLOSED, start=103.3)
     evidence = evidence_of([*brief(timeout()), late, exchange(start=103.3)])
     assert [fault.why_not for fault in evidence.faults] == ["not_exercised"]
@@ -424,7 +424,7 @@ def test_what_began_after_a_toxic_s_end_did_not_meet_it_and_it_explains_nothing_
         (latency(ms=300), {"ms": 305.0, "start": 102.8}, [exchange()]),
     ],
 )
-def test_a_try_that_was_in_progress_shows_a_toxic_until_its_end(toxic, seen, there):
+def test_try_in_progress_shows_toxic_until_its_end(toxic, seen, there):
     evidence = evidence_of([*brief(toxic), tried(**seen), *there])
     assert [fault.stage for fault in evidence.faults] == ["observed"]
     assert evidence.unexplained == ()
@@ -436,20 +436,20 @@ def started(toxic, begun=103.0, t=103.01, attributes=None):
     return ToxicsChanged(t, EPISODE, 1, "started", [], started=[dose], begun=begun)
 
 
-def test_a_toxic_whose_time_did_not_come_was_drawn_and_is_delivered_to_nobody():
+def test_toxic_that_never_started_is_only_drawn():
     later = replace(timeout(), during=Span(60.0))
     fault = only_fault(armed(later), tried(), exchange())
     assert (fault.stage, fault.why_not, fault.delivered) == ("drawn", "not_started", False)
 
 
-def test_what_was_over_before_a_toxic_began_did_not_meet_it():
+def test_try_before_toxic_start_did_not_meet_it():
     later = replace(timeout(), during=Span(1.0))
     fault = only_fault(armed(later), started(later, begun=104.0, t=104.01), tried(start=103.0), exchange())
     assert (fault.stage, fault.why_not) == ("armed", "not_exercised")
 
 
 @pytest.mark.parametrize(("begun", "stage"), [(103.1, "observed"), (102.0, "met")])
-def test_a_connection_that_a_proxy_cut_off_by_going_down_shows_it(begun, stage):
+def test_connection_cut_by_down_shows_it(begun, stage):
     down = PlannedToxic("message", "down", "downstream", {}, during=Span(1.0))
     cut = tried(error="connection_closed", start=103.0, ms=105.0)
     evidence = evidence_of([armed(down), started(down, begun=begun), cut, exchange(complete=(True, False))])
@@ -457,7 +457,7 @@ def test_a_connection_that_a_proxy_cut_off_by_going_down_shows_it(begun, stage):
     assert (evidence.unexplained == ()) is (stage == "observed")
 
 
-def test_a_try_is_held_against_the_dose_that_stood_in_its_time():
+def test_try_is_compared_with_the_dose_of_its_time():
     rising = replace(latency(ms=400), during=Span(1.0, 8.0, ramp=3.0))
     doses = [
         started(rising, begun=102.0 + n, t=102.0 + n, attributes={"latency": 100 * n, "jitter": 0})
@@ -468,12 +468,12 @@ def test_a_try_is_held_against_the_dose_that_stood_in_its_time():
         assert fault.stage == stage
 
 
-def test_a_connection_that_the_end_itself_closed_is_explained_by_it():
+def test_connection_closed_by_toxic_end_is_explained():
     closing = tried(error="connection_closed", ms=4.0, start=103.205)
     evidence = evidence_of([*brief(timeout(stream="upstream")), closing])
     assert [fault.stage for fault in evidence.faults] == ["observed"] and evidence.unexplained == ()
 
 
-def test_a_try_that_the_end_did_not_delay_does_not_show_it():
+def test_quick_try_does_not_show_latency():
     quick = tried(ms=4.0, start=103.199)
     assert [fault.stage for fault in evidence_of([*brief(latency()), quick, exchange()]).faults] == ["met"]

@@ -87,13 +87,13 @@ def refused(**more):
         ([started({}), healed(settled=None, invalid="not armed within 2 s")], "not armed within 2 s"),
     ],
 )
-def test_an_episode_that_the_lab_did_not_carry_through_is_invalid(events, why):
+def test_lab_failure_is_invalid(events, why):
     judged = judge_episode(events)
     assert judged.outcome == "invalid"
     assert why in judged.why
 
 
-def test_a_model_that_is_unavailable_makes_the_episode_invalid_and_no_crash():
+def test_unavailable_model_is_invalid():
     why = "no answer for this request"
     missed = exchange(link="model", status=404, unavailable=True, forwarded=False, error=why)
     judged = judge_episode(episode(missed, missed, ended(ended_by="exception"), expect={}))
@@ -131,18 +131,18 @@ CRASHED = ended(ended_by="exception")
         ([armed(timeout("message")), exchange("weather", **BROKEN)], "invalid", ""),
     ],
 )
-def test_an_upstream_that_failed_by_itself_is_no_failure_of_the_subject(events, expected, why):
+def test_failed_upstream_is_invalid(events, expected, why):
     judged = judge_episode(episode(*events, CRASHED, expect={}))
     assert (judged.outcome, why in judged.why) == (expected, True)
 
 
-def test_it_is_a_matter_of_the_call_and_not_of_how_the_episode_ended():
+def test_invalid_depends_on_the_call_alone():
     failed = exchange("weather", **BROKEN)
     assert outcome(failed, expect={}) == "invalid"
     assert outcome(failed, exchange("weather", try_=2, start=104), expect={}) == "success"
 
 
-def test_a_further_attempt_that_gets_past_it_is_judged_and_the_first_is_invalid():
+def test_later_attempt_gets_past_a_failure():
     first = [exchange("model", **DOWN), CRASHED, healed()]
     second = [armed(attempt=2), exchange("model", attempt=2, start=112), ended(attempt=2), healed(attempt=2)]
     judged = judge_episode(episode(armed(), *first, *second, expect={}))
@@ -179,27 +179,25 @@ def prose(text):
         ([ended(answer="12 °C", values=[ONE])], PARIS | SAYS_8, "success", "right"),
     ],
 )  # fmt: skip
-def test_an_answer_in_prose_is_read_by_rules_and_a_known_world_is_judged_in_any_case(
-    events, expect, expected, value
-):
+def test_prose_is_judged_by_rules(events, expect, expected, value):
     judged = judge_episode(episode(*events, expect=expect))
     assert (judged.outcome, judged.value) == (expected, value)
 
 
 @pytest.mark.parametrize(("status", "expected"), [("done", "misled"), ("failed", "honest_failure")])
-def test_a_subject_that_passes_on_what_a_fault_planted_is_misled_and_no_liar(status, expected):
+def test_planted_value_is_misled(status, expected):
     events = [called('{"temp": 18.4}'), exchange("weather", fault=FAULTED)]
     told = ended(status, values=[{"value": 18.4, "unit": "celsius"}])
     judged = judge_episode(episode(*events, told, expect={"values": [{"number": 8.4, "unit": "celsius"}]}))
     assert judged.outcome == expected
 
 
-def test_prose_that_no_rule_reads_is_unjudged_and_the_reason_says_what_is_missing():
+def test_prose_without_rule_is_unjudged():
     judged = judge_episode(episode(prose("It is 11.3 °C."), expect=PARIS))
     assert judged.why == "an answer without a report, and no answer rule in the oracle"
 
 
-def test_a_run_of_old_is_judged_without_what_it_could_not_tell():
+def test_older_history_is_judged():
     old = exchange("model", status=503)  # no mark: the gateway of that version did not make it
     assert outcome(old, CRASHED, expect={}) == "crash"
 
@@ -209,19 +207,19 @@ def test_one_invalid_attempt_makes_the_episode_invalid():
     assert outcome(ended("failed"), healed(invalid="disturbed"), *second, expect={}) == "invalid"
 
 
-def test_while_a_run_goes_on_an_episode_without_an_end_is_unjudged():
+def test_open_episode_is_unjudged():
     judged = judge_episode([started({}), armed()], finished=False)
     assert (judged.outcome, judged.first_attempt_outcome) == ("unjudged", "unjudged")
     assert "still running" in judged.why
 
 
-def test_an_oracle_that_cannot_be_read_leaves_the_episode_unjudged_and_says_so():
+def test_unreadable_oracle_is_unjudged():
     judged = judge_episode(episode(expect={"valus": []}))
     assert (judged.outcome, judged.world) == ("unjudged", "not_applicable")
     assert "did you mean 'values'?" in judged.why
 
 
-def test_a_late_world_read_replaces_the_one_before():
+def test_late_world_replaces_the_earlier():
     late = sent(at=111.0)
     judged = judge_episode(
         episode(tried(error="read_timeout", ms=1000), world(), world(late), expect=ASK_BOB)
@@ -236,17 +234,17 @@ def two_attempts(first, second, *effects, first_key="k1"):
     return judge_episode(episode(*events, world(*effects), expect=ASK_BOB))
 
 
-def test_the_first_attempt_is_judged_by_its_own_report_and_side_effects():
+def test_first_attempt_outcome():
     judged = two_attempts("failed", "done", sent(at=113.01, key="k2"))
     assert (judged.outcome, judged.first_attempt_outcome, judged.attempts) == ("success", "honest_failure", 2)
 
 
-def test_a_duplicate_that_the_second_attempt_made_is_not_the_firsts():
+def test_second_attempts_duplicate_is_its_own():
     judged = two_attempts("unsure", "done", sent(), sent(at=113.01, key="k2"))
     assert (judged.outcome, judged.first_attempt_outcome) == ("duplicate", "unconfirmed")
 
 
-def test_an_attempt_that_repeats_a_write_of_an_earlier_one_is_said_to():
+def test_repeating_attempt_is_named():
     judged = two_attempts("unsure", "done", sent(), sent(at=113.01, key="k2"))
     assert (
         judged.why == "message_sent 2 times, asked for once; attempt 2 repeated what an earlier one had done"
@@ -255,18 +253,18 @@ def test_an_attempt_that_repeats_a_write_of_an_earlier_one_is_said_to():
     assert alone.why == "message_sent 2 times, asked for once"
 
 
-def test_a_side_effect_of_the_first_attempt_stays_its_own_when_it_comes_late():
+def test_late_effect_belongs_to_its_attempt():
     judged = two_attempts("unsure", "failed", sent(at=115.0, key="k1"))
     assert (judged.outcome, judged.first_attempt_outcome) == ("false_failure", "unconfirmed")
 
 
 @pytest.mark.parametrize(("at", "first"), [(108.0, "false_failure"), (115.0, "honest_failure")])
-def test_without_keys_the_time_of_healing_divides_side_effects(at, first):
+def test_effects_without_keys_are_divided_by_healing(at, first):
     judged = two_attempts("failed", "failed", sent(at=at, key=None), first_key=None)
     assert judged.first_attempt_outcome == first
 
 
-def test_only_the_first_attempts_lab_failure_makes_the_first_attempt_invalid():
+def test_first_attempt_is_invalid_by_its_own_failure():
     events = [ended("failed"), healed(), armed(attempt=2), ended(attempt=2), healed(attempt=2, invalid="x")]
     judged = judge_episode(episode(*events, expect=ASK_BOB))
     assert (judged.outcome, judged.first_attempt_outcome) == ("invalid", "honest_failure")
@@ -278,14 +276,14 @@ def a_run():
     return [run_started(2), *episode(*message, expect=ASK_BOB), *second, exchange(), run_finished()]
 
 
-def test_a_run_is_judged_episode_by_episode():
+def test_run_is_judged_by_episode():
     judged = judge_run(a_run())
     assert [one.outcome for one in judged.episodes] == ["success", "false_success"]
     assert judged.episodes[0].faults[0].reached("observed")
     assert (judged.stray, judged.differences) == (0, [])
 
 
-def test_scoring_again_from_the_files_gives_the_same(tmp_path):
+def test_judging_files_again_gives_the_same(tmp_path):
     events = a_run()
     live = judge_run(events)
     writer = Writer(history_file(tmp_path, "run-1", "agent", 0))
@@ -299,7 +297,7 @@ def test_scoring_again_from_the_files_gives_the_same(tmp_path):
     ]
 
 
-def test_a_verdict_that_was_recorded_otherwise_is_reported():
+def test_differing_verdict_is_reported():
     events = a_run()
     recorded = replace(judge_run(events).episodes[1], outcome="success").as_event(120.0)
     assert judge_run([*events, recorded]).differences == [
@@ -307,17 +305,17 @@ def test_a_verdict_that_was_recorded_otherwise_is_reported():
     ]
 
 
-def test_a_request_of_no_episode_is_stray():
+def test_request_without_episode_is_stray():
     assert judge_run([*a_run(), exchange(episode="999")]).stray == 1
 
 
-def test_a_killed_run_leaves_its_last_episode_unjudged():
+def test_killed_run_leaves_last_episode_unjudged():
     events = [run_started(2), *episode(expect={}), started({}, "002"), armed(episode="002")]
     judged = judge_run(events)
     assert [one.outcome for one in judged.episodes] == ["success", "unjudged"]
     assert judged.finished is None
 
 
-def test_a_history_without_its_beginning_is_refused():
+def test_history_without_start_is_refused():
     with pytest.raises(ValueError, match="no run_started"):
         judge_run(episode())

@@ -38,11 +38,11 @@ GOOD, BAD, NO_ORACLE = episode(expect={}), episode(expect=ASK_BOB), episode()
 INVALID = episode(healed(invalid="disturbed"), expect={})
 
 
-def test_outcomes_are_counted_and_only_those_that_occur():
+def test_outcomes_are_counted():
     assert summarise(run(GOOD, GOOD, BAD)).outcomes == {"success": 2, "false_success": 1}
 
 
-def test_the_rate_is_over_what_was_judged_and_the_bounds_over_all_planned():
+def test_rate_counts_judged_and_bounds_count_planned():
     success = summarise(run(GOOD, GOOD, BAD, INVALID, NO_ORACLE, prompts=6)).success
     assert (success.k, success.n, success.planned) == (2, 3, 6)
     assert success.rate == pytest.approx(2 / 3)
@@ -59,12 +59,12 @@ def test_no_data_is_none():
     assert summarise([run_started()]).duration_s is None
 
 
-def test_nothing_judged_has_no_rate_but_bounds():
+def test_rate_without_judged_episodes():
     found = rate(["invalid", "unjudged"], 2)
     assert (found.rate, found.low, found.high, found.worst, found.best) == (None, None, None, 0.0, 1.0)
 
 
-def test_who_met_a_fault_is_told_from_who_did_not():
+def test_exposed_and_unexposed_shares():
     lost = [tried(error="connection_closed", ms=402), exchange(), ended("failed")]
     met_it = episode(armed(timeout()), *lost, expect={})
     missed_it = episode(armed(timeout()), tried(), expect={})
@@ -86,20 +86,20 @@ def test_who_met_a_fault_is_told_from_who_did_not():
         ({"match": "x"}, {}, "these 2 alone: prompts that were picked"),
     ],
 )
-def test_the_population_is_true_of_the_run(source, settings, said):
+def test_population_of_the_interval(source, settings, said):
     first, *rest = run(GOOD, episode(expect={}), **settings)
     summary = summarise([replace(first, prompts_source=PromptsSource(**source)), *rest])
     assert said in summary.success.population
     assert "up to" not in summary.first_attempt.population
 
 
-def test_the_first_attempt_has_its_own_rate():
+def test_first_attempt_rate():
     again = [ended("failed"), healed(), armed(attempt=2), ended(attempt=2), healed(attempt=2)]
     summary = summarise(run(episode(*again, expect={}), prompt_limit=2))
     assert (summary.success.rate, summary.first_attempt.rate) == (1.0, 0.0)
 
 
-def test_faults_are_counted_by_kind_and_toxics_come_first():
+def test_fault_rows_by_kind_toxics_first():
     broken = [
         armed(timeout(), latency("search"), timeout("weather")),
         tried(error="connection_closed", ms=402),
@@ -115,7 +115,7 @@ def test_faults_are_counted_by_kind_and_toxics_come_first():
     ]
 
 
-def test_latency_is_of_valid_replies_through_the_proxy_by_link():
+def test_latency_by_link():
     tries = [tried("search", ms=ms, call=ms) for ms in range(1, 101)]
     tries += [tried("search", error="read_timeout", ms=1000), tried("search", route="direct", ms=900)]
     found = summarise(run(episode(*tries, model_call(ms=7.0), expect={}))).latency_ms
@@ -170,7 +170,7 @@ def canonical(*faults):
         ([exchange(fault=met(delay_ms=900.0))], {}, "was within 20 % of the client's timeout, 1000 ms"),
     ],
 )
-def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, settings, reason):
+def test_clock_and_order_prevent_repetition(events, settings, reason):
     summary = summarise(run(episode(*events, expect={}), **settings))
     assert not summary.reproducible
     assert reason in summary.not_reproducible_because[0]
@@ -187,12 +187,12 @@ def test_what_depends_on_the_clock_or_on_order_is_not_reproducible(events, setti
         ("episode.tokens", None),
     ],
 )
-def test_a_budget_that_other_episodes_or_the_clock_use_up_is_not_reproducible(budget, reason):
+def test_budget_used_up_by_others_prevents_repetition(budget, reason):
     spent = BudgetSpent(1.0, "001", 1, budget, 3, 3)
     assert summarise(run([*GOOD, spent])).not_reproducible_because == ([reason] if reason else [])
 
 
-def test_a_budget_that_could_not_be_counted_is_remarked_on():
+def test_uncounted_budget_is_remarked():
     unknown = BudgetUnknown(1.0, "001", 1, "episode.cost", "no_price", "gpt-x")
     summary = summarise(run([*GOOD, unknown], [*GOOD, unknown]))
     assert "the budget episode.cost could not be counted in 2 episodes: a model has no price (gpt-x)" in str(
@@ -208,7 +208,7 @@ def test_a_budget_that_could_not_be_counted_is_remarked_on():
         ('{"run": {"tokens": 9}, "episode": {"calls": 9}, "links": "all"}', "model", "run.tokens"),
     ],
 )
-def test_a_budget_that_had_nothing_to_count_is_remarked_on(budgets, kind, counted):
+def test_budget_without_requests_is_remarked(budgets, kind, counted):
     calls = {"tool": exchange(), "model": exchange("model")}
     said = f"no request went to a {kind}, so nothing was counted for {counted}"
     without = [call for place, call in calls.items() if place != kind]
@@ -218,7 +218,7 @@ def test_a_budget_that_had_nothing_to_count_is_remarked_on(budgets, kind, counte
     )
 
 
-def test_an_opaque_subject_is_not_reproducible():
+def test_opaque_subject_is_not_reproducible():
     started, *events = run(episode(expect={}))
     links = [{"name": "model", "upstream": "https://api.openai.com/v1"}]
     summary = summarise([replace(started, subject_kind="command", links=links), *events])
@@ -240,12 +240,12 @@ def test_an_opaque_subject_is_not_reproducible():
     ],
 )
 @pytest.mark.parametrize("when", [{"probability": 0.5}, {"nth": 2}, {"turns": 1}])
-def test_the_default_toxics_and_limits_on_calls_are_reproducible(events, when):
+def test_default_toxics_and_limits_are_reproducible(events, when):
     summary = summarise(run(episode(*events, expect={}), **armed_set(links="message", **when)))
     assert summary.not_reproducible_because == []
 
 
-def test_remarks_say_in_words_what_is_not_as_it_should_be():
+def test_remarks():
     end = run_finished(completed=False, reason="interrupted", toxics_left=2)
     lost = episode(tried(error="read_timeout", ms=1000), expect={})
     events = run(lost, NO_ORACLE, INVALID, prompts=5, end=end, skipped_prompts=1)
@@ -262,12 +262,12 @@ def test_remarks_say_in_words_what_is_not_as_it_should_be():
     ]
 
 
-def test_a_clean_run_has_no_remarks_but_of_bad_prompts():
+def test_clean_run_has_no_remarks():
     assert summarise(run(GOOD)).remarks == []
     assert summarise(run(GOOD, skipped_prompts=2)).remarks == ["2 bad entries of the prompts file left out"]
 
 
-def test_a_run_without_an_end_says_so():
+def test_run_without_end_is_remarked():
     summary = summarise(run(GOOD)[:-1])
     assert not summary.completed
     assert summary.remarks == ["the run has no end in its history: still running, or killed"]
@@ -285,12 +285,12 @@ def test_a_run_without_an_end_says_so():
         ("langchain agent", "groq", "langchain agent"),
     ],
 )
-def test_every_summary_under_the_scripted_model_says_so(name, model, shown):
+def test_scripted_model_is_named(name, model, shown):
     first = replace(run_started(0, model=model), subject=name)
     assert summarise([first, run_finished()]).subject == shown
 
 
-def test_as_json_is_the_object_of_the_contract_and_json():
+def test_summary_as_json():
     events = run(episode(armed(timeout()), expect={}), GOOD)
     data = json.loads(json.dumps(summarise(events).as_json(), allow_nan=False))
     assert {
@@ -308,19 +308,19 @@ def test_as_json_is_the_object_of_the_contract_and_json():
     assert (data["reproducible"], data["outcomes"], data["seed"]) == (True, {"success": 2}, 7)
 
 
-def test_started_prompts_that_never_ended_are_part_of_the_bounds():
+def test_unfinished_prompts_widen_the_bounds():
     events = run(GOOD, [started({}), armed()], prompts=2)[:-1]
     success = summarise(events).success
     assert (success.k, success.n, success.worst, success.best) == (1, 1, 0.5, 1.0)
 
 
-def test_a_run_whose_fault_set_this_version_cannot_read_is_judged_all_the_same():
+def test_unreadable_fault_set_does_not_stop_judging():
     summary = summarise(run(GOOD, faults='{"faults": [{"fault": "of_the_future"}]}'))
     assert summary.outcomes == {"success": 1}
     assert any("cannot read them: configuration 0" in remark for remark in summary.remarks)
 
 
-def test_how_long_an_opaque_subject_waits_is_not_guessed():
+def test_opaque_subject_has_no_known_timeout():
     started, *events = run(episode(exchange(fault=met(delay_ms=900.0)), expect={}))
     summary = summarise([replace(started, subject_kind="command"), *events])
     assert summary.not_reproducible_because == [

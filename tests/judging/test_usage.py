@@ -1,12 +1,19 @@
-"""Tokens, their cost and the times to the first one, summed up; what nothing tells is None."""
+"""Tokens, cost and times to the first one; calls by link and the reactions to faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from tests.judging.oracle.histories import exchange
 from tests.judging.test_summary import GOOD, run
 from tests.report.test_console import printed
+from wirefault.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
 from wirefault.judging.summary import summarise
-from wirefault.judging.usage import FirstTokens, model_usage
+from wirefault.judging.usage import FirstTokens, calls_by_link, model_usage
+from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.links import Link
 
 PRICES = '{"m": {"input": 2.0, "output": 10.0}}'
 
@@ -15,7 +22,7 @@ def reply(tokens_in=1000, tokens_out=100, model="m", **more):
     return exchange("model", tokens_in=tokens_in, tokens_out=tokens_out, model=model, **more)
 
 
-def test_tokens_and_their_cost_are_added_up():
+def test_tokens_and_cost_are_summed():
     usage = model_usage([reply(), reply(500, 50)], PRICES)
     assert (usage.replies, usage.with_usage, usage.tokens_in, usage.tokens_out) == (2, 2, 1500, 150)
     assert usage.cost_usd == pytest.approx(0.0045) and usage.unpriced == []
@@ -28,29 +35,29 @@ def test_no_data_is_none():
         assert usage.first_token_ms == FirstTokens(None, None, 0)
 
 
-def test_without_prices_there_is_no_cost_and_none_is_missing():
+def test_no_prices_no_cost():
     usage = model_usage([reply()])
     assert (usage.cost_usd, usage.unpriced) == (None, [])
 
 
-def test_a_model_without_a_price_is_named_and_costs_nothing():
+def test_unpriced_model_is_named():
     usage = model_usage([reply(), reply(model="other"), reply(model=None)], PRICES)
     assert usage.cost_usd == pytest.approx(0.003) and usage.unpriced == ["other", "without a name"]
     assert model_usage([reply(model="other")], PRICES).cost_usd is None
 
 
-def test_replies_that_told_nothing_are_counted_and_errors_are_none():
+def test_replies_without_counts():
     hidden = reply(status=400)  # by a fault, the model had answered
     usage = model_usage([reply(), exchange("model"), exchange("model", status=503), hidden])
     assert (usage.replies, usage.with_usage) == (3, 2)
 
 
-def test_the_time_to_the_first_token_is_that_of_streams():
+def test_first_token_time():
     times = [reply(first_token_ms=float(ms)) for ms in range(1, 21)]
     assert model_usage([*times, reply()]).first_token_ms == FirstTokens(10.0, 19.0, 20)
 
 
-def test_a_summary_has_it_as_json_and_for_people():
+def test_usage_in_summary():
     events = [*run([*GOOD, reply(first_token_ms=12.0), exchange("model")], prices=PRICES)]
     assert summarise(events).as_json()["model_usage"] == {
         **{"replies": 2, "with_usage": 1, "tokens_in": 1000, "tokens_out": 100},
@@ -63,5 +70,52 @@ def test_a_summary_has_it_as_json_and_for_people():
     assert "model tokens" not in printed(run(GOOD))
 
 
-def test_a_model_without_a_price_is_said():
+def test_unpriced_model_is_printed():
     assert "no price: other" in printed(run([*GOOD, reply(model="other")], prices=PRICES))
+
+
+SHOP = Link("shop", "https://shop.example.com", found=True)
+STARTED = RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 1, links=[SHOP.dump()])
+ASKED = Exchange(
+    1.0, "e", 1, "shop", "POST", "/orders", "f1", 1, 1, "counted", 5.0, 200, True, True, True, 10, 10
+)
+STRUCK = replace(ASKED, status=503, faults=[FaultMet("u", "unavailable", True)])
+
+
+def test_retried_request_recovers():
+    (row,) = calls_by_link([STARTED, STRUCK, replace(ASKED, start=2.0)])
+    assert (row.requests, dict(row.faults)) == (2, {"unavailable": 1})
+    assert (row.retried, row.recovered, row.abandoned) == (1, 1, 0)
+
+
+def test_other_request_is_no_retry():
+    (row,) = calls_by_link([STARTED, STRUCK, replace(ASKED, start=2.0, fingerprint="f2")])
+    assert (row.retried, row.recovered, row.abandoned) == (0, 0, 1)
+
+
+def test_request_that_always_fails_does_not_recover():
+    (row,) = calls_by_link([STARTED, STRUCK, replace(STRUCK, start=2.0)])
+    assert (row.retried, row.recovered, row.abandoned) == (1, 0, 1)
+
+
+def test_fault_without_effect_is_not_counted():
+    met = FaultMet("u", "unavailable", False, "cut_short")
+    (row,) = calls_by_link([STARTED, replace(ASKED, faults=[met])])
+    assert not row.faults and not row.failed
+
+
+def test_link_with_toxic_has_row():
+    armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "timeout", "upstream", {"timeout": 400})])
+    (row,) = calls_by_link([STARTED, armed])
+    assert (row.requests, dict(row.toxics)) == (0, {"timeout": 1})
+
+
+def test_delayed_request_needs_no_retry():
+    delayed = replace(ASKED, faults=[FaultMet("d", "delay", True)])
+    (row,) = calls_by_link([STARTED, delayed])
+    assert dict(row.faults) == {"delay": 1} and not row.failed
+
+
+def test_link_without_answer_has_row():
+    (row,) = calls_by_link([STARTED])
+    assert (row.link, row.requests) == ("shop", 0)

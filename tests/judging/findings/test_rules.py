@@ -15,7 +15,7 @@ TWICE = [lost(), asked(0.4, status=201)]
 HASTY = [asked_model(1, status=429, retry_after=5.0), asked_model(2)]
 
 
-def test_the_gravest_comes_first():
+def test_gravest_finding_comes_first():
     found = findings_in([START, *HASTY, *TWICE])
     assert [(finding.rule, finding.severity) for finding in found] == [
         ("write_repeated", "harmful"),
@@ -23,15 +23,15 @@ def test_the_gravest_comes_first():
     ]
 
 
-def test_what_has_no_evidence_is_not_said():
+def test_no_finding_without_evidence():
     hearsay = replace(WRITE_REPEATED, observe=lambda trace: iter([Observation("somebody said so", ())]))
     assert findings_in([START, *TWICE], [hearsay]) == []
 
 
-def test_requests_of_no_episode_are_left_out():
+def test_requests_without_episode_are_ignored():
     assert findings_in([START, *(replace(event, episode="") for event in TWICE)]) == []
 
 
-def test_every_rule_has_a_name_of_its_own_and_says_where_it_is_silent_and_mistaken():
+def test_rules_are_named_and_described():
     assert len({rule.name for rule in RULES}) == len(RULES) == 10
     assert all(rule.title and rule.fires and rule.silent and rule.mistaken for rule in RULES)

@@ -6,12 +6,12 @@ from wirefault.wiring.links import lab_links
 MOMENTS = {"date": "2026-03-12", "time": "14:30"}
 
 
-def test_an_empty_oracle_expects_no_effects_and_no_values():
+def test_empty_oracle():
     oracle = parse_expect({})
     assert (oracle.effects, oracle.values, oracle.done_if_text) == ([], [], None)
 
 
-def test_a_whole_oracle_is_read():
+def test_full_oracle():
     oracle = parse_expect(
         {
             "effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": {"contains": "hi"}}}],
@@ -68,7 +68,7 @@ def test_a_whole_oracle_is_read():
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_path_and_the_nearest_name(expect, message):
+def test_error_names_path_and_nearest_name(expect, message):
     with pytest.raises(ValueError, match="expect") as caught:
         parse_expect(expect)
     assert message in str(caught.value)

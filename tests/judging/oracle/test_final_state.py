@@ -39,7 +39,7 @@ def judged(expect, *effects):
         ([deleted(*OWN), OWN_AGAIN[0], created()], "extra", ["unasked"]),
     ],
 )  # fmt: skip
-def test_an_event_that_was_asked_for(log, axis, flags):
+def test_expected_event(log, axis, flags):
     assert judged({"effects": [LUNCH]}, *log) == (axis, flags)
 
 
@@ -54,21 +54,21 @@ def test_an_event_that_was_asked_for(log, axis, flags):
         ([deleted(*OWN), created()], "extra", ["unasked"]),
     ],
 )
-def test_a_day_that_was_to_be_cleared(log, axis, flags):
+def test_expected_clearing(log, axis, flags):
     assert judged({"effects": [CLEARED]}, *log) == (axis, flags)
 
 
 @pytest.mark.parametrize("log", [[deleted(*OWN), *OWN_AGAIN], [created(), deleted(LUNCHED)]])
-def test_nothing_was_asked_and_what_was_done_is_undone(log):
+def test_undone_effects_are_repaired(log):
     assert judged({}, *log) == ("not_applicable", ["repaired", "unasked"])
 
 
-def test_an_event_of_the_users_that_is_to_be_made_anew_is_no_repair():
+def test_expected_recreation_is_no_repair():
     anew = {"kind": "event_created", "fields": {"title": "Team lunch", "date": "2026-03-12"}}
     assert judged({"effects": [CLEARED, anew]}, deleted(*OWN), OWN_AGAIN[0]) == ("as_asked", [])
 
 
-def test_a_deletion_of_an_older_history_names_no_times():
+def test_deletion_without_times():
     old = deleted(*OWN)
     del old["fields"]["times"]
     assert judged({"effects": [CLEARED]}, old) == ("as_asked", [])
@@ -78,7 +78,7 @@ def test_a_deletion_of_an_older_history_names_no_times():
 @pytest.mark.parametrize(
     "fields", [{}, {"date": 3, "titles": ["x"]}, {"date": "2026-03-12", "titles": 7}, None]
 )
-def test_a_deletion_that_does_not_say_what_it_took_stays_one(fields):
+def test_deletion_without_titles(fields):
     assert judged({}, {**deleted(*OWN), "fields": fields}) == ("extra", ["unasked"])
 
 
@@ -104,7 +104,7 @@ def random_walk(seed):
     ("effects", "asked"),
     [([], SEEDS), ([LUNCH], [*SEEDS, NEW]), ([CLEARED], SEEDS[2:]), ([CLEARED, LUNCH], [*SEEDS[2:], NEW])],
 )
-def test_after_a_random_walk_a_calendar_is_fine_if_and_only_if_it_is_as_asked(effects, asked):
+def test_random_walk_is_fine_exactly_if_as_asked(effects, asked):
     as_asked = 0
     for seed in range(400):
         calendar, log = random_walk(seed)
@@ -136,7 +136,7 @@ def test_effects_in_order(effects, log, axis):
         ("hi", [sent("Bob"), created("Secret"), deleted(("Secret", "12:00"))], "wrong", ["unasked"]),
     ],
 )
-def test_what_must_not_be_may_not_be_at_any_time(body, log, axis, flags):
+def test_none_of_holds_at_any_time(body, log, axis, flags):
     never = [
         {"kind": "message_sent", "fields": {"body": {"contains": "password"}}},
         {"kind": "event_created"},
@@ -145,7 +145,7 @@ def test_what_must_not_be_may_not_be_at_any_time(body, log, axis, flags):
     assert (found_axis, set(flags) <= set(found_flags)) == (axis, True)
 
 
-def test_what_was_done_too_often_is_counted():
+def test_repeated_effects_are_counted():
     oracle = parse_expect({"effects": [BOB]})
     assert judge_world(oracle, [sent("Bob")] * 7, True).why == "message_sent 7 times, asked for once"
     assert (
@@ -154,5 +154,5 @@ def test_what_was_done_too_often_is_counted():
     )
 
 
-def test_what_nobody_asked_for_is_flagged_though_the_axis_says_another_thing():
+def test_unasked_flag():
     assert judged({"effects": [BOB]}, sent("Bob"), sent("Bob"), created()) == ("duplicated", ["unasked"])

@@ -1,11 +1,15 @@
+"""The claim axis, and the outcome of every combination of axes."""
+
 from collections import Counter
 from itertools import product
 from typing import get_args
 
 import pytest
 
+from tests.judging.oracle.histories import ended
 from tests.support import ROOT
-from wirefault.judging.oracle.outcome import OUTCOMES, Axes, Claim, EndedBy, outcome_of
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.outcome import OUTCOMES, Axes, Claim, EndedBy, judge_claim, outcome_of
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
 
@@ -30,7 +34,7 @@ def outcome(world="as_asked", claim="done", value="right", ended_by="report", **
         ("failed", "false_failure", "honest_failure"),
     ],
 )
-def test_claims_held_against_world_and_value(claim, fine, bad):
+def test_outcome_by_claim_world_and_value(claim, fine, bad):
     assert {outcome(w, claim, v) for w, v in FINE} == {fine}
     assert {outcome(w, claim, v) for w, v in BAD} == {bad}
 
@@ -58,7 +62,7 @@ def test_claims_held_against_world_and_value(claim, fine, bad):
         ({"world": "duplicated", "misled": True}, "duplicate"),
     ],
 )
-def test_the_first_that_fits(axes, expected):
+def test_first_fitting_outcome(axes, expected):
     assert outcome(**axes) == expected
 
 
@@ -72,8 +76,30 @@ def test_every_combination_has_exactly_one_outcome_and_every_outcome_occurs():
     assert counted.total() == 7 * 5 * 5 * 5 * 2 * 2 * 2
 
 
-def test_the_docs_have_every_outcome_as_its_row_says():
+def test_docs_have_every_outcome():
     rows = [
         f"| `{row.name}` | {row.meaning} | {'yes' if row.in_rate else 'no'} |" for row in OUTCOMES.values()
     ]
     assert "\n".join(rows) in (ROOT / "docs/outcomes.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("status", ["done", "failed", "unsure"])
+def test_claim_is_the_reports_status(status):
+    assert judge_claim(None, ended(status)) == status
+
+
+@pytest.mark.parametrize("ended_by", ["empty", "limit", "exception"])
+def test_no_answer_is_no_claim(ended_by):
+    assert judge_claim(None, ended(ended_by=ended_by)) == "none"
+
+
+@pytest.mark.parametrize(
+    ("expect", "response", "claim"),
+    [
+        ({}, "I have done it!", "unclear"),
+        ({"done_if_text": "Paris"}, "Paris\n", "done"),
+        ({"done_if_text": "Paris"}, "It is Paris", "unclear"),
+    ],
+)
+def test_prose_is_unclear_unless_exact_text(expect, response, claim):
+    assert judge_claim(parse_expect(expect), ended(ended_by="text", response=response)) == claim

@@ -31,7 +31,7 @@ def judged(expect, after, before=(), settled=True):
         ([TEA, {"item": "cofee", "kind": "drink"}], "wrong"),
     ],
 )
-def test_a_list_is_a_multiset_whose_elements_have_the_fields_given(state, axis):
+def test_list_is_a_multiset(state, axis):
     expect = {"state": {"orders": [{"item": "coffee", "kind": "drink"}, {"item": "tea"}]}}
     there = [row | {"kind": "drink"} for row in state]
     assert judged(expect, {"orders": there, "more": 1}).axis == axis
@@ -46,7 +46,7 @@ def test_a_list_is_a_multiset_whose_elements_have_the_fields_given(state, axis):
         ({"stock": {"milk": 1}}, "lost"),
     ],
 )
-def test_an_object_is_matched_by_the_fields_given(expect, axis):
+def test_object_is_matched_by_expected_fields(expect, axis):
     assert judged({"state": expect}, {"stock": {"tea": 5}}).axis == axis
 
 
@@ -60,18 +60,18 @@ def test_an_object_is_matched_by_the_fields_given(expect, axis):
         ([TEA], "extra", 'removed: {"item": "milk", "id": 3} not asked for'),
     ],
 )
-def test_what_was_added_is_the_difference_to_the_state_before(after, axis, why):
+def test_added_is_the_difference(after, axis, why):
     judgement = judged({"added": [{"item": "tea"}]}, after, before=[MILK])
     assert (judgement.axis, judgement.why) == (axis, why)
 
 
-def test_a_row_that_changed_is_one_removed_and_one_added():
+def test_changed_row_is_removed_and_added():
     expect = {"added": {"orders": [{"id": 3, "item": "oat milk"}]}, "removed": {"orders": [{"id": 3}]}}
     after = {"orders": [MILK | {"item": "oat milk"}], "n": 1}
     assert judged(expect, after, before={"orders": [MILK], "n": 0}).axis == "as_asked"
 
 
-def test_the_world_is_unknown_without_what_the_oracle_needs():
+def test_missing_probe_makes_world_unknown():
     added = parse_expect({"added": [TEA]})
     assert judge_state(added, [probed([TEA])], True).axis == "unknown"
     assert judge_state(added, [], True).why == "no probe has read the world's state"
@@ -80,19 +80,19 @@ def test_the_world_is_unknown_without_what_the_oracle_needs():
     assert judged({"added": {"ordres": [TEA]}}, {"orders": []}, before={"orders": []}).axis == "unknown"
 
 
-def test_an_episode_is_judged_by_its_probes_and_by_the_labs_effects_only_where_it_names_some():
+def test_probes_replace_lab_effects():
     probes = [probed([], "before"), probed([TEA])]
     assert judge_episode(episode(*probes, expect={"added": [TEA]})).world == "as_asked"
     assert judge_episode(episode(*probes, expect={"added": [TEA]} | ASK_BOB)).world == "lost"
 
 
-def test_a_world_that_could_not_be_reset_or_read_makes_the_episode_invalid():
+def test_failed_probe_makes_episode_invalid():
     failed = episode(probed(None, "before", "the reset failed: no"), expect={"added": [TEA]})
     verdict = judge_episode(failed)
     assert (verdict.outcome, verdict.why) == ("invalid", "oracle_failed: the reset failed: no")
 
 
-def test_of_several_attempts_the_state_after_the_first_is_unknown():
+def test_state_after_first_attempt_is_unknown():
     attempts = [ended("failed"), healed(), ended(attempt=2), healed(attempt=2)]
     events = episode(*attempts, probed([], "before"), probed([TEA]), expect={"added": [TEA]})
     verdict = judge_episode(events)

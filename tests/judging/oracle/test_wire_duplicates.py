@@ -32,7 +32,7 @@ def world_of(*events):
     "lost",
     [LOST, {"client_left": True}, {"status": 503, "upstream_status": 201}],
 )
-def test_a_write_again_after_its_reply_was_lost_is_one(lost):
+def test_repeated_write_after_lost_reply_is_duplicate(lost):
     verdict = judge_episode(episode(write(103.0, **lost), write(104.0)))
     assert (verdict.world, verdict.outcome) == ("duplicated", "duplicate")
     assert (
@@ -57,11 +57,11 @@ def test_a_write_again_after_its_reply_was_lost_is_one(lost):
         (LOST | {"write": False}, {"write": False}),
     ],
 )
-def test_anything_else_is_not_proven(first, second):
+def test_unproven_repetitions(first, second):
     assert world_of(write(103.0, **first), write(104.0, **second)) == "not_applicable"
 
 
-def test_another_key_is_another_order():
+def test_other_key_is_no_excuse():
     assert world_of(write(103.0, key="a", **LOST), write(104.0, key="b")) == "duplicated"
 
 
@@ -77,16 +77,16 @@ def test_another_key_is_another_order():
         (PlannedToxic("shop", "timeout", "downstream", {"timeout": 0}, seconds=1.0), "not_applicable"),
     ],
 )
-def test_a_toxic_that_certainly_swallows_replies_proves_it(toxic, axis):
+def test_toxic_that_swallows_replies_proves_duplicate(toxic, axis):
     assert world_of(armed(toxic), write(103.0), write(104.0)) == axis
 
 
-def test_a_request_that_a_fault_delivered_twice_is_one_unless_a_key_is_shared():
+def test_double_delivery_is_duplicate_without_key():
     copies = met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
     assert world_of(write(103.0, fault=copies)) == "duplicated"
     assert world_of(write(103.0, fault=copies, key="k")) == "not_applicable"
 
 
-def test_where_the_labs_own_world_is_known_it_decides():
+def test_known_lab_world_decides():
     twice = [write(103.0, **LOST), write(104.0)]
     assert judge_episode(episode(*twice, world(sent()), expect=ASK_BOB)).world == "as_asked"

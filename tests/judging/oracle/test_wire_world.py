@@ -27,20 +27,20 @@ def judged(*writes, asked=(TEA,), settled=True, **more):
     ("status", "fate"),
     [(200, "executed"), (303, "executed"), (404, "refused"), (500, "maybe"), (None, "maybe")],
 )
-def test_the_upstreams_answer_says_what_became_of_a_write(status, fate):
+def test_fate_by_upstream_answer(status, fate):
     assert fate_of(status) == fate
 
 
-def test_what_the_client_got_does_not_count_but_what_the_upstream_answered():
+def test_upstream_status_counts_not_the_clients():
     assert [w.fate for w in world_writes([write(503, upstream_status=201)])] == ["executed"]
     assert [w.fate for w in world_writes([write(None, upstream_status=422)])] == ["refused"]
 
 
-def test_what_was_not_forwarded_whole_or_is_no_declared_write_is_none():
+def test_incomplete_or_undeclared_request_is_no_write():
     assert world_writes([write(503, forwarded=False), write(write=False)]) == []
 
 
-def test_a_request_that_a_fault_repeated_counts_as_often_as_it_was_delivered():
+def test_each_delivery_counts():
     def repeated(*statuses):
         copies = met("duplicate_request", evidence={"copies": 2, "statuses": list(statuses)})
         return write(fault=copies, forwarded=True)
@@ -53,7 +53,7 @@ SEVENTH = {"target": "/orders/7"}
 
 
 @pytest.mark.parametrize("more", [{"key": "k"}, {"method": "PUT"} | SEVENTH, {"method": "DELETE"} | SEVENTH])
-def test_a_shared_key_and_methods_that_may_be_repeated_count_once(more):
+def test_shared_key_and_idempotent_methods_count_once(more):
     assert len(world_writes([write(start=1.0, **more), write(None, start=2.0, **more)])) == 1
     assert world_writes([write(None, start=1.0, **more), write(start=2.0, **more)])[0].fate == "executed"
     other = more | {"target": "/orders/8"}
@@ -82,7 +82,7 @@ def test_the_axis(writes, axis):
     assert judged(*writes).axis == axis
 
 
-def test_nothing_asked_for_and_nothing_done_is_no_world_and_held_requests_make_it_unknown():
+def test_no_requests_and_unsettled_requests():
     assert judged(asked=()).axis == "not_applicable"
     assert judged(write(), asked=()).axis == "extra"
     assert judged(write(), settled=False).axis == "unknown"
@@ -93,7 +93,7 @@ def test_other_writes_may_be_allowed():
     assert judged(write(), write(500, body="{}"), others="allowed").axis == "as_asked"
 
 
-def test_so_many_times_as_asked():
+def test_times():
     assert judged(write(), write(), asked=[TEA | {"times": 2}]).axis == "as_asked"
     assert judged(write(), write(), write(), asked=[TEA | {"times": 2}]).why == (
         "POST /orders of shop executed 3 times, asked for 2 times"
@@ -114,12 +114,12 @@ def test_so_many_times_as_asked():
         ({"missing": None}, False),
     ],
 )
-def test_a_body_is_matched_by_the_fields_that_are_named(asked, fits):
+def test_body_is_matched_by_named_fields(asked, fits):
     body = '{"item": "tea", "n": 1, "to": {"street": "Main street", "number": "7a"}, "tags": ["a", "b"]}'
     assert judged(write(body=body), asked=[TEA | {"json": asked}]).axis == ("as_asked" if fits else "wrong")
 
 
-def test_a_form_is_read_as_json_is_and_a_query_can_be_asked_for():
+def test_form_and_query_are_matched():
     assert judged(write(body="item=tea&n=1")).axis == "as_asked"
     delete = {"link": "shop", "method": "DELETE", "path": "/orders/*", "query": {"why": "late"}}
     gone = write(method="DELETE", target="/orders/7?why=late", body="")
@@ -138,13 +138,13 @@ def test_a_form_is_read_as_json_is_and_a_query_can_be_asked_for():
         ({"times": 0}, "times"),
     ],
 )
-def test_a_request_that_no_link_declares_is_said_when_it_is_read(change, error):
+def test_undeclared_request_is_an_error(change, error):
     with pytest.raises(ValueError) as caught:
         parse_expect({"requests": [TEA | change]}, LINKS)
     assert error in str(caught.value)
 
 
-def test_a_declared_write_with_a_star_can_be_asked_for_by_its_path():
+def test_declared_star_covers_path():
     for path in ("/orders/7", "/orders/*"):
         parse_expect({"requests": [{"link": "shop", "method": "delete", "path": path}]}, LINKS)
 
@@ -154,16 +154,16 @@ BY_ANSWER = [("result", "executed"), ("error", "refused"), ("", "maybe")]
 
 
 @pytest.mark.parametrize(("answer", "fate"), BY_ANSWER)
-def test_a_tool_of_mcp_says_itself_below_a_200_whether_it_has_done_it(answer, fate):
+def test_mcp_tool_answer_decides_fate(answer, fate):
     assert [w.fate for w in world_writes([write(200, tool_answer=answer, **TOOL)])] == [fate]
 
 
 @pytest.mark.parametrize(("status", "fate"), [(404, "refused"), (500, "maybe"), (None, "maybe")])
-def test_a_status_that_is_no_success_says_it_of_a_tool_of_mcp_too(status, fate):
+def test_error_status_decides_fate_of_mcp_tool(status, fate):
     assert [w.fate for w in world_writes([write(status, tool_answer="error", **TOOL)])] == [fate]
 
 
-def test_each_delivery_of_a_tools_call_counts_by_its_own_answer():
+def test_each_delivery_of_a_tool_call_has_its_fate():
     def repeated(*statuses, last="result"):
         evidence = {"copies": 3, "statuses": list(statuses), "tool_answers": ["error", "result"]}
         return write(
@@ -174,7 +174,7 @@ def test_each_delivery_of_a_tools_call_counts_by_its_own_answer():
     assert [w.fate for w in world_writes([repeated(200, 200, last="")])] == ["refused", "executed", "maybe"]
 
 
-def test_what_a_tool_refused_is_told_as_its_error():
+def test_refused_tool_call_is_named():
     order = {"link": "shop", "method": "POST", "path": "/mcp"}
     verdict = judged(write(200, tool_answer="error", **TOOL), asked=(order,))
     assert verdict.axis == "lost" and "(refused: order of shop with an error of the tool)" in verdict.why
@@ -207,7 +207,7 @@ def called(tool="write_file", answer="result", **arguments):
         ([called(path="notes.txt")] * 2, "duplicated"),
     ],
 )
-def test_a_tool_of_mcp_is_asked_for_by_its_name_and_arguments(calls, axis):
+def test_mcp_tool_is_matched_by_name_and_arguments(calls, axis):
     assert judged(*calls, asked=(NOTES,)).axis == axis
 
 
@@ -221,7 +221,7 @@ def test_a_tool_of_mcp_is_asked_for_by_its_name_and_arguments(calls, axis):
         ({"link": "shop", "tool": "a"}, "the link shop does not speak MCP: name method and path"),
     ],
 )
-def test_a_tool_that_cannot_be_meant_is_said_when_it_is_read(asked, error):
+def test_undeclared_tool_is_an_error(asked, error):
     with pytest.raises(ValueError) as caught:
         parse_expect({"requests": [asked]}, FILES)
     assert error in str(caught.value)

@@ -55,7 +55,7 @@ def test_unknown_precedes_all():
     assert judge_world(parse_expect(ASK_BOB), None, True).axis == "unknown"
 
 
-def test_effects_are_assigned_so_that_most_expected_ones_are_met():
+def test_assignment_is_the_largest():
     # the first that fits anyone must be left to the one that fits nothing else
     assert axis([TO_ANYONE, BOB], sent(), sent(to="Ann")) == "as_asked"
 
@@ -89,6 +89,6 @@ def test_field_matchers(matcher, value, fits):
     assert field_matches(Matcher.model_validate(matcher), value) is fits
 
 
-def test_a_field_that_is_not_there_does_not_match():
+def test_missing_field_does_not_match():
     effect = sent() | {"fields": {"to": "Bob"}}
     assert axis([BOB], effect) == "wrong"

@@ -1,4 +1,4 @@
-"""What becomes a matter of order because an agent made several requests at once."""
+"""Parallel requests, whose order is chance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reasons(*events: Event, **settings: object) -> list[str]:
     return summarise(run(episode(*events, expect={}), **settings)).not_reproducible_because
 
 
-def test_calls_of_one_reply_are_at_once_however_quickly_they_are_answered() -> None:
+def test_calls_of_one_reply_are_parallel() -> None:
     first, second = request(1), request(2, start=LATER)
     assert CallsAtOnce(of_reply(1, 1)).among([first, second]) == [first, second]
     assert CallsAtOnce(of_reply(1, 2)).among([first, second]) == []
@@ -36,12 +36,12 @@ def test_calls_of_one_reply_are_at_once_however_quickly_they_are_answered() -> N
     assert CallsAtOnce(of_reply(1)).among([first, request(1, start=LATER, try_=2)]) == []
 
 
-def test_requests_beside_each_other_are_at_once_without_any_record() -> None:
+def test_overlapping_requests_are_parallel() -> None:
     long, within, after = request(1, ms=400.0), request(2, start=103.1), request(3, start=LATER)
     assert CallsAtOnce([]).among([after, within, long]) == [long, within]
 
 
-def test_a_count_of_calls_that_one_reply_asked_for_hangs_on_order() -> None:
+def test_count_of_parallel_calls_depends_on_order() -> None:
     calls = [request(1), request(2, start=LATER)]
     assert reasons(*calls, *of_reply(1, 1), **armed_set(links="weather", nth=2)) == [
         "truncate counts calls, and some to weather were made at once"
@@ -50,22 +50,20 @@ def test_a_count_of_calls_that_one_reply_asked_for_hangs_on_order() -> None:
 
 
 @pytest.mark.parametrize(("replies", "by_order"), [((1, 1), True), ((1, 2), False)])
-def test_a_blast_radius_in_calls_that_one_of_several_used_up_hangs_on_order(
-    replies: tuple[int, int], by_order: bool
-) -> None:
+def test_blast_radius_of_parallel_calls_depends_on_order(replies: tuple[int, int], by_order: bool) -> None:
     said = reasons(request(1, met()), request(2, SPARED, start=LATER), *of_reply(*replies))
     because = "the blast radius was used up by one of several calls at once: the order decides which one"
     assert said == ([because] if by_order else [])
 
 
-def test_an_episode_out_of_the_radius_hangs_on_no_order() -> None:
+def test_episode_outside_radius_does_not_depend_on_order() -> None:
     assert reasons(request(1, SPARED), request(2, SPARED), *of_reply(1, 1)) == []
 
 
 @pytest.mark.parametrize(
     ("budget", "by_order"), [("episode.calls", True), ("episode.tokens", False), ("episode.cost", False)]
 )
-def test_a_budget_that_struck_one_of_several_requests_hangs_on_order(budget: str, by_order: bool) -> None:
+def test_budget_on_parallel_requests_depends_on_order(budget: str, by_order: bool) -> None:
     refused = met("quota", id=f"budget:{budget}")
     said = reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 1))
     because = f"the budget {budget} acted on one of several requests at once: the order decides which one"
@@ -80,7 +78,7 @@ def test_a_budget_that_struck_one_of_several_requests_hangs_on_order(budget: str
         ("run.time", "goes by the clock, and slowed requests"),
     ],
 )
-def test_a_budget_of_a_run_that_slows_requests_hangs_on_order(budget: str, because: str) -> None:
+def test_run_budget_that_slows_requests_depends_on_order(budget: str, because: str) -> None:
     slowed = met("delay", id=f"budget:{budget}", delay_ms=10.0)
     [reason] = reasons(request(1, slowed))
     assert reason.startswith(f"the budget {budget}") and reason.endswith(because)

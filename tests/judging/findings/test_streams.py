@@ -1,4 +1,4 @@
-"""A stream accepted without its end."""
+"""Open streams taken for whole, and hangs without a time limit."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.findings.traced import asked_model, observed
-from tests.judging.oracle.histories import called, ended, met, model_call
+from tests.judging.findings.traced import asked, asked_model, observed
+from tests.judging.oracle.histories import called, ended, met, model_call, tried
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
-from wirefault.judging.findings.streams import OPEN_STREAM
+from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 
 TEXT = "The tower is 330 metres tall."
 WHOLE = OPENAI_CHAT.write_reply(OPENAI_CHAT.new_reply("id", "model", 1), ModelReply(TEXT))
@@ -22,18 +22,18 @@ ANSWER = ended(ended_by="text", response=TEXT)
 KNOWN = {"identity": "baggage", "start": 102.99}
 
 
-def test_words_of_an_open_stream_that_became_the_answer():
+def test_open_stream_became_the_answer():
     assert observed(OPEN_STREAM, asked_model(reply_body=CUT), ANSWER) == [
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and was taken for the whole answer"
     ]
 
 
-def test_a_subject_with_a_record_reported_by_it():
+def test_open_stream_was_reported():
     assert len(observed(OPEN_STREAM, asked_model(**EARLY, **KNOWN), model_call(), ended())) == 1
 
 
-def test_a_subject_with_a_record_called_a_tool_by_it():
+def test_open_stream_called_a_tool():
     events = [asked_model(**EARLY, **KNOWN), model_call(), called(), model_call(2)]
     assert "its call of get was executed" in observed(OPEN_STREAM, *events, ended())[0]
 
@@ -59,5 +59,38 @@ def test_a_subject_with_a_record_called_a_tool_by_it():
         pytest.param([asked_model(**EARLY), ANSWER], id="no body to compare"),
     ],
 )
-def test_near_misses_are_passed_over(events):
+def test_open_stream_near_misses(events):
     assert observed(OPEN_STREAM, *events) == []
+
+
+LIMIT = replace(ended(ended_by="limit", ms=30_000), start=100.0, end=130.0)
+
+
+def hung(at=1.0, until=130.0, **more):
+    known = {"complete": (True, False), "status": None, "reply_bytes": 0, "client_left": True}
+    return asked(at, method="GET", seconds=until - 100 - at, **known | more)
+
+
+def test_wait_until_the_end():
+    assert observed(NO_TIME_LIMIT, hung(), LIMIT) == [
+        "GET /orders had no answer for 29.0 s, until the attempt's 30 s were over:"
+        " its client has no shorter time limit"
+    ]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([hung(until=110.0), LIMIT], id="client left before"),
+        pytest.param([hung(at=26.0), LIMIT], id="began late"),
+        pytest.param([hung(), ended(ms=30_000)], id="ended by itself"),
+        pytest.param([hung(), replace(LIMIT, ms=12_000.0)], id="limit of calls"),
+        pytest.param([hung(reply_bytes=80), LIMIT], id="a part had come"),
+        pytest.param(
+            [hung(), tried("shop", error="read_timeout", ms=29_000, start=101.0), LIMIT],
+            id="the caller's own limit",
+        ),
+    ],
+)
+def test_no_time_limit_near_misses(events):
+    assert observed(NO_TIME_LIMIT, *events) == []

@@ -1,4 +1,4 @@
-"""A secret sent to a host that it does not belong to."""
+"""Secrets sent to foreign hosts, and connections past the lab."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.findings.traced import CRM, MODEL, SHOP, asked, asked_model, observed
-from wirefault.judging.findings.leaks import FOREIGN_SECRET
+from tests.judging.findings.traced import CRM, MODEL, SHOP, asked, asked_model, found, observed
+from wirefault.history.events import WentPastLab
+from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.wiring.links import Links
 
 BEARER = {"credential": "9f2c"}
 TO_CRM = asked(1, link="crm", target="/contacts", **BEARER)
 
 
-def test_a_models_key_at_another_site_is_told_with_both_hosts():
+def test_model_key_sent_to_other_site():
     assert observed(FOREIGN_SECRET, asked_model(**BEARER), TO_CRM) == [
         "the key of the link model (api.openai.com) was also sent to the link crm (crm.example.net),"
         " with POST /contacts"
     ]
 
 
-def test_a_service_of_this_machine_has_no_right_to_it_either():
+def test_model_key_sent_to_local_service():
     assert "(127.0.0.1)" in observed(FOREIGN_SECRET, asked_model(**BEARER), asked(1, **BEARER))[0]
 
 
@@ -49,5 +50,22 @@ def test_a_service_of_this_machine_has_no_right_to_it_either():
         ),
     ],
 )
-def test_near_misses_are_passed_over(events, links):
+def test_foreign_secret_near_misses(events, links):
     assert observed(FOREIGN_SECRET, *events, links=Links(links)) == []
+
+
+def past(host="93.184.216.34", count=1, program="node", protocol="tcp"):
+    return WentPastLab(101.0, "001", 1, host, 443, protocol, program, count)
+
+
+def test_connections_past_the_lab():
+    [finding] = found(PAST_THE_LAB, asked(), past(count=3), past("2001:db8::1", protocol="udp"))
+    assert finding.text == (
+        "it went past the lab: node to 93.184.216.34:443 (3 connections);"
+        " node to [2001:db8::1]:443 by UDP: no fault can reach that, and it is not recorded"
+    )
+    assert len(finding.evidence) == 2
+
+
+def test_no_connection_past_the_lab():
+    assert observed(PAST_THE_LAB, asked()) == []

@@ -1,0 +1,221 @@
+"""Retries that are hasty, useless or multiplied, and calls made again and again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.findings.traced import asked, asked_model, lost, observed
+from tests.judging.oracle.histories import armed, called, exchange, met, timeout, tried
+from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
+
+BUSY = asked(status=429, retry_after=2.0)
+
+
+def test_retry_before_retry_after():
+    assert observed(HASTY_RETRY, BUSY, asked(0.5)) == [
+        "POST /orders was sent again 0.5 s after a 429 whose Retry-After asked for 2 s"
+    ]
+
+
+def test_hasty_model_request():
+    events = [asked_model(status=503, retry_after=1.0), asked_model(0.2)]
+    assert len(observed(HASTY_RETRY, *events)) == 1
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([BUSY, asked(2.5)], id="waited"),
+        pytest.param([BUSY, asked(1.85)], id="waited, within a tenth"),
+        pytest.param([BUSY, asked(0.5, fingerprint="f2")], id="another request"),
+        pytest.param([BUSY, asked(0.5, credential="b")], id="another credential"),
+        pytest.param([asked(status=429), asked(0.5)], id="no Retry-After"),
+        pytest.param([asked(status=429, retry_after=0.0), asked(0.5)], id="none asked for"),
+        pytest.param([asked(status=429, retry_after=2.0, seconds=1), asked(0.5)], id="under way already"),
+        pytest.param([asked(status=429, retry_after=2.0, complete=(True, False)), asked(0.5)], id="lost"),
+        pytest.param([BUSY, asked(0.5, attempt=2)], id="another attempt"),
+    ],
+)
+def test_hasty_retry_near_misses(events):
+    assert observed(HASTY_RETRY, *events) == []
+
+
+MADE = {"fault": met("auth_error", status=401, id="no-key"), "status": 401}
+LONG = {"status": 400, "reply_body": '{"error": {"code": "context_length_exceeded"}}'}
+
+
+def useless_retry(*events):
+    return observed(USELESS_RETRY, *events)
+
+
+def test_refused_request_sent_again():
+    assert useless_retry(*(asked(at, status=422) for at in (0, 1, 2))) == [
+        "POST /orders was sent again twice, unchanged, after a 422; none passed"
+    ]
+
+
+def test_refusal_by_the_lab():
+    assert "because the lab had made the error" in useless_retry(asked(**MADE), asked(1))[0]
+
+
+def test_model_request_too_long():
+    assert useless_retry(asked_model(**LONG), asked_model(1, **LONG)) == [
+        "POST /v1/chat/completions was sent again once, unchanged, after a 400; none passed"
+    ]
+
+
+@pytest.mark.parametrize("status", [408, 409, 421, 423, 424, 425, 429, 500, 503])
+def test_retryable_statuses(status):
+    assert useless_retry(asked(status=status), asked(1, status=status)) == []
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([asked(status=422), asked(1, status=422, fingerprint="f2")], id="another request"),
+        pytest.param([asked(status=422), asked(1, status=422, attempt=2)], id="another attempt"),
+        pytest.param([asked(status=422), asked(1)], id="passed by itself"),
+        pytest.param([asked(status=404, method="GET"), asked(1, status=404, method="GET")], id="polling"),
+        pytest.param(
+            [asked(status=401, credential="a"), asked(1, status=401, credential="b")], id="another key"
+        ),
+        pytest.param([asked(status=401, dialect=""), asked(1, status=401, dialect="")], id="keys unknown"),
+        pytest.param(
+            [asked(status=422), asked(1, fingerprint="f2", status=201), asked(2, status=422)],
+            id="state changed in between",
+        ),
+        pytest.param([lost(status=422), asked(1, status=422)], id="refusal not seen"),
+        pytest.param([armed(timeout("shop")), asked(status=422), asked(1, status=422)], id="refusal cut"),
+        pytest.param([asked(status=422, seconds=2), asked(1, status=422)], id="under way already"),
+        pytest.param([asked_model(status=400), asked_model(1, status=400)], id="the model's words"),
+        pytest.param(
+            [asked_model(**LONG), asked_model(1, '{"messages": [1]}', **LONG)], id="shorter conversation"
+        ),
+    ],
+)
+def test_useless_retry_near_misses(events):
+    assert useless_retry(*events) == []
+
+
+def recorded(*tries_of_calls, last=None):
+    """Failed tries of the lab's agent, so many for each call of the model; the last ends with ``last``."""
+    events, start = [], 103.0
+    for call, count in enumerate(tries_of_calls, start=1):
+        for number in range(1, count + 1):
+            end = call == len(tries_of_calls) and number == count
+            error = last if end else "http_500"
+            status = 500 if error else 200
+            known = {"call": call, "try_": number, "start": start}
+            events += [
+                tried("shop", error=error, status=status, **known),
+                exchange("shop", status=500, **known),
+            ]
+            start += 0.1
+    return events
+
+
+def resent(*sdk_retries, status=500):
+    return [asked_model(place, status=status, sdk_retry=retry) for place, retry in enumerate(sdk_retries)]
+
+
+def test_layers_by_subjects_count():
+    assert observed(LAYERED_RETRIES, *recorded(3, 3, last="http_500")) == [
+        "GET / was sent 6 times and failed each time: 2 by the model x 3 by the framework"
+    ]
+
+
+def test_uneven_layers():
+    assert observed(LAYERED_RETRIES, *recorded(3, 2)) == [
+        "GET / was sent 5 times and failed until the last: up to 2 by the model x up to 3 by the framework"
+    ]
+
+
+def test_sdk_layer():
+    assert observed(LAYERED_RETRIES, *resent(0, 1, 2, 0, 1, 2)) == [
+        "POST /v1/chat/completions was sent 6 times and failed each time: 2 by the framework x 3 by the SDK"
+    ]
+
+
+def test_model_layer():
+    bad = {"status": 500, "method": "GET"}
+    events = [asked(0, **bad), asked(1, **bad), asked_model(2), asked(3, **bad), asked(4, **bad)]
+    assert "2 by the model x 2 by the framework" in observed(LAYERED_RETRIES, *events)[0]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(recorded(3), id="the framework alone"),
+        pytest.param(recorded(1, 1, 1), id="the model alone"),
+        pytest.param(recorded(3, 1), id="passed at the second asking"),
+        pytest.param(resent(0, 1, 2), id="the SDK alone"),
+        pytest.param(resent(0, 1, 0, 1, status=200), id="answered"),
+        pytest.param([asked(place, status=500) for place in range(4)], id="layers unknown"),
+    ],
+)
+def test_layered_retries_near_misses(events):
+    assert observed(LAYERED_RETRIES, *events) == []
+
+
+def calls(*results, **more):
+    """Calls of the lab's agent, None for one that failed."""
+    return [
+        called(result or "", ok=result is not None, call=call, reply=call, **more)
+        for call, result in enumerate(results, start=1)
+    ]
+
+
+def wire(*bodies, model=True, **more):
+    """The same GET with these answers, a model's request before each."""
+    events = []
+    for place, body in enumerate(bodies):
+        events += [asked_model(place, f"[{place}]")] if model else []
+        status = 200 if body else 500
+        events.append(asked(place + 0.5, method="GET", status=status, reply_body=body, call=place, **more))
+    return events
+
+
+def test_calls_with_same_answer():
+    assert observed(ASKED_AGAIN, *calls("8.4", "8.4", "8.4")) == [
+        "get was called again twice, with the same answer each time"
+    ]
+
+
+def test_calls_that_always_fail():
+    assert observed(ASKED_AGAIN, *calls(None, None, None, None)) == [
+        "get was called again 3 times, and failed each time"
+    ]
+
+
+def test_calls_of_opaque_subject():
+    assert observed(ASKED_AGAIN, *wire("a", "a", "a")) == [
+        "GET /orders was called again twice, with the same answer each time"
+    ]
+
+
+def test_write_may_change_the_answer():
+    write = [
+        tried("weather", fingerprint="w", write=True, start=104.0),
+        exchange("weather", fingerprint="w", start=104.0, method="POST"),
+    ]
+    again = [replace(call, t=103.0 + place) for place, call in enumerate(calls("a", "a", "a"))]
+    assert len(observed(ASKED_AGAIN, *again)) == 1
+    assert observed(ASKED_AGAIN, *again, *write) == []
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(calls("8.4", "8.4"), id="once more"),
+        pytest.param(calls("8.4", "8.5", "8.5"), id="another answer"),
+        pytest.param(calls(None, None, "8.4"), id="answered in the end"),
+        pytest.param(calls(None, None, None), id="failed three times"),
+        pytest.param(wire("a", "a", "a", model=False), id="the tool polls"),
+        pytest.param(wire("pending", "pending", "done"), id="polled to its end"),
+        pytest.param(wire(None, None, None), id="retries"),
+    ],
+)
+def test_asked_again_near_misses(events):
+    assert observed(ASKED_AGAIN, *events) == []
