@@ -1,4 +1,4 @@
-"""What clients of MCP made of each fault, as the table in ``docs/mcp.md``."""
+"""The pages of the faults: effects on clients, and the table of ``docs/mcp.md``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mcp_page() -> str:
 
 
 def read_mcp_seen() -> Mapping[str, Mapping[str, str]]:
-    """What each client saw of each fault, by the fault with its parameters; empty before a test noted it."""
+    """The effect of each fault and its parameters on each client; empty before a test noted it."""
     seen: dict[str, dict[str, str]] = json.loads(_SEEN.read_text(encoding="utf-8")) if _SEEN.exists() else {}
     return seen
 
@@ -139,7 +139,7 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             "## Selectors: `only`",
             *_table(parameter_rows(Only)),
             "## The dose: `together`, `during`",
-            "A toxic is drawn for each attempt and link, a fault for each try; both stand throughout the"
+            "A toxic is drawn for each attempt and link, a fault for each try; both last throughout the"
             " attempt, but for these keys of their entry"
             " ([more](outages.md)):",
             *_table(parameter_rows(Dose)),
@@ -206,7 +206,7 @@ def _seen_by(rows: Sequence[str], seen: Mapping[str, Mapping[str, str]], of_tool
 
 
 def _of_tools(client: str) -> bool:
-    """``requests`` asks tools, with what the upstream did beside it; the SDKs ask models."""
+    """``requests`` asks tools, with the record of the upstream; the SDKs ask models."""
     return client.startswith(("requests", "the upstream"))
 
 

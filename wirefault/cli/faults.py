@@ -241,7 +241,7 @@ _PATH = click.Path(path_type=Path)
     type=click.Choice(["default", "llm", "stream", "tools", "network", "stress"]),
     default="default",
     show_default=True,
-    help="Draw from all faults, or those of a kind; stress: much at once.",
+    help="Draw from all faults, or those of a kind; stress: many at once.",
 )
 @option("--wiring", type=_PATH, help="Draw for the links of this wiring file.  [default: the lab's own]")
 @option("--prompts", type=_PATH, help="Send the prompts of this file.  [default: the wiring's]")

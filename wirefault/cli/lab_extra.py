@@ -1,4 +1,4 @@
-"""What commands need around them: the packages of ``wirefault[lab]``, and the folder of the logs."""
+"""The surroundings of commands: the packages of ``wirefault[lab]``, and the folder of the logs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _requirement(installed: Distribution) -> str:
-    """What pip is to install: from where this was installed from, if that was no package index."""
+    """The requirement for pip: from where this was installed, if that was no package index."""
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
     if "url" not in origin:
         return f"{_DISTRIBUTION}[lab]"

@@ -74,7 +74,7 @@ def _with_code(error: click.ClickException, code: int) -> click.ClickException:
 
 
 def _printable(error: UserError) -> str:
-    """What it says, without the control characters of names and texts from files that others wrote."""
+    """Its message without the control characters of names and texts from files that others wrote."""
     from wirefault.history.logs import strip_control  # only now, since its imports are slow
 
     return strip_control(str(error))

@@ -212,7 +212,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def experiment_changes(
     seed: int | None, repeats: int | None, changed: Sequence[str], only: Sequence[str]
 ) -> dict[str, Any]:
-    """What the command line changes of an experiment, by key. Raises ``InputError``."""
+    """The command line's changes to an experiment, by key. Raises ``InputError``."""
     values: dict[str, Any] = {
         "seed": seed,
         "repeats": repeats,

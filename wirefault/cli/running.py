@@ -1,4 +1,4 @@
-"""How commands run experiments and wirings, each in a lab of its own, and show them."""
+"""How commands run experiments and wirings, each in a new lab, and show them."""
 
 from __future__ import annotations
 

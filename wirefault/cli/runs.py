@@ -1,6 +1,6 @@
 """``wirefault runs``: look at recorded runs and experiments, verify, prune and bundle them.
 
-What a command does not need, it does not import: ``verify`` of a run starts fast.
+Commands import only what they need: ``verify`` of a run starts fast.
 """
 
 from __future__ import annotations

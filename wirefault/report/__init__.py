@@ -1,4 +1,4 @@
-"""What people read of a run: console, charts, the line that repeats it, and the reference of faults.
+"""Reports for people: console, charts, the line that repeats a run, and the catalogue of faults.
 
 It may import from every other room but ``cli``.
 """

@@ -1,4 +1,4 @@
-"""What a person reads of two recordings side by side."""
+"""Two recordings side by side, for people."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
         _print_arm(console, arm)
     console.print()
     for name in comparison.unmatched:
-        console.print(Text(f"the arm {name} is not in both, so nothing is said of it", style="yellow"))
+        console.print(Text(f"the arm {name} is not in both, and is not compared", style="yellow"))
     console.print(Text(f"the second is {_in_words(comparison.change)}", style=_STYLES[comparison.change]))
 
 

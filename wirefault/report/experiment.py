@@ -40,7 +40,7 @@ def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
 
 
 def end_lines(plan: ExperimentPlan) -> Iterator[str]:
-    """What would end the run early."""
+    """Conditions that end the run early."""
     safety, limits = plan.experiment.safety, plan.experiment.limits
     if safety.abort:
         yield f"aborted as soon as: {'; '.join(safety.abort)}"

@@ -21,7 +21,7 @@ EXEC = "exec"  # the first word that gives a wiring whose links are found
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
 COMPOSE_FILES = ("CONFIG_FILE", "MOVIES_FILE", "PLAYBOOKS")
-SUBJECT_VARIABLES = ("SUBJECT_IMAGE", "SUBJECT_COMMAND")  # so it is with those of compose.subject.yaml
+SUBJECT_VARIABLES = ("SUBJECT_IMAGE", "SUBJECT_COMMAND")  # the same for compose.subject.yaml
 
 
 def command(

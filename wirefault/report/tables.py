@@ -1,4 +1,4 @@
-"""What all tables of the console share."""
+"""Tables of the console."""
 
 from __future__ import annotations
 

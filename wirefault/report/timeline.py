@@ -1,4 +1,4 @@
-"""What happened in one episode, line by line: requests, faults, replies, side effects, claim. Pure."""
+"""The events of one episode, line by line: requests, faults, replies, side effects, claim. Pure."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def reply_lines(
 
 
 def _seen(request: Request) -> str:
-    """What the caller saw; without its record, what the gateway sent it."""
+    """The status that the caller saw; without its record, the one that the gateway sent it."""
     if request.caller_record is not None:
         return request.caller_record.error or str(request.caller_record.status or "")
     exchange = request.exchange
@@ -181,7 +181,7 @@ _Block = tuple[float, list[TimelineLine]]
 
 @dataclass(frozen=True)
 class Timeline:
-    """An episode with its verdict. ``lines`` are in the order of time, those of one request together."""
+    """An episode with its verdict. ``lines`` are in the order of time, the lines of a request together."""
 
     run_id: str
     judgement: EpisodeJudgement

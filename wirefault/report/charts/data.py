@@ -1,4 +1,4 @@
-"""What the charts show. All times are seconds since the run's start, all durations milliseconds."""
+"""The data of the charts. All times are seconds since the run's start, all durations milliseconds."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ChartedPrompt:
 
 @dataclass(frozen=True)
 class RunData:
-    """One run. ``links`` of its wiring, by name; ``models`` are those of them that lead to one.
+    """One run. ``links`` of its wiring, by name; ``models``: its model links.
 
     ``planned`` prompts; ``unfinished`` says why it has no regular end, None if it has.
     """

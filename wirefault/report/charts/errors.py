@@ -1,4 +1,4 @@
-"""What failed tries looked like to the caller, and what explains them."""
+"""Errors of tries as the caller saw them, and what explains them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wirefault.report.charts.times import fault_name
 from wirefault.stats.rates import percent
 
 _MOST_ROWS = 10
-_ROOMY = 6  # so many rows have room for two lines of the usual size
+_ROOMY = 6  # up to this many rows fit two lines of the usual size
 
 
 def draw_errors(selection: Selection) -> Page:

@@ -99,7 +99,7 @@ _FAMILIES = {kind.name: kind.family for kind in FAULTS}
 
 
 def group_of(kind: str) -> str:
-    """What a fault is drawn as: itself where it has a colour, else the group that it belongs to."""
+    """The palette's name for a fault: itself if it has a colour, else the group that it belongs to."""
     if kind in FAULT_COLORS:
         return kind
     return _BY_NAME.get(kind) or _BY_FAMILY.get(_FAMILIES.get(kind, ""), "other_fault")
@@ -168,7 +168,7 @@ def success_title(overall: Rate) -> str:
 
 
 def left_out(overall: Rate, selection: Selection) -> str:
-    """What the rate does not count, with the bounds that it leaves; empty if nothing."""
+    """The prompts that the rate leaves out, with the bounds that it leaves; empty if nothing."""
     outcomes = Counter(prompt.outcome for prompt in selection.prompts)
     uncounted = [(outcomes[row.name], row.name) for row in OUTCOMES.values() if not row.in_rate]
     absent = overall.planned - overall.n - sum(number for number, _ in uncounted)
@@ -293,7 +293,7 @@ class Page:
 
 
 def page(title: str, selection: Selection, height: float = _PAGE_HEIGHT) -> Page:
-    """A page whose ``title`` states the finding; below it stands of what: run, n, seed, subject."""
+    """A page whose ``title`` states the finding; below it are run, n, seed and subject."""
     figure = Figure(figsize=(PAGE_WIDTH, height), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     sheet = Page(figure, height)
@@ -325,7 +325,7 @@ def say_nothing(page: Page, sentence: str) -> Page:
 
 
 def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left: float = LEFT) -> None:
-    """A line of coloured chips with their names, ``(color, name)`` each; goes on below when it is full."""
+    """A line of coloured chips with their names, ``(color, name)`` each; continues below when it is full."""
     x, y = left, y_from_top
     for color, name in entries:
         text = page.text(x + 0.22, y, name, size=9.5, color=MUTED, va="center")

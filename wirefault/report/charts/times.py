@@ -185,7 +185,7 @@ def draw_response(selection: Selection) -> Page:
     seconds_axis(axes, selection.length, selection.several)
     key(sheet, 1.1, chips)
     sheet.foot(
-        "A dot stands where the last attempt at its prompt ended. Without arming and healing.",
+        "A dot is where the last attempt at its prompt ended. Without arming and healing.",
         f"Line: median of {MIN_WINDOW} dots of its colour in a row, or of a tenth of them if that is more.",
     )
     return sheet
