@@ -1,4 +1,4 @@
-"""What is spoken on a link: messages, errors and event streams in each dialect, one module a dialect.
+"""The dialects of links: messages, errors and event streams, one module per dialect.
 
 Pure; it may import ``core`` alone.
 """

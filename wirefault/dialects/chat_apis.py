@@ -1,4 +1,4 @@
-"""The APIs of models that a server which thinks in chat completions can speak: a path each. Pure."""
+"""Model APIs for a server that works with chat completions: other APIs' requests are converted. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ChatPart = dict[str, Any]
 
 
 def checked_body(request: Request, refused: Mapping[str, str]) -> dict[str, Any]:
-    """The request's JSON object. ``refused``: fields that it may not set, and why."""
+    """The request's JSON object. ``refused``: unsupported fields, with the reason."""
     body = request.json()
     if not isinstance(body, dict):
         raise ValueError("'body': is no object")
@@ -30,7 +30,7 @@ def checked_body(request: Request, refused: Mapping[str, str]) -> dict[str, Any]
 
 
 def objects_at(place: str, value: Any) -> list[dict[str, Any]]:
-    """The list of objects that stands there; empty if nothing does."""
+    """The list of objects at that place; empty if it is missing."""
     objects = as_objects(value)
     if value is not None and (not isinstance(value, list) or len(objects) < len(value)):
         raise ValueError(f"'{place}': is no list of objects")
@@ -49,7 +49,7 @@ def text_at(place: str, content: Any, *kinds: str) -> str:
 
 
 def assistant_message(text: str, calls: list[ToolCall]) -> dict[str, Any]:
-    """What the model said, and the tools that it called."""
+    """The model's text and tool calls as a message."""
     written = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in calls
@@ -58,28 +58,28 @@ def assistant_message(text: str, calls: list[ToolCall]) -> dict[str, Any]:
 
 
 def tool_message(call_id: Any, text: str) -> dict[str, Any]:
-    """What a tool gave."""
+    """A tool result as a message."""
     return {"role": "tool", "tool_call_id": as_text(call_id), "content": text}
 
 
 def function_tool(tool: OfferedTool) -> dict[str, Any]:
-    """A tool that is offered."""
+    """An offered tool."""
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
     return {"type": "function", "function": function}
 
 
 def function_choice(name: Any) -> dict[str, Any]:
-    """The wish that this tool is called."""
+    """The choice that forces a call of this tool."""
     return {"type": "function", "function": {"name": name}}
 
 
 def json_form(schema: Any, name: str = "form") -> dict[str, Any]:
-    """The wish for an answer that is JSON of that schema."""
+    """The response format for JSON of that schema."""
     return {"type": "json_schema", "json_schema": {"name": name, "schema": as_object(schema)}}
 
 
 def kept(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The fields that chat completions have under the same names."""
+    """The fields with the same names in chat completions."""
     return {name: body[name] for name in names if name in body}
 
 
@@ -93,7 +93,7 @@ _Block = dict[str, Any]
 
 
 def anthropic_as_chat(request: Request) -> dict[str, Any]:
-    """Raises ``ValueError`` that names what chat completions cannot say."""
+    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
     body = checked_body(request, _REFUSED)
     if not isinstance(body.get("max_tokens"), int):
         raise ValueError("'max_tokens': is missing")
@@ -141,7 +141,7 @@ def _call(block: _Block) -> ToolCall:
 
 
 def _result(place: str, block: _Block) -> str:
-    """A result that is marked as an error says so in its text, which is all that chat completions have."""
+    """The result's text; an error is marked in it, since chat completions have only the text."""
     text = text_at(f"{place}.content.content", block.get("content"), "text")
     if not block.get("is_error"):
         return text
@@ -182,7 +182,7 @@ _UNKNOWN_CHOICE = "is AUTO, ANY, NONE or VALIDATED"
 
 
 def gemini_as_chat(request: Request) -> dict[str, Any]:
-    """Raises ``ValueError`` that names what chat completions cannot say."""
+    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
     body = checked_body(request, _GEMINI_REFUSED)
     asked, streams = GEMINI.read_request(request), request.path.endswith(":streamGenerateContent")
     if streams and parse_qs(request.target.partition("?")[2]).get("alt") != ["sse"]:
@@ -228,7 +228,7 @@ def _messages(given: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _answered(result: dict[str, Any], waiting: list[tuple[str, str]]) -> str:
-    """The id of the call that a result answers."""
+    """The id of the call to which a result belongs."""
     name = as_text(as_object(named_field(as_object(result.get("part")), "functionResponse")).get("name"))
     own = result.get("tool_use_id")
     at = next((at for at, call in enumerate(waiting) if (call[1] == own if own else call[0] == name)), None)
@@ -271,7 +271,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
 def responses_as_chat(request: Request) -> dict[str, Any]:
-    """Raises ``ValueError`` that names what chat completions cannot say."""
+    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
     body = checked_body(request, _RESPONSES_REFUSED)
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else objects_at("input", given)
@@ -364,7 +364,7 @@ class ChatApi:
         return self.dialect.error_body(form.type or "", message, code=code)
 
     def new_reply(self, id: str, model: str, created: int, prompt: int, completion: int) -> dict[str, Any]:
-        """A reply that says nothing yet, with the tokens of the request and of what it will say."""
+        """An empty reply with the token counts of the request and of its future content."""
         reply = self.dialect.new_reply(f"{self.reply_prefix}{id}", model, created)
         return {**reply, self.usage_key: self.dialect.usage(prompt, completion)}
 

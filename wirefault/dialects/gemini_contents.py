@@ -1,4 +1,4 @@
-"""Gemini's contents and their parts: read, compared and written, and as the messages of a conversation. Pure.
+"""Gemini's contents and parts: read, written, and converted to and from messages of a conversation. Pure.
 
 Its JSON names a field in camel case or in snake case: the API takes both, and clients mix them.
 """

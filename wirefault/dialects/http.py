@@ -1,4 +1,4 @@
-"""HTTP requests and replies as faults see them: whole, without their framing. Pure."""
+"""HTTP requests, replies and server-sent events as faults see them: complete, without framing. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wirefault.dialects.json_values import as_object, parsed
 
 Headers = tuple[tuple[str, str], ...]
 JSON_TYPE: Headers = (("Content-Type", "application/json"),)
-# The sender of a message sets the headers that frame it; a fault never does.
+# Headers that frame a message are set by its sender, never by a fault.
 FRAMING = frozenset(("content-length", "transfer-encoding", "connection", "trailer"))
 
 Step = bytes | float
@@ -81,7 +81,7 @@ class Reply(_Message):
 
 
 def dump_json(value: Any) -> bytes:
-    """JSON in UTF-8; what UTF-8 cannot hold (a lone surrogate) stays escaped."""
+    """JSON in UTF-8; lone surrogates, which UTF-8 lacks, stay escaped."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,6 +1,6 @@
-"""Every dialect that a link may speak: our own, and those of installed packages (``wirefault.dialects``).
+"""All dialects: ours, and those of installed packages (entry point ``wirefault.dialects``).
 
-A new one of our own is a module and a line here. A dialect of a package is one of a model's API.
+To add one, write a module and list it here. Dialects of packages are for model APIs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tokens that a model's reply says it took, in any of the dialects. Pure."""
+"""The token usage in a model's reply, in any dialect. Pure."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from wirefault.dialects.base import ErrorForm
 
 
 class ToolService:
-    """Implements ``LinkDialect``; the ``type`` of an error is its ``code`` here."""
+    """Implements ``LinkDialect``; an error's ``type`` is its ``code`` here."""
 
     name: Dialect = "tool"
     id_header = ""
