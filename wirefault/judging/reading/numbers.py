@@ -251,7 +251,8 @@ def _reading(language: _Language, text: str, run: list[re.Match[str]]) -> tuple[
         if pieces is None:
             break
         if decimals is None:
-            whole, _, behind = _split_at_point(pieces)
+            at = pieces.index(-1) if -1 in pieces else len(pieces)
+            whole, behind = pieces[:at], pieces[at + 1 :] if -1 in pieces else None
             if not parts and len(whole) == 2 and _is_year(whole[:1], whole[1:]):
                 whole = [whole[0], 100, whole[1]]
             if parts and _is_year(parts, whole):
@@ -267,13 +268,6 @@ def _reading(language: _Language, text: str, run: list[re.Match[str]]) -> tuple[
         value = _value(parts) + _fraction(decimals or [])
         best = (value, index + 1)
     return best
-
-
-def _split_at_point(pieces: list[int]) -> tuple[list[int], bool, list[int] | None]:
-    if -1 not in pieces:
-        return pieces, False, None
-    at = pieces.index(-1)
-    return pieces[:at], True, pieces[at + 1 :]
 
 
 def _continues(parts: list[int], more: list[int]) -> bool:
