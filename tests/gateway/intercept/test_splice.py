@@ -73,7 +73,7 @@ def test_bytes_both_ways_are_counted() -> None:
             client.close()
             server.close()
             transfer = await joined
-            assert (transfer.sent, transfer.received) == (14, 6)
+            assert (transfer.up_bytes, transfer.down_bytes) == (14, 6)
             assert (transfer.ended_by, transfer.how) == ("client", "fin")
             assert transfer.first_sent and transfer.first_received
 
@@ -128,7 +128,7 @@ def test_early_server_loss_resets_client() -> None:
             reset(server)
             with pytest.raises(ConnectionResetError):
                 await receive(client, 1)
-            assert (await joined).received == 0
+            assert (await joined).down_bytes == 0
 
     run(drive())
 

@@ -42,7 +42,7 @@ class TopologyFile:
         return self._topology
 
     def _written(self) -> int:
-        """Return the file's modification time in nanoseconds; 0 if there is no file."""
+        """Return the file's modification time in nanoseconds; 0 for a missing file."""
         try:
             return self._path.stat().st_mtime_ns if self._path is not None else 0
         except FileNotFoundError:

@@ -32,7 +32,7 @@ _HTTP_PREFIX = re.compile(rb"[A-Z][A-Z-]{0,19}(?: (?:h(?:t(?:t(?:p(?:s?(?::/?)?)
 
 
 class ClientProtocol(Enum):
-    """What a client speaks. ``UNDECIDED``: too few bytes. ``OTHER``: neither of the two that a link can
+    """A client's protocol. ``UNDECIDED``: too few bytes. ``OTHER``: neither of the two that a link can
     carry.
     """
 

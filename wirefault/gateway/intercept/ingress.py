@@ -52,8 +52,8 @@ class OpenConnection:
             opened=arrival.opened,
             ms=(ended - began) * 1000,
             first_byte_ms=None if first is None else max(first - began, 0.0) * 1000,
-            sent=transfer.sent,
-            received=transfer.received,
+            sent=transfer.up_bytes,
+            received=transfer.down_bytes,
             ended_by=transfer.ended_by,
             how=transfer.how,
             tls=transfer.tls,
@@ -69,7 +69,7 @@ class OpenConnection:
 def refused_transfer(arrival: Arrival) -> Transfer:
     """Return the transfer of a refused connection."""
     is_tls = arrival.early[:1] == TLS_RECORD
-    return Transfer(sent=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
+    return Transfer(up_bytes=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
 
 
 class Ingress:

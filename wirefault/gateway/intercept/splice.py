@@ -18,11 +18,11 @@ _LAST_REPLY_S = 1.0
 
 @dataclass
 class Transfer:
-    """What a joined connection carried. Times are of ``time.perf_counter``, None if nothing came."""
+    """Bytes and times of a joined connection. Times are of ``time.perf_counter``, None if nothing came."""
 
     # bytes from and to the client
-    sent: int = 0
-    received: int = 0
+    up_bytes: int = 0
+    down_bytes: int = 0
     first_sent: float | None = None
     first_received: float | None = None
     # the side that ended it first, and how
@@ -166,13 +166,13 @@ class Splice:
             if self._transfer.first_sent is None:
                 self._transfer.first_sent = time.perf_counter()
                 self._transfer.tls = data[:1] == TLS_RECORD
-            self._transfer.sent += len(data)
+            self._transfer.up_bytes += len(data)
             self._server.transport.write(data)
 
     def _down(self, data: bytes) -> None:
         if self._transfer.first_received is None:
             self._transfer.first_received = time.perf_counter()
-        self._transfer.received += len(data)
+        self._transfer.down_bytes += len(data)
         self._client.transport.write(data)
 
     def _ended(self, end: _End) -> None:

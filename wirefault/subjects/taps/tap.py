@@ -1,4 +1,4 @@
-"""What a tap does to a command and its environment, and the proxy tap.
+"""How a tap changes a command and its environment; the proxy tap.
 
 The proxy tap sets proxy variables, certificate variables and a preload for Node.
 """
