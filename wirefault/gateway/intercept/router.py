@@ -177,9 +177,7 @@ class Router:
         """
         arrival.host = arrival.host.lower().rstrip(".")
         if self._link_routes.is_ingress(arrival.host, arrival.port):
-            raise Refused(
-                403, "the ingress refuses itself as host", why="it would have come back to the lab"
-            )
+            raise Refused(403, "the ingress refuses itself as host", why="it would have come back to the lab")
         if self._link_routes.is_of_lab(arrival.host, arrival.port):
             return await self._tunnel(arrival, "")
         if self._find_route(arrival) is None and _is_bare_address(arrival):
