@@ -49,7 +49,7 @@ FORBIDDEN_NAMES = frozenset(
         "aimed",
     ]
 )
-FORBIDDEN_WORDS = re.compile(r"\b(?:fly|flies|flown|flight|flights|shared|windtunnel)\b", re.I)
+FORBIDDEN_WORDS = re.compile(r"\b(?:fly|flies|flown|flight|flights|hangar|windtunnel)\b", re.I)
 MARKDOWN_CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->", re.S)
 # stages of a fault and fields of stored events, as in the glossary
 ALLOWED = re.compile(r"^(?:wirefault/history/|wirefault/judging/account|wirefault/faults/)")

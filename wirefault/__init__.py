@@ -13,11 +13,8 @@ The names below are the Python interface; everything else is internal unless a d
     assert run(experiment).verdict == "held"
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+# not from typing: an entry point handles Ctrl-C before anything is imported
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, NotRecorded
     from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix
@@ -61,6 +58,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name not in _MODULES:
         raise AttributeError(f"module 'wirefault' has no attribute {name!r}")
     value = getattr(import_module(_MODULES[name]), name)

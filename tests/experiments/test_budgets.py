@@ -78,7 +78,7 @@ def test_they_are_the_same_in_python() -> None:
             {"method": {"budgets": {"episode": {"token": 1}}}},
             "method.budgets: episode.token: no such key; did you mean 'tokens'?",
         ),
-        ({"method": {"settings": {"budgets": "x"}}}, "budgets has a key of its own"),
+        ({"method": {"settings": {"budgets": "x"}}}, "budgets has a separate key"),
         ({"method": {"faults": "light"}, "baseline": {"budgets": CALLS}}, "baseline.budgets"),
         ({"budgets": CALLS, "method": {}}, "has no fault"),
         ({"method": {"budgets": {"episode": {"cost": 1.0}}}}, "a budget of cost needs PRICES"),

@@ -120,7 +120,7 @@ CASES = [
         keys,
         ["three"],
         {"prompts": "no.json"},
-        "prompts: there is no file",
+        "prompts: missing file",
     ),
     Case("only", {"only": ["two"]}, keys, ["two"], {"only": ["three"]}, "no entry has this id"),
     Case("repeats", {"repeats": 2}, keys, ["one", "two", "one.r2", "two.r2"], {"repeats": 0}, "repeats"),
@@ -316,7 +316,7 @@ CASES = [
         keys,
         ["three"],
         matrix(prompts=["no.json"]),
-        "prompts: there is no file",
+        "prompts: missing file",
     ),
 ]
 

@@ -40,12 +40,12 @@ def problem_of(folder: Path, text: str) -> str:
         ("lost-replies", "lost-reply", "exp.yaml:4: method: FAULTS: 'lost-reply' is no file"),
         ("success_rate >=", "sucess_rate >=", "exp.yaml:7: hypothesis[1]: 'sucess_rate >= 0.9': sucess_rate"),
         ("success_rate >= 0.9", "success_rate", "'success_rate' compares nothing"),
-        ("seed: 3", "settings: {modle: x}", "modle is no setting; did you mean 'model'?"),
-        ("seed: 3", "settings: {seed: 3}", "seed has a key of its own, outside `settings`"),
+        ("seed: 3", "settings: {modle: x}", "modle is not a setting; did you mean 'model'?"),
+        ("seed: 3", "settings: {seed: 3}", "seed has a separate key, outside `settings`"),
         ("seed: 3", "settings: {attempt_time: -1}", "ATTEMPT_TIME"),
         ("seed: 3", "settings: {attempt_time: true}", "exp.yaml:3: settings"),
         ("seed: 3", "repeats: 0", "exp.yaml:3: repeats: Input should be greater than or equal to 1, not 0"),
-        ("seed: 3", "prompts: nowhere.json", "exp.yaml:3: prompts: there is no file"),
+        ("seed: 3", "prompts: nowhere.json", "exp.yaml:3: prompts: missing file"),
         ("seed: 3", "wiring: nowhere.yaml", "nowhere.yaml: cannot be read"),
         ("seed: 3", "baseline: {settings: {error_prob: 1}}", "error_prob: would strike the control"),
         (
@@ -54,7 +54,7 @@ def problem_of(folder: Path, text: str) -> str:
             "exp.yaml:3: settings: toxic_prob: would strike the control",
         ),
         ("seed: 3", "baseline: {faults: heavy}", "exp.yaml:3: baseline.faults: no such key"),
-        ("seed: 3", "steady_state: [degradation < 1]", "degradation is no measure"),
+        ("seed: 3", "steady_state: [degradation < 1]", "degradation is not a measure"),
         ('["1"]', '["99"]', "no entry has this id"),
         ("  faults: lost-replies", '  settings: {toxic_prob: "0"}', "method: has no fault: say `faults`"),
         ("method:\n  faults: lost-replies", "method: {}", "method: has no fault: say `faults`"),
@@ -88,7 +88,7 @@ def test_files_of_a_folder_are_taken_by_name(tmp_path: Path) -> None:
 def test_python_says_the_same() -> None:
     said = Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicate"])
     assert list(said.arms) == ["method"]
-    with pytest.raises(ValueError, match="is no measure; did you mean 'duplicate'"):
+    with pytest.raises(ValueError, match="is not a measure; did you mean 'duplicate'"):
         Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicat"])
 
 

@@ -55,7 +55,7 @@ def test_subjects_are_flown_as_the_command_line_names_them(tmp_path: Path) -> No
         ({"matrix": {"faults": ["light"]}, "method": {"faults": "light"}}, "needs one of `method`"),
         ({"matrix": {"faults": ["light"], "doses": [0]}}, "matrix.doses[1]"),
         ({"matrix": {"faults": ["light"], "dose": [1]}}, "did you mean 'doses'"),
-        ({"matrix": {"faults": ["light"], "settings": {"sed": [1]}}}, "sed is no setting"),
+        ({"matrix": {"faults": ["light"], "settings": {"sed": [1]}}}, "sed is not a setting"),
         ({"matrix": {"faults": ["light"], "settings": {"persona": []}}}, "settings.persona has no value"),
         ({"matrix": {"faults": ["light"], "settings": {"error_prob": [0, 0.5]}}}, "would strike the control"),
         ({"matrix": {"faults": ["light", "a/light.yaml"]}}, "two of them are called light"),

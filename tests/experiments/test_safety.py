@@ -50,7 +50,7 @@ def test_what_strikes_outside_of_the_radius_is_named(tmp_path: Path) -> None:
 
 def test_a_link_that_is_not_there_is_no_radius(tmp_path: Path) -> None:
     said = refused(tmp_path, safety={"blast_radius": {"links": ["wether"]}})
-    assert "there is no link wether; did you mean 'weather'?" in said
+    assert "unknown link wether; did you mean 'weather'?" in said
 
 
 def test_a_share_of_the_episodes_is_struck_and_never_more(tmp_path: Path) -> None:

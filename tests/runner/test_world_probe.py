@@ -84,11 +84,11 @@ def test_what_fails_says_why(shop: Path, service: Upstream) -> None:
     assert failure(shop, command=["no-such-program"]) == "no-such-program: No such file or directory"
     program = [sys.executable, "-c", "import sys; sys.exit('it is late')"]
     assert failure(shop, command=program).endswith("exit code 1: it is late")
-    assert failure(shop, command=["echo", "hello"]) == "its answer is no JSON: 'hello'"
-    assert failure(shop, command=["echo", "NaN"]) == "its answer is no JSON: 'NaN'"
+    assert failure(shop, command=["echo", "hello"]) == "its answer is not JSON: 'hello'"
+    assert failure(shop, command=["echo", "NaN"]) == "its answer is not JSON: 'NaN'"
     assert failure(shop, command=["sleep", "60"], timeout=0.1) == "sleep: not done within 0.1 s"
     assert "no such table" in failure(shop, sql={"database": "shop.db", "query": "SELECT * FROM stock"})
-    assert failure(shop, sql={"database": "no.db", "query": "SELECT 1"}) == "there is no file no.db"
+    assert failure(shop, sql={"database": "no.db", "query": "SELECT 1"}) == "missing file no.db"
     assert "no attribute 'write'" in failure(shop, python="books:write")
 
 

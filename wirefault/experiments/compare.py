@@ -88,7 +88,7 @@ def compare(first: Recording, second: Recording, arms: Sequence[str] = ()) -> Co
 
 def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparison:
     judged = [{e.episode: e for e in arm.summary.episodes} for arm in (first, second)]
-    successes = [_successes(arm, found) for arm, found in zip((first, second), judged, strict=True)]
+    successes = [_successes(arm, judged_arm) for arm, judged_arm in zip((first, second), judged, strict=True)]
     success, open_, paired = _difference(*successes, open_as=None)
     bounds = [_difference(*successes, open_as=taken)[0] for taken in (True, False)]
     shown = [measures_of(facts_of_one(facts_of(arm.name, arm.events))) for arm in (first, second)]

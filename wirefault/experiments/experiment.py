@@ -133,16 +133,16 @@ def _statement(text: str, *, with_control: bool) -> str:
     known = known_names(with_control=with_control)
     for name in expression.names:
         if name not in known:
-            raise ValueError(f"{text!r}: {name} is no measure{nearest(name, known)}")
+            raise ValueError(f"{text!r}: {name} is not a measure{nearest(name, known)}")
     return text
 
 
 def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
     for name in settings:
         if name in _OWN_KEYS:
-            raise ValueError(f"{name} has a key of its own, outside `settings`")
+            raise ValueError(f"{name} has a separate key, outside `settings`")
         if name not in NAMES:
-            raise ValueError(f"{name} is no setting{nearest(name, NAMES)}")
+            raise ValueError(f"{name} is not a setting{nearest(name, NAMES)}")
     return settings
 
 
@@ -186,7 +186,7 @@ class Arm(Spec):
     """An arm with faults, and its additional hypothesis."""
 
     faults: str | dict[str, Any] = Field(
-        "", description="a preset, a file beside this one, or a fault set itself"
+        "", description="a preset, a file in this folder, or an inline fault set"
     )
     settings: SettingValues = Field(
         default_factory=dict, description="settings of this arm alone, such as toxic_prob"
@@ -220,14 +220,12 @@ class Experiment(Spec):
     description: str = ""
     tags: list[str] = Field(default_factory=list)
     wiring: str = Field("lab", description="`lab`, or a wiring file: what is run, over which links")
-    subject: str = Field("", description="who is run in the place of the wiring's, as --subject names it")
+    subject: str = Field("", description="the agent, as in --subject, instead of the wiring's")
     prompts: str | list[PromptEntry] = Field(
         "", description="a prompts file, or its entries; by default the wiring's"
     )
     only: list[str] = Field(default_factory=list, description="the prompts with these ids or places alone")
-    repeats: int = Field(
-        1, ge=1, le=10_000, description="how often each prompt is run, with draws of its own"
-    )
+    repeats: int = Field(1, ge=1, le=10_000, description="how often each prompt is run, with its own draws")
     safety: Safety = Field(Safety(), description="what keeps it from doing more harm than it is meant to")
     limits: Spending = Field(Spending(), description="what it may spend; after that no episode begins")
     seed: int | None = Field(
@@ -237,7 +235,7 @@ class Experiment(Spec):
         default_factory=dict, description="settings of all arms"
     )
     budgets: BudgetsGiven = Field(
-        None, description="what may be used up in all arms, also without faults; a file beside this one, too"
+        None, description="what may be used up in all arms, also without faults; may be a file in this folder"
     )
     steady_state: list[ToleranceText] = Field(
         default_factory=lambda: ["success_rate >= 1"],
@@ -245,10 +243,10 @@ class Experiment(Spec):
         description="what must hold of the control arm, before and after the others",
     )
     baseline: Baseline = Baseline()
-    method: Arm | None = Field(None, description="the one arm with faults, where there are no variants")
+    method: Arm | None = Field(None, description="the only arm with faults, instead of `variants`")
     variants: dict[str, Arm] = Field(default_factory=dict, description="arms by name, each with faults")
     matrix: Matrix | None = Field(
-        None, description="every combination of these, each with a control of its own where that differs"
+        None, description="every combination of these, each with its own control where that differs"
     )
     hypothesis: list[HypothesisText] = Field(
         default_factory=list, description="what must hold in each of them"

@@ -67,12 +67,12 @@ def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> lis
     module_name, _, attribute = name.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        given = getattr(import_module(module_name), attribute, None)
+        target = getattr(import_module(module_name), attribute, None)
     except (ImportError, SyntaxError, ValueError) as error:
         raise InputError(f"{name}: {module_name} cannot be imported: {error}") from None
-    if not isinstance(given, Experiment):
-        raise InputError(f"{name}: must be a wirefault.experiments.experiment.Experiment, not {given!r:.60}")
-    file = _changed(SpecFile(name, given.model_dump(exclude_unset=True)), changes or {})
+    if not isinstance(target, Experiment):
+        raise InputError(f"{name}: must be a wirefault.experiments.experiment.Experiment, not {target!r:.60}")
+    file = _changed(SpecFile(name, target.model_dump(exclude_unset=True)), changes or {})
     return list(_experiments_in(file, Path()))
 
 
@@ -104,20 +104,20 @@ def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
     return data
 
 
-def is_module_name(given: Path) -> bool:
+def is_module_name(target: Path) -> bool:
     """Whether the text is ``module:name``, not a file."""
-    module_name, colon, attribute = str(given).partition(":")
+    module_name, colon, attribute = str(target).partition(":")
     return bool(colon) and all(map(str.isidentifier, (*module_name.split("."), attribute)))
 
 
-def files_meant(given: Path) -> list[Path]:
+def files_meant(target: Path) -> list[Path]:
     """The file, or the experiments in a folder. Raises ``InputError`` if there are none."""
-    if not given.is_dir():
-        return [given]
-    found = sorted(path for path in given.iterdir() if path.suffix in _ENDINGS and path.is_file())
-    if not found:
-        raise InputError(f"{given}: no experiment in this folder ({', '.join(_ENDINGS)})")
-    return found
+    if not target.is_dir():
+        return [target]
+    paths = sorted(path for path in target.iterdir() if path.suffix in _ENDINGS and path.is_file())
+    if not paths:
+        raise InputError(f"{target}: no experiment in this folder ({', '.join(_ENDINGS)})")
+    return paths
 
 
 def experiments_below(folder: Path) -> list[Path]:
@@ -128,10 +128,10 @@ def experiments_below(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return [folder]
     paths = sorted(path for path in folder.rglob("*") if path.suffix in _ENDINGS and path.is_file())
-    found = [path for path in paths if _has_title(path)]
-    if not found:
+    paths = [path for path in paths if _has_title(path)]
+    if not paths:
         raise InputError(f"{folder}: no experiment in or below this folder ({', '.join(_ENDINGS)})")
-    return found
+    return paths
 
 
 def _has_title(path: Path) -> bool:

@@ -60,8 +60,8 @@ def _product(a: float, b: float) -> float:
 
 
 def _spanned(values: Iterable[float]) -> Bounds:
-    found = list(values)
-    return Bounds(min(found), max(found))
+    match = list(values)
+    return Bounds(min(match), max(match))
 
 
 def _at_most(left: Bounds, right: Bounds) -> Truth:
@@ -83,10 +83,10 @@ def opposite(truth: Truth) -> Truth:
 
 def every(truths: Iterable[Truth]) -> Truth:
     """False if any is False, else unknown if any is unknown."""
-    given = list(truths)
-    if False in given:
+    value = list(truths)
+    if False in value:
         return False
-    return None if None in given else True
+    return None if None in value else True
 
 
 def some(truths: Iterable[Truth]) -> Truth:
@@ -149,7 +149,7 @@ def parse_expression(text: str) -> Expression:
     """Parse a statement. Raises ``ExpressionError``."""
     if len(text) > _MAX_LENGTH:
         raise ExpressionError(f"longer than {_MAX_LENGTH} characters")
-    plain = _QUANTITY.sub(lambda found: repr(float(found[1]) * _UNITS[found[2]]), text)
+    plain = _QUANTITY.sub(lambda match: repr(float(match[1]) * _UNITS[match[2]]), text)
     plain = _NONE_OF.sub(r"(\1 == 0)", plain)
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
@@ -164,10 +164,10 @@ def parse_expression(text: str) -> Expression:
 
 def quantity_of(text: str, *units: str) -> float:
     """Parse a number with an optional unit: ``200 ms`` is 0.2. Raises ``ExpressionError``."""
-    found = _LONE_QUANTITY.fullmatch(text.strip())
-    if found is None or (found[2] and found[2] not in units):
+    match = _LONE_QUANTITY.fullmatch(text.strip())
+    if match is None or (match[2] and match[2] not in units):
         raise ExpressionError(f"must be a number, or one with a unit ({', '.join(units)}), not {text!r:.40}")
-    return float(found[1]) * (_UNITS[found[2]] if found[2] else 1)
+    return float(match[1]) * (_UNITS[match[2]] if match[2] else 1)
 
 
 def _check_statement(node: ast.expr) -> None:
@@ -219,12 +219,12 @@ def _figure(node: ast.expr, measured: Mapping[str, Bounds]) -> Bounds:
     return exactly(float(cast(float, cast(ast.Constant, node).value)))
 
 
-def _seconds(given: object) -> object:
-    return quantity_of(given, "ms", "s", "min", "h") if isinstance(given, str) else given
+def _seconds(value: object) -> object:
+    return quantity_of(value, "ms", "s", "min", "h") if isinstance(value, str) else value
 
 
-def _share_of_all(given: object) -> object:
-    return quantity_of(given, "%") if isinstance(given, str) else given
+def _share_of_all(value: object) -> object:
+    return quantity_of(value, "%") if isinstance(value, str) else value
 
 
 _NUMBER_OR_TEXT = WithJsonSchema({"type": ["number", "string"]})

@@ -267,7 +267,7 @@ def _usage(events: Iterable[Event], prices: Mapping[str, Price]) -> Usage:
 def _drawn(events: Iterable[Event]) -> Iterable[str]:
     for event in events:
         if isinstance(event, Exchange):
-            yield from (_fault(met.id, "ERROR_PROB") for met in event.faults)
+            yield from (_fault(entry.id, "ERROR_PROB") for entry in event.faults)
         elif isinstance(event, AttemptArmed):
             yield from (_toxic(toxic) for toxic in event.toxics)
 
@@ -311,8 +311,8 @@ def read_facts(logs: Path, run_id: str, entries: Sequence[AssertionEntry], folde
     path = folder / f"{run_id}.json"
     keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
     worked_out_from = f"{_code()} {_state_of(logs / 'runs' / run_id)} {list(entries)}"
-    if keep and (kept := _read(logs, path)) is not None and kept.of == worked_out_from:
-        return kept.facts
+    if keep and (cached := _read(logs, path)) is not None and cached.of == worked_out_from:
+        return cached.facts
     try:
         facts = facts_of(run_id, read_history(logs, run_id).events(), entries)
     except (HistoryError, ValueError, OSError) as error:
@@ -329,10 +329,10 @@ def _read(logs: Path, path: Path) -> _Kept | None:
         return None
 
 
-def _write(logs: Path, path: Path, kept: _Kept) -> None:
+def _write(logs: Path, path: Path, cached: _Kept) -> None:
     try:
         # not `dump_json`, which writes an infinite bound as null
-        data = json.dumps(_KEPT.dump_python(kept, exclude_defaults=True), separators=(",", ":"))
+        data = json.dumps(_KEPT.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
         replace_shared(logs, path, data.encode())
     except OSError:
         return  # a read-only folder can still be read
@@ -340,8 +340,8 @@ def _write(logs: Path, path: Path, kept: _Kept) -> None:
 
 def _state_of(run: Path) -> str:
     """Changes with every change of the run's files."""
-    found = sorted((path.name, path.stat()) for path in run.glob("*"))
-    return " ".join(f"{name}:{status.st_size}:{status.st_mtime_ns}" for name, status in found)
+    collected = sorted((path.name, path.stat()) for path in run.glob("*"))
+    return " ".join(f"{name}:{status.st_size}:{status.st_mtime_ns}" for name, status in collected)
 
 
 @cache

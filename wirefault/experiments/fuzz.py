@@ -84,10 +84,10 @@ def _numbers(name: str, declared: Mapping[str, Any]) -> Sequence[float]:
     return [value for value in dict.fromkeys(values) if value not in barred]
 
 
-def _is_taken(fault: type[Fault], given: Mapping[str, Any]) -> bool:
+def _is_taken(fault: type[Fault], values: Mapping[str, Any]) -> bool:
     """Whether the fault accepts these values together."""
     try:
-        fault.model_validate(given)
+        fault.model_validate(values)
     except ValidationError:
         return False
     return True
@@ -161,9 +161,9 @@ def drawn_experiment(seed: int, number: int, space: str, links: Links) -> dict[s
         of_entry = partial(_of_entry, draw_for, place)
         is_toxic = chosen.network and (of_entry("network") < 0.3 or space == "network")
         entry = _toxic(of_entry, chosen) if is_toxic else _fault(of_entry, space, chosen)
-        kept = (faults, [*toxics, entry]) if is_toxic else ([*faults, entry], toxics)
-        if _can_be_armed(*kept, links):
-            faults, toxics = map(list, kept)
+        candidate = (faults, [*toxics, entry]) if is_toxic else ([*faults, entry], toxics)
+        if _can_be_armed(*candidate, links):
+            faults, toxics = map(list, candidate)
     if not (faults or toxics):
         raise FaultSetError(f"the wiring has no link that the space {space} could strike")
     names = [str(entry.get("fault") or entry["toxic"]) for entry in (*faults, *toxics)]
@@ -175,7 +175,7 @@ def drawn_experiment(seed: int, number: int, space: str, links: Links) -> dict[s
         # a short timeout for requests that hang
         "settings": {"model_timeout": 3, "attempt_time": 20, **dict(chosen.settings)},
         "method": {
-            "faults": {key: held for key, held in (("faults", faults), ("toxics", toxics)) if held},
+            "faults": {key: entries for key, entries in (("faults", faults), ("toxics", toxics)) if entries},
         },
         "hypothesis": list(HYPOTHESIS),
     }
@@ -192,8 +192,8 @@ def _fault(draw_for: Callable[[str], float], space: str, chosen: Space) -> dict[
     links = "model" if of_model else choose(draw_for("links"), ["tools", "tools", "writes"])
     chance = choose(draw_for("chance"), chosen.chances)
     entry = {"fault": name, "links": links, "when": {"probability": chance}}
-    given = drawn_parameters(REGISTRY[name], draw_for)
-    return {**entry, "with": given} if given else entry
+    values = drawn_parameters(REGISTRY[name], draw_for)
+    return {**entry, "with": values} if values else entry
 
 
 def _toxic(draw_for: Callable[[str], float], chosen: Space) -> dict[str, Any]:

@@ -39,10 +39,10 @@ def measures_of(arm: ArmFacts) -> dict[str, Measure]:
 
 def against_control(measured: Mapping[str, Measure], control: Mapping[str, Measure]) -> dict[str, Measure]:
     """The measures of an arm, those of its control as ``control_NAME``, and the degradation."""
-    found = {**measured, **{f"control_{name}": measure for name, measure in control.items()}}
+    measures = {**measured, **{f"control_{name}": measure for name, measure in control.items()}}
     ours, theirs = measured["success_rate"].bounds, control["success_rate"].bounds
     lost = theirs - ours if ours and theirs else None
-    return found | {DEGRADATION: Measure(lost, _share(lost), measured["success_rate"].episodes)}
+    return measures | {DEGRADATION: Measure(lost, _share(lost), measured["success_rate"].episodes)}
 
 
 def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
@@ -162,9 +162,9 @@ def _budget_strikes(arm: ArmFacts) -> Measure:
 
 
 def _findings(arm: ArmFacts) -> Measure:
-    found = sum(episode.findings for episode in arm.valid.episodes)
+    measures = sum(episode.findings for episode in arm.valid.episodes)
     showing = tuple(episode.episode for episode in arm.valid.episodes if episode.findings)
-    return _number(_open_above(arm, found), showing)
+    return _number(_open_above(arm, measures), showing)
 
 
 def _number(bounds: Bounds, episodes: tuple[str, ...] = ()) -> Measure:
@@ -216,7 +216,7 @@ _MEASURES: Mapping[str, tuple[str, Callable[[ArmFacts], Measure]]] = {
 def measure_rows() -> list[tuple[str, str]]:
     """Each measure with its meaning; those that need a control come last."""
     own = [(name, meaning) for name, (meaning, _) in _MEASURES.items()]
-    lost = "what the success rate has lost against that of the control arm"
+    lost = "loss of the success rate against the control arm"
     return [*own, (DEGRADATION, lost), ("control_NAME", "the measure NAME of the control arm")]
 
 

@@ -148,35 +148,37 @@ def plan_plain_run(
     return ExperimentPlan(experiment, configuration, tuple(prompts), arms, subject, source)
 
 
-def plan_experiment(given: ExperimentFile, environ: Mapping[str, str]) -> ExperimentPlan:
+def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> ExperimentPlan:
     """Read and validate everything that the experiment names.
 
     Raises ``InputError`` or ``PromptsError``, which name file and key.
     """
-    experiment = given.experiment
-    wiring = _wiring(given)
+    experiment = source_file.experiment
+    wiring = _wiring(source_file)
     if problem := untouchable(experiment.safety, wiring):
-        raise given.file.error(("safety", "targets"), problem)
+        raise source_file.file.error(("safety", "targets"), problem)
     base: dict[str, Any] = {**_CALM, **experiment.settings}
     if experiment.seed is not None:
         base["seed"] = experiment.seed
-    base["budgets"] = _budgets(experiment.budgets, given.folder)
-    control = _configured(given, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",))
-    prompts = tuple(_repeated(_prompts(given, control), experiment.repeats))
+    base["budgets"] = _budgets(experiment.budgets, source_file.folder)
+    control = _configured(
+        source_file, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",)
+    )
+    prompts = tuple(_repeated(_prompts(source_file, control), experiment.repeats))
     base["seed"] = control.settings.seed  # a drawn seed is the same in all arms
     steady = tuple(experiment.steady_state)
     arms = [
-        _planned_arm(given, environ, wiring, base, prompts, name, arm)
+        _planned_arm(source_file, environ, wiring, base, prompts, name, arm)
         for name, arm in experiment.arms.items()
     ]
     controls = PlannedArm(CONTROL, control.settings, steady), PlannedArm(AFTER, control.settings, steady)
     if not wiring.is_lab:
-        _check_personas(given, control.settings.persona, arms)
+        _check_personas(source_file, control.settings.persona, arms)
     return ExperimentPlan(experiment, control, prompts, between_controls(controls, arms), experiment.subject)
 
 
 def _planned_arm(
-    given: ExperimentFile,
+    source_file: ExperimentFile,
     environ: Mapping[str, str],
     wiring: Wiring,
     base: Mapping[str, Any],
@@ -185,20 +187,20 @@ def _planned_arm(
     arm: Arm,
 ) -> PlannedArm:
     """The method, or a variant, combined with the experiment's common parts."""
-    experiment = given.experiment
+    experiment = source_file.experiment
     place = ("method",) if experiment.method else ("variants", name)
-    chosen = {**base, **arm.settings, "faults": _fault_set(arm.faults, given.folder)}
+    chosen = {**base, **arm.settings, "faults": _fault_set(arm.faults, source_file.folder)}
     if arm.budgets:
-        chosen["budgets"] = _budgets(arm.budgets, given.folder)
-    settings = _configured(given, environ, wiring, chosen, place).settings
+        chosen["budgets"] = _budgets(arm.budgets, source_file.folder)
+    settings = _configured(source_file, environ, wiring, chosen, place).settings
     if problem := problem_with_episodes(settings.faults, [prompt.key for prompt in prompts]):
-        raise given.file.error((*place, "faults"), problem)
-    settings = _kept_in_radius(given, settings, prompts, wiring, place)
+        raise source_file.file.error((*place, "faults"), problem)
+    settings = _kept_in_radius(source_file, settings, prompts, wiring, place)
     hypothesis = (*experiment.hypothesis, *arm.hypothesis)
     names = names_of(wiring, experiment.subject)
     asserted = (
-        *_located(given, (), experiment.assertions, names),
-        *_located(given, place, arm.assertions, names),
+        *_located(source_file, (), experiment.assertions, names),
+        *_located(source_file, place, arm.assertions, names),
     )
     planned = PlannedArm(name, settings, hypothesis, asserted)
     return at_dose(planned, arm.dose) if arm.dose != 1 else planned
@@ -214,13 +216,13 @@ def between_controls(
     return shadowed, *arms, last
 
 
-def _wiring(given: ExperimentFile) -> Wiring:
-    name = given.experiment.wiring
-    return lab_wiring() if name == "lab" else load_wiring(given.folder / name)
+def _wiring(source_file: ExperimentFile) -> Wiring:
+    name = source_file.experiment.wiring
+    return lab_wiring() if name == "lab" else load_wiring(source_file.folder / name)
 
 
 def _configured(
-    given: ExperimentFile,
+    source_file: ExperimentFile,
     environ: Mapping[str, str],
     wiring: Wiring,
     settings: Mapping[str, Any],
@@ -229,41 +231,44 @@ def _configured(
     try:
         return load_configuration(environ, settings, wiring)
     except SettingsError as error:
-        raise given.file.error(place, str(error).removeprefix("command line: ")) from None
+        raise source_file.file.error(place, str(error).removeprefix("command line: ")) from None
 
 
 def _kept_in_radius(
-    given: ExperimentFile,
+    source_file: ExperimentFile,
     settings: Settings,
     prompts: Sequence[Prompt],
     wiring: Wiring,
     place: Sequence[str],
 ) -> Settings:
-    radius = given.experiment.safety.blast_radius
+    radius = source_file.experiment.safety.blast_radius
     try:
         return within_radius(radius, settings, [prompt.key for prompt in prompts], wiring.links)
     except ValueError as error:
-        raise given.file.error(place, str(error)) from None
+        raise source_file.file.error(place, str(error)) from None
 
 
-def _check_personas(given: ExperimentFile, of_control: str, arms: Sequence[PlannedArm]) -> None:
+def _check_personas(source_file: ExperimentFile, of_control: str, arms: Sequence[PlannedArm]) -> None:
     """A foreign agent sends no persona, and the lab has one scripted model for all arms."""
     for arm in arms:
         if arm.settings.persona != of_control:
-            place = ("method",) if given.experiment.method else ("variants", arm.name)
+            place = ("method",) if source_file.experiment.method else ("variants", arm.name)
             problem = "one scripted model answers in all arms: say this in the experiment's own `settings`"
-            raise given.file.error((*place, "settings", "persona"), problem)
+            raise source_file.file.error((*place, "settings", "persona"), problem)
 
 
 def _located(
-    given: ExperimentFile, place: tuple[str, ...], entries: Sequence[AssertionEntry], known: NamesOfWiring
+    source_file: ExperimentFile,
+    place: tuple[str, ...],
+    entries: Sequence[AssertionEntry],
+    known: NamesOfWiring,
 ) -> Iterator[AssertionEntry]:
     """The assertions, with functions located and names checked."""
     for number, entry in enumerate(entries):
         try:
-            yield located(entry, given.folder, known)
+            yield located(entry, source_file.folder, known)
         except ValueError as error:
-            raise given.file.error((*place, "assertions", number), str(error)) from None
+            raise source_file.file.error((*place, "assertions", number), str(error)) from None
 
 
 def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
@@ -281,20 +286,22 @@ def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
     return _fault_set(budgets or "", folder)
 
 
-def _prompts(given: ExperimentFile, configuration: Configuration) -> Sequence[Prompt]:
+def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Sequence[Prompt]:
     """The experiment's prompts; all must be valid, since a missing one would change the figures."""
-    named, only = given.experiment.prompts, given.experiment.only
+    named, only = source_file.experiment.prompts, source_file.experiment.only
     check = expect_check(configuration.wiring.links)
     if isinstance(named, str):
-        path = given.folder / named if named else configuration.wiring.prompts or sample_prompts()
+        path = source_file.folder / named if named else configuration.wiring.prompts or sample_prompts()
         if not path.is_file():
-            raise given.file.error(("prompts",), f"there is no file {path}")
+            raise source_file.file.error(("prompts",), f"missing file {path}")
         loaded = load_prompts(path, only, check_expect=check)
     else:
-        loaded = prompts_of_entries(named, f"{given.file.where}: prompts", only, check, given.folder)
+        loaded = prompts_of_entries(
+            named, f"{source_file.file.where}: prompts", only, check, source_file.folder
+        )
     if loaded.problems:
-        raise given.file.error(("prompts",), loaded.problems[0])
-    if not given.experiment.subject:  # a named subject is unknown until it is opened
+        raise source_file.file.error(("prompts",), loaded.problems[0])
+    if not source_file.experiment.subject:  # a named subject is unknown until it is opened
         check_turns(loaded, holds_conversations(configuration.wiring.subject))
     check_next_turns(loaded)
     return loaded.entries

@@ -61,8 +61,8 @@ def run_shard(shard: Shard) -> ShardResult:
             code = LAB_FAILED
             said.append(f"error: {error}")
         run = Path(folder) / "logs" / "runs" / shard.run_id
-        kept = (path for path in run.rglob("*") if path.is_file())
-        files = {path.relative_to(run).as_posix(): path.read_bytes() for path in kept}
+        paths = (path for path in run.rglob("*") if path.is_file())
+        files = {path.relative_to(run).as_posix(): path.read_bytes() for path in paths}
         printed = _printed_in(Path(folder))
         return ShardResult(code, files, printed.read_bytes() if printed.is_file() else b"", tuple(said))
 
@@ -141,7 +141,7 @@ class RayEngine:
         try:
             self._ray.init(log_to_driver=False, logging_level="ERROR", **own)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise UserError(f"--engine ray: there is no cluster to be reached: {error}") from None
+            raise UserError(f"--engine ray: cannot reach a cluster: {error}") from None
 
     def _run_arm(
         self, saved: SavedExperiment, arm: PlannedArm, how: RunControl, interrupted: SignalFlag

@@ -118,7 +118,7 @@ def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recordi
     runs = sorted(path.name for path in (logs / "runs").glob("*") if any(path.glob("*.jsonl")))
     if name not in runs:
         known = [*experiments, *runs]
-        raise InputError(f"{logs}: there is no run and no experiment {name!r}{nearest(name, known[-_LAST:])}")
+        raise InputError(f"{logs}: unknown run or experiment {name!r}{nearest(name, known[-_LAST:])}")
     return Recording(name, {"": RecordedArm(logs, "", (name,))})
 
 
@@ -153,7 +153,7 @@ def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[Exper
             arms = [arm for arm in saved.plan.arms if recording.id in saved.run_ids(arm)]
             return saved.plan, [arm.name for arm in arms if not arm.is_control]
     raise InputError(
-        f"{recording.id} is a run by itself, of which no plan was saved;"
+        f"{recording.id} is a lone run without a saved plan;"
         f" wirefault runs verify {recording.id} ends with the line that repeats it"
     )
 

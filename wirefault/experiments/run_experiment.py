@@ -131,10 +131,10 @@ def run(
     ``auto``, ``embedded`` or a server's URL; ``say`` receives progress messages. Histories and verdict are
     saved under ``logs``, as by ``wirefault run``. Raises ``InputError`` for an experiment that cannot run.
     """
-    given = ExperimentFile(
+    experiment_file = ExperimentFile(
         experiment, Path(folder), SpecFile("experiment", experiment.model_dump(exclude_unset=True))
     )
-    plan = plan_experiment(given, os.environ)
+    plan = plan_experiment(experiment_file, os.environ)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
     saved = save(plan, new_run_id())
     return run_experiment(saved, RunControl(choice, say, lambda _: None, workers), LocalEngine())

@@ -106,7 +106,7 @@ def _check_links(named: Sequence[str], settings: Settings, links: Links) -> None
     valid = (*links.names, *(group for group in links.groups if group != "all"))
     for name in named:
         if name not in valid:
-            raise ValueError(f"safety.blast_radius.links: there is no link {name}{nearest(name, valid)}")
+            raise ValueError(f"safety.blast_radius.links: unknown link {name}{nearest(name, valid)}")
     allowed = {link for name in named for link in links.groups.get(name, (name,))}
     for entry, struck in _struck_links(settings, links):
         if outside := [link for link in struck if link not in allowed]:

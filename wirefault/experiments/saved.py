@@ -67,8 +67,8 @@ class SavedExperiment:
         A run killed before it wrote anything has only its prompts file, but its id is used.
         """
         first = self._first_run_id(arm)
-        given = self._begun(arm) | set(self.run_ids(arm))
-        ends = [run_id[len(first) + 1 :] for run_id in given]
+        used_ids = self._begun(arm) | set(self.run_ids(arm))
+        ends = [run_id[len(first) + 1 :] for run_id in used_ids]
         before = max((int(end) if end.isdecimal() else 1 for end in ends), default=0)
         numbers = range(before + 1, before + count + 1)
         return [first if number == 1 else f"{first}.{number}" for number in numbers]
@@ -92,8 +92,10 @@ class SavedExperiment:
     def _facts_of_lost(self, run_id: str) -> RunFacts:
         """Facts of a run without history: the last line of its output."""
         printed = ProcessLog(self.plan.configuration.logs, self.folder / f"{run_id}.txt")
-        said = printed.last_lines(1) or "and said nothing"
-        return RunFacts(run_id, problem=f"the run {run_id} has left no history: {said}", is_readable=False)
+        last_line = printed.last_lines(1) or "and said nothing"
+        return RunFacts(
+            run_id, problem=f"the run {run_id} has left no history: {last_line}", is_readable=False
+        )
 
     def left_of(self, arm: PlannedArm) -> list[Prompt]:
         """The prompts that are still to run, including invalid ones to be run again."""
@@ -224,7 +226,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
     if experiment_id == "latest":
         experiment_id = latest_id(logs)
     if experiment_id not in known:
-        raise InputError(f"{logs / 'experiments'}: there is no experiment {experiment_id}")
+        raise InputError(f"{logs / 'experiments'}: unknown experiment {experiment_id}")
     folder = logs / "experiments" / experiment_id
     try:
         data = json.loads((folder / PLAN).read_text(encoding="utf-8"))
@@ -240,8 +242,12 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
             for arm, configuration in zip(data["arms"], configured, strict=True)
         ]
         is_plain_run = [arm.name for arm in arms] == [PLAIN_RUN]  # a file cannot have this arm
-        said = data["experiment"]
-        experiment = Experiment.model_construct(**said) if is_plain_run else Experiment.model_validate(said)
+        data_of_experiment = data["experiment"]
+        experiment = (
+            Experiment.model_construct(**data_of_experiment)
+            if is_plain_run
+            else Experiment.model_validate(data_of_experiment)
+        )
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -89,11 +89,13 @@ def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
     checks = [check for arm in completed.values() for check in _checks_of(arm, control)]
     before = _worst(check for check in checks if check.arm == CONTROL)
     if before is not None:
-        return Judged("unknown", f"it was not in its steady state before any fault: {_told(before)}", checks)
+        return Judged(
+            "unknown", f"it was not in its steady state before any fault: {_described(before)}", checks
+        )
     worst = _worst(checks)
     if worst is None:
         return Judged("held", f"all of {len(checks)} statements held", checks)
-    return Judged(worst.verdict, f"{_place(worst)}: {_told(worst)}", checks)
+    return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks)
 
 
 def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
@@ -125,7 +127,9 @@ def _struck_in_calm(arm: ArmResult) -> Check:
 def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
     expression = parse_expression(text)
     measured = {name: measures[name].shown if name in measures else "no data" for name in expression.names}
-    bounds = {name: found for name, measure in measures.items() if (found := measure.bounds) is not None}
+    bounds = {
+        name: bounds_of for name, measure in measures.items() if (bounds_of := measure.bounds) is not None
+    }
     if missing := [name for name in expression.names if name not in bounds]:
         return Check(arm, text, "unknown", measured, f"no data for {', '.join(missing)}")
     truth = expression.holds(bounds)
@@ -153,15 +157,15 @@ def _assertion_check(arm: str, asserted: Asserted) -> Check:
 
 def _worst(checks: Iterable[Check]) -> Check | None:
     """The first check that deviated, else the first unknown one; None if all held."""
-    given = list(checks)
-    return next((c for verdict in ("deviated", "unknown") for c in given if c.verdict == verdict), None)
+    all_checks = list(checks)
+    return next((c for verdict in ("deviated", "unknown") for c in all_checks if c.verdict == verdict), None)
 
 
 def _place(check: Check) -> str:
     return "afterwards, without faults" if check.arm == AFTER else check.arm
 
 
-def _told(check: Check) -> str:
+def _described(check: Check) -> str:
     figures = ", ".join(f"{name} {shown}" for name, shown in check.measured.items())
     message = f" ({check.message})" if check.message else ""
     return f"{check.statement}: {figures}{message}" if figures else f"{check.statement}{message}"

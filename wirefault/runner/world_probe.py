@@ -82,7 +82,7 @@ def _state(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise HookFailed(f"its answer is no JSON: {_short(text)!r}") from None
+        raise HookFailed(f"its answer is not JSON: {_short(text)!r}") from None
 
 
 def _no_number(name: str) -> None:
@@ -136,7 +136,7 @@ def _sql(sql: SqlSpec, folder: Path, timeout: float) -> list[Mapping[str, Any]]:
         return _postgresql(sql, timeout)
     path = folder / sql.database
     if not path.is_file():
-        raise HookFailed(f"there is no file {sql.database}")
+        raise HookFailed(f"missing file {sql.database}")
     try:
         with closing(sqlite3.connect(path, timeout=timeout)) as database, database:
             database.row_factory = sqlite3.Row

@@ -135,17 +135,17 @@ def test_a_file_s_mistake_is_told_with_its_line(tmp_path: Path, assertions: str,
     [
         (
             "tool_called: serch_web",
-            "tool_called: tool: there is no tool serch_web; did you mean 'search_web'?",
+            "tool_called: tool: unknown tool serch_web; did you mean 'search_web'?",
         ),
-        ("tools_in_order: [get_weather, send_mesage]", "tools: there is no tool send_mesage; did you mean"),
+        ("tools_in_order: [get_weather, send_mesage]", "tools: unknown tool send_mesage; did you mean"),
         (
             "statement: {text: failed_calls <= 1, link: wether}",
-            "link: there is no link wether; did you mean 'weather'?",
+            "link: unknown link wether; did you mean 'weather'?",
         ),
-        ("recovered_after_failure: {link: wether}", "recovered_after_failure: link: there is no link wether"),
-        ("fallback_used: {from: movi, to: search}", "fallback_used: from: there is no link movi"),
-        ("retry_spacing: {at_least: 1s, link: tools}", "retry_spacing: link: there is no link tools"),
-        ("statement: {text: faults_delivered > 0, link: serch}", "statement: link: there is no link serch"),
+        ("recovered_after_failure: {link: wether}", "recovered_after_failure: link: unknown link wether"),
+        ("fallback_used: {from: movi, to: search}", "fallback_used: from: unknown link movi"),
+        ("retry_spacing: {at_least: 1s, link: tools}", "retry_spacing: link: unknown link tools"),
+        ("statement: {text: faults_delivered > 0, link: serch}", "statement: link: unknown link serch"),
     ],
 )
 def test_a_name_that_there_cannot_be_is_told_with_the_nearest(

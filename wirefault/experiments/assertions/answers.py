@@ -33,7 +33,7 @@ class AnswerContains(Assertion):
 
     def check(self, view: EpisodeView) -> AssertionResult:
         answer = view.answer or ""
-        return _told(view, answer, _contains(answer, self.text, self.ignore_case))
+        return _result(view, answer, _contains(answer, self.text, self.ignore_case))
 
 
 class AnswerMatches(Assertion):
@@ -51,7 +51,7 @@ class AnswerMatches(Assertion):
 
     def check(self, view: EpisodeView) -> AssertionResult:
         answer = view.answer
-        return _told(view, answer or "", answer is not None and occurs(self.pattern, answer))
+        return _result(view, answer or "", answer is not None and occurs(self.pattern, answer))
 
 
 class AnswerLacks(Assertion):
@@ -72,14 +72,14 @@ class AnswerLacks(Assertion):
         answer = view.answer
         if not answer:
             raise NotRecorded("the subject gave no answer that could lack it")
-        return _told(view, answer, not _contains(answer, self.text, self.ignore_case))
+        return _result(view, answer, not _contains(answer, self.text, self.ignore_case))
 
 
 def _contains(answer: str, text: str, ignore_case: bool) -> bool:
     return text.casefold() in answer.casefold() if ignore_case else text in answer
 
 
-def _told(view: EpisodeView, answer: str, passed: bool) -> AssertionResult:
+def _result(view: EpisodeView, answer: str, passed: bool) -> AssertionResult:
     measured = shown_text(answer) or "no answer"
     return AssertionResult(passed=passed, measured=measured, evidence=(view.last_end.id,))
 

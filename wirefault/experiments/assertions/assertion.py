@@ -125,7 +125,7 @@ class Limit(Assertion):
 class SummableLimit(Limit):
     """A limit on figures that can be summed over all episodes of an arm."""
 
-    over: Over = Field("episode", description="each episode by itself, or the sum of all those of an arm")
+    over: Over = Field("episode", description="each episode, or the sum over an arm")
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> SummableLimit:

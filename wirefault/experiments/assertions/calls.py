@@ -45,7 +45,7 @@ class ToolWasCalled(SummableLimit):
         None, description="calls with these alone; those that a call has besides do not matter"
     )
     times: int | None = Field(None, ge=0, description="exactly so often")
-    at_least: int | None = Field(None, ge=0, description="1 if nothing is said")
+    at_least: int | None = Field(None, ge=0, description="1 by default")
     at_most: int | None = Field(None, ge=0)
 
     @property
@@ -68,11 +68,11 @@ class ToolWasCalled(SummableLimit):
         sure = [use for use in uses if self._fits(use.arguments) is True]
         unclear = sum(self._fits(use.arguments) is None for use in uses)
         gap = called.gap_of(self.tool)
-        found = figure_of(len(sure), [id for use in sure for id in use.evidence], gap)
+        figure = figure_of(len(sure), [id for use in sure for id in use.evidence], gap)
         if gap or not unclear:
-            return found
+            return figure
         gap = f"the arguments of {unclear} calls are not in the history whole"
-        return Figure(Bounds(len(sure), len(sure) + unclear), found.evidence, gap)
+        return Figure(Bounds(len(sure), len(sure) + unclear), figure.evidence, gap)
 
     def check(self, view: EpisodeView) -> AssertionResult:
         """Without a call of the tool, name the called tools: the name may be misspelt."""

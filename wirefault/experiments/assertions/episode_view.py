@@ -289,7 +289,7 @@ class EpisodeView:
 
     def _turn_answers(self, end: AttemptEnded) -> Sequence[str]:
         if end.turn_ends is None and not end.answers:
-            raise NotRecorded("the subject was told all turns at once")
+            raise NotRecorded("the subject received all turns at once")
         return end.answers
 
 

@@ -77,11 +77,11 @@ def assert_on_arm(
     if isinstance(assertion, CallableAssertion) and assertion.over == "arm":
         missing = max(planned - len(views), 0)
         return Asserted(statement, _named(assertion, _of_all_at_once(assertion, views, missing)))
-    known = {key: found for key, found in asserted.items() if found is not None}
+    known = {key: outcome for key, outcome in asserted.items() if outcome is not None}
     missing = max(planned - len(known), 0)
     if isinstance(assertion, SummableLimit) and assertion.over == "arm":
         return Asserted(statement, _named(assertion, _of_sum(assertion, known, missing)))
-    results = {key: found for key, found in known.items() if isinstance(found, AssertionResult)}
+    results = {key: outcome for key, outcome in known.items() if isinstance(outcome, AssertionResult)}
     return _together(assertion, statement, results, missing)
 
 
@@ -141,7 +141,9 @@ def _of_sum(
     assertion: SummableLimit, known: Mapping[str, AssertionResult | tuple[Figure, ...]], missing: int
 ) -> AssertionResult:
     gaps = [f"{missing} episodes were not run"] if missing else []
-    gaps += [f"{key}: {found.message}" for key, found in known.items() if isinstance(found, AssertionResult)]
+    gaps += [
+        f"{key}: {outcome.message}" for key, outcome in known.items() if isinstance(outcome, AssertionResult)
+    ]
     parts = [figures for figures in known.values() if not isinstance(figures, AssertionResult)]
     if not parts:
         return AssertionResult(passed=None, message=gaps[0] if gaps else "no episode")
@@ -203,5 +205,5 @@ def _why(decides: Mapping[str, AssertionResult], missing: int) -> str:
     if not decides:
         return f"{missing} episodes were not run"
     key, result = next(iter(decides.items()))
-    said = "; ".join(part for part in (result.measured, result.message) if part)
-    return f"{key}: {said or 'did not pass'}"
+    parts_shown = "; ".join(part for part in (result.measured, result.message) if part)
+    return f"{key}: {parts_shown or 'did not pass'}"

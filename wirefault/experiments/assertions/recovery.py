@@ -82,16 +82,16 @@ class FallbackUsed(Assertion):
 
     def _on_links(self, view: EpisodeView) -> Iterator[str]:
         failed = [s for s in view.sent if self._may_fail(s) and has_failed(s)]
-        for sent in view.sent:
+        for request in view.sent:
             if (
-                sent.link_name == self.to
-                and has_failed(sent) is False
-                and any(f.end <= sent.start for f in failed)
+                request.link_name == self.to
+                and has_failed(request) is False
+                and any(f.end <= request.start for f in failed)
             ):
-                yield from sent.ids
+                yield from request.ids
 
-    def _may_fail(self, sent: Request) -> bool:
-        return sent.link_name == self.from_ if self.from_ else sent.link_name != self.to
+    def _may_fail(self, request: Request) -> bool:
+        return request.link_name == self.from_ if self.from_ else request.link_name != self.to
 
     @model_validator(mode="after")
     def _names_both(self) -> FallbackUsed:
@@ -106,9 +106,9 @@ def _recorded(view: EpisodeView) -> Iterator[str]:
             "the subject keeps no record of its fallbacks; name the links: {from: ..., to: ...}"
         )
     yield from (call.id for call in view.recorded_calls if call.event.fallback_used)
-    for sent in view.sent:
-        if isinstance(sent.caller_record, ToolTry) and sent.caller_record.route == "direct":
-            yield from sent.ids
+    for request in view.sent:
+        if isinstance(request.caller_record, ToolTry) and request.caller_record.route == "direct":
+            yield from request.ids
 
 
 class RetrySpacing(Assertion):
@@ -137,14 +137,14 @@ class RetrySpacing(Assertion):
         groups = [list(_retries(g)) for g in view.repeated if self.link in ("", g[0].link_name)]
         groups = [group for group in groups if group]
         if not groups:
-            if any(sent.same is None for sent in view.sent):
+            if any(request.same is None for request in view.sent):
                 raise NotRecorded("what some requests asked for is not in the history (BODIES)")
             raise NothingToJudge("nothing that failed was sent again")
         bad = [pair for group in groups for pair in self._wrong(group)]
         spans = [_pause(*pair) for group in groups for pair in group]
         shown = f"{min(spans):.3g} s" + (f" to {max(spans):.3g} s" if len(spans) > 1 else "")
         pairs = bad or [pair for group in groups for pair in group]
-        evidence = dict.fromkeys(id for pair in pairs for sent in pair for id in sent.ids)
+        evidence = dict.fromkeys(id for pair in pairs for request in pair for id in request.ids)
         return AssertionResult(passed=not bad, measured=f"pauses of {shown}", evidence=tuple(evidence))
 
     def _wrong(self, group: list[tuple[Request, Request]]) -> Iterator[tuple[Request, Request]]:
@@ -186,13 +186,13 @@ class RetryAfterRespected(Assertion):
         return "at least the time that Retry-After asks for"
 
     def check(self, view: EpisodeView) -> AssertionResult:
-        asked = [s for s in view.sent if s.exchange and s.exchange.retry_after and (s.status or 0) >= 300]
-        if not asked:
+        refused = [s for s in view.sent if s.exchange and s.exchange.retry_after and (s.status or 0) >= 300]
+        if not refused:
             raise NothingToJudge("no reply with a Retry-After came to the subject")
-        if any(sent.same is None for sent in asked):
+        if any(request.same is None for request in refused):
             raise NotRecorded("what the refused requests asked for is not in the history (BODIES)")
         hasty = list(HASTY_RETRY.observe(view.trace_of_turn))
-        again = [s for group in view.repeated for s in group[:-1] if any(s is one for one in asked)]
+        again = [s for group in view.repeated for s in group[:-1] if any(s is one for one in refused)]
         if not hasty and not again:
             raise NothingToJudge("nothing that was refused with a Retry-After was sent again")
         evidence = [id for seen in hasty for id in seen.evidence] or [id for s in again for id in s.ids]

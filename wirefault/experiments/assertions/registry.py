@@ -71,7 +71,7 @@ class CallableAssertion(Assertion):
     needs = "a function that returns; one that raises leaves it unknown"
 
     function: Annotated[str, AfterValidator(checked_function_name)] = Field(
-        description="module:function, or file.py:function of a file beside the experiment's"
+        description="module:function, or file.py:function of a file in the experiment's folder"
     )
     over: Literal["episode", "arm"] = Field("episode", description="of each episode, or once of an arm")
 
@@ -97,16 +97,18 @@ class CallableAssertion(Assertion):
             raise NotRecorded(str(error)) from None
         try:
             with redirect_stdout(sys.stderr):
-                said = function(given)
+                result = function(given)
         except (NotRecorded, NothingToJudge):
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - which tells nothing of the subject
             raise NotRecorded(f"{self.function} raised {type(error).__name__}") from None
-        if isinstance(said, AssertionResult):
-            return said
-        if said is None or isinstance(said, bool):
-            return AssertionResult(passed=said, message="" if said is not None else "it does not tell")
-        raise NotRecorded(f"{self.function} returned {said!r:.40}, not True, False, None or AssertionResult")
+        if isinstance(result, AssertionResult):
+            return result
+        if result is None or isinstance(result, bool):
+            return AssertionResult(passed=result, message="" if result is not None else "it does not tell")
+        raise NotRecorded(
+            f"{self.function} returned {result!r:.40}, not True, False, None or AssertionResult"
+        )
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> CallableAssertion:
@@ -141,7 +143,7 @@ def check_names(assertion: Assertion, known: NamesOfWiring) -> None:
         for key, name in _named(assertion, keys):
             if names is not None and name not in names:
                 raise ValueError(
-                    f"{assertion.name}: {key}: there is no {what} {name}{nearest(name, sorted(names))}"
+                    f"{assertion.name}: {key}: unknown {what} {name}{nearest(name, sorted(names))}"
                 )
 
 
@@ -200,8 +202,8 @@ def parse_assertion(entry: AssertionEntry) -> Assertion:
 def entry_of(given: AssertionEntry | Assertion | Callable[..., Any]) -> AssertionEntry:
     """An entry from Python as a file has it. Raises ``ValueError`` for anything but an assertion."""
     if isinstance(given, Assertion):
-        said = given.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return {given.name: said[given.main] if said.keys() == {given.main} else said}
+        result = given.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return {given.name: result[given.main] if result.keys() == {given.main} else result}
     if callable(given):
         return {CallableAssertion.name: name_of_function(given)}
     parse_assertion(given)
@@ -261,7 +263,7 @@ def _parts(entry: object) -> tuple[str, Any]:
 
 def _explained(error: ValidationError, kind: type[Assertion]) -> str:
     errors = error.errors(include_url=False)
-    first = next((found for found in errors if found["type"] == "extra_forbidden"), errors[0])
+    first = next((problem for problem in errors if problem["type"] == "extra_forbidden"), errors[0])
     key = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
         return f"no such parameter {key}{nearest(key, known_keys(kind))}"

@@ -159,7 +159,7 @@ def _parsed(text: str) -> Expression:
 
 
 class Statement(SummableLimit):
-    """The statement is true. A text with a comparison is one by itself: `tokens <= 50000`."""
+    """The statement is true. A text with a comparison is a statement too: `tokens <= 50000`."""
 
     name = "statement"
     main = "text"
