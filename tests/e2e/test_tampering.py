@@ -20,7 +20,7 @@ from wirefault.history.reader import announced_seal, read_history
 from wirefault.history.writer import Writer
 from wirefault.runner.run import run_prompts
 from wirefault.settings.settings import Settings
-from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
 from wirefault.wiring.prompts import load_prompts
 
 CASES = (ROOT / "tests" / "history" / "cases" / "tampering.txt").read_text(encoding="utf-8").splitlines()
@@ -234,7 +234,7 @@ def test_info_log_tells_the_seal_so_that_the_runners_cut_off_end_is_missed(
     prompts = tmp_path / "prompts.json"
     prompts.write_text('[{"prompt": "Hello"}]', encoding="utf-8")
     configuration = replace(shared.configuration, settings=Settings(**SETTINGS), topology=shared.lab.topology)
-    run_prompts("the-run", configuration, say_hello, load_prompts(prompts), Silence())
+    run_prompts("the-run", configuration, as_subject(say_hello), load_prompts(prompts), Silence())
     logs = configuration.logs
     before = read_history(logs, "the-run")
     assert announced_seal(logs, "the-run") == before.integrity.seal != ""
