@@ -219,9 +219,9 @@ def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
     for exchange in events:
         if isinstance(exchange, Exchange):
             client_ms = _client_ms(judgement, exchange.link)
-            for met in exchange.faults:
-                if met.injected and met.delay_ms and abs(met.delay_ms - client_ms) <= NEAR * client_ms:
-                    yield f"a delay by {met.id} was within 20 % of the client's timeout, {client_ms:g} ms"
+            for fault in exchange.faults:
+                if fault.injected and fault.delay_ms and abs(fault.delay_ms - client_ms) <= NEAR * client_ms:
+                    yield f"a delay by {fault.id} was within 20 % of the client's timeout, {client_ms:g} ms"
 
 
 def _radius(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:

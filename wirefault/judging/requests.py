@@ -52,7 +52,7 @@ _ONLY_SLOW = frozenset({"slicer", "slow_close", "noop"})
 
 
 def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
-    """What an upstream did with a request, by its answer. ``tool_answer`` is None but for calls of MCP tools.
+    """The fate of a request, by the upstream's answer. ``tool_answer`` is None but for calls of MCP tools.
 
     A request that was forwarded whole is *executed* if the upstream answered 2xx or 3xx, *refused* at 4xx and
     *maybe* at 5xx or without an answer, whatever its caller saw. Below 400 an MCP tool has its own answer: a
@@ -262,18 +262,18 @@ class Request:
         """The upstream's status, whatever became of it; None if there was none, or if it is unknown."""
         if self.exchange is None or not self.exchange.forwarded:
             return None
-        statuses = [met.evidence.get("upstream_status") for met in self.exchange.faults]
+        statuses = [fault.evidence.get("upstream_status") for fault in self.exchange.faults]
         return next((status for status in statuses if isinstance(status, int)), self.exchange.status)
 
     @property
     def injected(self) -> Sequence[FaultMet]:
         """The faults that the gateway injected into it."""
-        return [met for met in self.exchange.faults if met.injected] if self.exchange else []
+        return [fault for fault in self.exchange.faults if fault.injected] if self.exchange else []
 
     @property
     def fault_kinds(self) -> frozenset[str]:
         """The kinds of the faults that the gateway injected into it."""
-        return frozenset(met.kind for met in self.injected)
+        return frozenset(fault.kind for fault in self.injected)
 
     @property
     def _record(self) -> Exchange | CallerRecord:

@@ -1,4 +1,4 @@
-"""What a run called and consumed: requests and faults by link; the model's tokens, cost and latency. Pure."""
+"""Calls and consumption of a run: requests and faults by link; the model's tokens, cost, latency. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FirstTokens:
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """What the model's replies took."""
+    """Tokens, cost and times of the model's replies."""
 
     replies: int  # with an answer of the model
     with_usage: int  # of these, the ones with token counts: the sums are over them
@@ -117,7 +117,7 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
     exchanges = sorted((e for e in events if isinstance(e, Exchange)), key=lambda e: e.start)
     for place, exchange in enumerate(exchanges):
         row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
-        kinds = [met.kind for met in exchange.faults if met.injected]
+        kinds = [fault.kind for fault in exchange.faults if fault.injected]
         row.requests += 1
         row.is_mcp |= exchange.dialect == MCP.name
         row.faults.update(kinds)

@@ -1,1 +1,1 @@
-"""How far the faults of an episode came, and the failed tries that no fault explains."""
+"""The evidence of an episode: how far its faults got, and the failed tries that no fault explains."""

@@ -125,7 +125,7 @@ def _not_started(attempt: int, planned: PlannedToxic) -> FaultRecord:
 def _toxic_evidence(
     planned: PlannedToxic, request: Request, times: Iterable[ToxicTime]
 ) -> TryEvidence | None:
-    """What the request shows of the toxic, which was in place at these times; None for an unknown toxic."""
+    """The request's evidence of a toxic that was in place at these times; None for an unknown toxic."""
     try:
         known = toxic(planned.kind)
         shows = any(

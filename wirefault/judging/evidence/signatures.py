@@ -52,12 +52,12 @@ def toxic_explains(toxic: Toxic, shows: bool, request: Request) -> bool:
     return not toxic.only_delays or _reaches_limit(request, outside_ms + _fault_delay_ms(request))
 
 
-def shows_fault(request: Request, exchange: Exchange, met: FaultMet) -> bool:
+def shows_fault(request: Request, exchange: Exchange, fault: FaultMet) -> bool:
     """Whether the caller's record shows what the gateway did while the caller was there."""
-    shows = met.shows or {}
+    shows = fault.shows or {}
     delay = float(shows.get("delay_ms", 0.0))
     patience = _patience_ms(request) or delay
-    if not shows or _left_before(request, exchange, met) or request.ms < ABOUT * min(delay, patience):
+    if not shows or _left_before(request, exchange, fault) or request.ms < ABOUT * min(delay, patience):
         return False
     no_reply = _got_no_reply(request)
     if delay > patience and no_reply:
@@ -69,23 +69,23 @@ def shows_fault(request: Request, exchange: Exchange, met: FaultMet) -> bool:
     return "status" not in shows or _got(request, shows)
 
 
-def fault_explains(met: FaultMet, request: Request) -> bool:
+def fault_explains(fault: FaultMet, request: Request) -> bool:
     """Whether the fault of the gateway is why the request failed."""
     kind, exchange = error_kind(request.error), request.exchange
-    if kind is None or exchange is None or not met.injected or kind not in _causes(met):
+    if kind is None or exchange is None or not fault.injected or kind not in _causes(fault):
         return False
-    if _left_before(request, exchange, met):
+    if _left_before(request, exchange, fault):
         return False
-    if met.shows is None:
-        return _upstream_failed_by_it(met, kind, exchange, request)
-    return _reply_failed_by_it(met.shows, kind, request)
+    if fault.shows is None:
+        return _upstream_failed_by_it(fault, kind, exchange, request)
+    return _reply_failed_by_it(fault.shows, kind, request)
 
 
-def _causes(met: FaultMet) -> Collection[ErrorKind]:
-    if met.causes is not None:
-        return met.causes
+def _causes(fault: FaultMet) -> Collection[ErrorKind]:
+    if fault.causes is not None:
+        return fault.causes
     # an earlier version wrote this history: the fault's class has them, if it is known here
-    return REGISTRY[met.kind].can_cause if met.kind in REGISTRY else ERROR_KINDS_IN_ORDER
+    return REGISTRY[fault.kind].can_cause if fault.kind in REGISTRY else ERROR_KINDS_IN_ORDER
 
 
 def _reply_failed_by_it(shows: Mapping[str, Any], kind: ErrorKind, request: Request) -> bool:
@@ -98,16 +98,16 @@ def _reply_failed_by_it(shows: Mapping[str, Any], kind: ErrorKind, request: Requ
     return "lost" in shows or (kind == "bad_reply" and _got(request, shows))
 
 
-def _upstream_failed_by_it(met: FaultMet, kind: ErrorKind, exchange: Exchange, request: Request) -> bool:
+def _upstream_failed_by_it(fault: FaultMet, kind: ErrorKind, exchange: Exchange, request: Request) -> bool:
     """By the upstream's answer to the changed request, or to the last copy of it.
 
     A copy explains no answer that the first request got too.
     """
-    statuses = met.evidence.get("statuses")
+    statuses = fault.evidence.get("statuses")
     if isinstance(statuses, list) and not (statuses and error_kind(f"http_{statuses[0]}") is None):
         return False
     if kind in HTTP_ERRORS:
-        answered = met.answered is not False and exchange.error is None
+        answered = fault.answered is not False and exchange.error is None
         return answered and exchange.status == _caller_status(request)
     return True
 
@@ -147,10 +147,10 @@ def _left_stream(request: Request) -> bool:
     return _caller_status(request) is not None and request.error is None and not _digest(request)
 
 
-def _left_before(request: Request, exchange: Exchange, met: FaultMet) -> bool:
+def _left_before(request: Request, exchange: Exchange, fault: FaultMet) -> bool:
     """Whether the client had left when the fault began to act."""
-    acted_s = exchange.start + (met.acted_ms or 0.0) / 1000
-    return met.acted_ms is not None and request.start + request.ms / 1000 < acted_s
+    acted_s = exchange.start + (fault.acted_ms or 0.0) / 1000
+    return fault.acted_ms is not None and request.start + request.ms / 1000 < acted_s
 
 
 def _patience_ms(request: Request) -> float:
@@ -162,7 +162,7 @@ def _patience_ms(request: Request) -> float:
 
 def _fault_delay_ms(request: Request) -> float:
     """By how much the gateway's faults delayed it, as measured."""
-    return sum(float(met.shows.get("delay_ms", 0.0)) for met in request.injected if met.shows)
+    return sum(float(fault.shows.get("delay_ms", 0.0)) for fault in request.injected if fault.shows)
 
 
 def _gateway_ms(request: Request) -> float:

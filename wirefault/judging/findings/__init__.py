@@ -1,1 +1,1 @@
-"""What a run shows in words, also without an oracle: one rule a file, all of them listed in ``rules``."""
+"""Findings about a run in words, also without an oracle; ``rules`` lists all rules."""

@@ -1,4 +1,4 @@
-"""What a finding is, and what each rule says about itself."""
+"""Findings, and the description that each rule gives of itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a rule has observed: a sentence and its evidence."""
+    """An observation of a rule: a sentence and its evidence."""
 
     text: str
     evidence: tuple[str, ...]

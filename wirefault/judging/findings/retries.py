@@ -135,7 +135,7 @@ def _passed_later(refused: Sequence[Request], repeated: Sequence[Request]) -> bo
 
 
 def _is_of_fault(request: Request) -> bool:
-    return any(met.shows and met.shows.get("status") == request.status for met in request.injected)
+    return any(fault.shows and fault.shows.get("status") == request.status for fault in request.injected)
 
 
 def _repeated_in_vain(refused: Request, repeated: Sequence[Request]) -> Observation:

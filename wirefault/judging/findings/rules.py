@@ -27,7 +27,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[Finding]:
-    """What the rules find in the events of a run: the gravest first, those of one rule together."""
+    """The findings in the events of a run: the gravest first, those of one rule together."""
     return trace_findings(traces(events), rules)
 
 

@@ -37,7 +37,7 @@ def _has_no_end(request: Request) -> bool:
     exchange = request.exchange
     if exchange is None or exchange.client_left or exchange.status != 200:
         return False
-    if any(met.kind in _CUT_BY and not met.why_not for met in request.injected):
+    if any(fault.kind in _CUT_BY and not fault.why_not for fault in request.injected):
         return True
     dialect = MODEL_DIALECTS.get(exchange.dialect)
     body = exchange.reply_body or ""

@@ -1,1 +1,1 @@
-"""Oracles: the ground truth of a prompt, and how an episode is held against it. Pure."""
+"""Oracles: the ground truth of a prompt, and the verdict on an episode. Pure."""

@@ -131,7 +131,7 @@ class Episode:
         return "its end is not in the history: still running, or the run was killed"
 
     def _invalid_because(self) -> str:
-        """What makes the episode invalid; empty if nothing does."""
+        """Why the episode is invalid; empty if it is valid."""
         trace = self.trace
         reasons = [reason for attempt in self.attempts for reason in self._lab_failures(attempt)]
         if not self.attempts:

@@ -1,4 +1,4 @@
-"""What an oracle expects of one value: a field of a side effect, a value of a report, or an answer in prose.
+"""An oracle's expectations for a field of a side effect, a value of a report, or an answer in prose.
 
 Everything is checked when it is read. Pure.
 """
@@ -91,7 +91,7 @@ def _number_only(part: Any) -> None:
 
 
 class Matcher(OraclePart):
-    """What one field of a side effect must hold. A plain value in the file becomes ``equals``."""
+    """The expected content of one field of a side effect. A plain value in the file becomes ``equals``."""
 
     equals: Any = None
     contains: Annotated[list[StrictStr], BeforeValidator(_listed), Field(min_length=1)] | None = None
@@ -162,7 +162,7 @@ class Slot(OraclePart):
 
 
 class AnswerRule(OraclePart):
-    """What an answer in prose must state, for subjects without a report.
+    """The statements that an answer in prose must make, for subjects without a report.
 
     Exactly one of ``{"contains": text or list}``, all of which must be stated, ``{"matches": RE2 pattern}``,
     searched in the answer, ``{"number": x, "unit": u, "tolerance": t}``, ``{"json": {key: value}}`` and

@@ -91,7 +91,7 @@ def _tool_texts(exchange: Exchange) -> list[str] | None:
 
 
 def _changes(exchange: Exchange) -> tuple[FaultMet, ...]:
-    return tuple(met for met in exchange.faults if met.injected and met.content)
+    return tuple(fault for fault in exchange.faults if fault.injected and fault.content)
 
 
 def readable_result(result: str) -> str:
@@ -161,10 +161,10 @@ class PlantedValues:
     @classmethod
     def of(cls, results: ToolResults) -> PlantedValues:
         faulted = [
-            _faulted(result.text, met)
+            _faulted(result.text, fault)
             for result in results.results
-            for met in result.changes
-            if "changed" in met.evidence
+            for fault in result.changes
+            if "changed" in fault.evidence
         ]
         return cls(faulted, [result.text for result in results.results if not result.changes])
 
@@ -199,8 +199,11 @@ def is_misled(world: WorldJudgement, value: ValueJudgement, planted: PlantedValu
     )
 
 
-def _faulted(text: str, met: FaultMet) -> _FaultedResult:
-    changes = [met.evidence, *(more for more in met.evidence.get("further", ()) if isinstance(more, dict))]
+def _faulted(text: str, fault: FaultMet) -> _FaultedResult:
+    changes = [
+        fault.evidence,
+        *(more for more in fault.evidence.get("further", ()) if isinstance(more, dict)),
+    ]
     changed = "\n".join(_text(change.get("changed")) for change in changes)
     original = "\n".join(_text(change.get("original")) for change in changes)
     return _FaultedResult(text, changed, original)

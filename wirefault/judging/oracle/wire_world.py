@@ -89,11 +89,11 @@ def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
 
 def _answers(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
     """The upstream's status for each delivery, and how a tool answered it."""
-    for met in exchange.faults:
-        copies, statuses = met.evidence.get("copies"), met.evidence.get("statuses")
-        if met.injected and isinstance(copies, int) and isinstance(statuses, list):
+    for fault in exchange.faults:
+        copies, statuses = fault.evidence.get("copies"), fault.evidence.get("statuses")
+        if fault.injected and isinstance(copies, int) and isinstance(statuses, list):
             unanswered = [None] if len(statuses) < copies else []
-            before_last = met.evidence.get("tool_answers", [])
+            before_last = fault.evidence.get("tool_answers", [])
             tool_answers = chain(before_last, [exchange.tool_answer], repeat(_UNKNOWN))
             yield from zip([*statuses, *unanswered], tool_answers, strict=False)
             return
@@ -119,7 +119,7 @@ def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
 
 
 def _identity(exchange: Exchange) -> tuple[str, ...] | None:
-    """What makes a repetition the same write; None if each delivery is a write of its own."""
+    """The identity that repetitions of one write share; None if each delivery is another write."""
     call = (exchange.link, exchange.method, exchange.target.partition("?")[0], exchange.tool)
     if exchange.key:
         return (*call, exchange.key)
