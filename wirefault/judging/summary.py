@@ -224,7 +224,7 @@ def _arming(times: Sequence[float]) -> dict[str, float | int | None]:
 
 
 def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> Iterator[str]:
-    """All that is not as it should be, a sentence each; none for a run that is whole, judged and explained."""
+    """All that is not as it should be, a sentence each; none for a whole, judged and explained run."""
     yield from _end(judgement.finished)
     started, episodes = judgement.started, judgement.episodes
     planned, skipped = started.prompts, started.skipped_prompts
