@@ -35,7 +35,7 @@ def gather(trace: EpisodeTrace) -> Evidence:
     times = ToxicTimes(trace.events)
     toxics = [_toxic_record(trace, times, a.attempt, planned) for a in trace.armed for planned in a.toxics]
     exchanges = sorted(trace.exchanges, key=record_key)
-    faults = [_fault_record(trace, exchange, met) for exchange in exchanges for met in exchange.faults]
+    faults = [_fault_record(trace, exchange, fault) for exchange in exchanges for fault in exchange.faults]
     return Evidence((*toxics, *faults), tuple(_unexplained_tries(trace, [*toxics, *faults])))
 
 
@@ -62,7 +62,7 @@ def _toxic_record(
     ]
     exchanges = [exchange for exchange in trace.exchanges if (exchange.attempt, exchange.link) == here]
     connections = _connections(trace, here, times)
-    met = bool(crossing or connections) or any(
+    was_met = bool(crossing or connections) or any(
         time.meets(e.start, e.start + e.ms / 1000) for e in exchanges for time in times
     )
     tries = [_toxic_evidence(planned, request, times) for request in crossing]
@@ -70,7 +70,7 @@ def _toxic_record(
     by_ingress = (
         None if trace.keeps_record or crossing else shown_by_connections(planned, connections, exchanges)
     )
-    observed = any(shown.shows for shown in tries if shown) or by_ingress is True
+    observed = any(one.shows for one in tries if one) or by_ingress is True
     unknown = not trace.keeps_record and not crossing and by_ingress is None
     why_not: WhyNotObserved | None = None
     if unknown:
@@ -78,16 +78,16 @@ def _toxic_record(
     elif None in tries:
         why_not = "unknown_kind"
     elif not observed:
-        why_not = "not_seen" if met else "not_exercised"
+        why_not = "not_seen" if was_met else "not_exercised"
     return replace(
         _not_started(attempt, planned),
-        stage="observed" if observed else "met" if met else "armed",
+        stage="observed" if observed else "met" if was_met else "armed",
         delivered=None if unknown else observed,
         delivered_by="caller" if by_ingress is None else "ingress",
         why_not=why_not,
         tries=tuple(
-            shown or _try_evidence(request, shows=False, explains=False)
-            for shown, request in zip(tries, crossing, strict=True)
+            one or _try_evidence(request, shows=False, explains=False)
+            for one, request in zip(tries, crossing, strict=True)
         ),
     )
 
@@ -142,48 +142,48 @@ def _try_evidence(request: Request, *, shows: bool, explains: bool) -> TryEviden
     return TryEvidence(*request.try_key[2:], request.error, shows, explains)
 
 
-def _fault_record(trace: EpisodeTrace, exchange: Exchange, met: FaultMet) -> FaultRecord:
+def _fault_record(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> FaultRecord:
     """A fault that a request met at the gateway."""
     tries = [request for request in trace.tries if request.exchange is exchange]
-    shown = [met.injected and shows_fault(request, exchange, met) for request in tries]
-    delivered_by = _delivered_by(met, tries)
-    observed = met.injected and bool(met.answered) if delivered_by == "upstream" else any(shown)
-    delivered = met.injected if delivered_by == "injection" else observed
-    source: FaultSource = "budget" if met.of_budget else "fault" if met.id else "error"
+    signatures = [fault.injected and shows_fault(request, exchange, fault) for request in tries]
+    delivered_by = _delivered_by(fault, tries)
+    observed = fault.injected and bool(fault.answered) if delivered_by == "upstream" else any(signatures)
+    delivered = fault.injected if delivered_by == "injection" else observed
+    source: FaultSource = "budget" if fault.of_budget else "fault" if fault.id else "error"
     return FaultRecord(
         configuration=exchange.configuration if source == "fault" else 0,
-        entry=met.id,
+        entry=fault.id,
         source=source,
-        kind=met.kind,
+        kind=fault.kind,
         link=exchange.link,
         attempt=exchange.attempt,
-        stage="observed" if observed else "injected" if met.injected else "met",
+        stage="observed" if observed else "injected" if fault.injected else "met",
         delivered=delivered,
         delivered_by=delivered_by,
-        why_not=met.why_not or (None if delivered else "not_seen"),
-        detail=met.detail,
-        attributes={key: value for key, value in met.evidence.items() if key != "kind" or met.id},
+        why_not=fault.why_not or (None if delivered else "not_seen"),
+        detail=fault.detail,
+        attributes={key: value for key, value in fault.evidence.items() if key != "kind" or fault.id},
         tries=tuple(
-            _try_evidence(request, shows=shows, explains=fault_explains(met, request))
-            for request, shows in zip(tries, shown, strict=True)
+            _try_evidence(request, shows=shows, explains=fault_explains(fault, request))
+            for request, shows in zip(tries, signatures, strict=True)
         ),
     )
 
 
-def _delivered_by(met: FaultMet, tries: Sequence[Request]) -> DeliveredBy:
+def _delivered_by(fault: FaultMet, tries: Sequence[Request]) -> DeliveredBy:
     """Whose record shows whether the fault was delivered."""
-    if met.answered is not None:
+    if fault.answered is not None:
         return "upstream"
-    return "caller" if tries and met.shows is not None else "injection"
+    return "caller" if tries and fault.shows is not None else "injection"
 
 
 def _unexplained_tries(trace: EpisodeTrace, faults: Iterable[FaultRecord]) -> Iterator[Unexplained]:
     """Every failed try that neither a fault nor the service's own refusal explains."""
     explained = {
-        (fault.attempt, fault.link, shown.fingerprint, shown.call, shown.try_)
+        (fault.attempt, fault.link, one.fingerprint, one.call, one.try_)
         for fault in faults
-        for shown in fault.tries
-        if shown.explains
+        for one in fault.tries
+        if one.explains
     }
     for request in trace.tries:
         by_fault = not request.direct and request.try_key in explained

@@ -80,13 +80,13 @@ def shown_by_connections(
         attributes = known.complete(planned.attributes)
     except ValueError:  # this version does not know the toxic
         return None
-    shown = [
+    verdicts = [
         known.shown_by(planned.stream, attributes, _observed(connection, exchanges))
         for connection in connections
     ]
-    if True in shown:
+    if True in verdicts:
         return True
-    return None if not shown or None in shown else False
+    return None if not verdicts or None in verdicts else False
 
 
 def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> ObservedConnection:

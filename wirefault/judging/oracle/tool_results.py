@@ -70,11 +70,11 @@ def _on_the_wire(exchanges: Sequence[Exchange]) -> ToolResults:
     model_requests = [exchange for exchange in exchanges if exchange.of_model and exchange.method == "POST"]
     replies = [e for e in exchanges if not e.of_model and e.status is not None and e.status < 400]
     texts = [_tool_texts(exchange) for exchange in model_requests]
-    kept = all(reply.reply_body is not None and not reply.reply_cut for reply in replies)
+    complete = all(reply.reply_body is not None and not reply.reply_cut for reply in replies)
     return ToolResults(
         [ToolResult(readable_result(reply.reply_body or ""), _changes(reply)) for reply in replies],
         [readable_result(text) for of_request in texts for text in of_request or ()],
-        whole=kept and bool(texts) and None not in texts,
+        whole=complete and bool(texts) and None not in texts,
     )
 
 
