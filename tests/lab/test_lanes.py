@@ -21,13 +21,13 @@ from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import Runner, new_run_id
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
-from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
 from wirefault.wiring.prompts import Prompt, Prompts
 
 pytestmark = pytest.mark.slow  # it starts a lab
 
 
-def test_runs_in_two_lanes_fly_side_by_side_each_under_its_own_faults(tmp_path: Path) -> None:
+def test_two_lanes_run_at_once_with_separate_faults(tmp_path: Path) -> None:
     configuration = in_folder(load_configuration(os.environ), tmp_path)
     together = Barrier(2)
 
@@ -41,10 +41,10 @@ def test_runs_in_two_lanes_fly_side_by_side_each_under_its_own_faults(tmp_path: 
             ).status_code
         return SubjectResult("text", response=str(status))
 
-    def fly(lane: int, error_prob: float) -> list[Any]:
+    def run(lane: int, error_prob: float) -> list[Any]:
         settings = Settings(**{**SETTINGS, "error_prob": error_prob})
         its_own = replace(configuration, topology=lab.lanes[lane], settings=settings)
-        runner = Runner(f"{new_run_id()}-{lane}", its_own, ask, Silence())
+        runner = Runner(f"{new_run_id()}-{lane}", its_own, as_subject(ask), Silence())
         try:
             record = runner.run(Prompts([Prompt("e1", "ask")]))
         finally:
@@ -57,6 +57,6 @@ def test_runs_in_two_lanes_fly_side_by_side_each_under_its_own_faults(tmp_path: 
         Lab(configuration, Choice("embedded"), lanes=2) as lab,
         ThreadPoolExecutor() as pool,
     ):
-        quiet, struck = pool.map(fly, (0, 1), (0.0, 1.0))
+        quiet, struck = pool.map(run, (0, 1), (0.0, 1.0))
     assert [exchange.status for exchange in quiet] == [200] and not quiet[0].faults
     assert [bool(exchange.faults) for exchange in struck] == [True]
