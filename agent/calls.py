@@ -33,7 +33,7 @@ from agent.exchange import (
 from agent.tools import BY_NAME, AgentTool, ToolRequest
 from wirefault.core.identity import Identity, body_digest, identifier
 from wirefault.history.events import ToolTry
-from wirefault.state.effects import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from wirefault.state.effects import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_key
 from wirefault.subjects.subject import AttemptContext
 
 Route = Literal["proxy", "direct"]
@@ -210,7 +210,7 @@ def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
     if call.idempotency_key:
         prepared.headers[IDEMPOTENCY_HEADER] = call.idempotency_key
     if route == "direct":  # this route goes past the gateway, which otherwise sets these headers
-        prepared.headers[WORLD_HEADER] = world_of(context.identity.run, context.identity.episode)
+        prepared.headers[WORLD_HEADER] = world_key(context.identity.run, context.identity.episode)
         prepared.headers[TRANSLATOR_HEADER] = context.settings.translator_backend
     return prepared
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, Call, identify, try_call
 from agent.exchange import ToolFailure
 from agent.tools import BY_NAME
-from wirefault.history.events import RefusedBecause, ToolCalled, ToolCallRefused
+from wirefault.history.events import RefusalReason, ToolCalled, ToolCallRefused
 
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]
@@ -175,7 +175,7 @@ class Retry(AgentMiddleware[Any, Any]):
 
 # characters: a model may send anything
 NAME_LIMIT, ARGUMENTS_LIMIT, DETAIL_LIMIT = 200, 2000, 500
-_Refusal = tuple[int, str, str, RefusedBecause, str]
+_Refusal = tuple[int, str, str, RefusalReason, str]
 
 
 class Refusals(AgentMiddleware[Any, Any]):
@@ -219,7 +219,7 @@ def _refused(response: ModelResponse[Any]) -> Iterator[_Refusal]:
                 yield index, str(malformed["name"] or ""), str(malformed["args"] or ""), "malformed", detail
 
 
-def _why(call: dict[str, Any], response: ModelResponse[Any]) -> tuple[RefusedBecause, str] | None:
+def _why(call: dict[str, Any], response: ModelResponse[Any]) -> tuple[RefusalReason, str] | None:
     """Return the reason and its detail; None for a call that the agent makes."""
     if call["name"] == REPORT:
         return None if response.structured_response else ("bad_arguments", _report_error(call, response))

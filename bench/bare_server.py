@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import uvloop
 
 from bench import ways
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.gateway.intercept.certificate_authority import Authority
 
 
@@ -30,7 +30,7 @@ async def _serve(speaking: str) -> None:
     # the gateway's own certificates and settings, and uvloop's TLS
     context = Authority(lambda: datetime.now(UTC)).context("bench.example") if speaking == "tls" else None
     listener = bind(ways.FREE)
-    print(address_of(listener).port, flush=True)
+    print(bound_address(listener).port, flush=True)
     server = await asyncio.get_running_loop().create_server(ways.Answer, sock=listener, ssl=context)
     await server.serve_forever()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.identity import Identity
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.runner.run import with_bodies_decided
 from wirefault.settings.sources import Source, merge_sources
 from wirefault.state.state import State
@@ -187,7 +187,7 @@ def rss_mib(pid: int) -> float:
 
 def free_address() -> Address:
     with bind(FREE) as listener:
-        return address_of(listener)
+        return bound_address(listener)
 
 
 def until_open(address: Address) -> None:
@@ -216,7 +216,7 @@ class Answer(asyncio.Protocol):
 
 async def _serve_upstream() -> None:
     listener = bind(FREE)
-    print(address_of(listener).port, flush=True)
+    print(bound_address(listener).port, flush=True)
     server = await asyncio.get_running_loop().create_server(Answer, sock=listener)
     await server.serve_forever()
 

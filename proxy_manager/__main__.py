@@ -25,7 +25,7 @@ from wirefault.core.lab_folder import read_lab_record, remove_lab_record
 from wirefault.core.processes import TOPOLOGY_VARIABLE, watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.state.state import State, check_version
-from wirefault.state.state_files import token_of
+from wirefault.state.state_files import lab_token
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.wiring.topology import Topology, topology_from
@@ -76,7 +76,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
         lab_id, lane = topology.lab_id, topology.lane
         return Reconciler(state, proxies, gateway, logs, lab_id, lane, time.time, time.monotonic)
 
-    token = token_of(state_path.parent)
+    token = lab_token(state_path.parent)
 
     def open_state() -> State:
         return State(state_path)

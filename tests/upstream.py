@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.support import PATIENCE_S
 from wirefault.core.identity import Identity, parse_baggage
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 
 FREE = Address(LOOPBACK, 0)
 
@@ -32,7 +32,7 @@ class Upstream:
         self._serve = serve
         self._ignored = ignored
         self._listener = bind(FREE)
-        self.address = address_of(self._listener)
+        self.address = bound_address(self._listener)
         self.accepted = 0
         self._connections: list[socket.socket] = []
         self._serving: list[threading.Thread] = []

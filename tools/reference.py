@@ -19,7 +19,7 @@ from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
-from wirefault.history.lines import usual_values
+from wirefault.history.lines import default_values
 from wirefault.judging.findings.finding import Rule
 from wirefault.judging.findings.rules import RULES
 from wirefault.report.fault_catalogue import default_of, range_of
@@ -34,7 +34,7 @@ def history_rows() -> Iterator[str]:
     yield "| event | in every line | left out if |"
     yield "|---|---|---|"
     for kind in get_args(Event):
-        usual = usual_values(kind)
+        usual = default_values(kind)
         name = next(field.default for field in fields(kind) if field.name == "event")
         always = [f"`{field.name}`" for field in fields(kind) if field.name not in usual]
         left_out = [f"`{field}` {json.dumps(value, default=vars)}" for field, value in usual.items()]

@@ -12,9 +12,9 @@ def main() -> None:
 
     # Ctrl-C ends a flight at any moment, whoever started it: its lab is to be healed then
     end_at_interrupt(of_background_job=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
-    from wirefault.core.lab_folder import program_of_folder
+    from wirefault.core.lab_folder import folder_program
 
-    program = program_of_folder()
+    program = folder_program()
     if program:
         hand_over([sys.executable, "-P", str(program), "wirefault", *sys.argv[1:]])
     from wirefault.cli.main import main as run_command_line

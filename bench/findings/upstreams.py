@@ -18,7 +18,7 @@ import uvicorn
 from werkzeug.serving import make_server
 
 from bench.findings.environments import EXAMPLES, ROOT
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.model_server.decide import Persona, decide
 from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 from wirefault.model_server.server import create_app
@@ -91,7 +91,7 @@ def scripted_model() -> Iterator[Model]:
     """The scripted model on loopback, with the examples' playbooks."""
     reply = partial(decide, load_playbooks(EXAMPLES / "playbooks.yaml", SHIPPED))
     listener = bind(Address(LOOPBACK, 0))
-    model = Model(address_of(listener).url)
+    model = Model(bound_address(listener).url)
     app = create_app(lambda messages, tools, _, *rest: reply(messages, tools, model.persona, *rest))
 
     async def recorded(scope: Any, receive: Any, send: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from flask_tools.app import Servers, create_service
 from tests.agent.support import Answer, Wire
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import Topology, default_topology
 
@@ -34,7 +34,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topology]:
     """The real services, which the agent dials without proxies and gateway."""
     path = tmp_path_factory.mktemp("tools") / "effects.db"
     listeners = {link: bind(Address(LOOPBACK, 0)) for link in lab_links().tool_names}
-    at = {link: address_of(listener) for link, listener in listeners.items()}
+    at = {link: bound_address(listener) for link, listener in listeners.items()}
     environ = {"TRANSLATOR_BACKEND": "offline"}
     with Servers(
         {listeners[link]: create_service(link, path, environ) for link in lab_links().tool_names}

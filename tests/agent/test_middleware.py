@@ -22,7 +22,7 @@ from tests.agent.support import (
     run_agent,
     silence,
 )
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.history.events import ToolCalled, ToolTry
 
 GOOD = http(200, {"sent": True})
@@ -44,7 +44,7 @@ def call(wire: Callable[..., Wire]) -> Callable[..., tuple[AttemptRun, Wire]]:
 @pytest.fixture
 def nobody() -> Iterator[Address]:
     listener = bind(Address(LOOPBACK, 0))
-    address = address_of(listener)
+    address = bound_address(listener)
     listener.close()
     yield address
 

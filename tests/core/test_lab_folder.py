@@ -11,8 +11,8 @@ from wirefault.core.lab_folder import (
     LAB_FILES,
     LIBRARY,
     MARKER,
+    folder_program,
     lab_root,
-    program_of_folder,
     sample_prompts,
 )
 
@@ -37,8 +37,8 @@ def test_a_folder_with_the_mark_is_a_lab_and_may_have_a_library(
     program = tmp_path / "wirefault" / "lab" / "program.py"
     program.parent.mkdir(parents=True)
     program.touch()
-    assert program_of_folder() is None
+    assert folder_program() is None
     (tmp_path / MARKER).touch()
-    assert (lab_root(), program_of_folder()) == (Path(), program)
+    assert (lab_root(), folder_program()) == (Path(), program)
     program.unlink()
-    assert program_of_folder() is None
+    assert folder_program() is None

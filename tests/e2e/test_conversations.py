@@ -11,7 +11,7 @@ import pytest
 
 from tests.examples.running import fly
 from tests.upstream import Upstream, requests_of
-from wirefault.history.events import AttemptEnded, TurnBegun
+from wirefault.history.events import AttemptEnded, TurnStarted
 from wirefault.history.reader import read_run
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def test_a_user_who_answers_is_heard_turn_by_turn_and_one_who_fails_is_not_the_a
     wiring.write_text(json.dumps({**wired, "prompts": "prompts.json"}), encoding="utf-8")
     summary = fly(tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--prompt-limit", "1")
     events = list(read_run(tmp_path / "logs", summary["run_id"]))
-    said = [event.text for event in events if isinstance(event, TurnBegun)]
+    said = [event.text for event in events if isinstance(event, TurnStarted)]
     answers = [event.answers for event in events if isinstance(event, AttemptEnded)]
     assert said == ["cheaper than 4", "cheaper than 4"]
     assert answers[0] == ["1 price? 4", "2 cheaper than 4 4", "3 cheaper than 4 4"]

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.lab import SharedLab, sample
 from tests.examples.running import fly
 from tests.upstream import Upstream, requests_of
-from wirefault.history.events import AttemptEnded, ToxicsChanged, TurnBegun
+from wirefault.history.events import AttemptEnded, ToxicsChanged, TurnStarted
 from wirefault.history.reader import read_run
 
 PROMPT = sample("temperature in Paris")
@@ -72,6 +72,6 @@ def test_a_conversation_meets_in_each_turn_what_is_for_that_turn(tmp_path: Path,
     events = list(read_run(tmp_path / "logs", summary["run_id"]))
     answers = [event.answers or [event.response] for event in events if isinstance(event, AttemptEnded)]
     assert answers == [["200", "503", "refused", "200"], ["200"]]
-    assert [event.turn for event in events if isinstance(event, TurnBegun)] == [2, 3, 4]
+    assert [event.turn for event in events if isinstance(event, TurnStarted)] == [2, 3, 4]
     fates = {row["entry"]: (row["drawn"], row["armed"]) for row in summary["faults"]}
     assert (fates["down"], fates["never"]) == ((2, 1), (2, 0))

@@ -18,7 +18,7 @@ import pytest
 from tests import commands
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from tests.upstream import FREE
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
@@ -93,7 +93,7 @@ def test_make_run(clone: Path) -> None:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the shop that the README starts, on a free port."""
     with bind(FREE) as free:
-        address = address_of(free)
+        address = bound_address(free)
     where = [str(address.port), str(tmp_path_factory.mktemp("shop") / "shop.db")]
     shop = subprocess.Popen([sys.executable, ROOT / "examples" / "shop" / "shop.py", *where])
     try:

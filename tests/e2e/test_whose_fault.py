@@ -8,7 +8,7 @@ import requests
 
 from tests.e2e.lab import SharedLab, sample
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult
 from wirefault.wiring.prompts import Prompt
@@ -19,7 +19,7 @@ LUNCH = {"title": "Lunch", "date": "2026-03-18", "time": "12:00"}
 
 def test_a_model_that_cannot_be_reached_is_no_crash_of_the_agent(shared: SharedLab) -> None:
     closed = bind(FREE)
-    nobody = address_of(closed)
+    nobody = bound_address(closed)
     closed.close()
     flight = shared.fly(sample(TEMPERATURE), model="compatible", model_base_url=f"{nobody.url}/v1")
     assert flight.outcomes == ["invalid"]

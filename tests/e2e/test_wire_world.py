@@ -18,7 +18,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.judging.oracle.histories import armed, ended, healed, world
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
 from wirefault.wiring.links import Link, Links
@@ -53,7 +53,7 @@ class Shop:
 @pytest.fixture
 def shop() -> Iterator[Shop]:
     listener = bind(FREE)
-    kept = Shop(address_of(listener))
+    kept = Shop(bound_address(listener))
     server = waitress.create_server(kept.app(), sockets=[listener], threads=2)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -13,7 +13,7 @@ import requests
 
 from flask_tools.app import Servers, create_service
 from tests.support import PATIENCE_S
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.wiring.links import lab_links
 
 _numbers = itertools.count(1)
@@ -51,7 +51,7 @@ class World:
 @contextmanager
 def running(links: list[str], path: Path, environ: Mapping[str, str] | None = None) -> Iterator[Lab]:
     listeners = {link: bind(Address(LOOPBACK, 0)) for link in links}
-    urls = {link: address_of(listener).url for link, listener in listeners.items()}
+    urls = {link: bound_address(listener).url for link, listener in listeners.items()}
     apps = {listeners[link]: create_service(link, path, environ) for link in links}
     with Servers(apps) as servers:
         thread = threading.Thread(target=servers.run)

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from tests.support import PATIENCE_S, until
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology
 
@@ -38,7 +38,7 @@ def launch(tmp_path):
             text=True,
         )
         processes.append(process)
-        return process, {name: address_of(listener).url for name, listener in listeners.items()}
+        return process, {name: bound_address(listener).url for name, listener in listeners.items()}
 
     yield start
     for process in processes:
@@ -107,7 +107,7 @@ def test_wrong_name_or_setting_is_one_line_and_exit_code_2(names, environ, messa
 def test_taken_port_is_one_line_and_exit_code_1(tmp_path):
     with bind(Address(LOOPBACK, 0)) as taken:
         base = default_topology("lab-test")
-        address = address_of(taken)
+        address = bound_address(taken)
         topology = replace(base, services={**base.services, "weather": address})
         topology.dump(tmp_path / "topology.json")
         result = run("weather", WIREFAULT_TOPOLOGY=str(tmp_path / "topology.json"))

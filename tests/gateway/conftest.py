@@ -12,7 +12,7 @@ from tests.gateway.lab import TRANSPORT, Lab, gateway
 from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.faults.registry import REGISTRY
 
 
@@ -39,7 +39,7 @@ def _flask_app() -> Flask:
 def flask_upstream() -> Iterator[Address]:
     """A real WSGI server, as the tools run on."""
     listener = bind(FREE)
-    address = address_of(listener)
+    address = bound_address(listener)
     server = waitress.create_server(_flask_app(), sockets=[listener], threads=8)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -22,7 +22,7 @@ from tests.gateway.secure_socket import SecureSocket
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, read_all
 from wirefault.core.identity import Identity
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.gateway.server import Gateway
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_file
@@ -137,7 +137,7 @@ def gateway(
     links = lab_links() if links is None else links
     sockets = {name: bind(FREE) for name in [*(f"gateway_{link.name}" for link in links), "control"]}
     closed = bind(FREE)
-    refused = address_of(closed)
+    refused = bound_address(closed)
     closed.close()
     base = default_topology("lab")
     services = dict.fromkeys(base.services, refused) | upstreams | ({"model": model} if model else {})
@@ -146,10 +146,10 @@ def gateway(
         lane=0,
         services=services,
         proxies=base.proxies,
-        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in links},
+        gateways={link.name: bound_address(sockets[f"gateway_{link.name}"]) for link in links},
         links=links,
         manager=base.manager,
-        control=address_of(sockets["control"]),
+        control=bound_address(sockets["control"]),
         toxiproxy=base.toxiproxy,
         ingress=FREE if intercepts else None,
     )

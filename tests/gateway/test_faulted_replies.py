@@ -13,36 +13,36 @@ from tests.gateway.lab import Lab
 from tests.gateway.scripted import STREAM, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, sized
 from wirefault.dialects.http import chunk
 from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY
-from wirefault.history.events import StruckReply
+from wirefault.history.events import FaultedReply
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 NATURAL = UPSTREAM_REPLY.decode()
 TOKEN = "sk-abcdefghijklmnop1234"
 
 
-def faulted(lab: Lab, does: str, **settings: str) -> StruckReply | None:
+def faulted(lab: Lab, does: str, **settings: str) -> FaultedReply | None:
     """The record of a reply that the fault acts on."""
     lab.begin(faults=armed(does), **settings)
     with suppress(requests.RequestException):
         ask(lab)
-    return lab.exchange().struck
+    return lab.exchange().faulted_reply
 
 
 @pytest.mark.parametrize(
     ("does", "both"),
     [
-        pytest.param("reply", StruckReply(NATURAL, '{"n": 2}'), id="changed"),
-        pytest.param("lose reply", StruckReply(NATURAL, None), id="lost"),
-        pytest.param("answer", StruckReply(None, '{"a": 1}'), id="answered in its place"),
-        pytest.param("cut", StruckReply(None, "fo", observed_cut=True), id="cut short"),
-        pytest.param("delay", StruckReply(NATURAL, NATURAL), id="late"),
-        pytest.param("twice", StruckReply(NATURAL, NATURAL), id="asked twice"),
+        pytest.param("reply", FaultedReply(NATURAL, '{"n": 2}'), id="changed"),
+        pytest.param("lose reply", FaultedReply(NATURAL, None), id="lost"),
+        pytest.param("answer", FaultedReply(None, '{"a": 1}'), id="answered in its place"),
+        pytest.param("cut", FaultedReply(None, "fo", observed_cut=True), id="cut short"),
+        pytest.param("delay", FaultedReply(NATURAL, NATURAL), id="late"),
+        pytest.param("twice", FaultedReply(NATURAL, NATURAL), id="asked twice"),
         pytest.param("reply miss", None, id="met, and not changed"),
     ],
 )
 @pytest.mark.parametrize("bodies", ["off", "on"])
 def test_both_sides_of_faulted_reply_are_recorded(
-    lab_of_service: Lab, does: str, both: StruckReply | None, bodies: str
+    lab_of_service: Lab, does: str, both: FaultedReply | None, bodies: str
 ) -> None:
     assert faulted(lab_of_service, does, bodies=bodies) == both
 
@@ -51,18 +51,18 @@ def test_unfaulted_reply_has_no_faulted_record(lab_of_service: Lab) -> None:
     lab_of_service.begin(bodies="off")
     ask(lab_of_service)
     exchange = lab_of_service.exchange()
-    assert (exchange.struck, exchange.reply_body) == (None, None)
+    assert (exchange.faulted_reply, exchange.reply_body) == (None, None)
 
 
 def test_each_side_is_read_in_its_own_encoding(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(gzip.compress(UPSTREAM_REPLY), b"Content-Encoding: gzip")
-    assert faulted(lab_of_service, "reply") == StruckReply(NATURAL, '{"n": 2}')
+    assert faulted(lab_of_service, "reply") == FaultedReply(NATURAL, '{"n": 2}')
 
 
 def test_both_sides_of_stream_are_events(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     service.reply = STREAM + chunk(b"data: 1\n\n") + chunk(b"data: 2\n\n") + chunk(b"")
     both = faulted(lab_of_service, "events")
-    assert both == StruckReply("data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\ndata: 2\n\n")
+    assert both == FaultedReply("data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\ndata: 2\n\n")
 
 
 @pytest.mark.parametrize("length", [40, MAX_FAULTED_BODY - 5, 100_000])
@@ -71,8 +71,8 @@ def test_each_side_is_bounded_and_without_secrets(
 ) -> None:
     service.reply = sized(b"a" * (length - 1) + b" " + TOKEN.encode())
     both = faulted(lab_of_service, "upper")
-    assert both is not None and both.natural is not None
-    assert len(both.natural) <= MAX_FAULTED_BODY and TOKEN[:8] not in both.natural
+    assert both is not None and both.upstream_reply is not None
+    assert len(both.upstream_reply) <= MAX_FAULTED_BODY and TOKEN[:8] not in both.upstream_reply
     assert both.upstream_reply_cut == (length > 1000)
 
 
@@ -88,9 +88,9 @@ def test_reply_across_toxic_is_recorded(lab_of_service: Lab) -> None:
     lab_of_service.begin(faults=json.dumps({"toxics": [toxic]}), toxic_prob=0, bodies="off")
     ask(lab_of_service)
     exchange = lab_of_service.exchange()
-    assert (exchange.struck, exchange.reply_body) == (StruckReply(NATURAL, NATURAL, toxic=True), None)
+    assert (exchange.faulted_reply, exchange.reply_body) == (FaultedReply(NATURAL, NATURAL, toxic=True), None)
     ask(lab_of_service, "weather")
-    assert lab_of_service.exchanges(2)[-1].struck is None
+    assert lab_of_service.exchanges(2)[-1].faulted_reply is None
 
 
 def test_client_credential_is_on_neither_side(lab_of_service: Lab, service: ScriptedUpstream) -> None:
@@ -99,5 +99,5 @@ def test_client_credential_is_on_neither_side(lab_of_service: Lab, service: Scri
     lab_of_service.begin(faults=armed("reply"))
     ask(lab_of_service, headers={"x-api-key": key})
     exchange = lab_of_service.exchange()
-    assert exchange.struck is not None and exchange.struck.natural == '{"n": "[secret]"}'
+    assert exchange.faulted_reply is not None and exchange.faulted_reply.upstream_reply == '{"n": "[secret]"}'
     assert key not in repr(exchange)

@@ -16,7 +16,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.support import examples
 from tests.upstream import FREE
 from wirefault.core.identity import fingerprint
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.dialects.http import Request
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.registry import REGISTRY
@@ -118,7 +118,7 @@ def requests_met(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RequestsM
     listener = bind(FREE)
     loop = uvloop.new_event_loop()
     server = loop.run_until_complete(loop.create_server(Answers, sock=listener))
-    with gateway(tmp_path_factory.mktemp("probability"), search=address_of(listener)) as lab:
+    with gateway(tmp_path_factory.mktemp("probability"), search=bound_address(listener)) as lab:
 
         async def statuses(clients: int, keep_alive: bool, named: bool) -> dict[int, int]:
             request = requests_of(lab, keep_alive, named)

@@ -22,7 +22,7 @@ from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, Upstream, read_all, read_head
 from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
-from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of, bind
+from wirefault.core.sockets import SOCKETS_VARIABLE, Address, bind, bound_address
 from wirefault.lab.process import Child, python, start
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology
@@ -41,8 +41,8 @@ def process(folder: Path, upstream: Address) -> Iterator[tuple[Child, Lab, IO[by
     topology = replace(
         base,
         services=dict.fromkeys(base.services, upstream),
-        gateways={link.name: address_of(sockets[f"gateway_{link.name}"]) for link in lab_links()},
-        control=address_of(sockets["control"]),
+        gateways={link.name: bound_address(sockets[f"gateway_{link.name}"]) for link in lab_links()},
+        control=bound_address(sockets["control"]),
     )
     topology.dump(folder / "topology.json")
     reading, writing = os.pipe()
@@ -82,7 +82,7 @@ def test_it_ends_in_order_and_keeps_its_records(
 ) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
-        process(tmp_path, address_of(silent)) as (child, lab, lifeline),
+        process(tmp_path, bound_address(silent)) as (child, lab, lifeline),
     ):
         lab.begin()
         with dial(lab.address("search")) as client, requests.Session() as idle:
@@ -120,7 +120,7 @@ def test_replies_before_stop_are_in_history(tmp_path: Path, number: int, lost: i
 def test_taken_address_is_reported_without_traceback(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         base = default_topology("lab")
-        gateways = {**base.gateways, "search": address_of(taken)}
+        gateways = {**base.gateways, "search": bound_address(taken)}
         replace(base, gateways=gateways).dump(tmp_path / "topology.json")
         environ = {**os.environ, TOPOLOGY_VARIABLE: str(tmp_path / "topology.json")}
         command = [sys.executable, "-m", "wirefault.gateway"]

@@ -60,7 +60,7 @@ def test_shadow_changes_nothing_and_is_no_fault(lab_of_service: Lab, service: Sc
     assert ask(lab_of_service, method="POST", data=b"whole").content == UPSTREAM_REPLY
     exchange = lab_of_service.exchange()
     assert service.requests[-1].endswith(b"whole")
-    assert (exchange.faults, exchange.eligible, exchange.struck) == ([], [], None)
+    assert (exchange.faults, exchange.eligible, exchange.faulted_reply) == ([], [], None)
     assert len(exchange.shadows) == 2
 
 

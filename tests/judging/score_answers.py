@@ -31,13 +31,13 @@ def read_cases(path):
     """The labelled lines of a file, or of every ``.jsonl`` file in an archive."""
     path = Path(path)
     if path.suffix != ".zip":
-        return lines_of(path.read_bytes())
+        return yaml_lines(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".jsonl")]
-        return [case for name in names for case in lines_of(archive.read(name))]
+        return [case for name in names for case in yaml_lines(archive.read(name))]
 
 
-def lines_of(data):
+def yaml_lines(data):
     return [json.loads(line) for line in io.StringIO(data.decode("utf-8")) if line.strip()]
 
 

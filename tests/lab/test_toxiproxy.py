@@ -12,7 +12,7 @@ import pytest
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.support import until
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.lab.launcher import Lab
 from wirefault.lab.process import LabError
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy, has_mark
@@ -35,7 +35,7 @@ def test_what_is_wanted_is_chosen(wanted: str, environ: dict[str, str], choice: 
 
 def test_a_server_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
     with bind(FREE) as taken:  # nobody speaks HTTP there
-        url = address_of(taken).url
+        url = bound_address(taken).url
     lab = Lab(load_configuration({"STATE_DB": str(tmp_path / "state.db")}), Choice("url", url))
     with pytest.raises(LabError, match=f"no Toxiproxy answers at {url}; start it"), lab:
         pass
@@ -61,7 +61,7 @@ def test_a_server_without_the_mark_is_another_s() -> None:
     with embedded_server() as url:
         assert has_mark(url, "lab-1_mark") is False
     closed = bind(FREE)
-    url = address_of(closed).url
+    url = bound_address(closed).url
     closed.close()
     assert has_mark(url, "lab-1_mark") is None
 

@@ -11,7 +11,7 @@ import requests
 from tests.mcp.environments import command
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def sdk_server() -> Iterator[str]:
     """Its address. Skips where the SDK may not be installed."""
     words = command("python_2.txt", "server.py")
     with bind(FREE) as free:
-        port = address_of(free).port
+        port = bound_address(free).port
     url = f"http://127.0.0.1:{port}/mcp"
 
     def answers() -> bool:

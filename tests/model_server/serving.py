@@ -9,7 +9,7 @@ from typing import Any
 
 import uvicorn
 
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def serve(app: Any) -> Iterator[str]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        yield address_of(listener).url
+        yield bound_address(listener).url
     finally:
         server.should_exit = True
         thread.join()

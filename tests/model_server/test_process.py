@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.wiring.links import SCRIPTED
 
 
@@ -39,7 +39,7 @@ def test_process_serves_inherited_socket_and_ends_with_launcher():
         "WIREFAULT_LIFELINE": str(reading),
     }
     with listener, process(**environ) as child:
-        assert requests.get(address_of(listener).url, timeout=20).json() == {"status": "OK"}
+        assert requests.get(bound_address(listener).url, timeout=20).json() == {"status": "OK"}
         os.close(writing)
         assert child.wait(5) == 0
     os.close(reading)
@@ -64,7 +64,7 @@ def test_taken_port_is_reported_in_one_line(tmp_path):
             "base.services['model'] = t.Address('127.0.0.1', int(sys.argv[1])); base.dump(Path(sys.argv[2]))"
         )
         path = tmp_path / "topology.json"
-        subprocess.run([sys.executable, "-c", code, str(address_of(taken).port), str(path)], check=True)
+        subprocess.run([sys.executable, "-c", code, str(bound_address(taken).port), str(path)], check=True)
         done = run(WIREFAULT_TOPOLOGY=str(path))
     assert done.returncode == 1
     assert "cannot listen" in done.stderr

@@ -22,7 +22,7 @@ from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
-from wirefault.core.sockets import SOCKETS_VARIABLE, address_of, bind
+from wirefault.core.sockets import SOCKETS_VARIABLE, bind, bound_address
 from wirefault.core.spans import Span
 from wirefault.lab.process import ProcessLog, python, start
 from wirefault.state.tables import HeldCall
@@ -38,7 +38,7 @@ class Manager:
 
     def __init__(self, plane: Plane) -> None:
         listener = bind(FREE)
-        self.topology = replace(plane.topology, manager=address_of(listener))
+        self.topology = replace(plane.topology, manager=bound_address(listener))
         self.path = plane.folder / "topology.json"
         self.topology.dump(self.path)
         reading, self.lifeline = os.pipe()
@@ -195,7 +195,7 @@ def fails(topology: Topology, folder: Path, *arguments: str) -> str:
 
 def test_a_port_that_is_taken_is_told_in_a_line(plane: Plane) -> None:
     with taken() as listener:
-        address = address_of(listener)
+        address = bound_address(listener)
         error = fails(replace(plane.topology, manager=address), plane.folder)
     assert error.endswith(f"proxy_manager: cannot listen on {address}: Address already in use\n")
 
@@ -204,7 +204,7 @@ def test_an_address_that_is_none_is_told_in_a_line(plane: Plane) -> None:
     topology = replace(plane.topology, toxiproxy="ftp://nowhere")
     assert "set TOXIPROXY_URL" in fails(topology, plane.folder)
     closed = bind(FREE)
-    address = address_of(closed)
+    address = bound_address(closed)
     closed.close()
     topology = replace(plane.topology, toxiproxy=address.url)
     assert "could not heal: no Toxiproxy listens" in fails(topology, plane.folder, "--heal")

@@ -10,7 +10,7 @@ import pytest
 
 from proxy_manager.proxies import LaneProxies, NotAsPlanned
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane, a_plane, taken
-from wirefault.core.sockets import Address, address_of
+from wirefault.core.sockets import Address, bound_address
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.wiring.links import lab_links
 
@@ -40,7 +40,7 @@ def test_made_again_they_stay_where_they_are(plane: Plane) -> None:
 
 def test_a_port_that_is_taken_is_replaced(plane: Plane) -> None:
     with taken() as listener:
-        address = address_of(listener)
+        address = bound_address(listener)
         topology = replace(plane.topology, proxies={**plane.topology.proxies, "search": address})
         assert LaneProxies(plane.client, topology).ensure()["search"].port not in (0, address.port)
 

@@ -12,7 +12,7 @@ import pytest
 from flask_tools.store import Store
 from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, started
 from wirefault.runner.record import EpisodeJudge, Recorder
-from wirefault.state.effects import world_of
+from wirefault.state.effects import world_key
 
 RUN = "run-1"
 
@@ -33,7 +33,7 @@ class JudgedRun:
 
     def message_bob(self) -> None:
         store = Store(self.folder / "effects.db", clock=lambda: 200.0)
-        with store.writing(world_of(RUN, EPISODE), "message", "k1") as transaction:
+        with store.writing(world_key(RUN, EPISODE), "message", "k1") as transaction:
             transaction.record("message_sent", {"to": "Bob", "body": "hi"})
 
     def agent_log(self) -> list[dict[str, Any]]:

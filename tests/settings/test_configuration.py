@@ -24,7 +24,7 @@ from wirefault.settings.configuration import (
 from wirefault.settings.settings import NAMES, Settings, SettingsError
 from wirefault.settings.sources import _INTERVALS, read_config_file
 from wirefault.wiring.links import lab_links
-from wirefault.wiring.topology import default_topology, usual_ports
+from wirefault.wiring.topology import default_ports, default_topology
 
 
 @pytest.fixture(autouse=True)
@@ -241,7 +241,7 @@ def test_the_shipped_config_shows_every_key_with_its_default():
     shipped = read_config_file(path, required=True)
     defaults = Settings(seed=1)
     assert shipped.intervals == {name: getattr(defaults, name) for name in _INTERVALS}
-    assert shipped.ports == usual_ports(lab_links())
+    assert shipped.ports == default_ports(lab_links())
     assert shipped.services == {
         name: str(default_topology("").services[name]) for name in lab_links().tool_names
     }
@@ -255,7 +255,7 @@ def test_the_shipped_config_changes_nothing():
     without = load_configuration({"SEED": "1", "LAB_ID": "lab", "MOVIES_FILE": "m"})
     config((ROOT / "agent" / "config.json").read_bytes())
     assert load_configuration({"SEED": "1", "LAB_ID": "lab", "MOVIES_FILE": "m"}) == replace(
-        without, ports=usual_ports(lab_links())
+        without, ports=default_ports(lab_links())
     )
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from wirefault.core.sqlite import BUSY_TIMEOUT_MS, connect
-from wirefault.state.effects import EFFECTS_SCHEMA, RecordedEffect, read_effects, world_of
+from wirefault.state.effects import EFFECTS_SCHEMA, RecordedEffect, read_effects, world_key
 
 
 def insert(path, world, service="message", kind="message_sent", fields=None, key=None, at=1.0):
@@ -22,7 +22,7 @@ def insert(path, world, service="message", kind="message_sent", fields=None, key
 
 
 def test_a_world_is_an_episode_of_a_run():
-    assert world_of("run-1", "3-1") == "run-1/3-1"
+    assert world_key("run-1", "3-1") == "run-1/3-1"
 
 
 def test_effects_come_back_typed_and_oldest_first(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 from tests.state.test_state import LATENCY, a_run, an_attempt
 from wirefault.core.sqlite import connect
 from wirefault.state.state import State
-from wirefault.state.state_files import OWN, SHARED, TOKEN_FILE, token_of
+from wirefault.state.state_files import OWN, SHARED, TOKEN_FILE, lab_token
 from wirefault.state.tables import PlannedToxics
 
 
@@ -59,7 +59,7 @@ def test_the_token_is_made_once_and_as_open_as_its_folder(tmp_path, folder, mode
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(folder)
     with ThreadPoolExecutor(8) as pool:
-        [token] = set(pool.map(lambda _: token_of(tmp_path / "state"), range(8)))
+        [token] = set(pool.map(lambda _: lab_token(tmp_path / "state"), range(8)))
     path = tmp_path / "state" / TOKEN_FILE
     assert len(token) == 32 and path.read_text() == token
     assert stat.S_IMODE(path.stat().st_mode) == mode

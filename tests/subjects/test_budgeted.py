@@ -15,7 +15,7 @@ from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from wirefault.core.identity import Identity
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.history.events import AttemptEnded, BudgetSpent, BudgetUnknown, BudgetWarned, Event
 from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
@@ -87,7 +87,7 @@ def assert_ended_by(result: SubjectResult, budget: str) -> None:
 @pytest.mark.parametrize("kind", ["command", "python", "service"])
 def test_memory_budget_ends_process(wired: Wired, kind: str) -> None:
     with bind(FREE) as listener:
-        url = f"http://{address_of(listener)}"
+        url = f"http://{bound_address(listener)}"
     wired.file("hog.py", {"command": HOG, "python": CALLABLE, "service": SERVICE}[kind])
     service = {"service": [sys.executable, "hog.py", url.rpartition(":")[2]], "url": url, "answer": "text"}
     yaml = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.core.sockets import Address, address_of
+from wirefault.core.sockets import Address, bound_address
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.http_agent import running_agent
 from wirefault.subjects.surroundings import Surroundings
@@ -37,18 +37,20 @@ def test_starting_agent_is_awaited(bound: socket.socket) -> None:
         slept.append(seconds)
         bound.listen()
 
-    agent = running_agent(spec(address_of(bound), ready_within=30), HERE, lambda: 0.0, sleep)
+    agent = running_agent(spec(bound_address(bound), ready_within=30), HERE, lambda: 0.0, sleep)
     assert agent.kind == "http" and len(slept) == 1
 
 
 def test_late_agent_is_an_error(bound: socket.socket) -> None:
     seconds = map(float, count(0, 10))
     with pytest.raises(SettingsError, match=r"subject.http: nothing listens there within 30 s"):
-        running_agent(spec(address_of(bound), ready_within=30), HERE, lambda: next(seconds), lambda _: None)
+        running_agent(
+            spec(bound_address(bound), ready_within=30), HERE, lambda: next(seconds), lambda _: None
+        )
 
 
 def test_agent_without_ready_within_is_not_awaited(bound: socket.socket) -> None:
     def sleep(_: float) -> None:
         raise AssertionError("nothing is waited for")
 
-    assert running_agent(spec(address_of(bound)), HERE, sleep=sleep).kind == "http"
+    assert running_agent(spec(bound_address(bound)), HERE, sleep=sleep).kind == "http"

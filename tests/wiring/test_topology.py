@@ -18,9 +18,9 @@ from wirefault.core.sockets import (
     LOOPBACK,
     SOCKETS_VARIABLE,
     Address,
-    address_of,
     bind,
     bind_or_replace,
+    bound_address,
     listen,
 )
 from wirefault.wiring.links import lab_links
@@ -104,29 +104,29 @@ def test_lab_ids_differ():
 
 
 def test_a_taken_port_is_replaced():
-    with bind(ANY_PORT) as first, bind_or_replace(address_of(first)) as second:
-        assert address_of(second).host == LOOPBACK
-        assert address_of(second).port != address_of(first).port
+    with bind(ANY_PORT) as first, bind_or_replace(bound_address(first)) as second:
+        assert bound_address(second).host == LOOPBACK
+        assert bound_address(second).port != bound_address(first).port
 
 
 def test_a_free_port_is_kept():
     with bind(ANY_PORT) as first:
-        free = address_of(first)
+        free = bound_address(first)
     with bind_or_replace(free) as again:
-        assert address_of(again) == free
+        assert bound_address(again) == free
 
 
 def test_a_taken_port_is_an_error_to_who_insists():
     with bind(ANY_PORT) as first, pytest.raises(OSError, match="in use"):
-        bind(address_of(first))
+        bind(bound_address(first))
 
 
 def test_labs_that_start_at_once_all_get_ports_of_their_own():
     with bind(ANY_PORT) as first:
-        wanted = address_of(first)
+        wanted = bound_address(first)
         with ThreadPoolExecutor(8) as pool:
             others = list(pool.map(bind_or_replace, [wanted] * 24))
-    ports = {address_of(other).port for other in others}
+    ports = {bound_address(other).port for other in others}
     for other in others:
         other.close()
     assert len(ports) == 24 and wanted.port not in ports
@@ -134,12 +134,12 @@ def test_labs_that_start_at_once_all_get_ports_of_their_own():
 
 CHILD = """
 import sys
-from wirefault.core.sockets import Address, address_of, listen
+from wirefault.core.sockets import Address, bound_address, listen
 with listen("search_tool", Address("127.0.0.1", 1)) as listener:
     listener.setblocking(True)
     peer, _ = listener.accept()
     with peer:
-        peer.sendall(str(address_of(listener)).encode())
+        peer.sendall(str(bound_address(listener)).encode())
 """
 
 
@@ -150,7 +150,7 @@ def test_a_child_serves_on_the_socket_that_its_launcher_bound():
         child = subprocess.Popen([sys.executable, "-c", CHILD], env=environ, pass_fds=[listener.fileno()])
         # connects before the child accepts: no wait for its start is needed
         with socket.create_connection(listener.getsockname(), timeout=PATIENCE_S) as peer:
-            assert peer.recv(64).decode() == str(address_of(listener))
+            assert peer.recv(64).decode() == str(bound_address(listener))
     assert child.wait(timeout=PATIENCE_S) == 0
 
 
@@ -158,12 +158,12 @@ def test_a_server_without_a_socket_of_its_own_binds_its_address():
     environ = {SOCKETS_VARIABLE: json.dumps({"weather_tool": 99})}
     with listen("search_tool", ANY_PORT, environ) as listener:
         assert listener.getblocking() is False
-        assert address_of(listener).host == LOOPBACK
+        assert bound_address(listener).host == LOOPBACK
 
 
 def test_listen_host_overrides_the_host():
     with listen("search_tool", Address("192.0.2.1", 0), {"LISTEN_HOST": LOOPBACK}) as listener:
-        assert address_of(listener).host == LOOPBACK
+        assert bound_address(listener).host == LOOPBACK
 
 
 def test_a_descriptor_that_is_no_socket_is_an_os_error():

@@ -12,10 +12,10 @@ from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.topology import Topology, default_topology
 from wirefault.wiring.wiring import (
     NO_WIRING,
+    dumped_wiring,
     lab_wiring,
     load_wiring,
     recorded_wiring,
-    wiring_of,
     with_links,
     with_subject,
 )
@@ -96,8 +96,8 @@ def test_it_goes_whole_to_the_processes_of_a_lab(write, tmp_path):
     topology = default_topology("lab", links=wiring.links)
     topology.dump(tmp_path / "topology.json")
     assert Topology.load(tmp_path / "topology.json").links == wiring.links
-    again = wiring_of(wiring.dump())
-    assert (again.links, again.subject, again.said) == (wiring.links, wiring.subject, wiring.said)
+    again = dumped_wiring(wiring.dump())
+    assert (again.links, again.subject, again.arguments) == (wiring.links, wiring.subject, wiring.arguments)
 
 
 def test_links_and_a_subject_may_be_given_one_by_one(write):
@@ -105,8 +105,8 @@ def test_links_and_a_subject_may_be_given_one_by_one(write):
     assert wiring.links["shop"].upstream == "http://127.0.0.1:9001"
     assert wiring.links["shop"].writes and wiring.links["far"].dialect == "anthropic"
     alone = with_subject(with_links(NO_WIRING, ["shop=http://127.0.0.1:9001"]), ["sh", "-c", "x"])
-    assert alone.said == ("--link=shop=http://127.0.0.1:9001", "--", "sh", "-c", "x")
-    assert wiring_of(alone.dump()).links == alone.links
+    assert alone.arguments == ("--link=shop=http://127.0.0.1:9001", "--", "sh", "-c", "x")
+    assert dumped_wiring(alone.dump()).links == alone.links
 
 
 def test_links_that_name_no_port_get_free_ones():

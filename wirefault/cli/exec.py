@@ -145,7 +145,7 @@ def exec_command(
     words += [f"--tap={tap}"] if tap != "auto" else []
     words += [flag for flag, on in (("--offline", offline), ("--scripted", scripted)) if on]
     words += [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
-    wiring = replace(wiring, said=(EXEC, *words, "--", *command))
+    wiring = replace(wiring, arguments=(EXEC, *words, "--", *command))
     prompts = PromptsOptions(file, texts if has_prompts else (shlex.join(command),), (), "")
     defaults = {name: value for name, value in DEFAULTS.items() if settings.get(name) is None}
     how = RunOptions(toxiproxy=toxiproxy, out=out, as_json=as_json, charts=charts)

@@ -14,7 +14,7 @@ from wirefault.core.errors import InputError
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links
-from wirefault.wiring.prompts import Prompts, PromptsError, load_prompts, prompts_of_texts
+from wirefault.wiring.prompts import Prompts, PromptsError, load_prompts, prompts_from_texts
 
 MAX_WORKERS = 64
 _PATH = click.Path(path_type=Path)
@@ -78,7 +78,7 @@ class PromptsOptions:
             return load_prompts(self.file or default, self.only, self.match, expect_check(links))
         if self.file or self.only or self.match:
             raise PromptsError("--prompt gives a prompt: leave out --prompts, --only and --match")
-        return prompts_of_texts(self.texts)
+        return prompts_from_texts(self.texts)
 
 
 prompt_option = option(

@@ -31,7 +31,7 @@ from wirefault.state.state import check_version
 from wirefault.subjects.loading import LAB_SUBJECT, load_subject
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.links import Links
-from wirefault.wiring.prompts import Prompts, PromptsError, PromptsSource, load_prompts, prompts_of_texts
+from wirefault.wiring.prompts import Prompts, PromptsError, PromptsSource, load_prompts, prompts_from_texts
 
 
 def main(path: str) -> int:
@@ -53,7 +53,7 @@ def main(path: str) -> int:
 def load_source(source: PromptsSource, links: Links) -> Prompts:
     """The prompts that the source names. Raises ``PromptsError``."""
     if source.texts:
-        return prompts_of_texts(source.texts)
+        return prompts_from_texts(source.texts)
     return load_prompts(Path(source.file), source.only, source.match, expect_check(links))
 
 

@@ -310,7 +310,7 @@ def run_in_own_lab(
 
 
 def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:
-    name = subject or ("the lab's agent" if wiring.is_lab else shlex.join(wiring.said) or "a subject")
+    name = subject or ("the lab's agent" if wiring.is_lab else shlex.join(wiring.arguments) or "a subject")
     return f"{name}, {counted(prompts, 'prompt', 'prompts')}"
 
 

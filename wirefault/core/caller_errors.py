@@ -48,7 +48,7 @@ _WORDS: Mapping[str, str] = {
 }
 
 
-def error_word(error: str | None) -> str | None:
+def error_name(error: str | None) -> str | None:
     """The word that the history of a tool's tries has for the error, or the error itself."""
     return _WORDS.get(error, error) if error else None
 
@@ -57,7 +57,7 @@ def error_kind(error: str | None) -> ErrorKind | None:
     """The kind of a try's error; None without one, and for one that nobody knows."""
     if error is not None and error.startswith("http_") and error[5:].isdecimal():
         return status_kind(int(error[5:]))
-    return _KINDS.get(error_word(error) or "")
+    return _KINDS.get(error_name(error) or "")
 
 
 def status_kind(status: int) -> ErrorKind | None:

@@ -45,7 +45,7 @@ def sample_prompts() -> Path:
     return lab_root() / "agent" / "prompts.json"
 
 
-def program_of_folder() -> Path | None:
+def folder_program() -> Path | None:
     """What runs the library of this folder, if the folder is a lab of its own and this library is another."""
     library = Path(LIBRARY.name).resolve()
     program = library / "lab" / "program.py"

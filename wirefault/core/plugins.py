@@ -147,7 +147,7 @@ def load_function(name: str) -> Callable[..., object]:
     return cast(Callable[..., object], function)
 
 
-def name_of_function(function: Callable[..., Any]) -> str:
+def function_name(function: Callable[..., Any]) -> str:
     """By which a file names it. Raises ``ValueError`` for one that cannot be found again by a name."""
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     if not isinstance(function, FunctionType) or not str(name).isidentifier() or module == "__main__":

@@ -92,7 +92,7 @@ def bind_or_replace(address: Address) -> socket.socket:
         return bind(Address(address.host, 0))
 
 
-def address_of(listener: socket.socket) -> Address:
+def bound_address(listener: socket.socket) -> Address:
     """Where the socket listens."""
     host, port = listener.getsockname()[:2]
     return Address(str(host), int(port))

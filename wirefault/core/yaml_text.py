@@ -46,7 +46,7 @@ def dump_yaml(value: Any) -> str:
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100))
 
 
-def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
+def yaml_lines(text: str) -> dict[tuple[str | int, ...], int]:
     """The line, from 1, of each key and list entry of a text that ``load_yaml`` has read, by its path."""
     lines: dict[tuple[str | int, ...], int] = {(): 1}
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from wirefault.core.errors import nearest
-from wirefault.core.plugins import name_of_function
+from wirefault.core.plugins import function_name
 from wirefault.experiments.assertions.registry import entry_of, entry_schema
 from wirefault.experiments.expression import ExpressionError, parse_expression
 from wirefault.experiments.measures import known_names
@@ -163,7 +163,7 @@ def _without_faults(settings: dict[str, Any]) -> dict[str, Any]:
 def _named_function(entry: Any) -> Any:
     """Replace a function object by its name: the runs are separate processes."""
     if isinstance(entry, dict) and callable(entry.get("next_turn")):
-        return {**entry, "next_turn": name_of_function(entry["next_turn"])}
+        return {**entry, "next_turn": function_name(entry["next_turn"])}
     return entry
 
 

@@ -34,7 +34,7 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.reader import HistoryError, read_history, with_ids
-from wirefault.history.writer import LARGEST_HISTORY
+from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import Outcome
@@ -324,7 +324,7 @@ def read_facts(logs: Path, run_id: str, entries: Sequence[AssertionEntry], folde
 
 def _read(logs: Path, path: Path) -> _Kept | None:
     try:
-        return _KEPT.validate_json(read_shared(logs, path, LARGEST_HISTORY))
+        return _KEPT.validate_json(read_shared(logs, path, MAX_HISTORY_BYTES))
     except (OSError, ValidationError):
         return None
 

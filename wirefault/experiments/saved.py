@@ -30,7 +30,7 @@ from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
 from wirefault.settings.configuration import load_configuration
 from wirefault.wiring.prompts import Prompt, load_prompts
-from wirefault.wiring.wiring import lab_wiring, wiring_of
+from wirefault.wiring.wiring import dumped_wiring, lab_wiring
 
 _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
 
@@ -230,7 +230,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
     folder = logs / "experiments" / experiment_id
     try:
         data = json.loads((folder / PLAN).read_text(encoding="utf-8"))
-        wiring = wiring_of(data["wiring"]) if data["wiring"] else lab_wiring()
+        wiring = dumped_wiring(data["wiring"]) if data["wiring"] else lab_wiring()
         configured = [load_configuration(environ, arm["settings"], wiring) for arm in data["arms"]]
         arms = [
             PlannedArm(

@@ -19,7 +19,7 @@ from wirefault.dialects.mcp import MCP
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.run import Run
 from wirefault.settings.settings import SettingsError
-from wirefault.state.effects import TRANSLATOR_HEADER, WORLD_HEADER, world_of
+from wirefault.state.effects import TRANSLATOR_HEADER, WORLD_HEADER, world_key
 from wirefault.state.state import State
 from wirefault.state.tables import HeldCall
 from wirefault.wiring.links import Link, Links
@@ -80,7 +80,7 @@ class LaneAttempt:
         self.began = time.perf_counter()
         self.toxic_links = run.toxic_links(episode, number)
         self.lab_headers = (
-            f"{WORLD_HEADER}: {world_of(run.run_id, episode)}\r\n"
+            f"{WORLD_HEADER}: {world_key(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"
         ).encode("latin-1")
         self._origin = Origin(run, self, episode, number, attempt_fields(episode, number), "counted")

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from wirefault.core.sockets import Address, address_of, listen
+from wirefault.core.sockets import Address, bound_address, listen
 from wirefault.gateway.closed_networks import closed_networks
 from wirefault.gateway.control import Runs, create_app
 from wirefault.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
@@ -159,7 +159,7 @@ class Gateway:
             except BaseException:
                 listener.close()
                 raise
-            self._new_links[link.name] = (Address(host, address_of(listener).port), server)
+            self._new_links[link.name] = (Address(host, bound_address(listener).port), server)
         return self._new_links[link.name][0]
 
     @contextmanager

@@ -17,12 +17,12 @@ from wirefault.history.link_events import (
     BudgetWarned,
     ConnectionEnded,
     Exchange,
+    FaultedReply,
     FaultMet,
     FaultsSet,
     HowEnded,
     LinkOpened,
     ShadowMet,
-    StruckReply,
     TapKind,
     ToxicsAction,
     ToxicsChanged,
@@ -39,7 +39,7 @@ from wirefault.history.run_events import (
     Level,
     ModelCall,
     Note,
-    RefusedBecause,
+    RefusalReason,
     Report,
     RunFinished,
     RunSealed,
@@ -49,7 +49,7 @@ from wirefault.history.run_events import (
     ToolCalled,
     ToolCallRefused,
     ToolTry,
-    TurnBegun,
+    TurnStarted,
     WentPastLab,
     WorldProbed,
     WorldRead,
@@ -72,13 +72,14 @@ __all__ = [
     "Event",
     "Exchange",
     "FaultMet",
+    "FaultedReply",
     "FaultsSet",
     "HowEnded",
     "Level",
     "LinkOpened",
     "ModelCall",
     "Note",
-    "RefusedBecause",
+    "RefusalReason",
     "Report",
     "RunFinished",
     "RunSealed",
@@ -86,14 +87,13 @@ __all__ = [
     "SealedFile",
     "ShadowMet",
     "ShadowToxic",
-    "StruckReply",
     "TapKind",
     "ToolCallRefused",
     "ToolCalled",
     "ToolTry",
     "ToxicsAction",
     "ToxicsChanged",
-    "TurnBegun",
+    "TurnStarted",
     "WentPastLab",
     "WorldProbed",
     "WorldRead",
@@ -108,7 +108,7 @@ Event = (
     | ToolCalled
     | ToolCallRefused
     | AttemptEnded
-    | TurnBegun
+    | TurnStarted
     | WentPastLab
     | AttemptHealed
     | WorldRead

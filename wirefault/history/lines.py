@@ -99,13 +99,13 @@ def _explain(lines: Sequence[bytes], number: int, written_as: int) -> ChainBreak
 _NAME = "event"
 
 
-def usually(value: Any) -> Any:
+def omitted_if(value: Any) -> Any:
     """For the annotation of a field: a line without it has this value. The field stays one to be given."""
     return Field(default_factory=list) if value == [] else Field(default=value)
 
 
 @cache
-def usual_values(kind: type) -> Mapping[str, Any]:
+def default_values(kind: type) -> Mapping[str, Any]:
     """What a line of that kind of event may leave out, by field: never the event's own name."""
     annotations = get_type_hints(kind, include_extras=True)
     found: dict[str, Any] = {}
@@ -120,9 +120,9 @@ def usual_values(kind: type) -> Mapping[str, Any]:
     return {name: value for name, value in found.items() if name != _NAME}
 
 
-def dump_unusual(event: Any) -> str:
+def dump_event(event: Any) -> str:
     """The event as a JSON object of what is not as usual, in the order of its fields."""
-    usual = usual_values(event.__class__)
+    usual = default_values(event.__class__)
     told = {name: value for name, value in vars(event).items() if name not in usual or usual[name] != value}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=_all_fields)
 

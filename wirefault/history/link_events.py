@@ -1,4 +1,4 @@
-"""What the gateway records: each request that came to it, and the faults that it met."""
+"""Events of the processes on the links: the gateway, the ingress and the proxy manager."""
 
 from __future__ import annotations
 
@@ -9,73 +9,61 @@ from wirefault.core.caller_errors import ErrorKind
 from wirefault.core.sockets import Address
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.faults.base import BUDGET_ID, WhyNot
-from wirefault.history.lines import usually
+from wirefault.history.lines import omitted_if
 from wirefault.settings.budgets import OF_SUBJECT
 from wirefault.toxiproxy.planned import PlannedToxic
 
-# the link of the lab's model: ``ModelCall`` is of the lab's own agent, which has no other
+# the link of the lab's model; the lab's own agent, which records ``ModelCall``, has no other
 LAB_MODEL = "model"
 
 
 @dataclass(frozen=True)
 class FaultMet:
-    """A fault that one request has met, and what became of it.
+    """A fault that one request met, and its effect."""
 
-    ``id`` is its entry's in the fault set, empty for ``ERROR_PROB``, ``budget:`` and the budget's name for
-    what a budget did. ``why_not``: why it was not injected;
-    ``detail``: of one that failed, the exception's type. ``delay_ms``: what it really added, as measured.
-    ``shows``: what the caller must have seen if it was delivered (``status`` and ``digest`` of the body,
-    ``lost``, ``closed`` if the connection was closed on it, ``left`` if it left in the midst, ``delay_ms``);
-    None if it cannot see it.
-    ``content``: the caller got a body that the upstream did not give to this request. ``causes``: the errors
-    of a try that it can lead to; None in the history of a version that did not know. ``acted_ms``: when it
-    began to act, in ms from the request's first byte. ``answered``, of a fault that changes or repeats the
-    request: whether the upstream answered what became of it.
-    """
-
-    id: str
+    id: str  # of its entry in the fault set; empty for ERROR_PROB, ``budget:NAME`` for a budget
     kind: str
     injected: bool
-    why_not: WhyNot | None = None
-    detail: str = ""
-    delay_ms: float = 0.0
+    why_not: WhyNot | None = None  # why it was not injected
+    detail: str = ""  # type of the exception if it failed
+    delay_ms: float = 0.0  # the delay that it added, measured
+    # Its signature on the caller's side if it was delivered: ``status`` and ``digest`` of the body, ``lost``,
+    # ``closed`` (connection closed on it), ``left`` (the caller left first), ``delay_ms``; None without one.
     shows: dict[str, Any] | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
-    content: bool = False
-    causes: list[ErrorKind] | None = None
-    acted_ms: float | None = None
-    answered: bool | None = None
+    content: bool = False  # the caller received a body that the upstream did not send to this request
+    causes: list[ErrorKind] | None = None  # errors of a try that it can cause; None in old histories
+    acted_ms: float | None = None  # when it began to act, from the first byte of the request
+    answered: bool | None = None  # whether the upstream answered the changed or repeated request
 
     @property
     def of_budget(self) -> bool:
-        """Whether a budget did it, and no fault of a set."""
+        """Whether a budget caused it, not a fault set."""
         return self.id.startswith(BUDGET_ID)
 
 
 @dataclass(frozen=True)
-class StruckReply:
-    """A reply that a fault or a toxic struck: ``natural`` is what the upstream said, ``observed`` what the
-    client got.
+class FaultedReply:
+    """Both sides of a reply that a fault or a toxic changed.
 
-    Each is the first 4 KiB of the body as text, without secrets; ``*_cut``: there was more, or it is no text.
-    ``natural`` is None where the upstream was not asked or began no reply, ``observed`` where the client got
-    none. The statuses are the exchange's own: ``answered`` and ``status``. ``toxic``: the attempt has a toxic
-    between the gateway and the client, so that ``observed`` is what set out to it; what arrived is in the
-    client's own record.
+    Each body is its first 4 KiB as text, without secrets. The statuses are those of the exchange:
+    ``answered`` and ``status``.
     """
 
-    natural: str | None = None
-    observed: str | None = None
-    upstream_reply_cut: bool = False
+    upstream_reply: str | None = None  # None if the upstream was not asked or began no reply
+    observed: str | None = None  # received by the client; None if it received none
+    upstream_reply_cut: bool = False  # longer, or not text
     observed_cut: bool = False
+    # The attempt has a toxic between gateway and client: ``observed`` was sent, the client's record says what
+    # arrived.
     toxic: bool = False
 
 
 @dataclass(frozen=True)
 class ShadowMet:
-    """A fault of another ``arm`` that a request of the control would have met: ``id`` and ``kind`` as there.
+    """A fault that a request of the control would have met in another ``arm``.
 
-    Nothing came of it: it was not delivered, and explains no error.
+    It was not injected, and explains no error.
     """
 
     arm: str
@@ -85,41 +73,7 @@ class ShadowMet:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request as the gateway saw it; ``ms`` from its first request byte to its last reply byte.
-
-    Where it got no reply, ``ms`` is to its end.
-
-    ``identity``: ``baggage`` if the request named itself, ``counted`` if the gateway counted arrivals,
-    ``mismatch`` if what it said was not the lane's attempt. ``forwarded`` tells whether the upstream got
-    the whole request. ``status`` and the sizes are those of what crossed the client's side. ``faults`` are
-    those that it has met, in the order of their set; ``configuration`` is the number of that set.
-    ``eligible``: the ids of armed faults whose selectors chose it by a header, its body or its message,
-    met or not.
-    ``unavailable``: its upstream could not be reached or failed by itself (a 5xx, a reply that broke off),
-    and no fault of the gateway's on it is why; ``error`` may say more.
-    ``client_left``: the client was gone before its reply was complete.
-    ``message``: the method of the message of MCP that the request carried, ``tool`` the tool that it called.
-    ``tool_answer``: how the server itself answered that call, before any fault changed it: by a result, or by
-    an error (of the tool or of the protocol); empty where no whole answer was seen, or it cannot be read.
-
-    ``dialect``: what was spoken, on a link that was found as this request told it; empty in the history of a
-    version that did not know. ``write``: the
-    wiring declares the call as one that changes state. ``key``: by which its upstream knows a repetition
-    (Idempotency-Key, or the field that the wiring names). ``credential``: a digest of what the client
-    authorised itself with. ``retry_after``: the seconds of the reply's Retry-After. ``sdk_retry``: how often
-    the client's SDK says that it sent the request before. ``request_body`` and ``reply_body``: their first
-    part as it crossed the client's side, without secrets; None where none is kept, and cut off where
-    ``request_cut`` or ``reply_cut`` says so; of one that is no text only its length is said, as one cut off.
-    ``upstream_status``: what the upstream answered, where the client got another status or none.
-    Of a model's reply: ``model`` is its name there, ``tokens_in`` and ``tokens_out`` are its usage as the
-    upstream sent it. ``first_token_ms``, of a stream: from the request's last byte until the event with the
-    first text or tool call went out to the client. What the reply does not tell is None.
-    ``tls``: ``fresh`` for the first request of a TLS connection, whose handshake crossed the link's toxics,
-    too; ``kept`` for a later one; empty without TLS. ``request_ms``: until its request was whole, where that
-    took 10 ms or more, else 0. ``struck``: both sides of a reply that a fault acted on, or that had a toxic
-    before it; None for any other.
-    ``shadows``: the faults of other arms that it would have met there.
-    """
+    """One request as the gateway saw it. Values that the request or the reply does not have are None."""
 
     start: float
     episode: str
@@ -127,90 +81,115 @@ class Exchange:
     link: str
     method: str
     target: str
-    fingerprint: Annotated[str, usually("")]
+    fingerprint: Annotated[str, omitted_if("")]
     call: int
-    try_: Annotated[int, usually(1)]
-    identity: Annotated[Literal["baggage", "counted", "mismatch"], usually("baggage")]
+    try_: Annotated[int, omitted_if(1)]
+    # baggage: the request named itself; counted: the gateway counted arrivals; mismatch: the request named
+    # another attempt than the lane's
+    identity: Annotated[Literal["baggage", "counted", "mismatch"], omitted_if("baggage")]
+    # from the first byte of the request to the last byte of the reply, or to the end without a reply
     ms: float
+    # status and sizes are those on the client's side
     status: int | None
-    request_complete: Annotated[bool, usually(True)]
-    reply_complete: Annotated[bool, usually(True)]
-    forwarded: Annotated[bool, usually(True)]
+    request_complete: Annotated[bool, omitted_if(True)]
+    reply_complete: Annotated[bool, omitted_if(True)]
+    # whether the upstream received the whole request
+    forwarded: Annotated[bool, omitted_if(True)]
     request_bytes: int
     reply_bytes: int
+    # in the order of their set
     faults: list[FaultMet] = field(default_factory=list)
+    # number of that set
     configuration: int = 0
     error: str | None = None
+    # ids of armed faults that select this request by header, body or message, met or not
     eligible: list[str] = field(default_factory=list)
+    # The upstream could not be reached or failed without a fault of ours (5xx, a reply that broke off);
+    # ``error`` may say more.
     unavailable: bool = False
+    # before its reply was complete
     client_left: bool = False
+    # empty in old histories
     dialect: str = ""
+    # the wiring declares the call as a write
     write: bool = False
+    # by which the upstream knows a repetition: Idempotency-Key, or the field that the wiring names
     key: str = ""
+    # digest of the client's authorisation
     credential: str = ""
+    # seconds, of the reply's Retry-After
     retry_after: float | None = None
+    # how often the client's SDK says that it sent the request before
     sdk_retry: int | None = None
+    # First part of the bodies on the client's side, without secrets; None if not kept, only the length if
+    # not text.
     request_body: str | None = None
     reply_body: str | None = None
     request_cut: bool = False
     reply_cut: bool = False
+    # method of the MCP message
     message: str = ""
+    # MCP tool that it called
     tool: str = ""
+    # How the server answered that call before any fault: by a result or an error (of the tool or the
+    # protocol); empty if no whole answer was seen or it cannot be read.
     tool_answer: ToolAnswer = ""
+    # if the client received another status, or none
     upstream_status: int | None = None
+    # name and usage in a model's reply as the upstream sent it
     model: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    # of a stream: from the last byte of the request until the first text or tool call went to the client
     first_token_ms: float | None = None
+    # fresh: first request of a TLS connection, whose handshake crossed the toxics too; kept: a later one
     tls: Literal["", "fresh", "kept"] = ""
+    # until the request was complete, if that took 10 ms or more
     request_ms: float = 0.0
-    struck: StruckReply | None = None
+    # of a reply that a fault changed or that has a toxic before it
+    faulted_reply: FaultedReply | None = None
+    # faults of other arms that it would have met there
     shadows: list[ShadowMet] = field(default_factory=list)
     event: Literal["exchange"] = "exchange"
 
     @property
     def answered(self) -> int | None:
-        """The status that the upstream itself answered, whatever the client got; None if none is known."""
+        """The status that the upstream answered, whatever the client received; None if unknown."""
         if not self.forwarded:
             return None
         return self.status if self.upstream_status is None else self.upstream_status
 
     @property
     def of_model(self) -> bool:
-        """Whether a model was asked: a tool's or a service's link speaks plain HTTP, or MCP."""
+        """Whether a model was asked; links of tools and services speak plain HTTP or MCP."""
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
 
 @dataclass(frozen=True)
 class FaultsSet:
-    """A fault set took the place of the one before, from the next request of this attempt on.
-
-    ``number`` counts the configurations of the lab; exchanges name the one that they were decided under.
-    ``entries``: the ids of the set's faults and toxics.
-    """
+    """A fault set replaced the one before, from the next request of this attempt on."""
 
     t: float
     episode: str
     attempt: int
-    number: int
+    number: int  # of the lab's configurations; exchanges name the one that decided them
     faults: str
-    entries: list[str]
+    entries: list[str]  # ids of its faults and toxics
     event: Literal["faults_set"] = "faults_set"
 
 
 @dataclass(frozen=True)
 class BudgetWarned:
-    """So much of a budget is used up that a warning was asked for (``warn_at``), once for each account.
+    """A budget's use reached its ``warn_at``; once for each account.
 
-    ``budget``: its place, as ``episode.tokens``; ``used`` and ``limit`` in its own unit. The account of a
-    ``run`` budget is one for all its episodes; then ``episode`` is the one in which that was seen.
+    A ``run`` budget has one account for all episodes; ``episode`` is then the one that reached it.
     """
 
     t: float
     episode: str
     attempt: int
-    budget: str
-    used: float
+    budget: str  # its place, such as ``episode.tokens``
+    used: float  # in the budget's own unit, as is ``limit``
     limit: float
     event: Literal["budget_warned"] = "budget_warned"
 
@@ -222,8 +201,7 @@ class BudgetWarned:
 
 @dataclass(frozen=True)
 class BudgetSpent:
-    """A budget is used up and was asked for more, told once in an episode: what it has refused is in the
-    exchanges. ``ends``: the episode is to end by it, as ``runaway``. Fields as of ``BudgetWarned``."""
+    """A spent budget was asked for more; once an episode. The refused requests are in the exchanges."""
 
     t: float
     episode: str
@@ -231,7 +209,7 @@ class BudgetSpent:
     budget: str
     used: float
     limit: float
-    ends: bool = False
+    ends: bool = False  # whether it ends the episode, as ``runaway``
     event: Literal["budget_spent"] = "budget_spent"
 
     @property
@@ -242,18 +220,14 @@ class BudgetSpent:
 
 @dataclass(frozen=True)
 class BudgetUnknown:
-    """How much of a budget is used up cannot be known from now on, so that more may be than was counted.
-
-    ``why``: a reply did not tell its tokens, its model has no price, or the memory cannot be read; told once
-    in an episode for each. ``model``: whose reply it was.
-    """
+    """From now on more of a budget may be used than was counted; once an episode for each reason."""
 
     t: float
     episode: str
     attempt: int
     budget: str
-    why: Literal["no_usage", "no_price", "no_memory"]
-    model: str = ""
+    why: Literal["no_usage", "no_price", "no_memory"]  # tokens not in a reply, no price, memory unreadable
+    model: str = ""  # whose reply it was
     event: Literal["budget_unknown"] = "budget_unknown"
 
     @property
@@ -270,42 +244,31 @@ TapKind = Literal["namespace", "proxy"]
 
 @dataclass(frozen=True)
 class ConnectionEnded:
-    """One intercepted connection, as the ingress saw it on the subject's side of the link's Toxiproxy proxy.
-
-    ``opened`` and ``t``: its begin and its end. ``ms`` runs from the subject's first byte to the end (from
-    the begin, if it sent none), ``first_byte_ms`` from there to the first byte that it got, None if it got
-    none. ``sent`` and ``received``: bytes from and to the subject.
-    ``ended_by`` is who ended it first, ``how`` in order (``fin``), by a reset, or that the proxy could not be
-    dialled (``refused``); by nobody, and ``open``, if its attempt ended before it did. ``tls``: its first
-    byte began a TLS handshake. ``host`` and ``port`` are where the subject meant to go, ``tap`` is the tap
-    that it came by. ``link`` is empty where it crossed none; ``tunnelled``: it was carried past the gateway,
-    so that nothing else is known of it. ``why``: what made it go past the lab or be refused, as a part of a
-    sentence, where that was no fault. ``lab_failed``: the lab could not carry it, as it should have.
-    """
+    """One intercepted connection, as the ingress saw it on the subject's side of the link's proxy."""
 
     t: float
-    link: str
+    link: str  # empty if it crossed none
     episode: str
     attempt: int
     opened: float
-    ms: float
-    first_byte_ms: float | None
-    sent: int
-    received: int
-    ended_by: Literal["client", "proxy", "nobody"]
-    how: HowEnded
-    tls: bool
-    host: str
+    ms: float  # from the subject's first byte, or from the opening without one, to the end
+    first_byte_ms: float | None  # from there to the first byte that the subject received
+    sent: int  # bytes from the subject
+    received: int  # bytes to the subject
+    ended_by: Literal["client", "proxy", "nobody"]  # nobody, and ``open``: the attempt ended first
+    how: HowEnded  # refused: the proxy could not be dialled
+    tls: bool  # its first byte began a TLS handshake
+    host: str  # where the subject meant to go
     port: int
     tap: TapKind
-    tunnelled: bool = False
-    why: str = ""
-    lab_failed: bool = False
+    tunnelled: bool = False  # carried past the gateway, so that nothing else is known of it
+    why: str = ""  # why it bypassed the lab or was refused without a fault, as part of a sentence
+    lab_failed: bool = False  # the lab could not carry it, although it should have
     event: Literal["connection_ended"] = "connection_ended"
 
     @property
     def not_intercepted(self) -> str:
-        """What became of it instead and why, as a sentence; empty for one that a link has carried."""
+        """What happened instead and why, as a sentence; empty if a link carried it."""
         became = "went past the lab" if self.tunnelled else "was refused"
         return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
 
@@ -315,36 +278,28 @@ ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "distu
 
 @dataclass(frozen=True)
 class LinkOpened:
-    """In this attempt the subject called a server for the first time, and a ``link`` to it was made.
-
-    ``toxics``: those of the plan that the attempt has on it from now on, which were read back.
-    """
+    """The subject called a server for the first time, and a ``link`` to it was made."""
 
     t: float
     episode: str
     attempt: int
     link: dict[str, Any]
-    toxics: Annotated[list[PlannedToxic], usually([])]
+    toxics: Annotated[list[PlannedToxic], omitted_if([])]  # in force on it from now on, read back
     event: Literal["link_opened"] = "link_opened"
 
 
 @dataclass(frozen=True)
 class ToxicsChanged:
-    """What the manager did to Toxiproxy, and in ``toxics`` what it read back afterwards.
-
-    ``action``: armed; started (the time of some planned toxics had come, which are in ``started`` with the
-    attributes of their dose, or they got another dose; others may have ended at the same moment); ended (the
-    time of those in ``ended`` was over); healed, repaired, disturbed. ``begun``: when it began with that
-    change, so that it came into force between then and ``t``.
-    """
+    """A change that the manager made in Toxiproxy, in force at some time between ``begun`` and ``t``."""
 
     t: float
     episode: str
     attempt: int
     action: ToxicsAction
-    toxics: Annotated[list[dict[str, Any]], usually([])]
+    toxics: Annotated[list[dict[str, Any]], omitted_if([])]  # read back afterwards
     detail: str = ""
-    ended: list[PlannedToxic] = field(default_factory=list)
+    ended: list[PlannedToxic] = field(default_factory=list)  # their time was over
     begun: float = 0.0
+    # their time had come, with the attributes of their dose, or their dose changed
     started: list[PlannedToxic] = field(default_factory=list)
     event: Literal["toxics_changed"] = "toxics_changed"

@@ -33,7 +33,7 @@ from wirefault.history.events import (
 from wirefault.history.lines import line_hash
 from wirefault.history.logs import strip_control
 from wirefault.history.seal import Integrity, examine
-from wirefault.history.writer import LARGEST_HISTORY, logs_of
+from wirefault.history.writer import MAX_HISTORY_BYTES, logs_folder
 
 
 def with_found_links(events: Iterable[Event]) -> list[Event]:
@@ -65,7 +65,7 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
     return [completed(event) for event in events]
 
 
-def tells_of_found_link(event: Event) -> bool:
+def changes_found_links(event: Event) -> bool:
     """Whether the event can change what others say of a link that was found."""
     return isinstance(event, LinkOpened) or (isinstance(event, Exchange) and _is_of_mcp(event))
 
@@ -106,7 +106,7 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
 
     An unterminated last line (its writer was killed, or is writing) is counted, not returned.
     """
-    data = read_shared(logs_of(path), path, LARGEST_HISTORY)
+    data = read_shared(logs_folder(path), path, MAX_HISTORY_BYTES)
     *lines, rest = data.split(b"\n")
     if rest and torn is not None:
         torn.count += 1
@@ -194,12 +194,12 @@ def read_history(logs: Path, run_id: str) -> RunHistory:
     folder = logs / "runs" / run_id
     files, torn = {}, 0
     for path in sorted(folder.glob("*.jsonl")):
-        *files[path.name], rest = read_shared(logs, path, LARGEST_HISTORY).split(b"\n")
+        *files[path.name], rest = read_shared(logs, path, MAX_HISTORY_BYTES).split(b"\n")
         torn += bool(rest)
     if not files:
         raise HistoryError(f"{folder}: no history of a run there")
     for path in folder.glob("*.jsonl.torn"):
-        torn += read_shared(logs, path, LARGEST_HISTORY).count(b"\n")
+        torn += read_shared(logs, path, MAX_HISTORY_BYTES).count(b"\n")
     return RunHistory(folder, files, torn, examine(run_id, files, announced_seal(logs, run_id)))
 
 
@@ -207,7 +207,7 @@ def announced_seal(logs: Path, run_id: str) -> str:
     """The hash of the run's sealing line, as the summary in info.log tells it; empty if it does not."""
     path = logs / "info.log"
     try:
-        lines = read_end_of_shared(logs, path, LARGEST_HISTORY).splitlines()
+        lines = read_end_of_shared(logs, path, MAX_HISTORY_BYTES).splitlines()
     except FileNotFoundError:
         return ""
     told = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]
@@ -245,13 +245,13 @@ class Tail:
     def read(self) -> list[Event]:
         """Raises ``HistoryError`` for a bad line. An unterminated one is left for the next time."""
         try:
-            descriptor = open_shared(logs_of(self._path), self._path, os.O_RDONLY)
+            descriptor = open_shared(logs_folder(self._path), self._path, os.O_RDONLY)
         except FileNotFoundError:
             return []
         with os.fdopen(descriptor, "rb") as file:
             file.seek(self._offset)
             appended = max(os.fstat(descriptor).st_size - self._offset, 0)
-            data = file.read(min(appended, LARGEST_HISTORY))  # as much memory is set aside as is asked for
+            data = file.read(min(appended, MAX_HISTORY_BYTES))  # as much memory is set aside as is asked for
         end = data.rfind(b"\n") + 1
         self._offset += end
         events = []

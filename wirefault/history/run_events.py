@@ -1,4 +1,4 @@
-"""What the runner records of a run: its episodes and attempts, what it read, how it ended."""
+"""Events of the runner and its subject: episodes, attempts, calls, worlds and the end of the run."""
 
 from __future__ import annotations
 
@@ -7,43 +7,33 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from wirefault.core.sockets import Address
-from wirefault.history.lines import usually
+from wirefault.history.lines import omitted_if
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
 
-RefusedBecause = Literal["unknown_tool", "bad_arguments", "malformed"]
+RefusalReason = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """One HTTP try at the model. ``ordinal`` counts the attempt's model requests from 1.
-
-    ``reply_digest``: BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it was not read whole.
-    """
+    """One HTTP try at the model."""
 
     t: float
     episode: str
     attempt: int
-    ordinal: int
-    try_: Annotated[int, usually(1)]
+    ordinal: int  # of the attempt's model requests, from 1
+    try_: Annotated[int, omitted_if(1)]
     ms: float
     status: int | None
-    error: Annotated[str | None, usually(None)]
-    reply_digest: str = ""
+    error: Annotated[str | None, omitted_if(None)]
+    reply_digest: str = ""  # BLAKE2b (8 bytes, hexadecimal) of the body; empty if it was not read whole
     event: Literal["model_call"] = "model_call"
 
 
 @dataclass(frozen=True)
 class ToolTry:
-    """One HTTP try of a tool call, as the caller saw it.
-
-    ``error`` is None for a valid reply of status below 400, ``http_<status>`` for any other status, else
-    read_timeout, connect_timeout, connection_refused, connection_closed, connection_reset, bad_reply.
-    ``route`` is ``proxy``, or ``direct`` for the fallback past proxies and gateway. ``reply_digest``:
-    BLAKE2b (8 bytes, hexadecimal) of the reply's body; empty where it did not come whole. ``refused``: how
-    often its connection was refused before it got one (PROXY_WAIT); that time is in ``ms`` too.
-    """
+    """One HTTP try of a tool call, as the caller saw it."""
 
     episode: str
     attempt: int
@@ -51,25 +41,27 @@ class ToolTry:
     link: str
     fingerprint: str
     call: int
-    try_: Annotated[int, usually(1)]
+    try_: Annotated[int, omitted_if(1)]
     start: float
     end: float
     ms: float
     timeout_ms: float
     status: int | None
-    error: Annotated[str | None, usually(None)]
+    # None for a valid reply of status below 400, ``http_<status>`` for another status, else read_timeout,
+    # connect_timeout, connection_refused, connection_closed, connection_reset or bad_reply
+    error: Annotated[str | None, omitted_if(None)]
     reply_bytes: int
-    write: Annotated[bool, usually(False)]
-    idempotency_key: Annotated[str | None, usually(None)]
-    route: Literal["proxy", "direct"] = "proxy"
-    reply_digest: str = ""
-    refused: int = 0
+    write: Annotated[bool, omitted_if(False)]
+    idempotency_key: Annotated[str | None, omitted_if(None)]
+    route: Literal["proxy", "direct"] = "proxy"  # direct: the fallback past proxies and gateway
+    reply_digest: str = ""  # BLAKE2b (8 bytes, hexadecimal) of the body; empty if it did not arrive whole
+    refused: int = 0  # refused connections before this one (PROXY_WAIT); ``ms`` includes that time
     event: Literal["tool_try"] = "tool_try"
 
 
 @dataclass(frozen=True)
 class ToolCalled:
-    """One logical tool call and what the model was told. ``side_effect``: none, done or unknown."""
+    """One logical tool call and the result that the model received."""
 
     t: float
     episode: str
@@ -83,30 +75,26 @@ class ToolCalled:
     call: int
     tries: int
     ok: bool
-    error: Annotated[str | None, usually(None)]
-    side_effect: str
+    error: Annotated[str | None, omitted_if(None)]
+    side_effect: str  # none, done or unknown
     result: str
-    fallback_used: Annotated[bool, usually(False)]
+    fallback_used: Annotated[bool, omitted_if(False)]
     event: Literal["tool_call"] = "tool_call"
 
 
 @dataclass(frozen=True)
 class ToolCallRefused:
-    """A tool call that the model asked for and the subject refused by itself: no request was made of it.
-
-    ``why``: there is no such tool, the arguments (or those of the report) do not fit the tool's schema, or
-    they are no JSON; ``detail`` in words. ``tool`` and ``arguments`` are as the model gave them, cut off
-    where they are long. ``index`` is the place in the reply, malformed calls counted after the others.
-    """
+    """A tool call that the model asked for and the subject refused, without a request."""
 
     t: float
     episode: str
     attempt: int
     reply: int
-    index: int
-    tool: str
+    index: int  # place in the reply, malformed calls after the others
+    tool: str  # as the model wrote it, as are ``arguments``; both cut off if they are long
     arguments: str
-    why: RefusedBecause
+    # unknown_tool, bad_arguments (of a tool or the report; they do not fit the schema), malformed (not JSON)
+    why: RefusalReason
     detail: str
     event: Literal["tool_call_refused"] = "tool_call_refused"
 
@@ -134,13 +122,7 @@ ErrorClass = Literal["agent", "server", "network", "none"]
 
 @dataclass(frozen=True)
 class RunStarted:
-    """``prompts`` are planned; ``skipped_prompts`` entries of the prompts file were bad and are not run.
-
-    ``links``: those of the wiring, as ``Links.dump`` gives them; in a history without any, the lab's.
-    ``wiring_arguments``: the words of the command line that give this wiring, none for the lab's own.
-    ``versions``: what it was flown with, by name; empty in the history of a version that did not say.
-    ``subject_kind``: command, service, http or python; empty for a subject that records what it does.
-    """
+    """The start of a run: its settings, subject, prompts and links."""
 
     t: float
     run_id: str
@@ -149,13 +131,16 @@ class RunStarted:
     seed: int
     settings: Mapping[str, Any]
     subject: str
-    prompts: int
-    skipped_prompts: int = 0
+    prompts: int  # planned
+    skipped_prompts: int = 0  # bad entries of the prompts file, which are not run
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
+    # as ``Links.dump`` gives them; none in a history without any: the lab's
     links: list[dict[str, Any]] = field(default_factory=list)
-    wiring_arguments: list[str] = field(default_factory=list)
-    subject_kind: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    wiring_arguments: list[str] = field(
+        default_factory=list
+    )  # of the command line; none for the lab's wiring
+    subject_kind: str = ""  # command, service, http, python; empty for one that records its calls
+    versions: Mapping[str, str] = field(default_factory=dict)  # by name; empty in old histories
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -165,7 +150,7 @@ class RunStarted:
 
     @property
     def subject_shown(self) -> str:
-        """The subject's name, which says so if the scripted model plays its model."""
+        """The subject's name, with a remark if its model is the scripted one."""
         if self.subject_kind:
             scripted = any(link["upstream"] == "scripted" for link in self.links)
         else:
@@ -175,25 +160,20 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class EpisodeStarted:
-    """``episode`` is the prompt's key: its ``id``, or a hash of its text.
-
-    ``expect`` is the prompt's oracle as it stands in the prompts file, None without one. ``recorded``: the
-    subject keeps a record of its own calls and tries, so that what is not in it was not. ``turns``: those of
-    a conversation, which ``prompt`` has all in one.
-    """
+    """The start of an episode."""
 
     t: float
-    episode: str
+    episode: str  # the prompt's key
     prompt: str
-    expect: Annotated[Mapping[str, Any] | None, usually(None)]
-    recorded: bool = True
-    turns: list[str] = field(default_factory=list)
+    expect: Annotated[Mapping[str, Any] | None, omitted_if(None)]  # the oracle in the prompts file
+    recorded: bool = True  # the subject records its own calls and tries: others did not happen
+    turns: list[str] = field(default_factory=list)  # of a conversation; ``prompt`` has them all
     event: Literal["episode_started"] = "episode_started"
 
 
 @dataclass(frozen=True)
 class ShadowToxic:
-    """A toxic that an attempt of the control would have had in another ``arm``. It was not armed."""
+    """A toxic that an attempt of the control would have in another ``arm``. It was not armed."""
 
     arm: str
     toxic: PlannedToxic
@@ -201,67 +181,56 @@ class ShadowToxic:
 
 @dataclass(frozen=True)
 class AttemptArmed:
-    """The plan's toxics are in force, read back. ``configuration``: the fault set that it was drawn from.
-
-    ``shadows``: the toxics of other arms that it would have had there.
-    """
+    """The planned toxics are in force, read back."""
 
     t: float
     episode: str
     attempt: int
     arming_ms: float
-    toxics: Annotated[list[PlannedToxic], usually([])]
-    configuration: int = 0
+    toxics: Annotated[list[PlannedToxic], omitted_if([])]
+    configuration: int = 0  # number of the fault set that they were drawn from
     shadows: list[ShadowToxic] = field(default_factory=list)
     event: Literal["attempt_armed"] = "attempt_armed"
 
 
 @dataclass(frozen=True)
-class TurnBegun:
-    """The user's next turn of a conversation begins, from 2 on; what strikes in it is in force.
-
-    ``text``: what is said in it; empty in histories of before it was kept.
-    """
+class TurnStarted:
+    """The user's next turn of a conversation starts, and its faults are in force."""
 
     t: float
     episode: str
     attempt: int
-    turn: int
-    text: str = ""
+    turn: int  # from 2
+    text: str = ""  # empty in old histories
     event: Literal["turn_started"] = "turn_started"
 
 
 @dataclass(frozen=True)
 class AttemptEnded:
-    """``ended_by``: report, text (an answer without a report), empty, limit or exception.
-
-    ``error_class``: what failed where an error ended it: the agent itself, a server (it answered with an
-    error), or the network (no whole answer came). ``answers``: those to the turns of a conversation, the last
-    of which is ``response``; ``turn_ends``: when each of them was there, None where the subject was not asked
-    turn by turn, or by a version that did not keep it.
-    """
+    """The end of an attempt, and its answer."""
 
     episode: str
     attempt: int
     start: float
     end: float
     ms: float
-    ended_by: EndedBy
-    report: Annotated[Report | None, usually(None)]
+    ended_by: EndedBy  # text: an answer without a report
+    report: Annotated[Report | None, omitted_if(None)]
     response: str
-    error_type: Annotated[str | None, usually(None)]
-    error: Annotated[str | None, usually(None)]
+    error_type: Annotated[str | None, omitted_if(None)]
+    error: Annotated[str | None, omitted_if(None)]
+    # what failed if an error ended it: the agent, a server (an error reply) or the network (no whole reply)
     error_class: ErrorClass = "none"
-    answers: list[str] = field(default_factory=list)
-    turn_ends: list[float] | None = None
+    answers: list[str] = field(default_factory=list)  # to the turns; the last one is ``response``
+    turn_ends: list[float] | None = None  # times of the answers; None if not asked turn by turn
     event: Literal["attempt_ended"] = "attempt_ended"
 
 
 @dataclass(frozen=True)
 class WentPastLab:
-    """In this attempt ``count`` connections of a program of the subject's were seen that no link carried.
+    """The subject's program opened ``count`` connections that no link carried, to the address ``host``.
 
-    They led to ``host``, an address, and ``port``. What was open only between two looks was not seen.
+    Connections are polled: short ones may be missing.
     """
 
     t: float
@@ -276,7 +245,7 @@ class WentPastLab:
 
     @property
     def text(self) -> str:
-        """What went where, as a part of a sentence."""
+        """Program and destination, as part of a sentence."""
         udp = " by UDP" if self.protocol == "udp" else ""
         often = f" ({self.count} connections)" if self.count > 1 else ""
         return f"{self.program} to {Address(self.host, self.port)}{udp}{often}"
@@ -284,32 +253,32 @@ class WentPastLab:
 
 @dataclass(frozen=True)
 class AttemptHealed:
-    """``invalid`` names what went wrong with the lab in this attempt; it was not run if it never armed."""
+    """The toxics are removed. ``invalid``: how the lab failed in this attempt, if it did."""
 
     t: float
     episode: str
     attempt: int
-    settled: Annotated[bool | None, usually(True)]
-    invalid: Annotated[str | None, usually(None)]
+    settled: Annotated[bool | None, omitted_if(True)]
+    invalid: Annotated[str | None, omitted_if(None)]
     event: Literal["attempt_healed"] = "attempt_healed"
 
 
 @dataclass(frozen=True)
 class WorldRead:
-    """All side effects in the episode's world at that time. ``error`` if it could not be read."""
+    """All side effects in the episode's world at that time; ``error`` if they cannot be read."""
 
     t: float
     episode: str
-    effects: Annotated[list[dict[str, Any]], usually([])]
+    effects: Annotated[list[dict[str, Any]], omitted_if([])]
     error: str | None = None
     event: Literal["world_read"] = "world_read"
 
 
 @dataclass(frozen=True)
 class WorldProbed:
-    """What the wiring's probe read, as JSON, before the episode (and after its reset) or after it.
+    """The state that the wiring's probe read: before the episode (after its reset), or after it.
 
-    ``error``: why it could not be reset or read; ``state`` is None then.
+    ``error``: why it could not be reset or read; ``state`` is then None.
     """
 
     t: float
@@ -322,7 +291,7 @@ class WorldProbed:
 
 @dataclass(frozen=True)
 class EpisodeJudged:
-    """The verdict on an episode as it was given; ``wirefault runs verify`` gives it again."""
+    """The judgement of an episode; ``wirefault runs verify`` computes it again."""
 
     t: float
     episode: str
@@ -330,10 +299,10 @@ class EpisodeJudged:
     world: str
     claim: str
     value: str
-    flags: Annotated[list[str], usually([])]
+    flags: Annotated[list[str], omitted_if([])]
     attempts: int
     first_attempt_outcome: str
-    faults: Annotated[list[dict[str, Any]], usually([])]
+    faults: Annotated[list[dict[str, Any]], omitted_if([])]
     event: Literal["episode_judged"] = "episode_judged"
 
 
@@ -348,7 +317,7 @@ class RunFinished:
 
 @dataclass(frozen=True)
 class SealedFile:
-    """How many lines a file had, and the hash of the last one; empty for a file without any."""
+    """The number of lines of a file, and the hash of the last one; empty without lines."""
 
     lines: int
     head: str
@@ -356,9 +325,9 @@ class SealedFile:
 
 @dataclass(frozen=True)
 class RunSealed:
-    """The runner's last event: ``files`` has what the others wrote, by file name, until the run was over.
+    """The runner's last event: the other processes' files at the end of the run, by name.
 
-    Its own file is sealed by the number and the hash that this line carries as each line does.
+    The runner's own file is sealed by the number and the hash on this line.
     """
 
     files: Mapping[str, SealedFile]

@@ -12,17 +12,17 @@ from pathlib import Path
 
 from wirefault.core.files import open_shared, read_shared
 from wirefault.history.events import Event
-from wirefault.history.lines import dump_unusual, line_hash, linked, origin
+from wirefault.history.lines import dump_event, line_hash, linked, origin
 
 # in bytes of one file, some 30,000 prompts: what is larger is no run's, and would fill the memory
-LARGEST_HISTORY = 256 * 1024 * 1024
+MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
 
 def history_file(logs: Path, run_id: str, process: str, lane: int) -> Path:
     return logs / "runs" / run_id / f"{process}-{lane}.jsonl"
 
 
-def logs_of(history: Path) -> Path:
+def logs_folder(history: Path) -> Path:
     """The ``logs`` folder that a file named by ``history_file`` lies in."""
     return history.absolute().parents[2]
 
@@ -40,7 +40,7 @@ class Writer:
         lines = _whole_lines(path)
         self._written = len(lines)
         self.head = line_hash(lines[-1]) if lines else origin(path.parent.name, path.name)
-        self._file = open_shared(logs_of(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._file = open_shared(logs_folder(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._lock = threading.Lock()
         self._cut = ""
 
@@ -73,21 +73,21 @@ class Writer:
 
 def dump_line(event: Event) -> str:
     """As a line tells it: without what is as usual, which a reader has again."""
-    return dump_unusual(event)
+    return dump_event(event)
 
 
 def _whole_lines(path: Path) -> list[bytes]:
     """What the file holds already; an unterminated last line is moved aside."""
     try:
-        data = read_shared(logs_of(path), path, LARGEST_HISTORY)
+        data = read_shared(logs_folder(path), path, MAX_HISTORY_BYTES)
     except FileNotFoundError:
         return []
     *lines, rest = data.split(b"\n")
     if rest:
         aside = path.with_suffix(".jsonl.torn")
         appending = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        with os.fdopen(open_shared(logs_of(path), aside, appending), "ab") as torn:
+        with os.fdopen(open_shared(logs_folder(path), aside, appending), "ab") as torn:
             torn.write(rest + b"\n")
-        with os.fdopen(open_shared(logs_of(path), path, os.O_RDWR), "r+b") as file:
+        with os.fdopen(open_shared(logs_folder(path), path, os.O_RDWR), "r+b") as file:
             file.truncate(len(data) - len(rest))
     return lines

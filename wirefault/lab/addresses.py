@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from wirefault.core.sockets import LOOPBACK, Address, address_of, bind_or_replace
+from wirefault.core.sockets import LOOPBACK, Address, bind_or_replace, bound_address
 from wirefault.wiring.links import SCRIPTED
 from wirefault.wiring.topology import Topology, default_topology
 
@@ -62,7 +62,7 @@ def bind_services(topology: Topology) -> tuple[Sockets, Topology]:
     for name, address in topology.services.items():
         wanted.setdefault(server[name], address)
     sockets = {(0, name): bind_or_replace(address) for name, address in wanted.items()}
-    services = {name: address_of(sockets[0, server[name]]) for name in topology.services}
+    services = {name: bound_address(sockets[0, server[name]]) for name in topology.services}
     return sockets, replace(topology, services=services)
 
 
@@ -76,7 +76,7 @@ def bind_lane(topology: Topology) -> tuple[Sockets, Topology]:
     if topology.egress is not None:
         wanted["egress"] = topology.egress
     sockets = {(lane, name): bind_or_replace(address) for name, address in wanted.items()}
-    at = {name: address_of(listener) for (_, name), listener in sockets.items()}
+    at = {name: bound_address(listener) for (_, name), listener in sockets.items()}
     gateways = {name: at[f"gateway_{name}"] for name in topology.gateways}
     at_lane = replace(topology, gateways=gateways, control=at["control"], manager=at["manager"])
     return sockets, replace(at_lane, ingress=at.get("ingress"), egress=at.get("egress"))
@@ -85,7 +85,7 @@ def bind_lane(topology: Topology) -> tuple[Sockets, Topology]:
 def bind_toxiproxy(address: Address = Address(LOOPBACK, 0)) -> tuple[Sockets, str]:  # noqa: B008 - immutable
     """Bind a socket for the lab's Toxiproxy; return it and its URL."""
     listener = bind_or_replace(address)
-    return {(0, "toxiproxy"): listener}, address_of(listener).url
+    return {(0, "toxiproxy"): listener}, bound_address(listener).url
 
 
 def lanes_with(lanes: Sequence[Topology], services: Topology, toxiproxy: str, prefix: str) -> list[Topology]:

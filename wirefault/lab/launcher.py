@@ -20,7 +20,7 @@ from wirefault.core.processes import (
     reason_file,
     stop_file,
 )
-from wirefault.core.sockets import SOCKETS_VARIABLE, Address, address_of
+from wirefault.core.sockets import SOCKETS_VARIABLE, Address, bound_address
 from wirefault.lab import toxiproxy
 from wirefault.lab.addresses import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
 from wirefault.lab.forking import forking
@@ -243,7 +243,7 @@ class Lab:
             toxiproxy.write_mark(path, mark)
             for _ in range(_OWN_TOXIPROXY_TRIES):
                 listener = self._sockets.pop((0, "toxiproxy"))
-                address = address_of(listener)
+                address = bound_address(listener)
                 listener.close()
                 server = toxiproxy.server_command(self._toxiproxy.executable, address, path)
                 self._spawn("toxiproxy", python("wirefault.lab.die_with_parent", *server), [])

@@ -14,15 +14,15 @@ from wirefault.history.events import (
     EpisodeStarted,
     Event,
     Exchange,
+    FaultedReply,
     FaultMet,
     FaultsSet,
     ModelCall,
     RunStarted,
-    StruckReply,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
-    TurnBegun,
+    TurnStarted,
     WentPastLab,
     WorldRead,
 )
@@ -98,8 +98,8 @@ def reply_lines(
         for shadow in exchange.shadows:
             yield TimelineLine("shadow", f"{shadow.id or shadow.kind}, in the arm {shadow.arm}", depth=1)
     injected = exchange is not None and any(fault.injected for fault in exchange.faults)
-    if exchange is not None and exchange.struck is not None and injected:
-        yield from _both_sides(request, exchange, exchange.struck)
+    if exchange is not None and exchange.faulted_reply is not None and injected:
+        yield from _both_sides(request, exchange, exchange.faulted_reply)
     elif toxics:
         yield from _sides_of_toxic(request)
     elif exchange is not None and tried is None and not request.of_model and exchange.reply_body:
@@ -139,17 +139,17 @@ def _shows(record: FaultRecord, request: Request) -> bool:
     return any(tried.shows and (tried.fingerprint, tried.call, tried.try_) == key for tried in record.tries)
 
 
-def _both_sides(request: Request, exchange: Exchange, struck: StruckReply) -> Iterator[TimelineLine]:
+def _both_sides(request: Request, exchange: Exchange, faulted: FaultedReply) -> Iterator[TimelineLine]:
     status = exchange.answered
-    upstream = _body(struck.natural, struck.upstream_reply_cut)
+    upstream = _body(faulted.upstream_reply, faulted.upstream_reply_cut)
     if upstream is None:
         upstream = _NO_REPLY if exchange.forwarded else _NOT_FORWARDED
     yield TimelineLine("upstream", upstream, seen=str(status or ""), depth=1)
-    observed = _body(struck.observed, struck.observed_cut)
+    observed = _body(faulted.observed, faulted.observed_cut)
     if observed is None:
         error = request.caller_record.error if request.caller_record is not None else None
         observed = f"nothing ({error})" if error else "nothing"
-    elif (status, struck.natural) == (exchange.status, struck.observed):
+    elif (status, faulted.upstream_reply) == (exchange.status, faulted.observed):
         delay = sum(fault.delay_ms for fault in exchange.faults)
         observed = "the same" + (f", {delay:.0f} ms later" if delay else "")
     yield TimelineLine("observed", observed, seen=str(exchange.status or ""), depth=1)
@@ -164,7 +164,11 @@ def _sides_of_toxic(request: Request) -> Iterator[TimelineLine]:
     exchange, tried = request.exchange, request.caller_record
     upstream, status = "no whole request came to the gateway", ""
     if exchange is not None and exchange.answered is not None:
-        body = _body(exchange.struck.natural, exchange.struck.upstream_reply_cut) if exchange.struck else None
+        body = (
+            _body(exchange.faulted_reply.upstream_reply, exchange.faulted_reply.upstream_reply_cut)
+            if exchange.faulted_reply
+            else None
+        )
         upstream, status = body or f"a reply of {exchange.reply_bytes} bytes", str(exchange.answered)
     elif exchange is not None and exchange.request_complete:
         upstream = _NO_REPLY
@@ -291,7 +295,7 @@ def _others(events: Iterable[Event], faults: Sequence[FaultRecord]) -> Iterator[
             case FaultsSet():
                 text = f"fault set changed: {', '.join(event.entries) or 'no fault'}"
                 yield event.t, [TimelineLine("armed", text, event.t)]
-            case TurnBegun():
+            case TurnStarted():
                 yield event.t, [TimelineLine("user", event.text or f"turn {event.turn}", event.t)]
             case ToolCallRefused():
                 text = f"{event.tool}({event.arguments}) refused by the subject, {event.why}: {event.detail}"

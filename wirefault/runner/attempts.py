@@ -16,10 +16,10 @@ from wirefault.core.identity import Identity
 from wirefault.core.plugins import load_function
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import read_canonical
-from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnBegun
+from wirefault.history.events import AttemptArmed, AttemptEnded, AttemptHealed, ShadowToxic, TurnStarted
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.record import Recorder
-from wirefault.settings.episode_faults import plan_attempt, shadows_of
+from wirefault.settings.episode_faults import plan_attempt, shadow_arms
 from wirefault.settings.settings import Settings
 from wirefault.state.tables import ConfigurationRow
 from wirefault.subjects.budgeted import BUDGET_SPENT
@@ -166,7 +166,7 @@ class AttemptRunner:
 
         def begin_turn(turn: int, text: str) -> None:
             self._manager.begin_turn(attempt_id, turn, settings.arm_timeout)
-            self._recorder.emit(TurnBegun(time.time(), prompt.key, attempt, turn, text))
+            self._recorder.emit(TurnStarted(time.time(), prompt.key, attempt, turn, text))
 
         emit = self._recorder.emit
         make_turn = self._turn_makers.of(prompt.next_turn, settings.attempt_time)
@@ -211,7 +211,7 @@ def shadow_toxics(settings: Settings, links: Links, episode: str, attempt: int) 
     """The toxics that the shadowed arms would have in this attempt."""
     return [
         ShadowToxic(arm, toxic)
-        for arm, shadow in shadows_of(settings).items()
+        for arm, shadow in shadow_arms(settings).items()
         for toxic in plan_attempt(
             shadow,
             links.tool_names,

@@ -21,10 +21,10 @@ from wirefault.history.events import (
     WorldRead,
 )
 from wirefault.history.logs import Logs, agent_line, faults_set_message
-from wirefault.history.reader import Tail, parse_line, tells_of_found_link, with_found_links
+from wirefault.history.reader import Tail, changes_found_links, parse_line, with_found_links
 from wirefault.history.writer import Writer, dump_line, history_file
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
-from wirefault.state.effects import read_effects, world_of
+from wirefault.state.effects import read_effects, world_key
 
 # the other processes, each with its own history file
 _OTHERS = ("gateway", "manager", "ingress")
@@ -120,7 +120,7 @@ class Recorder:
         """Read, add and return the new events of the other processes."""
         events = [event for tail in self._tails for event in tail.read()]
         self.record.add(events)
-        if any(map(tells_of_found_link, events)):
+        if any(map(changes_found_links, events)):
             self.record.complete_with_found_links()
         for event in events:
             if isinstance(event, ConnectionEnded):
@@ -186,7 +186,7 @@ class EpisodeJudge:
         """Record the world's side effects; False if unchanged."""
         error, effects = None, []
         try:
-            world = world_of(self._record.run_id, episode)
+            world = world_key(self._record.run_id, episode)
             effects = [asdict(effect) for effect in read_effects(self._effects, world)]
         except sqlite3.Error as failure:
             error = str(failure)

@@ -134,7 +134,7 @@ class Runner:
                 len(prompts.problems),
                 prompts.source,
                 links.dump(),
-                list(self._wiring.said),
+                list(self._wiring.arguments),
                 subject_kind=self._subject.kind,
                 versions={"wirefault": __version__, "python": platform.python_version()},
             )

@@ -28,26 +28,22 @@ from wirefault.settings.sources import (
     read_config_file,
 )
 from wirefault.wiring.topology import Topology, default_topology, topology_from
-from wirefault.wiring.wiring import Wiring, lab_wiring, wiring_of
+from wirefault.wiring.wiring import Wiring, dumped_wiring, lab_wiring
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """Settings, addresses and files of a process. ``environ`` is the environment over the one of ``.env``.
-
-    ``ports``: where a lab that is started shall listen, by the names of ``usual_ports``. ``remarks``: what a
-    user should hear of the configuration, a sentence each. ``wiring``: what is flown, and over which links.
-    """
+    """Settings, addresses and files of a process."""
 
     settings: Settings
     topology: Topology
-    environ: Mapping[str, str]
+    environ: Mapping[str, str]  # the environment over that of ``.env``
     prompts: Path
     logs: Path
     state: Path
     effects: Path
-    ports: Mapping[str, int] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    ports: Mapping[str, int] = field(default_factory=dict)  # of a new lab, by the names of ``default_ports``
+    remarks: tuple[str, ...] = ()  # sentences for the user
     wiring: Wiring = field(default_factory=lab_wiring)
 
 
@@ -130,7 +126,7 @@ def _check_price(settings: Settings) -> None:
 
 def _wiring(topology: Topology) -> Wiring:
     """The topology's, with its links: some of a lab that is up may have been given one by one."""
-    wiring = wiring_of(topology.wiring) if topology.wiring else lab_wiring()
+    wiring = dumped_wiring(topology.wiring) if topology.wiring else lab_wiring()
     return replace(wiring, links=topology.links)
 
 

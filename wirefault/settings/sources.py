@@ -25,7 +25,7 @@ from wirefault.core.plain_data import unique
 from wirefault.settings.budgets import budgets_in_full, load_budgets, prices_in_full
 from wirefault.settings.settings import NAMES, Settings, SettingsError
 from wirefault.wiring.links import Links, lab_links
-from wirefault.wiring.topology import default_topology, listening_addresses, usual_ports
+from wirefault.wiring.topology import default_ports, default_topology, listening_addresses
 
 # Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
 INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
@@ -259,7 +259,7 @@ class ConfigFile(_Section):
 
     def listening_ports(self, path: Path) -> Mapping[str, int]:
         """``ports``, checked. Raises ``SettingsError`` for an unknown name, and where two would be one."""
-        usual = usual_ports(lab_links())
+        usual = default_ports(lab_links())
         for name in self.ports:
             if name not in usual:
                 raise SettingsError(f"{path}: ports.{name}: no such part{nearest(name, usual)}")

@@ -53,7 +53,7 @@ class RecordedEffect:
     at: float
 
 
-def world_of(run_id: str, episode: str) -> str:
+def world_key(run_id: str, episode: str) -> str:
     return f"{run_id}/{episode}"
 
 

@@ -64,7 +64,7 @@ OWN, SHARED = 0o600, 0o666
 _LONGEST = 256
 
 
-def token_of(state: Path) -> str:
+def lab_token(state: Path) -> str:
     """The folder's token, made if there is none. Raises ``OSError``."""
     descriptor = open_shared(state, state / TOKEN_FILE, os.O_RDWR | os.O_CREAT, OWN)
     try:

@@ -266,7 +266,7 @@ def lab_links() -> Links:
     return Links(Link.of_entry(name, entry) for name, entry in entries.items())
 
 
-MOST_FOUND = 32
+MAX_FOUND_LINKS = 32
 _LONGEST_NAME = 32
 # Hosts of models' providers: the name of the link, and what is spoken there. The dialect of a single request
 # follows from its path, since one host answers in several.

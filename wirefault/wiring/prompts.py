@@ -112,7 +112,7 @@ def load_prompts(
     return _loaded(entries, places, str(path), source, check_expect, path.parent)
 
 
-def prompts_of_entries(
+def prompts_from_entries(
     entries: Sequence[object],
     where: str,
     only: Sequence[str] = (),
@@ -124,7 +124,7 @@ def prompts_of_entries(
     return _loaded(entries, [where] * len(entries), where, source, check_expect, folder)
 
 
-def prompts_of_texts(texts: Sequence[str]) -> Prompts:
+def prompts_from_texts(texts: Sequence[str]) -> Prompts:
     """Make prompts without oracles. Raises ``PromptsError`` for an empty text."""
     if not all(text.strip() for text in texts):
         raise PromptsError("--prompt: must be a text that is not empty")

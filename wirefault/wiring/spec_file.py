@@ -39,9 +39,9 @@ class SpecFile:
     def _line(self, place: Place) -> int | None:
         if not self.text:
             return None
-        from wirefault.core.yaml_text import lines_of  # only a mistake needs PyYAML's nodes
+        from wirefault.core.yaml_text import yaml_lines  # only a mistake needs PyYAML's nodes
 
-        lines = lines_of(self.text)
+        lines = yaml_lines(self.text)
         return next(lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in lines)
 
     def check(self, kind: type[BaseModel], place: Place, value: Any) -> Any:

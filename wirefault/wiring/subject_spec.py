@@ -105,7 +105,7 @@ class RequestSpec(Spec):
     @property
     def sent_texts(self) -> list[str]:
         """What goes to the agent besides the URL."""
-        body = texts_of(self.body) if self.method != "GET" else ()
+        body = all_texts(self.body) if self.method != "GET" else ()
         return [*body, *self.headers.values()]
 
 
@@ -173,13 +173,13 @@ def holds_conversations(subject: Spec | Literal["lab"] | None) -> bool:
             return isinstance(subject, PythonSpec)
 
 
-def texts_of(value: Any) -> Iterator[str]:
+def all_texts(value: Any) -> Iterator[str]:
     """Every text in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from texts_of(part)
+            yield from all_texts(part)
 
 
 def _problems(file: SpecFile, spec: SubjectSpec) -> Iterator[InputError]:
@@ -260,7 +260,7 @@ def _of_request(file: SpecFile, spec: RequestSpec, url_key: str, url: str) -> It
         yield file.error(
             (*_AT, "method"), f"{spec.method!r} is no method here{nearest(spec.method, _METHODS)}"
         )
-    texts = [("json", text) for text in texts_of(spec.body)] if spec.method != "GET" else []
+    texts = [("json", text) for text in all_texts(spec.body)] if spec.method != "GET" else []
     texts += [(url_key, url)]
     texts += [("headers", value) for value in spec.headers.values()]
     for key, text in texts:

@@ -34,7 +34,7 @@ _PROXY_ABOVE, _GATEWAY_ABOVE = 1000, 2000
 _SERVICE, _MODEL_SERVICE = "{service}", "model"
 
 
-def usual_ports(links: Links) -> dict[str, int]:
+def default_ports(links: Links) -> dict[str, int]:
     """Where the parts of a lab listen unless told otherwise, by name.
 
     A link's port is that of its service; its proxy and its gateway have those 1000 and 2000 above. A link
@@ -130,7 +130,7 @@ def draw_lab_id() -> str:
 def default_topology(
     lab_id: str, lane: int = 0, ports: Mapping[str, int] | None = None, links: Links | None = None
 ) -> Topology:
-    """Everything on loopback, on the usual ports, or others by the names of ``usual_ports``.
+    """Everything on loopback, on the usual ports, or others by the names of ``default_ports``.
 
     ``links`` are the lab's unless given. Lane k has its own proxies and gateways, 100 k ports above.
     """
@@ -173,7 +173,7 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
 def _on_hosts(
     environ: Mapping[str, str], lab_id: str, lane: int, given_ports: Mapping[str, int], links: Links
 ) -> Topology:
-    ports = {**usual_ports(links), **given_ports}
+    ports = {**default_ports(links), **given_ports}
 
     def host(variable: str) -> str:
         return environ.get(variable) or LOOPBACK

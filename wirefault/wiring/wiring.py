@@ -118,7 +118,7 @@ class LinkSpec(Spec):
     )
 
 
-def link_of(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[str]) -> Link:
+def build_link(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[str]) -> Link:
     at = ("links", name)
     if not _NAME.fullmatch(name):
         raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
@@ -195,7 +195,7 @@ def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collecti
         )
 
 
-MOST_LINKS = 64
+MAX_LINKS = 64
 
 
 class WiringSpec(Spec):
@@ -213,23 +213,18 @@ class WiringSpec(Spec):
 
 @dataclass(frozen=True)
 class Wiring:
-    """A wiring that can be flown.
-
-    ``intercept``: how the connections of its subject are caught, None where they are not.
-    ``folder``: paths in it are taken from there; ``file`` its name, if any. ``said`` are the words of the
-    command line that give the same wiring again.
-    """
+    """A checked wiring."""
 
     links: Links
     subject: SubjectSpec | None = None
     world: WorldSpec | None = None
     prompts: Path | None = None
     allow: frozenset[str] = frozenset()
-    folder: Path = Path()
+    folder: Path = Path()  # its relative paths start here
     file: str = ""
     data: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    said: tuple[str, ...] = ()
-    intercept: InterceptSpec | None = None
+    arguments: tuple[str, ...] = ()  # words of the command line that give the same wiring
+    intercept: InterceptSpec | None = None  # None: connections are not intercepted
 
     @property
     def is_lab(self) -> bool:
@@ -237,23 +232,28 @@ class Wiring:
         return self.subject == LAB
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON, which ``wiring_of`` takes; empty for the lab's own as it ships."""
-        if self.is_lab and not self.said:
+        """As plain JSON, which ``dumped_wiring`` takes; empty for the lab's own as it ships."""
+        if self.is_lab and not self.arguments:
             return {}
         folder = str(self.folder.resolve())
-        return {"file": self.file, "folder": folder, "data": dict(self.data), "said": list(self.said)}
+        return {
+            "file": self.file,
+            "folder": folder,
+            "data": dict(self.data),
+            "arguments": list(self.arguments),
+        }
 
 
-def wiring_of(dumped: Mapping[str, Any]) -> Wiring:
+def dumped_wiring(dumped: Mapping[str, Any]) -> Wiring:
     """From what ``Wiring.dump`` gave, also after its way through JSON. Raises ``InputError``."""
     wiring = build_wiring(SpecFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
-    return replace(wiring, said=tuple(dumped["said"]))
+    return replace(wiring, arguments=tuple(dumped["arguments"]))
 
 
 def load_wiring(path: Path) -> Wiring:
     """Reads the file. Raises ``InputError`` that names file, line and key."""
     wiring = build_wiring(read_spec_file(path), path.parent)
-    return replace(wiring, said=(str(path),))
+    return replace(wiring, arguments=(str(path),))
 
 
 def is_wiring_file(path: Path) -> bool:
@@ -283,10 +283,10 @@ def _built(file: SpecFile, folder: Path) -> Wiring:
     spec: WiringSpec = file.check(WiringSpec, (), _checked_parts(file))
     if not spec.links and spec.intercept is None:
         raise file.error(("links",), "there is no link: name one, or say intercept: {} to find them")
-    if len(spec.links) > MOST_LINKS:
-        raise file.error(("links",), f"at most {MOST_LINKS} links, not {len(spec.links)}")
+    if len(spec.links) > MAX_LINKS:
+        raise file.error(("links",), f"at most {MAX_LINKS} links, not {len(spec.links)}")
     allowed = frozenset(host.lower() for host in spec.allow)
-    named = (link_of(file, name, link, allowed) for name, link in spec.links.items())
+    named = (build_link(file, name, link, allowed) for name, link in spec.links.items())
     links = Links(named, grows=spec.intercept is not None)
     _check_variables(file, links)
     if spec.world is not None:
@@ -326,15 +326,15 @@ def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
             **({"dialect": dialect} if dialect else {}),
         }
     file = SpecFile(wiring.file or "--link", {**wiring.data, "links": specs})
-    said = (*wiring.said, *(f"--link={text}" for text in given))
-    return replace(build_wiring(file, wiring.folder), file=wiring.file, said=said)
+    arguments = (*wiring.arguments, *(f"--link={text}" for text in given))
+    return replace(build_wiring(file, wiring.folder), file=wiring.file, arguments=arguments)
 
 
 def with_subject(wiring: Wiring, command: Sequence[str]) -> Wiring:
     """The wiring with another subject: a process for each attempt. Raises ``InputError``."""
     data = {**wiring.data, "subject": {"command": list(command)}}
     built = build_wiring(SpecFile(wiring.file or "the command after --", data), wiring.folder)
-    return replace(built, file=wiring.file, said=(*wiring.said, "--", *command))
+    return replace(built, file=wiring.file, arguments=(*wiring.arguments, "--", *command))
 
 
 def with_intercept(wiring: Wiring, given: Mapping[str, Any]) -> Wiring:
@@ -343,7 +343,7 @@ def with_intercept(wiring: Wiring, given: Mapping[str, Any]) -> Wiring:
     Raises ``InputError``.
     """
     file = SpecFile(wiring.file or "wirefault exec", {**wiring.data, "intercept": dict(given)})
-    return replace(build_wiring(file, wiring.folder), file=wiring.file, said=wiring.said)
+    return replace(build_wiring(file, wiring.folder), file=wiring.file, arguments=wiring.arguments)
 
 
 NO_WIRING = Wiring(Links(()))

@@ -11,7 +11,7 @@ from typing import cast
 from tests.gateway.lab import dial
 from tests.support import until
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 
 
 class Received(asyncio.Protocol):
@@ -32,7 +32,7 @@ class Received(asyncio.Protocol):
 async def accepted() -> AsyncIterator[tuple[asyncio.Transport, Received, socket.socket]]:
     """The transport of an accepted connection, what came over it, and the client's socket."""
     loop = asyncio.get_running_loop()
-    with bind(FREE) as listener, dial(address_of(listener)) as client:
+    with bind(FREE) as listener, dial(bound_address(listener)) as client:
         connection, _ = listener.accept()
         client.setblocking(False)
         transport, received = await loop.connect_accepted_socket(Received, connection)

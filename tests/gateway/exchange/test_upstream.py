@@ -7,7 +7,7 @@ import asyncio
 from tests.gateway.exchange.sockets import eventually
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.gateway.endpoint import lab_endpoint
 from wirefault.gateway.exchange.upstream import UpstreamLink
 
@@ -41,7 +41,7 @@ def test_early_bytes_arrive_and_reply_waits_for_slow_client() -> None:
         events = Events()
         link = UpstreamLink(events, 5, lambda: behind)
         with bind(FREE) as listener:
-            link.open(lab_endpoint(address_of(listener))).send(b"request")
+            link.open(lab_endpoint(bound_address(listener))).send(b"request")
             assert link.connecting
             await eventually(lambda: events.told)
             upstream, _ = listener.accept()
@@ -65,7 +65,7 @@ def test_another_endpoint_gets_another_connection() -> None:
     async def drive() -> None:
         link = UpstreamLink(Events(), 5, lambda: False)
         with bind(FREE) as listener:
-            address = address_of(listener)
+            address = bound_address(listener)
             first, second = lab_endpoint(address), lab_endpoint(address)
             connection = link.open(first)
             assert link.open(first) is connection
@@ -79,7 +79,7 @@ def test_refused_connection_is_reported() -> None:
     async def drive() -> None:
         events = Events()
         with bind(FREE) as listener:
-            closed = lab_endpoint(address_of(listener))
+            closed = lab_endpoint(bound_address(listener))
         UpstreamLink(events, 5, lambda: False).open(closed)
         await eventually(lambda: events.told == ["unreachable"])
 

@@ -13,7 +13,7 @@ import uvloop
 
 from tests.support import PATIENCE_S
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.gateway.intercept.splice import Splice, Transfer
 
 Drive = Callable[[socket.socket, socket.socket, "asyncio.Task[Transfer]"], Awaitable[object]]
@@ -22,7 +22,7 @@ Drive = Callable[[socket.socket, socket.socket, "asyncio.Task[Transfer]"], Await
 def pair() -> tuple[socket.socket, socket.socket]:
     """The two ends of a TCP connection."""
     with bind(FREE) as listener:
-        address = address_of(listener)
+        address = bound_address(listener)
         near = socket.create_connection((address.host, address.port))
         far, _ = listener.accept()
     near.setblocking(False)

@@ -14,7 +14,7 @@ from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired
 from tests.upstream import FREE
-from wirefault.core.sockets import Address, address_of, bind
+from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.history.events import Note, WentPastLab
 from wirefault.subjects.taps.watch import BypassTracker, Past, SystemSocket, can_list_sockets
 
@@ -58,7 +58,7 @@ def wired(tmp_path: Path, ingress: AnsweringIngress) -> Wired:
 def silent() -> Iterator[Address]:
     """A server that accepts, and never says anything."""
     with bind(FREE) as listener:
-        yield address_of(listener)
+        yield bound_address(listener)
 
 
 def past(wired: Wired, *command: str, **intercept: object) -> list[tuple[str, str, str, int]]:

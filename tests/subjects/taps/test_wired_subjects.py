@@ -17,7 +17,7 @@ from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
 from wirefault.core.files import private_folder
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.subjects.subject import LabFailed
 
 pytestmark = pytest.mark.slow
@@ -96,7 +96,7 @@ def test_python_subject_behind_tap(wired: Wired, tap: str) -> None:
 def test_service_behind_tap_is_restarted(wired: Wired, tap: str) -> None:
     wired.file("agent.py", SERVICE)
     with bind(FREE) as listener:
-        port = address_of(listener).port
+        port = bound_address(listener).port
     url = f"http://127.0.0.1:{port}/"
     with wired.opened(yaml({"service": [sys.executable, "agent.py", str(port)], "url": url}, tap)) as subject:
         assert json.loads(subject("", wired.context()).response) == ANSWER

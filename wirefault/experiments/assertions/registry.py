@@ -24,9 +24,9 @@ from wirefault.core.errors import nearest
 from wirefault.core.plain_data import short_repr
 from wirefault.core.plugins import (
     checked_function_name,
+    function_name,
     load_function,
     located_function,
-    name_of_function,
 )
 from wirefault.experiments.assertions.answers import (
     AnswerContains,
@@ -205,7 +205,7 @@ def entry_of(given: AssertionEntry | Assertion | Callable[..., Any]) -> Assertio
         result = given.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {given.name: result[given.main] if result.keys() == {given.main} else result}
     if callable(given):
-        return {CallableAssertion.name: name_of_function(given)}
+        return {CallableAssertion.name: function_name(given)}
     parse_assertion(given)
     return given
 

@@ -31,7 +31,7 @@ from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
 from wirefault.gateway.http1.messages import content_encoding
-from wirefault.history.events import FaultMet, StruckReply
+from wirefault.history.events import FaultedReply, FaultMet
 from wirefault.wiring.links import Link
 
 _MAX_EVIDENCE = 32 * 1024
@@ -324,7 +324,7 @@ def _body_fields(exchange: Exchange, encoding: str, redact: Callable[[str], str]
 
 
 def _faulted_reply_field(exchange: Exchange, redact: Callable[[str], str]) -> str:
-    """``Exchange.struck``: a reply before and after a fault or a toxic changed it; empty if none did."""
+    """``Exchange.faulted_reply``: a reply before and after a fault or a toxic changed it; empty without."""
     plan, reply = exchange.plan, exchange.reply
     injected = plan is not None and any(fault.injected for fault in plan.met_faults)
     if not injected and not exchange.crosses_toxic:
@@ -338,8 +338,8 @@ def _faulted_reply_field(exchange: Exchange, redact: Callable[[str], str]) -> st
         before = _first_part(reply.upstream.body_start, reply.upstream.block, redact)
     elif reply.upstream is None and reply.upstream_status is not None:
         before = observed  # the fault acted on the request, or only delayed the reply
-    field = StruckReply(before[0], observed[0], before[1], observed[1], exchange.crosses_toxic)
-    return f',"struck":{json.dumps(asdict(field), ensure_ascii=False)}'
+    field = FaultedReply(before[0], observed[0], before[1], observed[1], exchange.crosses_toxic)
+    return f',"faulted_reply":{json.dumps(asdict(field), ensure_ascii=False)}'
 
 
 def _first_part(start: BodyStart, block: bytes, redact: Callable[[str], str]) -> tuple[str, bool]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.wiring.links import Link
 from wirefault.wiring.topology import Topology
-from wirefault.wiring.wiring import InterceptSpec, wiring_of
+from wirefault.wiring.wiring import InterceptSpec, dumped_wiring
 
 # Hosts that frameworks call in the background: traces, usage statistics, price lists, vocabularies. A fault
 # on one of them says nothing about an agent, and its replies belong to no task.
@@ -102,7 +102,7 @@ class LinkRoute:
 
 def intercept_of(topology: Topology) -> InterceptSpec:
     """Return what the lab's wiring says of intercepted connections."""
-    wiring = wiring_of(topology.wiring) if topology.wiring else None
+    wiring = dumped_wiring(topology.wiring) if topology.wiring else None
     return (wiring and wiring.intercept) or InterceptSpec()
 
 

@@ -24,7 +24,7 @@ from wirefault.gateway.intercept.policy import (
 from wirefault.gateway.intercept.splice import readable
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import FoundLink
-from wirefault.wiring.links import MOST_FOUND, found_link, is_model_host
+from wirefault.wiring.links import MAX_FOUND_LINKS, found_link, is_model_host
 from wirefault.wiring.topology import Topology
 
 _OPENED_WITHIN_S = 15.0
@@ -107,7 +107,7 @@ class LinkRoutes:
             link = found_link(host, port, scheme, taken, scripted=self._scripted)
             server = (link.upstream, link.hosts)
             existing = next((row.link for row in rows if (row.link.upstream, row.link.hosts) == server), None)
-            if existing is None and len(rows) >= MOST_FOUND:
+            if existing is None and len(rows) >= MAX_FOUND_LINKS:
                 raise TooManyLinks
             link = existing or link
             await self._state.request_link(link)
@@ -227,7 +227,7 @@ class Router:
         try:
             route = await self._link_routes.find(arrival.host, arrival.port, scheme)
         except TooManyLinks:
-            return await self._tunnel(arrival, f"{MOST_FOUND} other hosts have links already")
+            return await self._tunnel(arrival, f"{MAX_FOUND_LINKS} other hosts have links already")
         except (NoLink, sqlite3.Error, SettingsError) as error:
             raise Refused(502, str(error), why=str(error), lab_failed=True) from None
         return await self._dial(route)

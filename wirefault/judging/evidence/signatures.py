@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from wirefault.core.caller_errors import ERROR_KINDS_IN_ORDER, HTTP_ERRORS, ErrorKind, error_kind, error_word
+from wirefault.core.caller_errors import ERROR_KINDS_IN_ORDER, HTTP_ERRORS, ErrorKind, error_kind, error_name
 from wirefault.faults.registry import REGISTRY
 from wirefault.history.events import Exchange, FaultMet, ToolTry
 from wirefault.judging.evidence.toxics import ToxicTime, cut_short
@@ -24,7 +24,7 @@ def observed_try(request: Request) -> ObservedTry:
     return ObservedTry(
         client_ms=request.ms,
         client_failed=no_reply,
-        client_error=error_word(request.error) if no_reply else None,
+        client_error=error_name(request.error) if no_reply else None,
         client_timeout_ms=_patience_ms(request),
         gateway_ms=_gateway_ms(request),
         gateway_complete_request=bool(exchange and _had_whole_request(request, exchange)),

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from wirefault.core.errors import LAB_FAILED, USAGE, nearest
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
 from wirefault.core.processes import watch_lifeline
-from wirefault.core.sockets import Address, address_of, listen
+from wirefault.core.sockets import Address, bound_address, listen
 from wirefault.toxiproxy.embedded.api import VERSION, create_api
 from wirefault.toxiproxy.embedded.go_json import ApiError
 from wirefault.toxiproxy.embedded.proxies import Metrics, ProxyCollection
@@ -157,7 +157,7 @@ def serve_proxies(address: Address, config: Path | None, *, proxy_metrics: bool)
         listener,
         proxy_metrics=proxy_metrics,
         populate=partial(create_proxies, path=config, rows=rows) if config else None,
-        ready=partial(_print_line, f"embedded Toxiproxy {VERSION} listens on {address_of(listener).url}"),
+        ready=partial(_print_line, f"embedded Toxiproxy {VERSION} listens on {bound_address(listener).url}"),
     )
     watch_lifeline(os.environ, server.stop)
     try:
