@@ -13,7 +13,7 @@ import pytest
 
 from tests.examples.running import run_wiring
 from tests.upstream import FREE, Upstream, requests_of
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_run
 
@@ -63,7 +63,7 @@ def upstream() -> Iterator[Upstream]:
 
 def wiring(folder: Path, upstream: Upstream) -> Path:
     with bind(FREE) as listener:  # reserved: the next FREE gets another port
-        port = address_of(listener).port
+        port = bound_address(listener).port
     (folder / "service.py").write_text(SERVICE, encoding="utf-8")
     prompts = [{"id": str(number), "prompt": f"Look at {number}"} for number in range(PROMPTS)]
     (folder / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")

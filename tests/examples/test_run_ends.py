@@ -18,7 +18,7 @@ from tests.launching import Launched
 from tests.subjects.wired import alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def subject(kind: str, folder: Path) -> dict[str, Any]:
     if kind == "command":
         return {"command": ["sh", "-c", f"echo $$ > {pid}; exec sleep 600"]}
     with bind(FREE) as listener:  # reserved: the next FREE gets another port
-        port = address_of(listener).port
+        port = bound_address(listener).port
     (folder / "service.py").write_text(SERVICE, encoding="utf-8")
     command = [sys.executable, "service.py", str(port), pid]
     return {"service": command, "url": f"http://127.0.0.1:{port}/ask"}

@@ -19,7 +19,7 @@ from tests.examples.serving import EXAMPLES
 from tests.lab.demos import environ_in
 from tests.support import ROOT, until
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ class Folder:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
     with bind(FREE) as listener:  # reserved: the next FREE gets another port
-        port = address_of(listener).port
+        port = bound_address(listener).port
     folder = Folder(tmp_path, port)
     folder.write("wirefault.yaml", WIRING)
     folder.write("prompts.json", PROMPTS)

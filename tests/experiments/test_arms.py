@@ -16,7 +16,7 @@ from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experi
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
 from wirefault.runner.attempts import shadow_toxics
-from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadows_of
+from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.prompts import PromptsError, load_prompts
 
@@ -64,7 +64,7 @@ def test_only_what_an_arm_names_strikes_it(folder: Path) -> None:
 
 def test_the_control_has_the_other_arms_as_its_shadows(folder: Path) -> None:
     control, cut, err, after = planned(folder).arms
-    shadows = shadows_of(control.settings)
+    shadows = shadow_arms(control.settings)
     assert (shadows["cut"].faults, shadows["err"].error_prob) == (cut.settings.faults, 0.5)
     assert {arm.settings.shadow for arm in (cut, err, after)} == {""}
 

@@ -24,7 +24,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from wirefault.history.events import Event, ShadowMet, ShadowToxic, StruckReply
+from wirefault.history.events import Event, FaultedReply, ShadowMet, ShadowToxic
 from wirefault.report.timeline import Timeline, timeline_of
 from wirefault.report.timeline_text import print_timeline
 
@@ -48,7 +48,7 @@ def drawn(timeline: Timeline, *, full: bool = False) -> list[str]:
 
 def struck(upstream: str | None, observed: str | None, **more: Any) -> Event:
     fields = {"fault": CHANGED, "forwarded": upstream is not None, "start": 103.001}
-    return exchange("weather", **fields | {"struck": StruckReply(upstream, observed)} | more)
+    return exchange("weather", **fields | {"faulted_reply": FaultedReply(upstream, observed)} | more)
 
 
 def test_call_has_tries_and_result() -> None:
@@ -97,8 +97,8 @@ def test_missing_side_is_explained(event: Event, upstream: str, observed: str) -
 
 
 def test_toxic_shows_both_records() -> None:
-    kept = StruckReply(SENT, SENT, toxic=True)
-    lost = [exchange("message", struck=kept), tried("message", error="read_timeout", ms=1000.0)]
+    kept = FaultedReply(SENT, SENT, toxic=True)
+    lost = [exchange("message", faulted_reply=kept), tried("message", error="read_timeout", ms=1000.0)]
     timeline = of(armed(timeout(ms=0), latency("search")), *lost)
     assert texts(timeline, "toxic") == [
         "timeout downstream on message: seen",

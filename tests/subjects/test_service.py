@@ -15,7 +15,7 @@ import pytest
 from tests.subjects.wired import Wired, alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
-from wirefault.core.sockets import address_of, bind
+from wirefault.core.sockets import bind, bound_address
 from wirefault.settings.settings import SettingsError
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def wired(tmp_path: Path) -> Wired:
 def port() -> Iterator[int]:
     """A free port that the next FREE does not get."""
     with bind(FREE) as listener:
-        free = address_of(listener).port
+        free = bound_address(listener).port
     yield free
 
 
@@ -150,7 +150,7 @@ def test_not_ready_is_reported(wired: Wired, port: int, more: dict[str, object],
 
 def test_foreign_server_on_port_is_an_error(wired: Wired) -> None:
     with bind(FREE) as other:
-        taken = address_of(other).port
+        taken = bound_address(other).port
         refused = pytest.raises(SettingsError, match="something else listens there")
         with refused, wired.subject(service(taken)):
             pass

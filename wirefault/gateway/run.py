@@ -16,7 +16,7 @@ from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.history.events import Event, FaultsSet, ShadowMet
 from wirefault.history.writer import Writer, dump_line
-from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadows_of
+from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Link, Links
 
@@ -202,7 +202,7 @@ class Shadows:
     """The faults of other arms: each try is matched against them for the record, and they never act."""
 
     def __init__(self, settings: Settings, links: Links) -> None:
-        self._settings = shadows_of(settings)
+        self._settings = shadow_arms(settings)
         self._matchers = {
             arm: FaultMatcher(shadow.seed, _shadow_entries(shadow, links))
             for arm, shadow in self._settings.items()

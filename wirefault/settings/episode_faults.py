@@ -41,7 +41,7 @@ def shadow_text(arms: Mapping[str, Settings]) -> str:
     return json.dumps(striking, ensure_ascii=False, sort_keys=True) if striking else ""
 
 
-def shadows_of(settings: Settings) -> dict[str, Settings]:
+def shadow_arms(settings: Settings) -> dict[str, Settings]:
     """By arm the run's settings with what strikes there; empty if it has no shadows."""
     if not settings.shadow:
         return {}

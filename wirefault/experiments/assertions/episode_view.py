@@ -16,7 +16,7 @@ from wirefault.dialects.http import split_events
 from wirefault.dialects.json_values import as_text
 from wirefault.dialects.mcp import read_message
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, ToolCalled, TurnBegun
+from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, ToolCalled, TurnStarted
 from wirefault.history.logs import strip_control
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement
@@ -300,11 +300,11 @@ def episode_views(judgement: RunJudgement) -> list[EpisodeView]:
         trace = judgement.traces[judged.episode]
         started = trace.last(EpisodeStarted)
         if started is not None and not trace.is_empty:
-            views.append(EpisodeView(_with_made_turns(started, trace.all(TurnBegun)), judged, trace))
+            views.append(EpisodeView(_with_made_turns(started, trace.all(TurnStarted)), judged, trace))
     return views
 
 
-def _with_made_turns(started: EpisodeStarted, begun: Sequence[TurnBegun]) -> EpisodeStarted:
+def _with_made_turns(started: EpisodeStarted, begun: Sequence[TurnStarted]) -> EpisodeStarted:
     """Add the turns that a function made, from the last attempt that reached them."""
     known = started.turns or [started.prompt]
     made = {turn.turn: turn.text for turn in begun if turn.turn > len(known)}
