@@ -28,7 +28,7 @@ from wirefault.wiring.prompts import (
     check_next_turns,
     check_turns,
     load_prompts,
-    prompts_of_entries,
+    prompts_from_entries,
 )
 from wirefault.wiring.subject_spec import holds_conversations
 from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
@@ -296,7 +296,7 @@ def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Seque
             raise source_file.file.error(("prompts",), f"missing file {path}")
         loaded = load_prompts(path, only, check_expect=check)
     else:
-        loaded = prompts_of_entries(
+        loaded = prompts_from_entries(
             named, f"{source_file.file.where}: prompts", only, check, source_file.folder
         )
     if loaded.problems:
