@@ -16,6 +16,7 @@ from wirefault.runner.record import RunRecord
 from wirefault.runner.run import Runner, new_run_id
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
+from wirefault.subjects.subject import as_subject
 from wirefault.wiring.prompts import Prompt, Prompts, load_prompts, numbered
 
 # No chaos unless a test asks for it, and times that a busy machine keeps: a call without a fault never takes
@@ -101,7 +102,7 @@ class SharedLab:
             topology=self.lab.topology,
             environ=environ or self.configuration.environ,
         )
-        runner = Runner(new_run_id(), configuration, subject, Silence())
+        runner = Runner(new_run_id(), configuration, as_subject(subject), Silence())
         try:
             record = runner.run(Prompts(in_order(prompts or SAMPLES)))
         finally:

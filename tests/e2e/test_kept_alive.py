@@ -12,13 +12,13 @@ import requests
 from tests.e2e.lab import SETTINGS, SharedLab
 from wirefault.history.events import AttemptHealed, Exchange, Report, WorldRead
 from wirefault.settings.settings import Settings
-from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 from wirefault.wiring.prompts import load_prompts
 
 NAMES = ["Ann", "Bob", "Cid", "Dot"]
 
 
-class Messenger:
+class Messenger(Subject):
     """Sends the message that is asked for, over one client, without any header of the lab."""
 
     name = "a client that keeps its connections"

@@ -9,13 +9,13 @@ import pytest
 from tests.e2e.lab import SharedLab
 from wirefault.history.events import Note, Report
 from wirefault.settings.settings import Settings
-from wirefault.subjects.subject import AttemptContext, SubjectResult
+from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 from wirefault.wiring.prompts import Prompt
 
 KEY = "gsk_0123456789abcdef"
 
 
-class Leaky:
+class Leaky(Subject):
     """Says the key wherever a subject can say something."""
 
     name = "a leaky subject"

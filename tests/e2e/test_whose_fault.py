@@ -10,7 +10,7 @@ from tests.e2e.lab import SharedLab, sample
 from tests.upstream import FREE
 from wirefault.core.sockets import bind, bound_address
 from wirefault.settings.settings import Settings
-from wirefault.subjects.subject import AttemptContext, LabFailed, SubjectResult
+from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult
 from wirefault.wiring.prompts import Prompt
 
 TEMPERATURE = "temperature in Paris"
@@ -40,7 +40,7 @@ def test_an_agent_that_passes_on_a_planted_value_is_misled(shared: SharedLab) ->
     assert flight.summary.success.n == 1
 
 
-class Unstarted:
+class Unstarted(Subject):
     """One whose tap the lab could not make."""
 
     name = "unstarted"
@@ -54,7 +54,7 @@ def test_a_subject_that_the_lab_could_not_start_has_not_crashed(shared: SharedLa
     assert (episode.outcome, episode.why) == ("invalid", "no namespace")
 
 
-class Repairer:
+class Repairer(Subject):
     """Creates an event at a wrong time, deletes it and creates the right one; answers in prose."""
 
     name = "repairer"

@@ -51,7 +51,7 @@ def test_a_run_is_judged_by_the_core(core: Environment, flown: Flown) -> None:
     assert "wirefault demo --seed 7" in core.flies(flown.folder, "runs", "verify", "latest")
 
 
-@pytest.mark.parametrize("words", [["demo"], ["run"], ["lab", "up"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["demo"], ["run", "--lab"], ["lab", "up"]], ids=" ".join)
 def test_what_flies_says_in_a_line_what_is_missing(
     core: Environment, words: list[str], tmp_path: Path
 ) -> None:

@@ -62,7 +62,7 @@ def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
     installed: Environment, flown: Flown, tmp_path: Path
 ) -> None:
     assert {path.name for path in flown.folder.iterdir()} == {"logs", "state"}
-    assert len(list(flown.folder.glob("logs/charts/*/*.png"))) == 8
+    assert len(list(flown.folder.glob("logs/charts/*/*.png"))) == 7
     [line] = re.findall(r"^wirefault (demo .*)$", flown.said, flags=re.MULTILINE)
     assert "--prompts" not in line
     repeated = installed.wirefault(tmp_path, *shlex.split(line), "--no-charts", "--json")
