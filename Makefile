@@ -70,7 +70,7 @@ findings: setup  ## the same agents under one fault each, and docs/findings.md; 
 
 dist: setup      ## the source distribution, and the wheel made from that
 	@rm -rf dist
-	@$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	@$(BIN)/python -m tools.build dist
 	@ls dist/*
 
 release-check: dist  ## what dist holds: its metadata, its contents, installed anew and flown

@@ -76,6 +76,7 @@ def worker_group(test: str) -> str:
     return next((folder for folder in folders if test.startswith(folder)), file)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark slow tests and start them first, so that quick files fill the gaps between workers."""
     for item in items:

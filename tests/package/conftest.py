@@ -13,12 +13,12 @@ from tests.package.installing import (
     CALM,
     TWO,
     Environment,
-    build,
     empty_environment,
     install,
     lend_packages,
 )
 from tests.support import ROOT, required
+from tools.build import build
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import subprocess
@@ -63,19 +62,6 @@ def must(command: list[str], folder: Path, **more: str) -> str:
     done = run(command, folder, **more)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
-
-
-def build(folder: Path) -> None:
-    """A source distribution of this checkout, and the wheel that is made from it; one build at a time.
-
-    Each writes below the checkout itself, where another one would remove its files.
-    """
-    checkout = os.open(ROOT, os.O_RDONLY)
-    try:
-        fcntl.flock(checkout, fcntl.LOCK_EX)
-        must([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)], folder)
-    finally:
-        os.close(checkout)
 
 
 def empty_environment(path: Path) -> Environment:

@@ -1,0 +1,36 @@
+"""Build the source distribution and the wheel in a copy of this checkout: ``python -m tools.build OUT``.
+
+A build rewrites the package's metadata and leaves folders behind. In the checkout, a run or a test could read
+them meanwhile.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+
+ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = ignore_patterns(".?*", "__pycache__", "build", "dist", "site", "*.egg-info", "wirefault-[0-9]*")
+
+
+def build(out: Path) -> None:
+    """Write both files to ``out``. Raises ``CalledProcessError`` with the build's output."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, "wirefault")
+        copytree(ROOT, copy, ignore=_ignored, symlinks=True)
+        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out.resolve()), str(copy)]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def _ignored(folder: str, names: list[str]) -> set[str]:
+    """Caches, earlier builds, and the content of ``logs`` and ``state``."""
+    if Path(folder) in (ROOT / "logs", ROOT / "state"):
+        return set(names) - {".gitkeep"}
+    return LEFT_OUT(folder, names) - {".env.example", ".dockerignore", ".gitkeep"}
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))
