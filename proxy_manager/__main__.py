@@ -57,8 +57,8 @@ def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
     """
     try:
         with State(_state_path()) as state:
-            found = [row.link for row in state.found_links.rows(topology.lab_id, topology.lane)]
-        LaneProxies(client, replace(topology, links=topology.links.adding(found))).remove()
+            found_links = [row.link for row in state.found_links.rows(topology.lab_id, topology.lane)]
+        LaneProxies(client, replace(topology, links=topology.links.adding(found_links))).remove()
     except (ToxiproxyError, sqlite3.Error) as error:
         sys.stderr.write(f"proxy_manager: could not heal: {error}\n")
         return 1

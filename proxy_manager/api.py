@@ -1,4 +1,4 @@
-"""The manager's HTTP API: ``/health``, ``/ready``, ``/status``; ``/faults`` alone changes anything."""
+"""The manager's HTTP API: ``/health``, ``/ready`` and ``/status`` are read-only; ``/faults`` sets faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class ChangeRefused(Exception):
-    """A request that is not carried out; rendered in the form that all errors of the lab have."""
+    """A refused request; rendered in the lab's usual form of errors."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -38,18 +38,17 @@ class ChangeRefused(Exception):
 
 
 def check_access(request: Request, token: str, hosts: Collection[str]) -> None:
-    """Raises ``ChangeRefused`` unless the request has the token and a JSON type and is meant for this host.
+    """Raise ``ChangeRefused`` unless the request has the token and a JSON type and names this host.
 
-    A page of another origin must not send it: a browser tells the page's ``Origin``, and where a foreign name
-    was made to point here, that name as ``Host``.
+    A browser's ``Origin`` shows pages of other origins; a foreign ``Host`` shows DNS rebinding.
     """
     if _name(request.host) not in _LOOPBACK_NAMES | set(hosts):
         raise ChangeRefused(403, "foreign_host", f"not meant for this lab: Host {request.host!r}")
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host:
         raise ChangeRefused(403, "foreign_origin", f"a page of {origin!r} may not change this lab")
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.encode()):
+    scheme, _, received_token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(received_token.strip().encode(), token.encode()):
         raise ChangeRefused(
             401, "token", "send Authorization: Bearer with the token of the file token in state/"
         )
@@ -64,18 +63,18 @@ def _name(host: str) -> str:
         return ""
 
 
-# The loop takes its step at once; it needs this long only when something is wrong.
+# The loop steps at once; it takes this long only when something is wrong.
 _BOUND_S = 5.0
 _IDLE = (
-    "no run is in progress: whatever crosses the links now is struck, whoever sends it, until a run takes the"
-    " lane; that has these faults too, if it has none of its own (FAULTS). Toxics for a part of an attempt"
-    " (during, duration, turn) wait for such a run"
+    "no run is in progress: these faults now apply to all traffic on the links, until a run takes the lane; a"
+    " run without its own faults (FAULTS) has them too. Toxics for a part of an attempt (during, duration,"
+    " turn) wait for such a run"
 )
 _KEYS = {"faults", "source", "chaos_level"}
 
 
 class FaultsEndpoint:
-    """Writes configurations into ``state.db``; the loop puts them in force."""
+    """Writes configurations to ``state.db``; the loop puts them in force."""
 
     def __init__(self, loop: Loop, topology: Topology, open_state: Callable[[], State], logs: Path) -> None:
         self._loop = loop
@@ -86,7 +85,7 @@ class FaultsEndpoint:
 
     def show(self) -> dict[str, Any]:
         with self._open_state() as state:
-            return self._shown(state.configurations.latest(*self._lab))
+            return self._description(state.configurations.latest(*self._lab))
 
     def set(self, faults: FaultSet, source: str) -> dict[str, Any]:
         """Return once the faults are in force. Raises ``ChangeRefused``."""
@@ -100,16 +99,16 @@ class FaultsEndpoint:
                 if row is not None and row.refused:
                     raise ChangeRefused(409, "faults_refused", row.refused)
                 if self._loop.reconciler.status.configuration >= number:
-                    return self._shown(row)
+                    return self._description(row)
                 time.sleep(0.002)
         raise ChangeRefused(503, "not_in_force", f"configuration {number} is written, but not in force yet")
 
-    def _shown(self, row: ConfigurationRow | None) -> dict[str, Any]:
+    def _description(self, row: ConfigurationRow | None) -> dict[str, Any]:
         if row is None:
             return {"number": 0, "faults": None, "source": "", "from": None, "note": "", "live": None}
         status = self._loop.reconciler.status if self._loop.reconciler else None
         in_run = status.in_force_from if status and status.configuration == row.number else None
-        later = "the next attempt" if status and status.run else "the next run without faults of its own"
+        later = "the next attempt" if status and status.run else "the next run without its own faults"
         faults = json.loads(row.faults) if row.faults else None
         return {
             "number": row.number,
@@ -121,7 +120,7 @@ class FaultsEndpoint:
         }
 
     def _struck(self) -> Mapping[str, Any] | None:
-        """What was struck outside any run, None if nothing was set there yet."""
+        """Faults met outside any run; None if none was set there yet."""
         run_id = self._loop.reconciler.status.live if self._loop.reconciler else None
         if run_id is None:
             return None
@@ -132,7 +131,7 @@ class FaultsEndpoint:
 
 
 def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -> Blueprint:
-    """The routes. ``hosts``: names of this machine besides loopback that a request may be meant for."""
+    """The routes. ``hosts``: names of this machine besides loopback that requests may be addressed to."""
     routes = Blueprint("faults", __name__)
 
     @routes.get("/faults")
@@ -157,17 +156,19 @@ def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -
 
 
 def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
-    """The requested set, and its name for people. ``faults`` is a set as in a file, or a preset's name."""
+    """The requested set and its display name. ``faults`` is a set as in a file, or a preset's name."""
     if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
         raise ChangeRefused(
             400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}'
         )
-    given, level = body["faults"], body.get("chaos_level", 1)
+    requested, level = body["faults"], body.get("chaos_level", 1)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= 1:
         raise ChangeRefused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
     try:
         unscaled = (
-            preset(given, links) if isinstance(given, str) else build_set(given, "faults", REGISTRY, links)
+            preset(requested, links)
+            if isinstance(requested, str)
+            else build_set(requested, "faults", REGISTRY, links)
         )
     except FaultSetError as error:
         raise ChangeRefused(400, "bad_faults", str(error)) from None
@@ -176,7 +177,7 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
         raise ChangeRefused(
             400, "bad_faults", "no fault in it can be met; to remove those set: DELETE /faults"
         )
-    name = given if isinstance(given, str) else str(body.get("source") or "a set")
+    name = requested if isinstance(requested, str) else str(body.get("source") or "a set")
     return chosen, name[:200] if level == 1 else f"{name[:200]} at chaos level {level:g}"
 
 
@@ -186,7 +187,7 @@ _LARGEST_BODY = 1 << 20
 def create_manager_api(
     loop: Loop, topology: Topology, open_state: Callable[[], State], token: str, logs: Path
 ) -> Flask:
-    """``token`` is what a request that changes something must carry; ``logs`` has the histories."""
+    """Create the app. ``token``: required for changes; ``logs``: the folder of the histories."""
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = _LARGEST_BODY
     live = FaultsEndpoint(loop, topology, open_state, logs)
@@ -203,7 +204,7 @@ def create_manager_api(
 
     @app.get("/status")
     def status() -> ResponseReturnValue:
-        shown = asdict(loop.reconciler.status) if loop.reconciler else {}
+        status_fields = asdict(loop.reconciler.status) if loop.reconciler else {}
         return {
             "lab_id": topology.lab_id,
             "lane": topology.lane,
@@ -211,7 +212,7 @@ def create_manager_api(
             "error": loop.error,
             "toxiproxy": topology.toxiproxy,
             "proxies": {link: str(address) for link, address in loop.addresses.items()},
-            **shown,
+            **status_fields,
         }
 
     return app

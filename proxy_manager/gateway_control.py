@@ -81,7 +81,7 @@ class GatewayControl:
         answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + _TIMEOUT_S)
         if self._ingress is not None:
             # the gateway has closed what was open: now the ingress has its records of that on the disk
-            with suppress(requests.RequestException):  # an ingress that is lost ends the lab by itself
+            with suppress(requests.RequestException):  # the loss of an ingress ends the lab anyway
                 self._session.post(f"{self._ingress.url}/settle", timeout=_TIMEOUT_S)
         return bool(answer["settled"])
 

@@ -1,4 +1,4 @@
-"""What everything that works on one lane works with."""
+"""State of one lane that the manager's parts use together: planned toxics, history, status."""
 
 from __future__ import annotations
 
@@ -16,26 +16,25 @@ from wirefault.toxiproxy.planned import PlannedToxic
 
 
 class ToxicsStep(NamedTuple):
-    """What is to be made of the toxics that stand.
-
-    ``standing``: all that are to stand from now on. ``started``: those of them that did not stand before, or
-    in another dose. ``ended``: the planned ones that stood and are over.
-    """
+    """One change of the toxics in force."""
 
     standing: list[PlannedToxic]
+    """All toxics in force after the change."""
     started: list[PlannedToxic]
+    """The new ones among them, and those with a new dose."""
     ended: list[PlannedToxic]
+    """Planned toxics that are over."""
 
 
 class Outages:
-    """The planned toxics of the attempt that is armed. ``clock`` gives seconds, from whenever."""
+    """The planned toxics of the armed attempt. ``clock`` gives seconds since any fixed time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.forget()
 
     def forget(self) -> None:
-        """The attempt is over, so that none of its toxics is to be changed any more."""
+        """Drop the plan: the attempt is over."""
         self._plan: list[PlannedToxic] = []
         self._stood: list[PlannedToxic | None] = []
         self._armed_at = 0.0
@@ -43,43 +42,43 @@ class Outages:
         self._turn = 1
 
     def begin(self, plan: Iterable[PlannedToxic]) -> None:
-        """The attempt is armed with those of the plan that stand at its start."""
+        """Start an armed attempt with the toxics that the plan has at its start."""
         self.forget()
         self._armed_at = self._clock()
         self._plan = list(plan)
         self._stood = [toxic.as_at(0.0, 1, 1) for toxic in self._plan]
 
     def add(self, plan: Iterable[PlannedToxic]) -> None:
-        """More toxics of the same attempt, of a link that was found in its midst."""
+        """Add toxics of a link that was found during the attempt."""
         new = list(plan)
         self._plan += new
         self._stood += [None] * len(new)
 
     def note_call(self, link: str, number: int) -> None:
-        """The call of that number is the last that has come on the link."""
+        """Record the number of the link's latest call."""
         self._calls[link] = number
 
     def note_turn(self, number: int) -> None:
-        """The user's turn of that number begins."""
+        """Record that this turn of the user begins."""
         self._turn = number
 
     @property
     def standing(self) -> list[PlannedToxic]:
-        """What was to stand when it was last asked for a change."""
+        """Toxics in force since the last change."""
         return [toxic for toxic in self._stood if toxic is not None]
 
     @property
     def due(self) -> bool:
-        """Whether other toxics are to stand than do."""
+        """Whether the toxics in force must change now."""
         return bool(self._plan) and self._wanted() != self._stood
 
     @property
     def changing(self) -> bool:
-        """Whether any toxic of the plan does not stand from the arming to the end."""
+        """Whether any planned toxic lasts only a part of the attempt."""
         return not all(toxic.lasts_attempt for toxic in self._plan)
 
     def take_change(self) -> ToxicsStep | None:
-        """What is to change now, once; None if nothing is."""
+        """Return the change that is due and record it as done; None if none is due."""
         wanted, before = self._wanted(), self._stood
         if wanted == before:
             return None
@@ -95,7 +94,7 @@ class Outages:
 
 
 def calls_with_changes(plan: Iterable[PlannedToxic]) -> dict[str, list[int]]:
-    """By link the calls, counted from 1, before which the link's toxics change."""
+    """For each link the calls, counted from 1, before which its toxics change."""
     calls: dict[str, set[int]] = {}
     for toxic in plan:
         if toxic.span.changes_before:
@@ -104,12 +103,12 @@ def calls_with_changes(plan: Iterable[PlannedToxic]) -> dict[str, list[int]]:
 
 
 def standing_at_start(plan: Sequence[PlannedToxic]) -> list[PlannedToxic]:
-    """Those that an attempt is armed with."""
+    """Toxics that an attempt is armed with."""
     return [toxic for planned in plan if (toxic := planned.as_at(0.0, 1, 1)) is not None]
 
 
 class ManagerHistory:
-    """Records what was done to a lane's toxics; ``clock`` gives seconds since the epoch.
+    """Records changes of a lane's toxics; ``clock`` gives seconds since the epoch.
 
     Raises ``OSError``.
     """
@@ -127,14 +126,14 @@ class ManagerHistory:
         toxics: list[dict[str, Any]],
         detail: str = "",
     ) -> None:
-        """``toxics``: those that were read back."""
+        """Record an action. ``toxics``: as read back."""
         event = ToxicsChanged(self._clock(), attempt.episode, attempt.attempt, action, toxics, detail)
         self.write(attempt.run_id, event)
 
     def record_change(
         self, attempt: AttemptRow, toxics: list[dict[str, Any]], change: ToxicsStep, begun: float
     ) -> None:
-        """A planned one. ``begun``: when the manager began to carry it out."""
+        """Record a planned change. ``begun``: when the manager began to carry it out."""
         event = ToxicsChanged(
             self._clock(),
             attempt.episode,
@@ -148,7 +147,7 @@ class ManagerHistory:
         self.write(attempt.run_id, event)
 
     def write(self, run_id: str, *events: Event) -> None:
-        """Events of that run, one by one."""
+        """Append events to the run's history."""
         if self._writer is None or self._writer[0] != run_id:
             self.close()
             path = history_file(self._logs, run_id, "manager", self._lane)
@@ -164,34 +163,32 @@ class ManagerHistory:
 
 @dataclass(frozen=True)
 class LaneParts:
-    """``lab``: the lab's id and the lane's number. ``clock`` gives seconds since the epoch.
-
-    ``outages``: which toxics of the attempt in progress stand.
-    """
+    """Everything that works on one lane."""
 
     state: State
     proxies: LaneProxies
     gateway: GatewayControl
     history: ManagerHistory
     lab: tuple[str, int]
+    """The lab's id and the lane's number."""
     clock: Callable[[], float]
+    """Seconds since the epoch."""
     outages: Outages
+    """Planned toxics of the attempt in progress."""
 
 
 @dataclass
 class ManagerStatus:
-    """What ``/status`` shows.
-
-    ``configuration`` is the number of the one that was set last, 0 where none was; ``in_force_from`` is where
-    in the run in progress it came into force, if it has. ``live`` is the run that traffic outside any run
-    belongs to, once it has begun.
-    """
+    """The lane's part of ``/status``."""
 
     run: str | None = None
     episode: str | None = None
     attempt: int | None = None
     configuration: int = 0
+    """Number of the last configuration, 0 for none."""
     in_force_from: str | None = None
+    """Where in the run in progress it came into force; None if it has not."""
     live: str | None = None
+    """The run of traffic outside any run, once it has begun."""
     desired: list[dict[str, Any]] = field(default_factory=list)
     observed: list[dict[str, Any]] | None = None

@@ -74,7 +74,7 @@ class LinksOnDemand:
         self._parts.state.found_links.mark_open(*self._parts.lab, link.name, str(gateway), str(proxy))
 
     def _start_toxics(self, attempt: AttemptRow, plan: list[PlannedToxic]) -> None:
-        """Set those of the new link that stand now; those that begin within the attempt are recorded."""
+        """Set the new link's toxics that are in force now; record those that begin within the attempt."""
         outages, begun = self._parts.outages, self._parts.clock()
         outages.add(plan)
         if changes := calls_with_changes(plan):

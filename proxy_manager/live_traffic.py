@@ -84,9 +84,9 @@ class LiveTraffic:
         self._open = True
 
     def _set_toxics(self, attempt: AttemptRow, latest: ConfigurationRow, links: Links) -> None:
-        """Those of the set that last an attempt, drawn once for it: what is open has no turns and no end.
+        """Set the toxics that last an attempt, drawn once: an open episode has no turns and no end.
 
-        What was set by hand since the last set goes with that.
+        Toxics set by hand since the last set are removed.
         """
         entries = read_canonical(latest.faults).on(links).toxics
         drawn = plan_toxics(
@@ -101,22 +101,22 @@ class LiveTraffic:
 
 
 def struck(logs: Path, run_id: str, lane: int) -> Mapping[str, Any]:
-    """What crossed the lab in that run: requests by link, and for each fault how often it was met and acted.
+    """Traffic of that run: requests by link, and how often each fault was met and injected.
 
     Raises ``OSError``, ``HistoryError``.
     """
     path = history_file(logs, run_id, "gateway", lane)
     requests: Counter[str] = Counter()
-    met: Counter[tuple[str, str]] = Counter()
+    met_counts: Counter[tuple[str, str]] = Counter()
     injected: Counter[tuple[str, str]] = Counter()
     for event in read_file(path) if path.exists() else ():
         if isinstance(event, Exchange):
             requests[event.link] += 1
             keys = [(fault.id or fault.kind, event.link) for fault in event.faults]
-            met.update(keys)
+            met_counts.update(keys)
             injected.update(key for key, fault in zip(keys, event.faults, strict=True) if fault.injected)
     faults = [
         {"fault": fault, "link": link, "met": count, "injected": injected[fault, link]}
-        for (fault, link), count in sorted(met.items())
+        for (fault, link), count in sorted(met_counts.items())
     ]
     return {"run": run_id, "requests": dict(requests), "faults": faults}

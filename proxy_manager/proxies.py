@@ -108,17 +108,17 @@ class LaneProxies:
     def _apply_to(self, proxy: ProxyState, plan: Sequence[PlannedToxic]) -> None:
         toxics = {toxic.name: toxic for toxic in plan if toxic.kind != DOWN}
         up = all(toxic.kind != DOWN for toxic in plan)
-        kept = set()
+        remaining = set()
         for state in proxy.toxics:
             planned = toxics.get(state.name)
             if planned is None or not _is_same(planned, state):
                 self._client.remove_toxic(proxy.name, state.name)
                 continue
-            kept.add(state.name)
+            remaining.add(state.name)
             if not _is_planned(planned, state):  # changed in place, so that nothing passes without it
                 self._client.update_toxic(proxy.name, state.name, planned.attributes)
         for name, toxic in toxics.items():
-            if name not in kept:
+            if name not in remaining:
                 self._client.add_toxic(proxy.name, name, toxic.kind, toxic.stream, toxic.attributes)
         if proxy.enabled != up:
             self._client.set_enabled(proxy.name, up)

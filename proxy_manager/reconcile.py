@@ -1,7 +1,7 @@
-"""Desired against observed: one step at a time, from what ``state.db`` says now, never from a queue.
+"""Reconciles desired and observed toxics, one step at a time, from the current ``state.db``, without a queue.
 
-A step leases the lane, arms what is requested, starts and ends the toxics whose time has come, heals what is
-finished and watches what is armed.
+A step leases the lane, arms a requested attempt, starts and ends toxics that are due, and heals a finished
+attempt. Between steps an armed attempt is watched.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from wirefault.state.state import HUNG_AFTER, STALE_AFTER, AttemptRow, RunRow, S
 from wirefault.state.state_files import RunLock
 from wirefault.toxiproxy.answers import ToxiproxyError
 
-# the manager steps at least every 0.25 s: what a step took beyond twice that, it was kept from working
+# the manager steps at least every 0.25 s: if a step takes more than twice that, something delayed it
 _LONGEST_STEP_S = 0.5
-_REMEMBERED = 256  # delays: far more than there can be while a lease grows old
+_REMEMBERED = 256  # delays: far more than can occur before a lease expires
 
 
 class LeaseAge:
-    """Takes the manager's own delays out of the age of a heartbeat.
+    """Age of a heartbeat without the manager's own delays.
 
-    A computer that slept, a locked database or other programs that took all processors held up the runs too:
-    who could not work could give no sign of life. ``clock`` gives seconds since the epoch.
+    A suspended computer, a locked database or a busy processor delays the runs' heartbeats too.
+    ``clock`` gives seconds since the epoch.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -47,14 +47,14 @@ class LeaseAge:
         self._delays: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
 
     def note_step(self) -> None:
-        """To be called in each step of the manager."""
+        """Record a step; call it in each step of the manager."""
         now = self._clock()
         if abs(now - self._last_step) > _LONGEST_STEP_S:
             self._delays.append((now, now - self._last_step - _LONGEST_STEP_S / 2))
         self._last_step = now
 
     def of(self, heartbeat: float) -> float:
-        """Seconds since the heartbeat, or since this manager began; its own delays do not count."""
+        """Seconds since the heartbeat or the manager's start, whichever is later, without its own delays."""
         since = max(heartbeat, self._since)
         return self._clock() - since - sum(delay for ended, delay in self._delays if ended > since)
 
@@ -69,9 +69,9 @@ class LaneLease:
         self._age = LeaseAge(clock)
 
     def renew(self) -> RunRow | None:
-        """The run that has the lane; frees it from a dead one and gives it to the next in line.
+        """Return the run that has the lane; take it from a dead run and give it to the next in line.
 
-        To be called in each step of the manager.
+        Call it in each step of the manager.
         """
         leased = self._state.runs(self._lab_id, self._lane, "leased")
         self._age.note_step()
@@ -101,8 +101,11 @@ class LaneLease:
 
 
 class Reconciler:
-    """The control plane of one lane. ``clock`` gives seconds since the epoch; ``monotonic`` those by which
-    toxics start and end, which nobody sets."""
+    """The control plane of one lane.
+
+    ``clock`` gives seconds since the epoch. ``monotonic`` gives the seconds by which toxics start and end: it
+    cannot be set back.
+    """
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class Reconciler:
     ) -> None:
         self.state = state
         self.status = ManagerStatus()
-        self.settling_s = 0.0  # by how much the step in progress may exceed the usual bound
+        self.settling_s = 0.0  # how far the step in progress may exceed the usual bound
         self._proxies = proxies
         self._gateway = gateway
         self._history = ManagerHistory(logs, lane, clock)
@@ -138,23 +141,23 @@ class Reconciler:
 
     @property
     def due(self) -> bool:
-        """Whether a step is needed although the state has not changed: the time of a toxic has come."""
+        """Whether a toxic is due to start or end, so that a step is needed without a change of the state."""
         return self._outages.due
 
     @property
     def changing(self) -> bool:
-        """Whether toxics of the attempt come and go in its midst."""
+        """Whether toxics start or end during the attempt."""
         return self._outages.changing
 
     def step(self) -> None:
-        """Do whatever the state asks for now.
+        """Do one step towards the desired state.
 
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
-        # before the lease, so that the run of each of them is known when the lane is given away
+        # before the lease, so that the run of each attempt is known when the lane changes hands
         attempts = self.state.open_attempts(self._lab_id, self._lane)
         leased = self._lease.renew()
-        # first, so that /status names whose toxics it shows
+        # before any change, so that /status names the run of the toxics that it shows
         self.status.run = leased.run_id if leased else None
         self._faults.read()
         current: AttemptRow | None = None
@@ -185,7 +188,7 @@ class Reconciler:
         self.status.configuration = self._faults.number
         self.status.in_force_from = self._faults.since(self.status.run or self.status.live)
 
-    # the life of an attempt
+    # life cycle of an attempt
 
     def _arm(self, attempt: AttemptRow, run: RunRow) -> None:
         plan = self.state.toxics.planned(attempt.id)
@@ -218,28 +221,28 @@ class Reconciler:
             self._show(attempt)
 
     def restore_links(self) -> None:
-        """Take over the links that were found before this manager. Raises ``ToxiproxyError``."""
+        """Reopen the links that were found before this manager started. Raises ``ToxiproxyError``."""
         self._on_demand.restore()
 
     def _change_toxics(self, attempt: AttemptRow) -> None:
-        """Start and ends the toxics whose time, call or turn has come."""
+        """Start and end the toxics that are due by time, call or turn."""
         self._carry_out_change(attempt)
         if attempt.turn != attempt.armed_turn:
             self._outages.note_turn(attempt.turn)
             self._carry_out_change(attempt)
             self._gateway.begin_turn(attempt)
             self.state.arm_turn(attempt.id, attempt.turn)
-        for held in self.state.held_calls.of(attempt.run_id, attempt.episode, attempt.attempt):
-            self._outages.note_call(held.link, held.call)
+        for waiting_call in self.state.held_calls.of(attempt.run_id, attempt.episode, attempt.attempt):
+            self._outages.note_call(waiting_call.link, waiting_call.call)
             self._carry_out_change(attempt)
-            self._gateway.release(attempt, held.link, held.call)
-            self.state.held_calls.remove(held)
+            self._gateway.release(attempt, waiting_call.link, waiting_call.call)
+            self.state.held_calls.remove(waiting_call)
 
     def _carry_out_change(self, attempt: AttemptRow) -> None:
-        """Carry out what is due, which is no disturbance since the plan says so."""
+        """Carry out a planned change; it does not count as a disturbance."""
         if not self._outages.due:
             return
-        self._check(attempt, "repaired")  # else what someone else changed would be undone without a word
+        self._check(attempt, "repaired")  # else a foreign change would be undone without a record
         begun = self._clock()
         change = self._outages.take_change()
         if change is not None:
@@ -260,7 +263,7 @@ class Reconciler:
         self.state.move_attempt(attempt.id, "finished", "healed", self._clock(), settled)
 
     def _abandon(self, attempt: AttemptRow) -> None:
-        """Heal and ends an attempt whose run lost its lease, so that nobody waits for it."""
+        """Heal and end an attempt whose run lost its lease."""
         self._heal_needed = True
         self.heal()
         self.state.move_attempt(attempt.id, attempt.state, "abandoned", self._clock())
@@ -273,7 +276,7 @@ class Reconciler:
             log.warning("%s", error)  # the lane is healed, and the next attempt takes over the gateway anyway
 
     def heal(self) -> None:
-        """Remove every toxic of the lane, and verifies it."""
+        """Remove every toxic of the lane and verify it."""
         self.status.observed = self._proxies.heal()
         self.state.toxics.mark_removed(self._lab_id, self._lane, self._clock())
         self._outages.forget()
@@ -284,9 +287,9 @@ class Reconciler:
     # watching
 
     def take_over(self, reason: str) -> None:
-        """Heal the lane as a successor of a manager that was lost.
+        """Heal the lane as the successor of a lost manager.
 
-        Nobody watched an attempt in progress for a while, so it counts as disturbed and is not armed again.
+        An attempt in progress was unwatched for a while, so it counts as disturbed and is not armed again.
         """
         self.heal()
         for attempt in self.state.open_attempts(self._lab_id, self._lane):
@@ -298,14 +301,14 @@ class Reconciler:
             self._given_up.add(attempt.id)
 
     def watch(self) -> None:
-        """Compare desired and observed; repairs a difference, and notes that the attempt is disturbed.
+        """Compare desired and observed toxics, repair differences and mark the attempt as disturbed.
 
-        An attempt that is requested or finished, perhaps only since this moment, is left to ``step``.
+        Requested and finished attempts are left to ``step``.
         """
         attempts = self.state.open_attempts(self._lab_id, self._lane)
         armed = next((attempt for attempt in attempts if attempt.state == "armed"), None)
         if not attempts:
-            # toxics that were set by hand stay until a run comes
+            # toxics set by hand stay until a run starts
             misplaced = self._proxies.misplaced(self._proxies.observe())
             if misplaced:
                 log.warning("changed while idle, repaired: %s", "; ".join(misplaced))
@@ -315,7 +318,7 @@ class Reconciler:
             self.status.observed = self._proxies.apply(self._outages.standing)
 
     def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
-        """Whether someone else changed the attempt's toxics; if so, notes it on the attempt."""
+        """Whether someone else changed the attempt's toxics; if so, mark the attempt as disturbed."""
         observed = self._proxies.observe()
         differing = self._proxies.differences(self._outages.standing, observed)
         if not differing:

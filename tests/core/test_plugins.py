@@ -108,7 +108,7 @@ def test_what_is_no_fault_is_an_error_of_the_fault_set(
 def test_what_is_no_dialect_is_an_error(install: Install, value: str) -> None:
     install("acme", "wirefault.dialects", f"theirs = {value}")
     dialects = WithPlugins("wirefault.dialects", lambda: MODEL_DIALECTS.own, MODEL_DIALECTS._checked)
-    with pytest.raises(PluginError, match=r"package acme 1.0 .* is no object with all"):
+    with pytest.raises(PluginError, match=r"package acme 1.0 .* must be an object that implements"):
         dialects["theirs"]
 
 

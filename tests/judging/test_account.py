@@ -166,7 +166,7 @@ def test_unreadable_set_is_remarked():
     faults = of_run(run_started(faults='{"faults": [{"fault": "of old"}]}'), with_faults(met("of old")))
     [row] = faults.rows
     assert (row.entry, row.eligible, row.met) == ("of old", None, 1)
-    assert "fault 'of old' is unknown" in "".join(faults.remarks())
+    assert "unknown fault 'of old'" in "".join(faults.remarks())
 
 
 def test_run_with_a_missed_always_on_fault_is_invalid():

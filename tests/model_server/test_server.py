@@ -66,7 +66,7 @@ AFTER = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "he
         ({"messages": [{"role": "user"}]}, 400, "invalid_request", "messages.0"),
         ({"messages": [{"role": "king", "content": ""}]}, 400, "invalid_request", "messages.0.role"),
         ({"messages": ["hi"]}, 400, "invalid_request", "messages.0"),
-        ({"messages": IMAGE}, 400, "invalid_request", "only text can be read here, not image_url"),
+        ({"messages": IMAGE}, 400, "invalid_request", "only text is supported here, not image_url"),
         ({"tools": [{"function": {}}]}, 400, "invalid_request", "tools.0.function.name"),
         ({"seed": "x"}, 400, "invalid_request", "seed"),
         ({"stream": "yes"}, 400, "invalid_request", "stream"),

@@ -63,7 +63,7 @@ def test_with_no_run_they_strike_whoever_calls(client: FlaskClient, plane: Plane
     answer = put(client).json
     assert (answer["number"], answer["source"]) == (1, "a set")
     assert answer["from"] == "from now on"
-    assert "whatever crosses the links now is struck" in answer["note"]
+    assert "these faults now apply to all traffic" in answer["note"]
     assert answer["live"] == {"run": "live-lab", "requests": {}, "faults": []}
     assert answer["faults"]["faults"][0]["fault"] == "truncate"
     assert client.get("/faults").json == answer
@@ -141,7 +141,7 @@ def test_a_chaos_level_is_shown(client: FlaskClient) -> None:
         ({"faults": "ligth"}, "did you mean 'light'"),
         (
             {"faults": {"faults": [{"fault": "truncat"}]}},
-            "faults[1]: fault 'truncat' is unknown; did you mean",
+            "faults[1]: unknown fault 'truncat'; did you mean",
         ),
         ({"faults": [1]}, "must be a mapping"),
         ({"faults": {}}, "DELETE /faults"),

@@ -1,6 +1,6 @@
 """Anthropic's messages API. Pure.
 
-Statuses and types of errors are those of its error reference; messages are its usual ones.
+Statuses and types of errors follow its error reference; messages are its usual ones.
 """
 
 from __future__ import annotations
@@ -176,9 +176,9 @@ def _call(block: _Block) -> ToolCall:
     return ToolCall(as_text(block.get("name")), _arguments(block.get("input")), as_text(block.get("id")))
 
 
-def _arguments(given: Any) -> str:
+def _arguments(value: Any) -> str:
     """An input that is a string is what a stream's pieces amounted to, and no JSON."""
-    return given if isinstance(given, str) else compact(given if given is not None else {})
+    return value if isinstance(value, str) else compact(value if value is not None else {})
 
 
 def _written(block: _Block, call: ToolCall) -> _Block:

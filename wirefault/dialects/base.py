@@ -1,4 +1,4 @@
-"""Errors in the form of their link: each dialect names its own, here they become replies. Pure."""
+"""Contracts of dialects, and their errors as replies. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTENT_FILTERED = "The response was filtered because the prompt triggered the c
 
 @dataclass(frozen=True)
 class ErrorForm:
-    """One error in one dialect. Without a ``type`` it is a proxy's HTML page, which no API made.
+    """One error in one dialect. Without a ``type`` it is a proxy's HTML page.
 
     ``message`` is a format string; ``fields`` names the values that are fields of the error object too.
     """
@@ -31,7 +31,7 @@ class ErrorForm:
 
 
 class LinkDialect(Protocol):
-    """What any link speaks: its ``errors`` by their names in the catalogue of faults.
+    """The API of any link: its ``errors`` by their names in the catalogue of faults.
 
     ``id_header`` is the reply header that carries a request's id; empty if there is none.
     """
@@ -66,7 +66,7 @@ def typed_error(dialect: LinkDialect, status: int, type: str, message: str, *, i
 
 
 def html_reply(status: int, title: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """The page of a proxy that stands before an API."""
+    """The error page of a proxy in front of an API."""
     head, body = f"<head><title>{status} {title}</title></head>", f"<body><h1>{status} {title}</h1></body>"
     page = f"<html>\r\n{head}\r\n{body}\r\n</html>\r\n".encode()
     return Reply((("Content-Type", "text/html"), *(headers or {}).items()), page, status)
@@ -96,7 +96,7 @@ class ToolCall:
     id: str = ""
 
     def values(self) -> dict[str, Any] | None:
-        """The arguments; None if they are no JSON object."""
+        """The arguments; None unless they are a JSON object."""
         try:
             value = parsed(self.arguments)
         except ValueError:
@@ -121,7 +121,7 @@ class ModelReply:
         return replace(self, calls=(*self.calls[:at], call, *self.calls[at + 1 :]))
 
     def as_json(self) -> dict[str, Any]:
-        """The reply as it stands in a fault's evidence."""
+        """The reply as recorded in a fault's evidence."""
         calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in self.calls]
         return {"text": self.text, "tool_calls": calls, "finish": self.finish}
 
@@ -166,7 +166,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 EventKind = Literal["text", "call", "arguments", "finish", "end", "other"]
-"""What an event of a stream brings: ``text`` (thinking too), the begin of a tool ``call``, more of a call's
+"""Content of a stream's event: ``text`` (thinking too), the begin of a tool ``call``, more of a call's
 ``arguments``, the ``finish`` reason, the ``end`` of the stream, or anything ``other``."""
 TOKENS: frozenset[EventKind] = frozenset(("text", "call", "arguments"))
 
@@ -174,7 +174,7 @@ TOKENS: frozenset[EventKind] = frozenset(("text", "call", "arguments"))
 @runtime_checkable
 class ModelDialect(LinkDialect, Protocol):
     """One API's requests, replies (as JSON) and event streams. ``read_reply`` and ``collect`` raise
-    ``ValueError`` for what is no reply.
+    ``ValueError`` for anything else.
 
     ``id_prefix`` is how the ids of its tool calls begin.
     """
@@ -192,7 +192,7 @@ class ModelDialect(LinkDialect, Protocol):
         """A reply that says nothing yet. ``created``: seconds since the epoch."""
 
     def read_reply(self, body: dict[str, Any]) -> ModelReply:
-        """What a reply says."""
+        """Read a reply."""
 
     def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
         """The same reply saying that instead; whatever else it holds stays."""
@@ -207,7 +207,7 @@ class ModelDialect(LinkDialect, Protocol):
         """The reply as the events of a stream."""
 
     def kind_of(self, event: bytes) -> EventKind:
-        """What an event brings; the first kind that fits."""
+        """The content of an event; the first kind that fits."""
 
     def calls_begun(self, event: bytes) -> int:
         """How many tool calls begin in an event."""
@@ -224,11 +224,11 @@ class FinishesWithContent(Protocol):
     """A dialect whose events may bring a part of the answer and the reason for its end together."""
 
     def without_finish(self, event: bytes) -> bytes | None:
-        """What the event brings besides that reason, empty if nothing; None if it has no such reason."""
+        """The event without that reason, empty if nothing; None if it has no such reason."""
 
 
 def before_finish(dialect: ModelDialect, event: bytes, kind: EventKind) -> bytes | None:
-    """What is left of an event if the stream stops before its finish reason; None if it has none."""
+    """The remaining event if the stream stops before its finish reason; None if it has none."""
     if kind in ("finish", "end"):
         return b""
     return dialect.without_finish(event) if isinstance(dialect, FinishesWithContent) else None

@@ -1,4 +1,4 @@
-"""Model APIs for a server that works with chat completions: other APIs' requests are converted. Pure."""
+"""Converts requests of other model APIs to chat completions, for a server that works with those. Pure."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ def checked_body(request: Request, refused: Mapping[str, str]) -> dict[str, Any]
     """The request's JSON object. ``refused``: unsupported fields, with the reason."""
     body = request.json()
     if not isinstance(body, dict):
-        raise ValueError("'body': is no object")
+        raise ValueError("'body': must be an object")
     for name in filter(body.get, refused):
         raise ValueError(f"'{name}' is not supported: {refused[name]}")
     return body
 
 
 def objects_at(place: str, value: Any) -> list[dict[str, Any]]:
-    """The list of objects at that place; empty if it is missing."""
+    """The list of objects at that place; empty if missing. Raises ``ValueError`` for anything else."""
     objects = as_objects(value)
     if value is not None and (not isinstance(value, list) or len(objects) < len(value)):
-        raise ValueError(f"'{place}': is no list of objects")
+        raise ValueError(f"'{place}': must be a list of objects")
     return objects
 
 
 def text_at(place: str, content: Any, *kinds: str) -> str:
-    """The text of a content: a string, or parts, of which each must be a text of one of these kinds."""
+    """The text of a content: a string, or parts that must all be texts of these kinds."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = objects_at(place, content)
     for at, part in enumerate(parts):
         if part.get("type") not in kinds:
-            raise ValueError(f"'{place}.{at}': only text can be read here, not {part.get('type')}")
+            raise ValueError(f"'{place}.{at}': only text is supported here, not {part.get('type')}")
     return "\n".join(as_text(part.get("text", part.get("refusal"))) for part in parts)
 
 
@@ -78,14 +78,14 @@ def json_form(schema: Any, name: str = "form") -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": name, "schema": as_object(schema)}}
 
 
-def kept(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def same_fields(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """The fields with the same names in chat completions."""
     return {name: body[name] for name in names if name in body}
 
 
 _REFUSED = {
     "mcp_servers": "tools are called by the client only",
-    "container": "there are no containers",
+    "container": "containers are unavailable",
 }
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -96,30 +96,30 @@ def anthropic_as_chat(request: Request) -> dict[str, Any]:
     """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
     body = checked_body(request, _REFUSED)
     if not isinstance(body.get("max_tokens"), int):
-        raise ValueError("'max_tokens': is missing")
-    given = objects_at("messages", body.get("messages"))
+        raise ValueError("missing 'max_tokens'")
+    originals = objects_at("messages", body.get("messages"))
     messages = [
-        chatted for at, message in enumerate(given) for chatted in _chatted(f"messages.{at}", message)
+        chatted for at, message in enumerate(originals) for chatted in _chatted(f"messages.{at}", message)
     ]
     if messages and messages[-1]["role"] == "assistant":
-        raise ValueError(f"'messages.{len(given) - 1}': an answer that was begun cannot be continued")
-    said = text_at("system", body.get("system"), "text")
-    system = [{"role": "system", "content": said}] if said else []
+        raise ValueError(f"'messages.{len(originals) - 1}': continuing an assistant message is not supported")
+    system_text = text_at("system", body.get("system"), "text")
+    system = [{"role": "system", "content": system_text}] if system_text else []
     tools = [_tool(at, tool) for at, tool in enumerate(objects_at("tools", body.get("tools")))]
     choice = as_object(body.get("tool_choice"))
     wishes = {"tools": tools, "tool_choice": _choice(choice), "response_format": _form(body)}
     parallel = {"parallel_tool_calls": not choice.get("disable_parallel_tool_use")}
-    same = kept(body, "model", "stream", "seed")
+    same = same_fields(body, "model", "stream", "seed")
     return {**same, "messages": [*system, *messages] if messages else [], **wishes, **parallel}
 
 
 def _chatted(place: str, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A message with results of tools is one message of chat completions for each, and one for its text."""
+    """The message as chat completions have it: one message per tool result, and one for the text."""
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant"):
-        raise ValueError(f"'{place}.role': is 'user' or 'assistant', not {role}")
+        raise ValueError(f"'{place}.role': must be 'user' or 'assistant', not {role}")
     if content is None:
-        raise ValueError(f"'{place}.content': is missing")
+        raise ValueError(f"missing '{place}.content'")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else None
     blocks = objects_at(f"{place}.content", content) if blocks is None else blocks
     of_kind = "tool_use" if role == "assistant" else "tool_result"
@@ -156,7 +156,7 @@ def _tool(at: int, tool: dict[str, Any]) -> dict[str, Any]:
     if tool.get("type", "custom") != "custom":
         raise ValueError(f"'tools.{at}': only tools of the client are supported, not {tool['type']}")
     if not as_text(tool.get("name")):
-        raise ValueError(f"'tools.{at}.name': is missing")
+        raise ValueError(f"missing 'tools.{at}.name'")
     return function_tool(OfferedTool.read(tool, schema="input_schema"))
 
 
@@ -165,26 +165,26 @@ def _choice(choice: dict[str, Any]) -> Any:
     if kind == "tool":
         return function_choice(choice.get("name"))
     if kind not in _CHOICES:
-        raise ValueError(f"'tool_choice.type': is auto, any, tool or none, not {kind}")
+        raise ValueError(f"'tool_choice.type': must be auto, any, tool or none, not {kind}")
     return _CHOICES[kind]
 
 
 def _form(body: dict[str, Any]) -> dict[str, Any] | None:
     form = as_object(as_object(body.get("output_config")).get("format") or body.get("output_format"))
     if form and not (form.get("type") == "json_schema" and isinstance(form.get("schema"), dict)):
-        raise ValueError("'output_config.format': is no json_schema with a schema")
+        raise ValueError("'output_config.format': must be a json_schema with a schema")
     return json_form(form["schema"]) if form else None
 
 
 _GEMINI_REFUSED = {"cachedContent": "no content is stored; send all of it as 'contents'"}
 _GEMINI_CHOICES = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
-_UNKNOWN_CHOICE = "is AUTO, ANY, NONE or VALIDATED"
+_UNKNOWN_CHOICE = "must be AUTO, ANY, NONE or VALIDATED"
 
 
 def gemini_as_chat(request: Request) -> dict[str, Any]:
     """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
     body = checked_body(request, _GEMINI_REFUSED)
-    asked, streams = GEMINI.read_request(request), request.path.endswith(":streamGenerateContent")
+    model_request, streams = GEMINI.read_request(request), request.path.endswith(":streamGenerateContent")
     if streams and parse_qs(request.target.partition("?")[2]).get("alt") != ["sse"]:
         raise ValueError("'alt': only event streams are supported: send alt=sse")
     for at, tool in enumerate(objects_at("tools", body.get("tools"))):
@@ -193,22 +193,22 @@ def gemini_as_chat(request: Request) -> dict[str, Any]:
     config = as_object(named_field(body, "generationConfig"))
     names = {"n": named_field(config, "candidateCount"), "logprobs": named_field(config, "responseLogprobs")}
     wishes = {
-        "tools": [function_tool(tool) for tool in asked.tools],
-        "tool_choice": _gemini_choice(body, [tool.name for tool in asked.tools]),
+        "tools": [function_tool(tool) for tool in model_request.tools],
+        "tool_choice": _gemini_choice(body, [tool.name for tool in model_request.tools]),
         "response_format": _gemini_form(config),
     }
     messages = list(_messages(to_messages(body)))
     return {
-        **{"model": asked.model, "stream": streams, "seed": config.get("seed"), "messages": messages},
+        **{"model": model_request.model, "stream": streams, "seed": config.get("seed"), "messages": messages},
         **{name: value for name, value in names.items() if value},
         **wishes,
     }
 
 
-def _messages(given: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Call without ids, as older clients send them, get some: the next result of that name answers each."""
+def _messages(contents: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Gemini's contents as messages. Calls without ids (older clients) get ids; results match by name."""
     waiting: list[tuple[str, str]] = []
-    for at, message in enumerate(given):
+    for at, message in enumerate(contents):
         parts, role = as_list(message.get("content")), message.get("role")
         calls = [read_call(call_in(as_object(p.get("part")))) for p in parts if p.get("type") == "tool_use"]
         calls = [replace(call, id=call.id or f"call{at}_{number}") for number, call in enumerate(calls)]
@@ -217,7 +217,7 @@ def _messages(given: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         rest = [part for part in parts if part.get("type") not in ("tool_use", "tool_result")]
         for part in rest:
             if "text" not in part:
-                raise ValueError(f"'contents.{at}': only text can be read here, not {', '.join(part)}")
+                raise ValueError(f"'contents.{at}': only text is supported here, not {', '.join(part)}")
         text = "\n".join(as_text(part["text"]) for part in rest if not part.get("thought"))
         for part in results:
             yield tool_message(_answered(part, waiting), as_text(part.get("content")))
@@ -245,7 +245,7 @@ def _gemini_choice(body: dict[str, Any], names: list[str]) -> Any:
         return function_choice(allowed[0])
     if allowed and set(allowed) != set(names):
         raise ValueError(
-            "'toolConfig.functionCallingConfig.allowedFunctionNames': is one name, or all of them"
+            "'toolConfig.functionCallingConfig.allowedFunctionNames': must be one name, or all of them"
         )
     return _GEMINI_CHOICES[mode]
 
@@ -264,8 +264,8 @@ _RESPONSES_REFUSED = {
     "previous_response_id": "no reply is stored; send the whole conversation as 'input'",
     "conversation": "no conversation is stored; send all of it as 'input'",
     "prompt": "no prompt is stored; send its text as 'instructions'",
-    "background": "nothing is done after the reply",
-    "top_logprobs": "there are no probabilities",
+    "background": "the reply is complete when it is sent",
+    "top_logprobs": "probabilities are unavailable",
 }
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 
@@ -273,24 +273,24 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 def responses_as_chat(request: Request) -> dict[str, Any]:
     """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
     body = checked_body(request, _RESPONSES_REFUSED)
-    given = body.get("input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects_at("input", given)
+    value = body.get("input")
+    items = [{"role": "user", "content": value}] if isinstance(value, str) else objects_at("input", value)
     if not items:
-        raise ValueError("'input': is missing")
+        raise ValueError("missing 'input'")
     tools = [_responses_tool(at, tool) for at, tool in enumerate(objects_at("tools", body.get("tools")))]
-    said = text_at("instructions", body.get("instructions"))
-    system = [{"role": "system", "content": said}] if said else []
+    system_text = text_at("instructions", body.get("instructions"))
+    system = [{"role": "system", "content": system_text}] if system_text else []
     wishes = {
         "tools": tools,
         "tool_choice": _responses_choice(body.get("tool_choice")),
         "response_format": _responses_form(body),
     }
-    same = kept(body, "model", "stream", "seed", "parallel_tool_calls")
+    same = same_fields(body, "model", "stream", "seed", "parallel_tool_calls")
     return {**same, "messages": [*system, *_responses_messages(items)], **wishes}
 
 
 def _responses_messages(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Call that the model asked for together are one message, with what it said before them."""
+    """Calls that the model made together become one message, with the text before them."""
     messages: list[dict[str, Any]] = []
     for at, item in enumerate(items):
         kind, place = item.get("type", "message"), f"input.{at}"
@@ -318,7 +318,7 @@ def _responses_tool(at: int, tool: dict[str, Any]) -> dict[str, Any]:
     if tool.get("type") != "function":
         raise ValueError(f"'tools.{at}': only functions are supported, not {tool.get('type')}")
     if not as_text(tool.get("name")):
-        raise ValueError(f"'tools.{at}.name': is missing")
+        raise ValueError(f"missing 'tools.{at}.name'")
     return function_tool(OfferedTool.read(tool, schema="parameters"))
 
 
@@ -332,15 +332,15 @@ def _responses_form(body: dict[str, Any]) -> dict[str, Any] | None:
     if form.get("type") != "json_schema":
         return form or None
     if not isinstance(form.get("schema"), dict):
-        raise ValueError("'text.format.schema': is missing")
+        raise ValueError("missing 'text.format.schema'")
     return json_form(form["schema"])
 
 
 _CHAT_REFUSED = {
     "functions": "send 'tools'",
     "function_call": "send 'tool_choice'",
-    "audio": "it writes text only",
-    "web_search_options": "it searches by tools only",
+    "audio": "only text is written",
+    "web_search_options": "only tools can search",
     "logprobs": "a script has no probabilities",
     "logit_bias": "a script has no probabilities",
 }
@@ -348,18 +348,18 @@ _CHAT_REFUSED = {
 
 @dataclass(frozen=True)
 class ChatApi:
-    """``as_chat`` gives the body that chat completions would have for a request, or raises ``ValueError``.
-
-    ``reply_prefix`` is how the ids of replies begin; ``usage_key`` is where a reply has its tokens.
-    """
+    """A model API whose requests can be converted to chat completions."""
 
     dialect: ModelDialect
     as_chat: Callable[[Request], dict[str, Any]]
+    """Converts a request's body to chat completions; raises ``ValueError``."""
     reply_prefix: str = ""
+    """Start of the ids of replies."""
     usage_key: str = "usage"
+    """Field of a reply that has its token counts."""
 
     def refusal(self, message: str, code: str, status: int) -> dict[str, Any]:
-        """The error of a request that is refused; its type is that of any refusal with that status."""
+        """The error for a refused request; its type follows from the status."""
         form = self.dialect.errors["not_found" if status == 404 else "context_length"]
         return self.dialect.error_body(form.type or "", message, code=code)
 
@@ -369,7 +369,7 @@ class ChatApi:
         return {**reply, self.usage_key: self.dialect.usage(prompt, completion)}
 
     def events(self, body: dict[str, Any], usage_wanted: bool) -> Iterator[bytes]:
-        """A reply as an event stream. ``usage_wanted``: chat completions have the tokens only on request."""
+        """A reply as an event stream. ``usage_wanted``: chat completions send tokens only on request."""
         return self.dialect.spread(as_streamed(body, usage_wanted) if self.dialect is OPENAI_CHAT else body)
 
 

@@ -1,10 +1,10 @@
-"""The messages in a request to the model, as chat completions, Anthropic's messages API, OpenAI's Responses
-API and Gemini's have them. Pure.
+"""Reads and writes the messages in model requests of chat completions, Anthropic's messages API, OpenAI's
+Responses API and Gemini. Pure.
 
-A message is told by its shape. In the Responses API it is an item of the ``input``, and tool calls, their
-results and the model's reasoning are items too. Gemini's contents come in Anthropic's form here. A *unit* is
-what must stay together for the API to accept it: a message, or an assistant's message with tool calls and all
-the results that answer them.
+A message is recognized by its shape. In the Responses API it is an item of the ``input``, and tool calls,
+their results and the model's reasoning are items too. Gemini's contents come in Anthropic's form here.
+A *unit* must stay together for the API to accept it: a message, or an assistant's message with tool calls and
+all the results that answer them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _CALL_ITEM, _RESULT_ITEM = "function_call", "function_call_output"
 
 @dataclass
 class Conversation:
-    """``messages`` is a copy, to be changed at will; ``body`` is the rest of the request.
-
-    ``key`` is where the request has its messages. What the system says is the first message, also where the
-    API has it in a ``system_field``.
-    """
+    """The messages of one model request."""
 
     dialect: Dialect
     body: dict[str, Any]
+    """The rest of the request."""
     messages: list[ChatMessage]
+    """A copy that may be changed. System text comes first, also if the API has it in a field."""
     key: str = "messages"
+    """Field of the request that has the messages."""
     system_field: str = ""
+    """Field that has the system text; empty if it is a message."""
 
     def as_body(self) -> dict[str, Any]:
         """The request's JSON with these messages."""
@@ -44,12 +44,12 @@ class Conversation:
             return from_messages(self.body, self.messages)
         among = self.messages if self.dialect == "anthropic" else self.messages[:1]
         apart = [message for message in among if self.system_field and _is_system(message)]
-        said = {self.system_field: _joined([message.get("content") for message in apart])} if apart else {}
-        rest = [message for message in self.messages if not any(message is system for system in apart)]
-        return {**self.body, **said, self.key: rest}
+        system = {self.system_field: _joined([message.get("content") for message in apart])} if apart else {}
+        rest = [message for message in self.messages if not any(message is other for other in apart)]
+        return {**self.body, **system, self.key: rest}
 
     def units(self) -> list[list[ChatMessage]]:
-        """All messages, those that belong together in one list."""
+        """All messages, grouped into units."""
         units: list[list[ChatMessage]] = []
         for message in self.messages:
             if units and _continues(units[-1][-1], message):
@@ -69,14 +69,14 @@ class Conversation:
         self.messages = [message for units in parts for unit in units for message in unit]
 
     def indexed(self, *roles: str) -> Iterator[tuple[int, ChatMessage]]:
-        """The messages of these roles that hold text, with their indexes; ``tool`` is a tool's result."""
+        """The messages of these roles that hold text, with indexes; ``tool`` is the role of tool results."""
         for at, message in enumerate(self.messages):
             if role_of(message) in roles and text_of(message):
                 yield at, message
 
 
 def read_conversation(request: Request, dialect: Dialect) -> Conversation:
-    """The conversation in a request to the model. Raises ``ValueError`` for what is none."""
+    """The conversation in a model request. Raises ``ValueError`` if it has none."""
     body = request.json()
     key = next((key for key in _KEYS if key in as_object(body)), None)
     if key is None:
@@ -99,9 +99,10 @@ def _is_system(message: ChatMessage) -> bool:
 
 
 def role_of(message: ChatMessage) -> str:
-    """``tool`` for a tool's result, in Anthropic's form too, where a user brings it.
+    """The message's role; ``tool`` for a tool result, also inside a user message of Anthropic's API.
 
-    What else has no role, such as a tool call of the Responses API, is the ``assistant``'s."""
+    Anything else without a role, such as a tool call of the Responses API, is the ``assistant``'s.
+    """
     return "tool" if _answers_tools(message) else str(message.get("role", "assistant"))
 
 
@@ -111,13 +112,13 @@ def text_of(message: ChatMessage) -> str:
 
 
 def set_text(message: ChatMessage, text: str) -> None:
-    """Put the text in the place of what text there was; what else the message holds stays."""
+    """Replace the message's text; anything else in it stays."""
     key = _text_key(message)
     message[key] = _with_text(message.get(key), text)
 
 
 def with_new_ids(message: ChatMessage, suffix: str) -> ChatMessage:
-    """A copy whose tool calls have ids of their own."""
+    """A copy with the suffix added to every id of a tool call."""
     twin = copy.deepcopy(message)
     for holder in (twin, *_calls(twin), *_parts(twin)):
         for key in ("id", "tool_call_id", "tool_use_id", "call_id"):
@@ -194,7 +195,7 @@ def _continues(before: ChatMessage, message: ChatMessage) -> bool:
     """Whether the message must stay with the one before it."""
     if before.get("type") == "reasoning":
         return True
-    if message.get("type") == _CALL_ITEM:  # calls that the model asked for together are items one by one
+    if message.get("type") == _CALL_ITEM:  # calls that the model made together are separate items
         return before.get("type") == _CALL_ITEM
     return _answers_tools(message) and _calls_or_answers(before)
 

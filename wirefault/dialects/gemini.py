@@ -1,7 +1,7 @@
 """Gemini's ``generateContent`` and ``streamGenerateContent``. Pure.
 
 The model's name and the wish for a stream are in the request's path. A tool call comes whole, in one event,
-and a stream ends without an event that says so. Statuses are those of its error reference.
+and a stream ends without an event that says so. Statuses follow its error reference.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _alike(last: ContentPart, part: ContentPart) -> bool:
 
 
 def spread_candidates(body: dict[str, Any]) -> Iterator[bytes]:
-    """The reply as events. The last of a candidate has an empty text beside the reason for its end."""
+    """The reply as events. The last of a candidate has an empty text and the finish reason."""
     envelope = {key: value for key, value in body.items() if key not in ("candidates", "usageMetadata")}
     usage = {"usageMetadata": body["usageMetadata"]} if "usageMetadata" in body else {}
     for at, candidate in enumerate(as_objects(body.get("candidates"))):
@@ -161,7 +161,7 @@ def _cut(part: ContentPart) -> Iterator[ContentPart]:
 
 
 def break_off(event: bytes, arguments: str) -> bytes:
-    """The event up to the place where its empty arguments stand, with those in their place."""
+    """The event up to its empty arguments, which these arguments replace."""
     return event[: event.rindex(b'"args": {}')] + b'"args": ' + arguments.encode("utf-8", "replace")
 
 
@@ -211,12 +211,12 @@ class Gemini:
         calls = tuple(read_call(call_in(part)) for part in parts if call_in(part))
         reason = as_text(named_field(candidate, "finishReason"))
         finish = "tool_calls" if calls and reason == "STOP" else _FINISH.get(reason, reason)
-        return ModelReply("".join(map(_said, parts)), calls, finish)
+        return ModelReply("".join(map(_plain_text, parts)), calls, finish)
 
     def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
         """Parts of other kinds stay where they are.
 
-        The API never shows a call whose arguments are no JSON object: its reply ends there, and says why.
+        The API never returns a call with malformed arguments: its reply ends there and says why.
         """
         candidate = _first(body)
         same_text = reply.text == self.read_reply(body).text
@@ -254,7 +254,7 @@ class Gemini:
         return spread_candidates(body)
 
     def kind_of(self, event: bytes) -> EventKind:
-        """What was said comes first: the last of it often comes with the reason for the end."""
+        """Text and calls come first: the last of them often has the finish reason too."""
         candidate = event_candidate(event)
         parts = parts_of(candidate.get("content"))
         if any(map(call_in, parts)):
@@ -271,7 +271,7 @@ class Gemini:
         return next((read_call(call).arguments for part in parts if (call := call_in(part))), "")
 
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
-        """Arguments that are no JSON object cannot be in an event that is whole: it breaks off after them."""
+        """An event cannot hold malformed arguments: it breaks off after them."""
         candidate = event_candidate(event)
         parts = parts_of(candidate.get("content"))
         at = next((at for at, part in enumerate(parts) if call_in(part)), None)
@@ -283,12 +283,12 @@ class Gemini:
         return whole if call.values() is not None else break_off(whole, arguments)
 
     def without_finish(self, event: bytes) -> bytes | None:
-        """The event without the reason for the end; None if it has no such reason."""
+        """The event without its finish reason; None if it has none."""
         candidate = event_candidate(event)
         if not named_field(candidate, "finishReason"):
             return None
-        said = self.kind_of(event) != "finish"
-        return _with_candidate(event, _without_reason(candidate)) if said else b""
+        has_content = self.kind_of(event) != "finish"
+        return _with_candidate(event, _without_reason(candidate)) if has_content else b""
 
 
 GEMINI = Gemini()
@@ -310,11 +310,11 @@ def _with_candidate(event: bytes, candidate: _Candidate) -> bytes:
 
 
 def _is_text(part: ContentPart) -> bool:
-    """Whether the part is what the model says; a thought is not."""
+    """Whether the part is text of the answer; a thought is not."""
     return "text" in part and not part.get("thought")
 
 
-def _said(part: ContentPart) -> str:
+def _plain_text(part: ContentPart) -> str:
     return as_text(part.get("text")) if _is_text(part) else ""
 
 
@@ -338,7 +338,7 @@ def json_schema(schema: Any, depth: int = 0) -> Any:
 
 
 def _up_to_malformed(calls: Sequence[ToolCall]) -> tuple[Sequence[ToolCall], ToolCall | None]:
-    """The calls before the first whose arguments are no object, and that one."""
+    """The calls before the first malformed one, and the malformed one."""
     at = next((at for at, call in enumerate(calls) if call.values() is None), None)
     return (calls, None) if at is None else (calls[:at], calls[at])
 

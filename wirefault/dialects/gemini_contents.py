@@ -17,7 +17,7 @@ ContentPart = dict[str, Any]
 _CAPITAL = re.compile("[A-Z]")
 _ROLES = {"model": "assistant", "function": "tool"}
 _NAMES = {role: name for name, role in _ROLES.items()}
-# What a function gave is under one of these keys, if it is no object by itself.
+# A function's result is under one of these keys unless it is an object.
 _RESULT_KEYS = ("result", "output", "error", "content")
 
 
@@ -48,7 +48,7 @@ def read_call(call: dict[str, Any]) -> ToolCall:
 
 
 def write_call(part: ContentPart, call: ToolCall, arguments: dict[str, Any]) -> ContentPart:
-    """The part with that call in the place of its own; what else the part holds stays, a signature say."""
+    """The part with its call replaced; the rest of the part, such as a signature, stays."""
     rest = {key: value for key, value in call_in(part).items() if key != "id"}
     identity = {"id": call.id} if call.id else {}
     others = {key: value for key, value in part.items() if key not in ("functionCall", "function_call")}
@@ -56,7 +56,7 @@ def write_call(part: ContentPart, call: ToolCall, arguments: dict[str, Any]) -> 
 
 
 def to_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The system instruction and the contents as messages. Raises ``ValueError`` for what is none."""
+    """The system instruction and the contents as messages. Raises ``ValueError`` if there are none."""
     contents = body.get(CONTENTS)
     if not isinstance(contents, list) or len(as_objects(contents)) < len(contents):
         raise ValueError("no list of contents")
@@ -66,17 +66,17 @@ def to_messages(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def from_messages(body: dict[str, Any], messages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The request's body with these messages; those of the system are its instruction, in their order."""
+    """The request's body with these messages; system messages become its instruction, in their order."""
     own = (CONTENTS, "systemInstruction", "system_instruction")
     rest = {key: value for key, value in body.items() if key not in own}
-    said = [part for m in messages if m.get("role") == "system" for part in _to_parts(m.get("content"))]
-    system = {**as_object(named_field(body, "systemInstruction")), "parts": said}
+    texts = [part for m in messages if m.get("role") == "system" for part in _to_parts(m.get("content"))]
+    system = {**as_object(named_field(body, "systemInstruction")), "parts": texts}
     contents = [_to_content(message) for message in messages if message.get("role") != "system"]
-    return {**rest, **({"systemInstruction": system} if said else {}), CONTENTS: contents}
+    return {**rest, **({"systemInstruction": system} if texts else {}), CONTENTS: contents}
 
 
 def _to_message(content: dict[str, Any]) -> dict[str, Any]:
-    """Who says nothing about the role is the user."""
+    """Content as a message; without a role it is the user's."""
     rest = {key: value for key, value in content.items() if key not in ("role", "parts")}
     role = as_text(content.get("role")) or "user"
     return {**rest, "role": _ROLES.get(role, role), "content": [*map(_to_message_part, parts_of(content))]}
@@ -89,7 +89,7 @@ def _to_content(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_message_part(part: ContentPart) -> dict[str, Any]:
-    """Call and results are marked as such; the part as it came is kept beside."""
+    """A part of a message: calls and results get a type and keep the original part."""
     call, result = call_in(part), as_object(named_field(part, "functionResponse"))
     if call:
         return {"type": "tool_use", "id": call.get("id"), "part": part}
@@ -123,7 +123,7 @@ def _with_field(part: ContentPart, name: str, value: dict[str, Any], id: Any) ->
 
 
 def _result_text(response: Any) -> str:
-    """What the function gave as text: the one text that the response holds, else its JSON."""
+    """The function's result as text: the response's only text, else its JSON."""
     values = as_object(response)
     if len(values) == 1:
         [(key, value)] = values.items()

@@ -95,10 +95,10 @@ def json_reply(status: int, value: Any, headers: Mapping[str, str] | None = None
 
 @dataclass(frozen=True)
 class RawReply:
-    """What the gateway does towards the client: ``steps`` in turn (bytes to write, seconds to wait), then
+    """Actions of the gateway towards the client: ``steps`` in turn (bytes to write, seconds to wait), then
     the ``ending``.
 
-    ``ending``: ``keep`` (the reply is whole, the connection goes on), ``close`` (in order: FIN), ``reset``
+    ``ending``: ``keep`` (the reply is whole, the connection stays open), ``close`` (in order: FIN), ``reset``
     (RST), ``hang`` (nothing more, until the client leaves). ``status`` is what the steps write.
     """
 
@@ -151,13 +151,13 @@ def split_events(body: bytes) -> Iterator[bytes]:
 
 
 def data_of(event: bytes) -> bytes:
-    """What its data lines hold; empty for an event without any, such as a comment."""
+    """The content of its data lines; empty for an event without any, such as a comment."""
     lines = [line for line in _LINE.split(event) if line.startswith(b"data:")]
     return b"\n".join(line[5:].removeprefix(b" ") for line in lines)
 
 
 def value_of(event: bytes) -> Any:
-    """The JSON of its data; None if its data is no JSON (``[DONE]``)."""
+    """The JSON of its data; None for other data (``[DONE]``)."""
     try:
         return parsed(data_of(event))
     except ValueError:

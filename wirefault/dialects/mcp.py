@@ -2,7 +2,7 @@
 
 Two eras are on the wire: sessions that begin with a handshake (up to 2025-11-25), and stateless requests
 (2026-07-28), which say in ``params._meta`` what the handshake said and repeat the message's method and name
-in headers. A message is told by its shape; what is none reads as None.
+in headers. A message is recognized by its shape; anything else reads as None.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class McpMessage:
 
     @property
     def name(self) -> str:
-        """What the message is about: the tool or prompt by its name, a resource by its URI; else empty."""
+        """Subject of the message: name of the tool or prompt, URI of the resource; else empty."""
         return as_text(self.params.get(_NAMED_BY.get(self.method, "")))
 
     @property
@@ -108,7 +108,7 @@ class McpMessage:
 
     @property
     def progress_token(self) -> Any:
-        """By what notifications of progress name this request; None if it asks for none."""
+        """Token by which progress notifications name this request; None if it asks for none."""
         return as_object(self.params.get("_meta")).get("progressToken")
 
     @property
@@ -130,15 +130,15 @@ class McpMessage:
 
     @property
     def is_tool_result(self) -> bool:
-        """Whether it is what a tool gave, an error of the tool included."""
+        """Whether it is a tool's result, including a tool's error."""
         return self.result is not None and isinstance(self.result.get("content"), list)
 
     @property
     def tool_answer(self) -> ToolAnswer:
-        """What it says of the tool that was called: that it has done it, or that it has failed.
+        """Whether the called tool succeeded or failed.
 
-        Empty for a result that says that the call is not over (a task, a question to the client), and for a
-        message that is no response.
+        Empty for a result of an unfinished call (a task, a question to the client), and for any message other
+        than a response.
         """
         if self.error is not None:
             return "error"
@@ -163,7 +163,7 @@ def read_message(source: bytes) -> McpMessage | None:
 
 
 def message_of(value: Any) -> McpMessage | None:
-    """The same of JSON that was read already."""
+    """The message in parsed JSON; None for anything else."""
     if not isinstance(value, dict) or "jsonrpc" not in value:
         return None
     if isinstance(value.get("method"), str):
@@ -190,7 +190,7 @@ def notification_message(method: str, params: Mapping[str, Any]) -> dict[str, An
 def mcp_fingerprint(method: str, target: str, body: bytes) -> str:
     """As ``wirefault.core.identity.fingerprint``, without a message's ``id`` and ``params._meta``.
 
-    Both differ each time that a client asks for the same.
+    Both differ between equal calls.
     """
     message = read_message(body)
     if message is None:
@@ -204,8 +204,8 @@ def mcp_fingerprint(method: str, target: str, body: bytes) -> str:
 def consistent(before: Request, after: Request) -> Request:
     """The changed request, its headers and its body naming the same method and the same tool.
 
-    A server of the stateless era refuses a request whose headers and body differ. What was changed counts: if
-    only a header was, the body follows it, else the headers follow the body.
+    A server of the stateless era refuses a request whose headers and body differ. If only
+    a header was changed, the body follows it, else the headers follow the body.
     """
     message = read_message(after.body)
     if message is None or after.find_header(_METHOD_HEADER) is None:
@@ -243,12 +243,12 @@ def reply_of_line(line: bytes) -> Reply:
 
 
 def event_of_line(line: bytes) -> bytes:
-    """A server's line as the event that an ``EventEditor`` is shown."""
+    """A server's line as an event for an ``EventEditor``."""
     return b"data: " + line.strip(b"\r\n") + b"\n\n"
 
 
 def lines_of_steps(steps: Iterable[Step]) -> Sequence[Step]:
-    """What an ``EventEditor`` returned, as lines and seconds to wait."""
+    """Steps of an ``EventEditor`` as lines and seconds to wait."""
     lines: list[Step] = []
     for step in steps:
         if isinstance(step, bytes):
@@ -259,10 +259,10 @@ def lines_of_steps(steps: Iterable[Step]) -> Sequence[Step]:
 
 
 def lines_of_reply(reply: Reply | RawReply) -> tuple[Sequence[Step], Ending]:
-    """What the client gets in the response's place, and how it ends.
+    """Lines sent to the client instead of the response, and their ending.
 
-    ``keep``: the server goes on. ``close`` and ``reset``: its output ends here. ``hang``: nothing more comes
-    of this response. A status has no counterpart: of a reply without a body nothing is sent.
+    ``keep``: the server continues. ``close`` and ``reset``: its output ends here. ``hang``: nothing more of
+    this response comes. A status has no counterpart: a reply without a body sends nothing.
     """
     if isinstance(reply, Reply):
         if reply.is_event_stream:
@@ -272,7 +272,7 @@ def lines_of_reply(reply: Reply | RawReply) -> tuple[Sequence[Step], Ending]:
     if steps and isinstance(steps[0], bytes) and _HEAD.match(steps[0]):
         steps[0] = _HEAD.sub(b"", steps[0], count=1)
         if reply.ending == "keep":
-            steps.append(b"\n")  # a head told the length; a line ends by itself
+            steps.append(b"\n")  # instead of the head's length, a line has its end
     return [step for step in steps if step != b""], reply.ending
 
 
@@ -312,14 +312,14 @@ def is_mcp_message(body: bytes) -> bool:
     return message.method in _OWN_METHODS
 
 
-_TEXT, _ONLY = "text", "result"  # the field of a document that is a text alone; of a result that is no object
+_TEXT, _ONLY = "text", "result"  # field of a document that is only text; of a result that is not an object
 _Changes = list[tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
 class McpResult:
     """A good result. ``document``: its structured content; without any, the JSON of its text (a list of
-    several texts), or ``{"text": ...}`` where that is no JSON."""
+    several texts), or ``{"text": ...}`` for other text."""
 
     message: McpMessage
     document: Any
@@ -336,7 +336,7 @@ class McpResult:
 
 
 def tool_result(message: McpMessage | None) -> McpResult | None:
-    """None for an error, a result without any text, and what is no result of a tool."""
+    """A tool's result; None for an error, a result without any text, and any other message."""
     if message is None or not message.is_tool_result:
         return None
     result = message.result or {}
@@ -360,7 +360,7 @@ def _document(text: str) -> Any:
 
 
 def _of_documents(content: Sequence[Any], document: Any) -> list[Any]:
-    """The blocks with these documents as their texts; what is no text stays, behind them."""
+    """The blocks with these documents as their texts; other blocks follow."""
     texts = _texts(content)
     several = len(texts) > 1 and isinstance(document, list)
     documents = document if several else [document]
@@ -379,22 +379,22 @@ def _text_of(document: Any, before: str) -> str:
 
 
 def _like_structured(content: Sequence[Any], before: Any, after: Any) -> list[Any]:
-    """The blocks with what changed from one structured content to the other changed in their texts."""
+    """The blocks with the changes of the structured content applied to their texts."""
     texts = _texts(content)
-    said, says = as_object(before).get(_ONLY), as_object(after).get(_ONLY)
-    if isinstance(said, list) and isinstance(says, list) and said == [_value(t[_TEXT]) for t in texts]:
-        return _of_documents(content, [_block_value(item) for item in says]) if says else []
+    old, new = as_object(before).get(_ONLY), as_object(after).get(_ONLY)
+    if isinstance(old, list) and isinstance(new, list) and old == [_value(t[_TEXT]) for t in texts]:
+        return _of_documents(content, [_block_value(item) for item in new]) if new else []
     changes = list(_changed_values(before, after))
     return [_restated(b, before, after, changes) if b in texts else b for b in content]
 
 
 def _restated(block: dict[str, Any], before: Any, after: Any, changes: _Changes) -> dict[str, Any]:
     text = block[_TEXT]
-    for said, says in ((before, after), (as_object(before).get(_ONLY), as_object(after).get(_ONLY))):
-        if says is not None and said == _value(text):
-            return {**block, _TEXT: says if isinstance(says, str) else _text_of(says, text)}
-    for said, says in changes:
-        text = _shown(says).join(re.split(rf"(?<!\w){re.escape(_shown(said))}(?!\w)", text))
+    for old, new in ((before, after), (as_object(before).get(_ONLY), as_object(after).get(_ONLY))):
+        if new is not None and old == _value(text):
+            return {**block, _TEXT: new if isinstance(new, str) else _text_of(new, text)}
+    for old, new in changes:
+        text = _text_form(new).join(re.split(rf"(?<!\w){re.escape(_text_form(old))}(?!\w)", text))
     return {**block, _TEXT: text}
 
 
@@ -406,7 +406,7 @@ def _block_value(item: Any) -> Any:
     return {_TEXT: item} if isinstance(item, str) else item
 
 
-def _shown(value: Any) -> str:
+def _text_form(value: Any) -> str:
     return value if isinstance(value, str) else compact(value)
 
 

@@ -1,6 +1,6 @@
 """Chat completions (Groq, OpenAI and compatible). Pure.
 
-Statuses, types and codes of errors are those of the providers' error references; messages are usual ones.
+Statuses, types and codes of errors follow the providers' error references; messages are usual ones.
 """
 
 from __future__ import annotations

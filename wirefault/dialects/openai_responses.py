@@ -34,7 +34,7 @@ _Event = dict[str, Any]
 def collect_response(events: Iterable[bytes]) -> dict[str, Any]:
     """The response that the events amount to: as the last of them has it, else of the pieces that came.
 
-    Raises ``ValueError`` for what is no stream of a response, and for one that ended in an error.
+    Raises ``ValueError`` for any other stream, and for one that ended in an error.
     """
     response: dict[str, Any] | None = None
     items: dict[int, dict[str, Any]] = {}
@@ -167,8 +167,8 @@ class OpenAIResponses:
 
     def read_request(self, request: Request) -> ModelRequest:
         body = request.json_object()
-        given = body.get("input")
-        items = [{"role": "user", "content": given}] if isinstance(given, str) else as_objects(given)
+        value = body.get("input")
+        items = [{"role": "user", "content": value}] if isinstance(value, str) else as_objects(value)
         calls = [_call(item) for item in items if item.get("type") == "function_call"]
         functions = [tool for tool in as_objects(body.get("tools")) if tool.get("type") == "function"]
         tools = [OfferedTool.read(function, schema="parameters") for function in functions]
@@ -176,14 +176,19 @@ class OpenAIResponses:
 
     def new_reply(self, id: str, model: str, created: int) -> dict[str, Any]:
         head = {"id": id, "object": "response", "created_at": created, "status": "completed", "error": None}
-        asked: _Item = {"instructions": None, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+        echo: _Item = {
+            "instructions": None,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
         text = {"text": {"format": {"type": "text"}}, "temperature": 1.0, "top_p": 1.0, "metadata": {}}
         return {
             **head,
             "incomplete_details": None,
             "model": model,
             "output": [],
-            **asked,
+            **echo,
             **text,
             "usage": None,
         }
@@ -269,7 +274,7 @@ def _text(item: _Item) -> str:
 
 
 def _with_call(item: _Item, call: ToolCall) -> _Item:
-    """The item with that call. One of another id is another item, with an id of its own."""
+    """The item with that call. One of another id is another item, with its own id."""
     same = item.get("call_id") == call.id
     new = {} if same else {"id": f"fc_{call.id.removeprefix('call_')}"}
     written = {"call_id": call.id, "name": call.name, "arguments": call.arguments}

@@ -1,4 +1,4 @@
-"""All dialects: ours, and those of installed packages (entry point ``wirefault.dialects``).
+"""All dialects: built in and from installed packages (entry point ``wirefault.dialects``).
 
 To add one, write a module and list it here. Dialects of packages are for model APIs.
 """
@@ -31,7 +31,7 @@ def _of_all_links() -> Mapping[str, LinkDialect]:
 
 def _checked(name: str, loaded: object) -> ModelDialect:
     if isinstance(loaded, type) or not isinstance(loaded, ModelDialect):
-        raise TypeError("is no object with all that wirefault.dialects.base.ModelDialect names")
+        raise TypeError("must be an object that implements wirefault.dialects.base.ModelDialect")
     if loaded.name != name:
         raise TypeError(f"is called {loaded.name!r} itself, and must be called so by its entry point")
     return loaded
@@ -42,7 +42,7 @@ DIALECTS: WithPlugins[LinkDialect] = WithPlugins(_GROUP, _of_all_links, _checked
 
 
 def dialect_of(path: str, *, of_model: bool) -> Dialect:
-    """What is spoken on a link, by the path of a request; chat completions if no model API has that path."""
+    """The dialect of a link by a request's path; chat completions if no model API has that path."""
     if not of_model:
         return TOOL.name
     named = (dialect.name for dialect in MODEL_DIALECTS.values() if path.endswith(dialect.path_end))

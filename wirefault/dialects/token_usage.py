@@ -15,8 +15,7 @@ _HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{')
 _LARGEST = 2**53  # beyond, JSON's numbers are not exact
 # A line of an event holds more than a number, so that nothing of an event is taken for it.
 _CHUNK_FRAMING = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
-# What was read and written of a cache is no part of Anthropic's input_tokens. OpenAI and Google count a
-# cache in.
+# Anthropic's input_tokens leave out reads and writes of the cache; OpenAI and Google include them.
 _IN = (
     ("prompt_tokens",),
     ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
@@ -27,14 +26,14 @@ _OUT = (("completion_tokens",), ("output_tokens",), ("candidatesTokenCount", "th
 
 @dataclass(frozen=True)
 class TokenUsage:
-    """``model``: its name as the reply has it. What the reply does not say is None, or empty."""
+    """``model``: its name as the reply has it. Missing values are None or empty."""
 
     model: str = ""
     tokens_in: int | None = None
     tokens_out: int | None = None
 
     def updated(self, later: TokenUsage) -> TokenUsage:
-        """With what a later event of the same stream says in the place of what this one says."""
+        """The usage updated by a later event of the same stream."""
         return TokenUsage(
             later.model or self.model,
             self.tokens_in if later.tokens_in is None else later.tokens_in,
@@ -48,7 +47,7 @@ def may_have_usage(body: bytes) -> bool:
 
 
 def read_usage(body: Any) -> TokenUsage:
-    """The usage in a reply's JSON or in that of an event. A list is Gemini's stream as one JSON array."""
+    """The usage in a reply's JSON or in an event's JSON. A list is Gemini's stream as one JSON array."""
     if isinstance(body, list):
         return _joined(map(read_usage, body))
     value = as_object(body)

@@ -1,4 +1,4 @@
-"""All faults by name: the catalogue's, and those of installed packages (entry point ``wirefault.faults``)."""
+"""All faults by name: from the catalogue and from installed packages (entry point ``wirefault.faults``)."""
 
 from __future__ import annotations
 

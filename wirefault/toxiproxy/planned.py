@@ -154,5 +154,5 @@ def _by_entry(
 
 
 def _drawn_for(link: str, together: bool) -> str:
-    """The name that keys a link's draws; a shared name makes all draws equal."""
+    """The name that keys a link's draws; one name for all makes their draws equal."""
     return "" if together else link

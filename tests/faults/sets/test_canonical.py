@@ -29,7 +29,7 @@ def test_at_a_chaos_level_every_chance_is_smaller():
 
 
 def test_a_text_of_another_version_is_refused():
-    with pytest.raises(FaultSetError, match="fault 'truncat' is unknown; did you mean 'truncate'"):
+    with pytest.raises(FaultSetError, match="unknown fault 'truncat'; did you mean 'truncate'"):
         read_canonical('{"faults": [{"fault": "truncat"}]}')
 
 

@@ -53,7 +53,7 @@ WRONG_TEXTS = [
     ("fautls: []", "f.yaml: unknown key 'fautls'; did you mean 'faults'?"),
     ("faults: {}", "f.yaml: faults: must be a list, not {}"),
     ("faults: [3]", "f.yaml: faults[1]: must be a mapping, not 3"),
-    ("faults: [{fault: trunkate}]", "faults[1]: fault 'trunkate' is unknown; did you mean 'truncate'?"),
+    ("faults: [{fault: trunkate}]", "faults[1]: unknown fault 'trunkate'; did you mean 'truncate'?"),
     ("faults: [{}]", "f.yaml: faults[1]: missing fault; valid: status, "),
     ("faults: [{fault: [a]}]", "faults[1]: fault: must be a non-empty text, not ['a']"),
     ("faults: [{fault: noise, with: {roles: [usr]}}]", "noise: with: roles[1]: Input should be 'user'"),
@@ -94,11 +94,11 @@ WRONG_TEXTS = [
         "all its outages must be in seconds, or all in calls",
     ),
     ("toxics: [{toxic: latency, duration: 1, during: {start: 1}}]", "use duration or during, not both"),
-    ("toxics: [{toxic: down, during: {ramp: 1s}}]", "down is there or not, so that it cannot rise"),
+    ("toxics: [{toxic: down, during: {ramp: 1s}}]", "down has no partial dose"),
     ("toxics: [{toxic: down, during: {start: 2 calls}}]", "down keeps requests from the gateway"),
     (
         "toxics: [{toxic: timeout, stream: upstream, during: {start: 2 calls}}]",
-        "timeout upstream keeps requests from the gateway, which therefore cannot count the calls",
+        "timeout upstream keeps requests from the gateway, which cannot count the calls",
     ),
     (
         "toxics: [{toxic: timeout, during: {start: 3 calls, duration: 2 calls}}]",
@@ -142,11 +142,11 @@ WRONG_ENTRIES = [
     ("only: {tool: send_mail}", "tool: no tool is called 'send_mail'; did you mean 'send_message'?"),
     ("only: {tool: send_message, method: GET}", "send_message is called by POST, never by GET"),
     ("links: weather, only: {tool: translate}", "translate is on the link translator"),
-    ("links: wheather", "links: no link is called 'wheather'; did you mean 'weather'?"),
+    ("links: wheather", "links: unknown link 'wheather'; did you mean 'weather'?"),
     ("links: []", "links: must be a link"),
     ("links: {}", "links: must be a link"),
     ("id: 3", "truncate: id: must be a non-empty text, not 3"),
-    ("id: a-2}, {fault: truncate, id: a}, {fault: truncate, id: a", "the id a-2 is there twice"),
+    ("id: a-2}, {fault: truncate, id: a}, {fault: truncate, id: a", "duplicate id a-2"),
 ]
 
 

@@ -60,7 +60,7 @@ def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
         ("there/none.yaml", "cannot read there/none.yaml: No such file"),
         ("a\0.yaml", "cannot read a\0.yaml: embedded null byte"),
         ("empty.yaml", "empty.yaml: no faults"),
-        ("bad.yaml", "bad.yaml: faults[1]: fault 'truncat' is unknown; did you mean 'truncate'?"),
+        ("bad.yaml", "bad.yaml: faults[1]: unknown fault 'truncat'; did you mean 'truncate'?"),
         ("wrong.yaml", "wrong.yaml: faults[1]: truncate: with: unknown key 'fractoin'; did you mean"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
     settings = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,)))
     faults = read_canonical(settings.faults)
     assert [entry.id for entry in (*faults.faults, *faults.toxics)] == ["empty", "empty-2", "latency"]
-    with pytest.raises(ValueError, match="empty: links: no link is called 'serch'; did you mean 'search'"):
+    with pytest.raises(ValueError, match="empty: links: unknown link 'serch'; did you mean 'search'"):
         Settings(seed=1, faults=FaultSet((Entry(empty, ("serch",)),)))
 
 

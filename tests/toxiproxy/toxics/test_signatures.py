@@ -126,7 +126,7 @@ def test_on_tls_that_is_kept_alive_a_request_is_stopped_as_without(text, stream,
 
 
 HEALTHY_CONNECTION = ObservedConnection(
-    ms=500, first_byte_ms=12, sent=900, received=2000, by_proxy=False, how="fin", tls=True
+    ms=500, first_byte_ms=12, bytes_sent=900, received=2000, by_proxy=False, how="fin", tls=True
 )
 NOTHING_CAME = {"first_byte_ms": None, "received": 0}
 PLAIN = {"tls": False}
@@ -170,7 +170,7 @@ def test_of_some_toxics_no_connection_can_tell(kind):
         ("timeout:timeout=400", "upstream", NOTHING_CAME | PLAIN | ASKED, False),
         ("timeout:timeout=400", "downstream", NOTHING_CAME | PLAIN | ANSWERED, True),
         ("timeout:timeout=400", "downstream", NOTHING_CAME | PLAIN | ASKED, False),
-        ("timeout:timeout=400", "upstream", NOTHING_CAME | {"sent": 0}, False),
+        ("timeout:timeout=400", "upstream", NOTHING_CAME | {"bytes_sent": 0}, False),
         ("reset_peer:timeout=400", "upstream", {"by_proxy": True, "how": "rst"}, True),
         ("reset_peer:timeout=900", "upstream", {"by_proxy": True, "how": "rst"}, False),
         ("reset_peer:", "upstream", {"how": "rst"}, False),

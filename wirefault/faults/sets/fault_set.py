@@ -17,7 +17,7 @@
 ``load_set`` reads one; ``FaultSet.dump`` writes its canonical form, which is frozen in a run's row. A set is
 read for the ``links`` of a wiring, which it may name one by one or as the groups ``tools``, ``writes`` (those
 that declare some), ``model`` and ``all``. The links of a canonical text were checked when it was made: with
-None they stand as they are.
+None they are not checked again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from wirefault.wiring.links import FOUND_WRITES, Links
 
 
 def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
-    """The links meant, in the wiring's order, and whether a group of several is among the names."""
+    """The named links in the wiring's order, and whether the names include a group."""
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list) or not names:
         raise FaultSetError(f"{where}: must be a link, a list of links, tools, writes, model or all")
@@ -62,7 +62,7 @@ def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str,
         to_be_found = links.grows and name in links.found_by_group
         if group is None and name not in links and not to_be_found:
             raise FaultSetError(
-                f"{where}: no link is called {name!r}{nearest(str(name), (*links.names, *links.groups))}"
+                f"{where}: unknown link {name!r}{nearest(str(name), (*links.names, *links.groups))}"
             )
         chosen.update((name,) if group is None else group)
     return tuple(name for name in (*links.eligible_names, FOUND_WRITES) if name in chosen), bool(
@@ -72,9 +72,9 @@ def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str,
 
 @dataclass(frozen=True)
 class ToxicEntry:
-    """A toxic that an attempt may have on these links, with that chance.
+    """A toxic that an attempt may have on these links, with a probability.
 
-    ``turn``: in which turns of the user it stands; None: in all. ``only`` says in which episodes.
+    ``turn``: the user's turns in which it is in force; None for all. ``only``: the episodes.
     """
 
     spec: ToxicSpec
@@ -87,12 +87,12 @@ class ToxicEntry:
 
     @property
     def spans(self) -> Sequence[Span]:
-        """When it stands in its attempt; none: throughout."""
+        """When it is in force in its attempt; empty: throughout."""
         return self.dose.spans
 
     @property
     def together(self) -> bool:
-        """Whether one draw is for all its links."""
+        """Whether one draw serves all its links."""
         return self.dose.together
 
     def strikes(self, episode: str) -> bool:
@@ -118,7 +118,7 @@ class ToxicEntry:
 
 
 def toxic_entry(value: Any, where: str, wired: Links | None) -> ToxicEntry:
-    """The toxic of an entry for these links. Raises ``FaultSetError``."""
+    """Read a toxic's entry for these links. Raises ``FaultSetError``."""
     given = checked_mapping(
         value, where, ("toxic", "links", "stream", "with", "when", "only", "id", *Dose.model_fields)
     )
@@ -127,7 +127,7 @@ def toxic_entry(value: Any, where: str, wired: Links | None) -> ToxicEntry:
     links = given.get("links")
     on, _ = named_links("tools" if links is None else links, f"{at}: links", wired)
     if not on:
-        raise FaultSetError(f"{at}: links: there is no such link in this wiring")
+        raise FaultSetError(f"{at}: links: no such link in this wiring")
     checked_mapping(given.get("when"), f"{at}: when", ("probability", "turn"))
     when = checked_model(When, given.get("when"), f"{at}: when")
     checked_mapping(given.get("only"), f"{at}: only", ("episodes",))
@@ -142,21 +142,19 @@ def _possible(spec: ToxicSpec, dose: Dose, at: str) -> ToxicSpec:
     """The spec as it can be carried out in that dose."""
     known = toxic(spec.kind)
     if dose.rises and known.at_share(spec.attributes, 1.0) is None:
-        raise FaultSetError(
-            f"{at}: during: {spec.kind} is there or not, so that it cannot rise: leave ramp out"
-        )
+        raise FaultSetError(f"{at}: during: {spec.kind} has no partial dose: leave ramp out")
     if not dose.by_calls:
         return spec
     if not known.lets_requests_pass or "downstream" not in spec.streams:
-        kept = f"{spec.kind}{'' if 'downstream' in spec.streams else ' upstream'}"
+        held_back = f"{spec.kind}{'' if 'downstream' in spec.streams else ' upstream'}"
         raise FaultSetError(
-            f"{at}: during: {kept} keeps requests from the gateway, which therefore cannot count the calls:"
+            f"{at}: during: {held_back} keeps requests from the gateway, which cannot count the calls:"
             " give seconds, or take a fault with the same during, such as unavailable or lose_reply"
         )
     if known.closes_when_removed and any(span.duration for span in dose.spans):
         raise FaultSetError(
-            f"{at}: during: the end of {spec.kind} closes the connection of the next call too, which it is"
-            " not to strike: leave duration out, give seconds, or take a fault with the same during: hang"
+            f"{at}: during: the end of {spec.kind} closes the connection of the next call too:"
+            " leave duration out, give seconds, or take a fault with the same during: hang"
         )
     return replace(spec, streams=("downstream",))  # the gateway has the request: only its reply is to come
 
@@ -215,7 +213,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class FaultSet:
-    """What may go wrong, in the order in which it is considered. ``description`` is for people."""
+    """Faults and toxics in the order in which they are considered. ``description`` is for people."""
 
     faults: tuple[Entry, ...] = ()
     toxics: tuple[ToxicEntry, ...] = ()
@@ -223,22 +221,22 @@ class FaultSet:
 
     @property
     def ids(self) -> list[str]:
-        """Of its faults, then of its toxics."""
+        """Ids of its faults, then of its toxics."""
         return [fault.id for fault in self.faults] + [toxic.id for toxic in self.toxics]
 
     @property
     def can_be_met(self) -> bool:
-        """Whether anything in it has a chance."""
+        """Whether any entry has a probability above 0."""
         return any(e.when.probability for e in self.faults) or any(t.probability for t in self.toxics)
 
     def on(self, links: Links) -> FaultSet:
-        """The set with the links that were found in the place of the names for those to be found."""
+        """The set with placeholder names replaced by the found links."""
         faults = tuple(replace(e, links=_expanded(e.links, links)) for e in self.faults)
         toxics = tuple(replace(e, links=_expanded(e.links, links)) for e in self.toxics)
         return FaultSet(faults, toxics, self.description)
 
     def dump(self) -> str:
-        """Canonical JSON, which ``load_set`` reads again to the same set; empty for an empty set."""
+        """Canonical JSON, which ``load_set`` reads to an equal set; empty for an empty set."""
         if not self.faults and not self.toxics:
             return ""
         body = {"faults": [e.dump() for e in self.faults], "toxics": [t.dump() for t in self.toxics]}
@@ -256,7 +254,7 @@ def load_set(text: str, where: str, registry: Registry, links: Links | None) -> 
 
 
 def build_set(value: Any, where: str, registry: Registry, links: Links | None) -> FaultSet:
-    """The same from plain data. Raises ``FaultSetError``."""
+    """Build a set from plain data. Raises ``FaultSetError``."""
     data = _checked_data(plain_data, value, where)
     top = checked_mapping(data, where, ("faults", "toxics", "description"))
     faults = [
@@ -288,7 +286,7 @@ def _entry(value: Any, where: str, registry: Registry, links: Links | None) -> E
     except PluginError as error:
         raise FaultSetError(f"{where}: {error}") from None
     if kind is None:
-        raise FaultSetError(f"{where}: fault {name!r} is unknown{nearest(name, registry)}")
+        raise FaultSetError(f"{where}: unknown fault {name!r}{nearest(name, registry)}")
     fault = checked_model(kind, given.get("with"), f"{where}: {name}: with")
     when = checked_model(When, given.get("when"), f"{where}: {name}: when")
     only = checked_model(Only, given.get("only"), f"{where}: {name}: only")
@@ -305,7 +303,7 @@ def _narrowed_to_tool(
     if only.tool is None or links is None:
         return only, on
     of_mcp = tuple(name for name in on if name in links.mcp_names)
-    if of_mcp and only.tool not in links.declared_tools:  # which tools a server of MCP has is known later
+    if of_mcp and only.tool not in links.declared_tools:  # an MCP server's tools are known only later
         called = {**only.json_, "params.name": only.tool}
         return only.model_copy(update={"method": CALL, "json_": called}), of_mcp
     try:
@@ -320,7 +318,7 @@ def _narrowed_to_tool(
 
 
 def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tuple[str, ...]:
-    """The links meant, without those on which the fault is impossible. Raises if none is left."""
+    """The named links on which the fault is possible. Raises ``FaultSetError`` if there are none."""
     chosen, grouped = named_links("all" if value is None else value, where, links)
     if links is None:
         return chosen
@@ -331,7 +329,7 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
         "model": groups["model"],
         "mcp": links.mcp_names,
     }[kind.where]
-    if kind.where == "mcp" and kind.lab_only:  # a server that is found is never the lab's
+    if kind.where == "mcp" and kind.lab_only:  # a found server is never the lab's
         possible = tuple(name for name in possible if name not in links.found_by_group)
     on = tuple(name for name in chosen if name in possible)
     if not on:
@@ -346,21 +344,21 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
 
 
 def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:
-    """The entries with every id once: a repeated one gets a number at its end."""
+    """The entries with unique ids: a repeated id gets a number."""
     seen: dict[str, int] = {}
     taken = {entry.id for entry in entries}
     for entry in entries:
         if entry.id.startswith(BUDGET_ID):
-            raise FaultSetError(f"{where}: the id {entry.id} is a budget's: let it begin with another word")
+            raise FaultSetError(f"{where}: the id {entry.id} is reserved for budgets: choose another")
         count = seen[entry.id] = seen.get(entry.id, 0) + 1
         name = entry.id if count == 1 else f"{entry.id}-{count}"
         if count > 1 and name in taken:
-            raise FaultSetError(f"{where}: the id {name} is there twice")
+            raise FaultSetError(f"{where}: duplicate id {name}")
         yield entry if count == 1 else type(entry)(**{**vars(entry), "id": name})
 
 
 def scaled(faults: FaultSet, level: float) -> FaultSet:
-    """Every probability times ``level``, 1 at most: 1 is as written, 0 is none. Those without a chance go."""
+    """Multiply every probability by ``level``, up to 1; entries with probability 0 are dropped."""
     if level == 1:
         return faults
     entries = [
@@ -374,6 +372,6 @@ def scaled(faults: FaultSet, level: float) -> FaultSet:
 
 
 def capped(faults: FaultSet, level: float) -> list[str]:
-    """The ids of those whose probability at this level would be more than 1, and is 1."""
+    """The ids of entries whose probability at this level is limited to 1."""
     entries = [entry.id for entry in faults.faults if entry.when.probability * level > 1]
     return entries + [toxic.id for toxic in faults.toxics if toxic.probability * level > 1]

@@ -18,7 +18,7 @@ from wirefault.wiring.links import Links, lab_links
 def canonical_text(given: object, links: Links) -> object:
     """The text of a set, of its plain data or of its text, checked; anything else is returned as it is.
 
-    ``links``: those of the wiring. Raises ``FaultSetError``.
+    ``links``: the wiring's links. Raises ``FaultSetError``.
     """
     if isinstance(given, FaultSet):
         given = given.dump()  # read again below, since Python code may have put anything into it

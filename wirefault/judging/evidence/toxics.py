@@ -102,7 +102,7 @@ def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> Obs
     return ObservedConnection(
         ms=connection.ms,
         first_byte_ms=connection.first_byte_ms,
-        sent=connection.sent,
+        bytes_sent=connection.sent,
         received=connection.received,
         by_proxy=connection.ended_by == "proxy",
         how=connection.how,

@@ -182,7 +182,7 @@ def _without_surrogates(text: str) -> str:
 
 
 def _replace_byte(error: UnicodeError) -> tuple[str, int]:
-    """Replace each byte that is not UTF-8 by a replacement character of its own."""
+    """Replace each byte that is not UTF-8 by its own replacement character."""
     assert isinstance(error, UnicodeDecodeError)
     return "\ufffd", error.start + 1
 

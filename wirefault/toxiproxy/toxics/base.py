@@ -102,7 +102,7 @@ class ObservedConnection:
     """From the subject's first byte to the end of the connection."""
     first_byte_ms: float | None
     """From the subject's first byte to the first byte it received; None if it received none."""
-    sent: int
+    bytes_sent: int
     """Bytes from the subject."""
     received: int
     """Bytes to the subject."""
@@ -124,7 +124,7 @@ class ObservedConnection:
         The gateway answers a TLS handshake at once: without a byte of it, no data passed. Without TLS the
         gateway's record shows which stream was stopped.
         """
-        if not self.sent or self.received:
+        if not self.bytes_sent or self.received:
             return False
         return self.tls or (
             self.gateway_complete_reply if stream == "downstream" else not self.gateway_complete_request
@@ -139,7 +139,7 @@ class ObservedConnection:
         if self.first_byte_ms is not None:
             return expected_ms > 0 and self.first_byte_ms - own_ms >= ABOUT * expected_ms
         waited_ms = min(expected_ms, self.ms)
-        waited = self.sent > 0 and not self.by_proxy
+        waited = self.bytes_sent > 0 and not self.by_proxy
         return waited and waited_ms >= NOISE_MS and self.ms - own_ms >= ABOUT * waited_ms
 
 
@@ -297,18 +297,18 @@ class Toxic(ABC):
         """The attributes for a share of the dose in (0, 1]; None if the toxic has no partial dose."""
         return None
 
-    def complete(self, given: Mapping[str, object], where: str = "") -> dict[str, int]:
+    def complete(self, attributes: Mapping[str, object], where: str = "") -> dict[str, int]:
         """Return all attributes with defaults; raises ``ValueError`` for an unknown or invalid one.
 
         The server ignores unknown attributes, so they must be refused here.
         """
         where = where or self.kind
         known = {attribute.name: attribute for attribute in self.attributes}
-        for name in given:
+        for name in attributes:
             if name not in known:
                 raise ValueError(f"{where}: unknown attribute {name!r} of {self.kind}{nearest(name, known)}")
         values = {
-            name: attribute.check(given.get(name, attribute.default), where)
+            name: attribute.check(attributes.get(name, attribute.default), where)
             for name, attribute in known.items()
         }
         problem = self.problem(values)

@@ -35,7 +35,7 @@ class LimitDataToxic(Toxic):
     ) -> bool | None:
         """The proxy closed it at exactly the limit; upstream, the subject had sent more than the limit."""
         limit = attributes["bytes"]
-        cut = connection.sent > limit if stream == "upstream" else connection.received == limit
+        cut = connection.bytes_sent > limit if stream == "upstream" else connection.received == limit
         return connection.by_proxy and cut
 
     async def pipe(self, stub: ToxicStub) -> None:

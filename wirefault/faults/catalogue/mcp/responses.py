@@ -1,4 +1,4 @@
-"""The response comes late, twice, or with an id that nobody asked for."""
+"""The response comes late, twice, or with an unknown id."""
 
 from __future__ import annotations
 
