@@ -45,7 +45,7 @@ class Folder:
 
     def _run(self, line: str) -> str:
         environ = environ_in(self.path, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
-        line = line.replace(" fly ", " fly --no-charts --toxiproxy embedded ")
+        line = line.replace(" run ", " run --no-charts --toxiproxy embedded ")
         variables, _, words = line.rpartition("wirefault ")
         assert "wirefault" not in variables
         environ |= dict(variable.split("=") for variable in variables.split())
