@@ -34,12 +34,12 @@ def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dic
 )
 def test_an_episode_without_a_verdict_leaves_its_outcome_open(name: str, bounds: Bounds, shown: str) -> None:
     measure = measured(GOOD, GOOD, BAD, INVALID, NO_ORACLE, prompts=6)[name]
-    assert (measure.bounds, measure.shown) == (bounds, shown)
+    assert (measure.bounds, measure.text) == (bounds, shown)
 
 
 def test_a_count_that_is_known_has_an_interval_and_names_its_episodes() -> None:
     measure = measured(GOOD, BAD, BAD)["false_success"]
-    assert (measure.bounds, measure.shown) == (exactly(2), "2 of 3 [20.8 %, 93.9 %]")
+    assert (measure.bounds, measure.text) == (exactly(2), "2 of 3 [20.8 %, 93.9 %]")
     assert measure.episodes == ("002", "003")
 
 

@@ -57,7 +57,7 @@ def test_what_did_not_come_back_is_censored(
 
 
 def test_no_failure_is_no_data_and_no_pass() -> None:
-    assert measured(FINE)["mttr"].shown == "no data: nothing failed"
+    assert measured(FINE)["mttr"].text == "no data: nothing failed"
     control, after = (ArmResult(name, ("r",), (), measured(FINE)) for name in ("control", "control-after"))
     for episodes, verdict in [((BACK,), "held"), ((LOST,), "deviated"), ((FINE,), "unknown")]:
         measures = measured(*episodes) | {"faults_delivered": Measure(exactly(1), "1")}

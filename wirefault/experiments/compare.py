@@ -91,7 +91,7 @@ def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparis
     successes = [_successes(arm, judged_arm) for arm, judged_arm in zip((first, second), judged, strict=True)]
     success, open_, paired = _difference(*successes, open_as=None)
     bounds = [_difference(*successes, open_as=taken)[0] for taken in (True, False)]
-    shown = [measures_of(facts_of_one(facts_of(arm.name, arm.events))) for arm in (first, second)]
+    measures = [measures_of(facts_of_one(facts_of(arm.name, arm.events))) for arm in (first, second)]
     return ArmComparison(
         arm=name,
         run_ids=(first.run_ids, second.run_ids),
@@ -101,9 +101,9 @@ def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparis
         open=open_,
         unmatched=len(successes[0].keys() ^ successes[1].keys()) if paired else 0,
         measures={
-            key: (before.shown, after.shown)
-            for key, before in shown[0].items()
-            if (after := shown[1][key]).bounds != before.bounds or key == "success_rate"
+            key: (before.text, after.text)
+            for key, before in measures[0].items()
+            if (after := measures[1][key]).bounds != before.bounds or key == "success_rate"
         },
         changed=list(_changed(*judged)),
         differs=_differs(first, second),

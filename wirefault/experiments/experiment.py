@@ -69,8 +69,8 @@ def expanded(data: Mapping[str, Any], matrix: Matrix) -> list[dict[str, Any]]:
 def _arms(data: Mapping[str, Any], matrix: Matrix) -> Iterator[tuple[str, Any]]:
     named = {_name_of(faults, place): {"faults": faults} for place, faults in enumerate(matrix.faults, 1)}
     method = data.get("method")
-    given = named or ({"method": method} if method else data.get("variants") or {})
-    for name, arm in given.items():
+    arms = named or ({"method": method} if method else data.get("variants") or {})
+    for name, arm in arms.items():
         if not matrix.doses:
             yield name, arm
         for dose in matrix.doses:

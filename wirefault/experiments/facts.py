@@ -117,7 +117,7 @@ def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
 
 @dataclass(frozen=True)
 class Usage:
-    """What the model's replies took."""
+    """Time that the model's replies took."""
 
     replies: int = 0
     with_usage: int = 0  # replies with token counts

@@ -28,7 +28,7 @@ class Measure:
     """``bounds`` is None without data. ``shown`` is for people; ``episodes`` are the keys that show it."""
 
     bounds: Bounds | None
-    shown: str
+    text: str
     episodes: tuple[str, ...] = ()
 
 
@@ -53,7 +53,7 @@ def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
     bounds = Bounds(len(shows), len(shows) + could)
     known = wilson(len(shows), completed) if not could else None
     interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
-    return Measure(bounds, f"{_number(bounds).shown} of {max(completed, planned)}{interval}", shows)
+    return Measure(bounds, f"{_number(bounds).text} of {max(completed, planned)}{interval}", shows)
 
 
 def _success_rate(arm: ArmFacts) -> Measure:
@@ -123,7 +123,7 @@ def _of_outages(
     arm: ArmFacts,
     figure: Callable[[Sequence[Interruption]], Bounds],
     anything: Bounds,
-    shown: Callable[[float], str],
+    text: Callable[[float], str],
 ) -> Measure:
     """No data without failures; ``anything`` if an episode may hide more of them."""
     outages = [outage for of_episode in arm.outages.values() for outage in of_episode.outages]
@@ -133,7 +133,7 @@ def _of_outages(
     ends = f"{sum(outage.end == 'recovered' for outage in outages)} of {len(outages)} recovered"
     if not arm.shows_all_outages:
         return Measure(anything, f"open: not every episode shows what failed in it ({ends} in the others)")
-    low, high = shown(bounds.low), "unknown" if bounds.high == math.inf else shown(bounds.high)
+    low, high = text(bounds.low), "unknown" if bounds.high == math.inf else text(bounds.high)
     lost = [
         key
         for key, of_episode in arm.outages.items()

@@ -21,22 +21,22 @@ from wirefault.history.events import (
 from wirefault.judging.requests import EpisodeTrace, Request
 
 
-def has_failed(sent: Request) -> Truth:
+def has_failed(request: Request) -> Truth:
     """Whether the request failed for the subject: error status, incomplete reply, or MCP tool error; None if
     unknown.
     """
-    if sent.reply_lost is None:
+    if request.reply_lost is None:
         return None
-    if not sent.succeeded:
+    if not request.succeeded:
         return True
-    exchange = sent.exchange
+    exchange = request.exchange
     if exchange is None or not exchange.tool:
         return False
     reply = None if exchange.reply_cut else read_message((exchange.reply_body or "").encode())
     if reply is not None:
         return reply.tool_answer == "error"
     # the server's answer is known, but not how a fault changed it
-    return None if any(met.injected and met.content for met in exchange.faults) else sent.tool_failed
+    return None if any(fault.injected and fault.content for fault in exchange.faults) else request.tool_failed
 
 
 OutageEnd = Literal["recovered", "not_recovered", "unknown"]
@@ -95,26 +95,26 @@ def share_recovered(outages: Sequence[Interruption]) -> Bounds:
     return Bounds(recovered / len(outages), (recovered + unknown) / len(outages))
 
 
-def outages_of(sent: Sequence[Request], until: float) -> list[Interruption]:
+def outages_of(requests: Sequence[Request], until: float) -> list[Interruption]:
     """The outages in an episode's requests; it ended at ``until`` (seconds since the epoch).
 
     Requests are for the same if they have the same fingerprint on a link, in any attempt; on a model link,
     within an attempt, or if the history cannot tell.
     """
     groups: defaultdict[object, list[Request]] = defaultdict(list)
-    for request in sent:
+    for request in requests:
         groups[_asks_for(request)].append(request)
-    return [outage for group in groups.values() for outage in _in_group(group, sent, until)]
+    return [outage for group in groups.values() for outage in _in_group(group, requests, until)]
 
 
-def _asks_for(sent: Request) -> object:
-    if sent.same is None:
-        return id(sent)
-    attempt, link, asked = sent.same
-    return (attempt, link, asked) if sent.of_model else (link, asked)
+def _asks_for(request: Request) -> object:
+    if request.same is None:
+        return id(request)
+    attempt, link, question = request.same
+    return (attempt, link, question) if request.of_model else (link, question)
 
 
-def _in_group(group: Iterable[Request], sent: Sequence[Request], until: float) -> Iterator[Interruption]:
+def _in_group(group: Iterable[Request], requests: Sequence[Request], until: float) -> Iterator[Interruption]:
     failed: Request | None = None
     for request in group:
         has_it_failed = has_failed(request)
@@ -126,12 +126,12 @@ def _in_group(group: Iterable[Request], sent: Sequence[Request], until: float) -
         elif failed is None and has_it_failed:
             failed = request
     if failed is not None:
-        yield _without_end(failed, sent, until)
+        yield _without_end(failed, requests, until)
 
 
-def _without_end(failed: Request, sent: Sequence[Request], until: float) -> Interruption:
+def _without_end(failed: Request, requests: Sequence[Request], until: float) -> Interruption:
     """An outage after which no request for the same worked."""
-    later = [r for r in sent if r.link_name == failed.link_name and r.start >= failed.end]
+    later = [r for r in requests if r.link_name == failed.link_name and r.start >= failed.end]
     if failed.same is None or any(r.same is None or has_failed(r) is None for r in later):
         perhaps = next((request for request in later if not has_failed(request)), None)
         if perhaps is not None:
@@ -142,12 +142,14 @@ def _without_end(failed: Request, sent: Sequence[Request], until: float) -> Inte
 
 def _end_of(trace: EpisodeTrace) -> float:
     """The end of its last attempt or of its last request, whichever is later."""
-    return max([*(end.event.end for end in trace.ends), *(sent.end for sent in trace.requests)], default=0.0)
+    return max(
+        [*(end.event.end for end in trace.ends), *(request.end for request in trace.requests)], default=0.0
+    )
 
 
 def _is_whole(trace: EpisodeTrace) -> bool:
     seen = not trace.past_lab and (trace.keeps_record or not trace.hidden_links)
-    return seen and all(has_failed(sent) is not None for sent in trace.requests)
+    return seen and all(has_failed(request) is not None for request in trace.requests)
 
 
 def _is_sign_of_failure(event: Event) -> bool:

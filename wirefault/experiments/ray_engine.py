@@ -48,26 +48,26 @@ class ShardResult:
     code: int
     files: Mapping[str, bytes]
     printed: bytes
-    said: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def run_shard(shard: Shard) -> ShardResult:
     """Run the shard in a lab in a temporary folder."""
-    said: list[str] = []
+    lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="wirefault-shard-") as folder:
         try:
-            code = _run_in(Path(folder), shard, said)
+            code = _run_in(Path(folder), shard, lines)
         except UserError as error:
             code = LAB_FAILED
-            said.append(f"error: {error}")
+            lines.append(f"error: {error}")
         run = Path(folder) / "logs" / "runs" / shard.run_id
         paths = (path for path in run.rglob("*") if path.is_file())
         files = {path.relative_to(run).as_posix(): path.read_bytes() for path in paths}
         printed = _printed_in(Path(folder))
-        return ShardResult(code, files, printed.read_bytes() if printed.is_file() else b"", tuple(said))
+        return ShardResult(code, files, printed.read_bytes() if printed.is_file() else b"", tuple(lines))
 
 
-def _run_in(folder: Path, shard: Shard, said: list[str]) -> int:
+def _run_in(folder: Path, shard: Shard, lines: list[str]) -> int:
     home = shard.wiring.get("folder", "")
     if home and not Path(home).is_dir():
         raise UserError(f"{home}: the folder of the wiring must be on each machine, under the same path")
@@ -84,7 +84,7 @@ def _run_in(folder: Path, shard: Shard, said: list[str]) -> int:
     toxiproxy = choose_toxiproxy(shard.toxiproxy, environ)
     log = ProcessLog(folder, _printed_in(folder))
     document = run_document(shard.run_id, configuration.settings, PromptsSource(str(prompts)))
-    return with_own_lab(configuration, toxiproxy, said.append, lambda lab: lab.run(document, log))
+    return with_own_lab(configuration, toxiproxy, lines.append, lambda lab: lab.run(document, log))
 
 
 def _printed_in(folder: Path) -> Path:
@@ -154,7 +154,7 @@ class RayEngine:
         tries = dict.fromkeys((shard.run_id for shard in shards), 1)
         codes = [0]
         while running:
-            if interrupted.is_set() or how.halt.asked:
+            if interrupted.is_set() or how.halt.requested:
                 how.say("healing and stopping")
                 self._stop(list(running))
                 return INTERRUPTED if interrupted.is_set() else 0
@@ -212,7 +212,7 @@ def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: RunControl) -> list
 
 
 def _keep(saved: SavedExperiment, shard: Shard, result: ShardResult, how: RunControl) -> None:
-    for sentence in result.said:
+    for sentence in result.lines:
         if how.verbose or result.code:
             how.say(f"{shard.run_id}: {sentence}")
     (saved.folder / f"{shard.run_id}.txt").write_bytes(result.printed)

@@ -65,7 +65,7 @@ class RecordedArm:
         if name.isdecimal() and 1 <= int(name) <= len(recorded):
             return recorded[int(name) - 1]
         raise InputError(
-            f"{self._shown} has no episode {name!r}; there are {len(recorded)}, by place or by key"
+            f"{self._text} has no episode {name!r}; there are {len(recorded)}, by place or by key"
             f"{nearest(name, recorded[:_LAST] if len(recorded) > _LAST else recorded)}"
         )
 
@@ -75,10 +75,10 @@ class RecordedArm:
             events = _events_of(self.logs, run_id)
             if any(isinstance(event, EpisodeStarted) and event.episode == episode for event in events):
                 return events
-        raise InputError(f"{self._shown} has no episode {episode!r}")
+        raise InputError(f"{self._text} has no episode {episode!r}")
 
     @property
-    def _shown(self) -> str:
+    def _text(self) -> str:
         return f"the arm {self.name}" if self.name else f"the run {self.run_ids[0]}"
 
 

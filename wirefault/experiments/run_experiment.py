@@ -99,7 +99,7 @@ class ExperimentResult:
                     "failure": arm.failure,
                     "invalid": dict(arm.invalid),
                     "reruns": list(arm.reruns),
-                    "measures": {name: measure.shown for name, measure in arm.measures.items()},
+                    "measures": {name: measure.text for name, measure in arm.measures.items()},
                 }
                 for arm in self.arms
             ],
@@ -163,7 +163,7 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
             with watch.over(arm):
                 code = run_arm(arm)
                 for _ in range(saved.retry_invalid):
-                    if code == INTERRUPTED or how.halt.asked or not saved.left_of(arm):
+                    if code == INTERRUPTED or how.halt.requested or not saved.left_of(arm):
                         break
                     code = run_arm(arm)
             if code == INTERRUPTED:
@@ -171,7 +171,7 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
             result.arms.append(saved.arm_result(arm))
             how.arm_done(result.arms[-1])
             how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
-            if how.halt.asked or saved.is_done(result.arms):
+            if how.halt.requested or saved.is_done(result.arms):
                 break
         return 0
 

@@ -76,10 +76,10 @@ class Safety(Spec):
 
     @field_validator("blast_radius", mode="before")
     @classmethod
-    def _is_not_empty(cls, given: Any) -> Any:
-        if given is None:
+    def _is_not_empty(cls, value: Any) -> Any:
+        if value is None:
             raise ValueError(_EMPTY)
-        return given
+        return value
 
 
 def within_radius(

@@ -119,14 +119,14 @@ def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
 
 def _struck_in_calm(arm: ArmResult) -> Check:
     """A check that no budget refused anything in the control, where nothing should break."""
-    measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].shown}
+    measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].text}
     message = "a budget that strikes without any fault is too small for these prompts"
     return Check(arm.name, f"no {BUDGET_STRIKES}", "unknown", measured, message)
 
 
 def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
     expression = parse_expression(text)
-    measured = {name: measures[name].shown if name in measures else "no data" for name in expression.names}
+    measured = {name: measures[name].text if name in measures else "no data" for name in expression.names}
     bounds = {
         name: bounds_of for name, measure in measures.items() if (bounds_of := measure.bounds) is not None
     }
@@ -166,7 +166,7 @@ def _place(check: Check) -> str:
 
 
 def _described(check: Check) -> str:
-    figures = ", ".join(f"{name} {shown}" for name, shown in check.measured.items())
+    figures = ", ".join(f"{name} {text}" for name, text in check.measured.items())
     message = f" ({check.message})" if check.message else ""
     return f"{check.statement}: {figures}{message}" if figures else f"{check.statement}{message}"
 

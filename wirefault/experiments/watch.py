@@ -76,12 +76,12 @@ def abort_reason(conditions: Sequence[str], arm: str, figures: dict[str, Bounds]
         expression = parse_expression(text)
         if not all(name in figures for name in expression.names) or not expression.holds(figures):
             continue
-        shown = ", ".join(f"{name} {_shown(figures[name])}" for name in expression.names)
-        return f"{text}: {shown} in {arm}"
+        figures_text = ", ".join(f"{name} {_bounds_text(figures[name])}" for name in expression.names)
+        return f"{text}: {figures_text} in {arm}"
     return ""
 
 
-def _shown(bounds: Bounds) -> str:
+def _bounds_text(bounds: Bounds) -> str:
     low, high = f"{bounds.low:.3g}", f"{bounds.high:.3g}"
     return low if low == high else f"{low} to {high}"
 
@@ -160,7 +160,7 @@ class Watch:
             self._halt.end_now = f"aborted: {why}"  # first, even if the note cannot be written
             self._saved.note_end(aborted=why)
         cost = self._cost - self._earlier_cost
-        if not self._halt.asked and (why := limit_reason(limits, cost, seconds)):
+        if not self._halt.requested and (why := limit_reason(limits, cost, seconds)):
             self._halt.begin_no_other = why
             self._saved.note_end(limited=why)
 
@@ -207,5 +207,5 @@ class Watch:
             elif (key := getattr(event, "episode", "")) and key not in self.arm.outcomes:
                 self._running.setdefault(key, []).append(event)
         for key in judged - self.arm.outcomes.keys():
-            shown = [*([self._run] if self._run else []), *self._running.pop(key, ())]
-            self.arm.findings += [f"{key}: {finding.text}" for finding in findings_in(shown)]
+            run_events = [*([self._run] if self._run else []), *self._running.pop(key, ())]
+            self.arm.findings += [f"{key}: {finding.text}" for finding in findings_in(run_events)]

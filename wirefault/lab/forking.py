@@ -106,8 +106,8 @@ class ForkServer:
                     module = program_of(command)[0]
                     socket.send_fds(self._control, [module.encode()], [theirs.fileno()])
                 line = json.dumps(request).encode() + b"\n"
-                sent = socket.send_fds(ours, [line], [*outputs, *descriptors])
-                ours.sendall(line[sent:])
+                sent_bytes = socket.send_fds(ours, [line], [*outputs, *descriptors])
+                ours.sendall(line[sent_bytes:])
                 with ours.makefile("rb") as answers:
                     pid, parent = map(int, answers.readline().split())
                 if parent != os.getpid():  # it ends without a confirmation

@@ -61,8 +61,10 @@ def wait_until(
         if cancelled():
             raise KeyboardInterrupt
         if time.monotonic() > end:
-            said = complaint()
-            raise LabError(f"the lab is not ready after {READY_BOUND_S:.0f} s{': ' if said else ''}{said}")
+            reason = complaint()
+            raise LabError(
+                f"the lab is not ready after {READY_BOUND_S:.0f} s{': ' if reason else ''}{reason}"
+            )
         time.sleep(0.01)
     return answer
 

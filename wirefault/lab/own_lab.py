@@ -40,7 +40,7 @@ class Halt:
     end_now: str = ""
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Whether either is set."""
         return bool(self.begin_no_other or self.end_now)
 

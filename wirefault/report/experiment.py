@@ -94,9 +94,9 @@ def arm_line(arm: ArmResult) -> Text:
     """The arm's success and delivered faults, or why it failed."""
     if arm.failure:
         return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
-    success, faults = arm.measures["success_rate"].shown, arm.measures["faults_delivered"].shown
+    success, faults = arm.measures["success_rate"].text, arm.measures["faults_delivered"].text
     strikes = arm.measures[BUDGET_STRIKES]
-    budgets = f", budget strikes {strikes.shown}" if strikes.bounds and strikes.bounds.low else ""
+    budgets = f", budget strikes {strikes.text}" if strikes.bounds and strikes.bounds.low else ""
     return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}")
 
 
@@ -196,7 +196,7 @@ def level_rows(levels: Sequence[StressLevel], result: ExperimentResult) -> list[
             "arm": level.arm,
             "level": level.level,
             "capped": list(level.planned.capped),
-            **{name: completed[level.planned.name].measures[name].shown for name in _LEVEL_MEASURES},
+            **{name: completed[level.planned.name].measures[name].text for name in _LEVEL_MEASURES},
         }
         for level in levels
         if level.planned.name in completed and not completed[level.planned.name].failure

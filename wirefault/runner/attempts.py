@@ -52,7 +52,7 @@ class TurnMakers:
             if len(conversation) >= 2 * next_turn.max_turns:  # each turn has two messages
                 return None
             # a copy: the function may change it
-            text = self._made(next_turn, [said.copy() for said in conversation], seconds)
+            text = self._made(next_turn, [message.copy() for message in conversation], seconds)
             if text is not None and (not isinstance(text, str) or not text.strip()):
                 _fail(next_turn, f"returned {text!r:.80}, where a text or None is wanted")
             return text.strip() if text else None

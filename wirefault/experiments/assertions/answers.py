@@ -126,8 +126,8 @@ class ErrorExpected(Assertion):
             return AssertionResult(passed=False, measured="no error", evidence=evidence)
         if not error:
             raise NotRecorded(f"it ended by {end.ended_by}, and no error's text is in the history")
-        shown = shown_text(error)
-        return AssertionResult(passed=occurs(self.pattern, error), measured=shown, evidence=evidence)
+        error_text = shown_text(error)
+        return AssertionResult(passed=occurs(self.pattern, error), measured=error_text, evidence=evidence)
 
 
 def _error_of(end: AttemptEnded) -> str | None:

@@ -25,7 +25,7 @@ class Figure:
     gap: str = ""
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """For people."""
         low, high = self.bounds.low, self.bounds.high
         if low == high:
@@ -117,9 +117,7 @@ class Limit(Assertion):
         [figure] = figures
         passed = self.holds(figure)
         message = figure.gap if passed is None else ""
-        return AssertionResult(
-            passed=passed, measured=figure.shown, message=message, evidence=figure.evidence
-        )
+        return AssertionResult(passed=passed, measured=figure.text, message=message, evidence=figure.evidence)
 
 
 class SummableLimit(Limit):

@@ -52,8 +52,8 @@ class ToolWasCalled(SummableLimit):
     def expected(self) -> str:
         low, high = self._limits
         often = f"{low}" if low == high else f"{low} to {high}" if high is not None else f"at least {low}"
-        given = " with these arguments" if self.arguments else ""
-        return f"{often} call{'' if often == '1' else 's'} of {self.tool}{given}"
+        actual = " with these arguments" if self.arguments else ""
+        return f"{often} call{'' if often == '1' else 's'} of {self.tool}{actual}"
 
     @property
     def _limits(self) -> tuple[int, int | None]:
@@ -87,10 +87,10 @@ class ToolWasCalled(SummableLimit):
         low, high = self._limits
         return every([figure.at_least(low), True if high is None else figure.at_most(high)])
 
-    def _fits(self, given: Mapping[str, Any] | None) -> Truth:
+    def _fits(self, actual: Mapping[str, Any] | None) -> Truth:
         if not self.arguments:
             return True
-        return None if given is None else _is_part(self.arguments, given)
+        return None if actual is None else _is_part(self.arguments, actual)
 
     @model_validator(mode="after")
     def _says_how_often_once(self) -> ToolWasCalled:
@@ -126,11 +126,11 @@ class ToolsInOrder(Assertion):
         return AssertionResult(passed=not left, measured=measured, message=message, evidence=tuple(evidence))
 
 
-def _is_part(expected: Any, given: Any) -> bool:
+def _is_part(expected: Any, actual: Any) -> bool:
     """Whether the values are equal; for mappings, whether all items of the first are in the second."""
-    if isinstance(expected, Mapping) and isinstance(given, Mapping):
-        return all(key in given and _is_part(value, given[key]) for key, value in expected.items())
-    return bool(expected == given)
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return all(key in actual and _is_part(value, actual[key]) for key, value in expected.items())
+    return bool(expected == actual)
 
 
 class NoLoop(Limit):
@@ -157,12 +157,12 @@ class NoLoop(Limit):
                 (call.event.attempt, call.event.tool, call.event.fingerprint) for call in view.recorded_calls
             )
             often = max(calls.values(), default=0)
-            shown = [
+            texts = [
                 call.id
                 for call in view.recorded_calls
                 if calls[call.event.attempt, call.event.tool, call.event.fingerprint] == often
             ]
-            return figure_of(often, shown, view.unseen())
+            return figure_of(often, texts, view.unseen())
         return _repeated_on_the_wire(view)
 
     def holds(self, figure: Figure) -> Truth:
@@ -171,13 +171,13 @@ class NoLoop(Limit):
 
 def _repeated_on_the_wire(view: EpisodeView) -> Figure:
     groups: defaultdict[object, list[Request]] = defaultdict(list)
-    for sent in view.sent:
-        if sent.same is not None:
-            groups[sent.same].append(sent)
-    answered = max((sum(sent.succeeded for sent in group) for group in groups.values()), default=0)
+    for request in view.requests:
+        if request.same is not None:
+            groups[request.same].append(request)
+    answered = max((sum(request.succeeded for request in group) for group in groups.values()), default=0)
     most_sent = max(groups.values(), key=len, default=[])
-    evidence = tuple(id for sent in most_sent for id in sent.ids)
-    unclear = sum(sent.same is None for sent in view.sent)
+    evidence = tuple(id for request in most_sent for id in request.ids)
+    unclear = sum(request.same is None for request in view.requests)
     if unclear:
         gap = f"what {unclear} requests asked for is not in the history (BODIES)"
         return Figure(Bounds(answered, max(len(most_sent), answered) + unclear), evidence, gap)

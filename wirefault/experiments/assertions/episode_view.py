@@ -89,29 +89,29 @@ def recorded_uses(calls: Sequence[Identified[ToolCalled]]) -> ToolUses:
     return ToolUses([ToolUse(c.event.tool, c.event.arguments, c.event.t, (c.id,)) for c in calls])
 
 
-def seen_uses(sent: Sequence[Request], *, has_model: bool) -> ToolUses:
+def seen_uses(requests: Sequence[Request], *, has_model: bool) -> ToolUses:
     """The calls of a subject without records: MCP calls at the gateway, and other calls that the model
     requested.
 
     Calls that are neither over MCP nor requested by a wired model are not seen.
     """
-    over_mcp = [use for request in sent for use in _over_mcp(request)]
-    of_mcp = frozenset(use.tool for use in over_mcp).union(*map(_offered, sent))
-    asked: list[ToolUse] = []
+    over_mcp = [use for request in requests for use in _over_mcp(request)]
+    of_mcp = frozenset(use.tool for use in over_mcp).union(*map(_offered, requests))
+    uses: list[ToolUse] = []
     gap = "" if has_model else "no link of the wiring leads to a model, which would ask for tools"
-    for request in sent:
+    for request in requests:
         if not request.of_model or not request.succeeded:
             continue
         reply = _reply_of(request.exchange) if request.exchange else None
         if reply is None:
             gap = "not every reply of the model is in the history (BODIES)"
             continue
-        asked += [
+        uses += [
             ToolUse(call.name, call.values(), request.end, request.ids)
             for call in reply.calls
             if call.name not in of_mcp
         ]
-    return ToolUses(sorted([*over_mcp, *asked], key=lambda use: use.start), gap, of_mcp)
+    return ToolUses(sorted([*over_mcp, *uses], key=lambda use: use.start), gap, of_mcp)
 
 
 def _over_mcp(request: Request) -> Iterator[ToolUse]:
@@ -215,14 +215,14 @@ class EpisodeView:
         return end - begin
 
     @cached_property
-    def sent(self) -> Sequence[Request]:
+    def requests(self) -> Sequence[Request]:
         """Its requests on all links, in their order."""
-        return [sent for sent in self.trace.requests if self._is_in_turn(sent.start)]
+        return [request for request in self.trace.requests if self._is_in_turn(request.start)]
 
     @property
     def trace_of_turn(self) -> EpisodeTrace:
         """The trace with the turn's requests only."""
-        return self.trace.only(self.sent)
+        return self.trace.only(self.requests)
 
     @property
     def repeated(self) -> Sequence[Sequence[Request]]:
@@ -232,7 +232,7 @@ class EpisodeView:
     @cached_property
     def model_requests(self) -> Sequence[Request]:
         """Requests to models, including retries. Raises ``NotRecorded`` if no link leads to a model."""
-        requests = [sent for sent in self.sent if sent.of_model]
+        requests = [request for request in self.requests if request.of_model]
         if not requests and not self.trace.links.model_names and not self.started.recorded:
             raise NotRecorded("no link of the wiring leads to a model")
         return requests
@@ -248,7 +248,7 @@ class EpisodeView:
         if self.started.recorded:
             uses = recorded_uses(self.recorded_calls)
         else:
-            uses = seen_uses(self.sent, has_model=bool(self.trace.links.model_names))
+            uses = seen_uses(self.requests, has_model=bool(self.trace.links.model_names))
         return replace(uses, unseen=self.unseen())
 
     def unseen(self, links: Collection[str] = ()) -> str:

@@ -25,8 +25,8 @@ from wirefault.experiments.assertions.registry import (
 )
 from wirefault.experiments.expression import Truth, every
 
-_MOST_EVIDENCE = 20
-_MOST_RESULTS = 20
+MAX_EVIDENCE = 20
+MAX_RESULTS = 20
 
 
 # an assertion's result in an episode, or the episode's part of a sum over the arm
@@ -183,13 +183,13 @@ def _together(
         passed=truth,
         measured=", ".join(measured),
         message="" if truth else _why(decides or ({} if planned else results), missing),
-        evidence=tuple(evidence)[:_MOST_EVIDENCE],
+        evidence=tuple(evidence)[:MAX_EVIDENCE],
     )
     failed_first = sorted(
         results.items(), key=lambda pair: (pair[1].passed is not False, bool(pair[1].passed))
     )
     episodes = () if truth else tuple(decides)
-    return Asserted(statement, _named(assertion, result), episodes, dict(failed_first[:_MOST_RESULTS]))
+    return Asserted(statement, _named(assertion, result), episodes, dict(failed_first[:MAX_RESULTS]))
 
 
 def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:

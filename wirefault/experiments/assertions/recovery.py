@@ -35,10 +35,10 @@ class RecoveredAfterFailure(Assertion):
         return "each failure followed by a success"
 
     def check(self, view: EpisodeView) -> AssertionResult:
-        outages = outages_of(view.sent, view.last_end.event.end)
+        outages = outages_of(view.requests, view.last_end.event.end)
         outages = [outage for outage in outages if self.link in ("", outage.link)]
         if not outages:
-            unclear = [s for s in view.sent if has_failed(s) is None and self.link in ("", s.link_name)]
+            unclear = [s for s in view.requests if has_failed(s) is None and self.link in ("", s.link_name)]
             if unclear:
                 raise NotRecorded(f"whether {len(unclear)} replies came to the subject is not known")
             if unseen := view.unseen([self.link] if self.link else ()):
@@ -81,8 +81,8 @@ class FallbackUsed(Assertion):
         return AssertionResult(passed=bool(evidence) == self.used, measured=measured, evidence=evidence)
 
     def _on_links(self, view: EpisodeView) -> Iterator[str]:
-        failed = [s for s in view.sent if self._may_fail(s) and has_failed(s)]
-        for request in view.sent:
+        failed = [s for s in view.requests if self._may_fail(s) and has_failed(s)]
+        for request in view.requests:
             if (
                 request.link_name == self.to
                 and has_failed(request) is False
@@ -106,7 +106,7 @@ def _recorded(view: EpisodeView) -> Iterator[str]:
             "the subject keeps no record of its fallbacks; name the links: {from: ..., to: ...}"
         )
     yield from (call.id for call in view.recorded_calls if call.event.fallback_used)
-    for request in view.sent:
+    for request in view.requests:
         if isinstance(request.caller_record, ToolTry) and request.caller_record.route == "direct":
             yield from request.ids
 
@@ -137,15 +137,15 @@ class RetrySpacing(Assertion):
         groups = [list(_retries(g)) for g in view.repeated if self.link in ("", g[0].link_name)]
         groups = [group for group in groups if group]
         if not groups:
-            if any(request.same is None for request in view.sent):
+            if any(request.same is None for request in view.requests):
                 raise NotRecorded("what some requests asked for is not in the history (BODIES)")
             raise NothingToJudge("nothing that failed was sent again")
         bad = [pair for group in groups for pair in self._wrong(group)]
         spans = [_pause(*pair) for group in groups for pair in group]
-        shown = f"{min(spans):.3g} s" + (f" to {max(spans):.3g} s" if len(spans) > 1 else "")
+        range_text = f"{min(spans):.3g} s" + (f" to {max(spans):.3g} s" if len(spans) > 1 else "")
         pairs = bad or [pair for group in groups for pair in group]
         evidence = dict.fromkeys(id for pair in pairs for request in pair for id in request.ids)
-        return AssertionResult(passed=not bad, measured=f"pauses of {shown}", evidence=tuple(evidence))
+        return AssertionResult(passed=not bad, measured=f"pauses of {range_text}", evidence=tuple(evidence))
 
     def _wrong(self, group: list[tuple[Request, Request]]) -> Iterator[tuple[Request, Request]]:
         before = -1.0
@@ -186,7 +186,9 @@ class RetryAfterRespected(Assertion):
         return "at least the time that Retry-After asks for"
 
     def check(self, view: EpisodeView) -> AssertionResult:
-        refused = [s for s in view.sent if s.exchange and s.exchange.retry_after and (s.status or 0) >= 300]
+        refused = [
+            s for s in view.requests if s.exchange and s.exchange.retry_after and (s.status or 0) >= 300
+        ]
         if not refused:
             raise NothingToJudge("no reply with a Retry-After came to the subject")
         if any(request.same is None for request in refused):

@@ -37,5 +37,5 @@ def _parameters(kind: type[Assertion]) -> Iterator[str]:
             field.description or "",
             f"default {field.default}" if field.default not in (None, "", PydanticUndefined) else "",
         ]
-        said = ", ".join(filter(None, marks))
-        yield f"`{key}`" + (f" ({said})" if said else "")
+        marks_text = ", ".join(filter(None, marks))
+        yield f"`{key}`" + (f" ({marks_text})" if marks_text else "")

@@ -84,7 +84,7 @@ def _model_calls(view: EpisodeView) -> Figure:
 
 
 def _failed_calls(view: EpisodeView, link: str) -> Figure:
-    requests = [request for request in view.sent if link in ("", request.link_name)]
+    requests = [request for request in view.requests if link in ("", request.link_name)]
     failed = [request for request in requests if has_failed(request)]
     unclear = sum(has_failed(request) is None for request in requests)
     unseen = view.unseen([link] if link else ())
@@ -102,7 +102,7 @@ def _faults_delivered(view: EpisodeView, link: str, kind: str) -> Figure:
     gap = f"whether {unclear} faults were delivered is not known" if unclear else ""
     faulted = [
         request
-        for request in view.sent
+        for request in view.requests
         if request.fault_kinds and kind in ("", *request.fault_kinds) and link in ("", request.link_name)
     ]
     return Figure(Bounds(sure, sure + unclear), tuple(ids_of(faulted)), gap)
@@ -188,7 +188,7 @@ class Statement(SummableLimit):
         gaps = dict.fromkeys(figure.gap for figure in figures if figure.gap)
         return AssertionResult(
             passed=passed,
-            measured=", ".join(f"{name} {figure.shown}" for name, figure in named.items()),
+            measured=", ".join(f"{name} {figure.text}" for name, figure in named.items()),
             message="; ".join(gaps) if passed is None else "",
             evidence=tuple(dict.fromkeys(id for figure in figures for id in figure.evidence)),
         )
