@@ -139,12 +139,12 @@ def _response(reply: ModelReply) -> dict[str, Any]:
     }
     items = [{**_call_item(call), "id": f"fc_{call.id}", "status": "completed"} for call in reply.calls]
     head = {"id": "resp_1", "object": "response", "created_at": 5, "status": "completed", "model": "m"}
-    asked = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "incomplete_details": None}
+    echo = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "incomplete_details": None}
     usage = {
         **{"input_tokens": 9, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}},
         **{"output_tokens": 7, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 16},
     }
-    return {**head, **asked, "output": [*([message] if reply.text else []), *items], "usage": usage}
+    return {**head, **echo, "output": [*([message] if reply.text else []), *items], "usage": usage}
 
 
 def _call_item(call: ToolCall) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _response_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, A
 class Writer:
     """How a dialect writes what the neutral form says, by no code of the project.
 
-    ``stream_path`` is that of a request for a stream, if it has another.
+    ``stream_path`` is the path of requests for a stream, if it differs.
     """
 
     path: str

@@ -40,7 +40,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 class GeminiClient:
-    """The official client, which does not try again by itself.
+    """The official client, which does not retry.
 
     Its package is imported when one is made: every worker reads this file, few make one.
     """
@@ -51,17 +51,17 @@ class GeminiClient:
         self.client = import_module("google.genai").Client(api_key="k", http_options=options)
 
     def ask(self, body: dict[str, Any], *, stream: bool) -> tuple[ModelReply, int | None]:
-        """What was said, and the tokens that it took in all."""
+        """The reply and its total tokens."""
         config = {
             "tools": body.get("tools"),
             "system_instruction": body.get("systemInstruction"),
             "http_options": {"timeout": int(self.timeout * 1000)},
             "automatic_function_calling": {"disable": True},
         }
-        asked = {"model": "m", "contents": body["contents"], "config": config}
+        options = {"model": "m", "contents": body["contents"], "config": config}
         if stream:
-            return _joined(list(self.client.models.generate_content_stream(**asked)))
-        return _joined([self.client.models.generate_content(**asked)])
+            return _joined(list(self.client.models.generate_content_stream(**options)))
+        return _joined([self.client.models.generate_content(**options)])
 
 
 @contextmanager

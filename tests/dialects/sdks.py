@@ -18,7 +18,7 @@ from wirefault.dialects.base import ModelReply, ToolCall
 # a connection for each request: one that the gateway closed between two would count as a retry
 CLOSE = {"Connection": "close"}
 Answer = tuple[ModelReply, int | None]
-"""What was said, and the tokens that it took."""
+"""The reply and its tokens."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Imported:
     package: str
 
     def __getattr__(self, kind: str) -> Callable[..., Any]:
-        return lambda **given: getattr(import_module(self.package), kind)(**given)
+        return lambda **options: getattr(import_module(self.package), kind)(**options)
 
 
 anthropic, groq, openai = Imported("anthropic"), Imported("groq"), Imported("openai")
@@ -108,12 +108,12 @@ def _joined(chunks: Any) -> Answer:
 
 
 def _ask_messages(client: Any, body: dict[str, Any]) -> Answer:
-    given = {key: value for key, value in body.items() if key != "stream"}
+    options = {key: value for key, value in body.items() if key != "stream"}
     if body["stream"]:
-        with client.messages.stream(**given) as stream:
+        with client.messages.stream(**options) as stream:
             message = stream.get_final_message()
     else:
-        message = client.messages.create(**given)
+        message = client.messages.create(**options)
     text = "".join(block.text for block in message.content if block.type == "text")
     calls = tuple(
         ToolCall(
@@ -127,12 +127,12 @@ def _ask_messages(client: Any, body: dict[str, Any]) -> Answer:
 
 def _ask_responses(client: Any, body: dict[str, Any]) -> Answer:
     """A stream as the client itself joins it: its last event has all of the reply."""
-    given = {key: value for key, value in body.items() if key not in ("stream", "max_tokens")}
+    options = {key: value for key, value in body.items() if key not in ("stream", "max_tokens")}
     if body["stream"]:
-        with client.responses.stream(**given) as stream:
+        with client.responses.stream(**options) as stream:
             response = stream.get_final_response()
     else:
-        response = client.responses.create(**given)
+        response = client.responses.create(**options)
     calls = tuple(
         ToolCall(item.name, item.arguments, item.call_id)
         for item in response.output

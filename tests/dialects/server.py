@@ -27,7 +27,7 @@ class ModelServer:
         self.address = self.upstream.address
 
     def _serve(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each event leaves by itself
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each event leaves alone
         for request in requests_of(connection):
             body = request.json
             self.bodies.append(body)
@@ -40,7 +40,7 @@ class ModelServer:
 
 
 def _events(reply: Reply) -> Iterator[bytes]:
-    """The header block, and each event as a chunk of its own."""
+    """The header block, and each event as its own chunk."""
     yield head_bytes(reply, None)
     yield from map(chunk, (*split_events(reply.body), b""))
 

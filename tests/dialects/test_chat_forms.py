@@ -22,7 +22,7 @@ def as_chat(
 
 @pytest.mark.parametrize("dialect", AS_CHAT)
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_same_conversation_is_the_same_in_all(dialect, stream):
+def test_same_conversation_is_same_in_all(dialect, stream):
     chatted = AS_CHAT[dialect](Form(dialect, stream).request(ZURICH, BERN))
     written = CHAT.request(ZURICH, BERN).json()
     assert [chatted[key] for key in ("model", "messages", "tools")] == [
@@ -31,7 +31,7 @@ def test_the_same_conversation_is_the_same_in_all(dialect, stream):
     assert chatted["stream"] == stream
 
 
-def test_calls_that_were_asked_for_together_are_one_message():
+def test_calls_asked_for_together_are_one_message():
     calls = [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         for call in (ZURICH, BERN)
@@ -44,9 +44,9 @@ def test_calls_that_were_asked_for_together_are_one_message():
         *calls,
         result,
     ]
-    said, told = as_chat("openai_responses", {"input": items})["messages"]
-    assert (said["content"], [call["id"] for call in said["tool_calls"]]) == ("I look.", ["c1", "c2"])
-    assert told == {"role": "tool", "tool_call_id": "c1", "content": "warm"}
+    reply, answers = as_chat("openai_responses", {"input": items})["messages"]
+    assert (reply["content"], [call["id"] for call in reply["tool_calls"]]) == ("I look.", ["c1", "c2"])
+    assert answers == {"role": "tool", "tool_call_id": "c1", "content": "warm"}
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_calls_that_were_asked_for_together_are_one_message():
         ),
     ],
 )
-def test_instructions_are_a_message_of_the_system(dialect, body):
+def test_instructions_are_message_of_system(dialect, body):
     messages = as_chat(dialect, body)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
 
 
-def test_a_result_that_is_marked_as_an_error_says_so():
+def test_result_marked_as_error_says_so():
     result = {"type": "tool_result", "tool_use_id": "t", "content": "12 of 12", "is_error": True}
     body = {
         "max_tokens": 9,
         "messages": [{"role": "user", "content": [result, {"type": "text", "text": "so?"}]}],
     }
-    told, user = as_chat("anthropic", body)["messages"]
-    assert told["content"] == '{"error": "12 of 12"}' and user == {"role": "user", "content": "so?"}
+    answers, user = as_chat("anthropic", body)["messages"]
+    assert answers["content"] == '{"error": "12 of 12"}' and user == {"role": "user", "content": "so?"}
 
 
 def test_calls_without_ids_are_answered_in_their_order():
@@ -92,6 +92,6 @@ def test_calls_without_ids_are_answered_in_their_order():
         for city in ("cold", "warm")
     ]
     contents = [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]
-    said, *told = as_chat("gemini", {"contents": contents})["messages"]
-    assert [message["tool_call_id"] for message in told] == [call["id"] for call in said["tool_calls"]]
-    assert [message["content"] for message in told] == ["cold", "warm"]
+    reply, *answers = as_chat("gemini", {"contents": contents})["messages"]
+    assert [message["tool_call_id"] for message in answers] == [call["id"] for call in reply["tool_calls"]]
+    assert [message["content"] for message in answers] == ["cold", "warm"]

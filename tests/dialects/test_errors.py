@@ -18,13 +18,13 @@ def reply(dialect: Dialect, kind: str) -> Reply:
     return error_reply(DIALECTS[dialect], kind, id="req_1", **VALUES)
 
 
-def test_every_model_api_has_the_same_errors_and_those_of_tools():
+def test_every_model_api_has_same_errors_and_those_of_tools():
     names = [set(dialect.errors) for dialect in MODEL_DIALECTS.values()]
     assert names[0] == names[1] > set(TOOL.errors)
 
 
 @pytest.mark.parametrize("kind", [name for name in OPENAI_CHAT.errors if name != "bad_gateway"])
-def test_a_named_error_has_the_providers_form_on_the_model_link(kind):
+def test_named_error_has_providers_form_on_model_link(kind):
     openai, anthropic = reply("openai_chat", kind), reply("anthropic", kind)
     assert set(openai.json()["error"]) >= {"message", "type", "param", "code"}
     assert openai.header("x-request-id") == "req_1"
@@ -46,11 +46,11 @@ def test_what_providers_call_differently(dialect: Dialect, kind, status, type):
     assert (error.status, error.json()["error"]["type"]) == (status, type)
 
 
-def test_a_bad_gateway_before_a_model_is_a_page_not_json():
+def test_bad_gateway_before_model_is_page_not_json():
     error = reply("openai_chat", "bad_gateway")
     assert error.header("content-type") == "text/html" and error.body.startswith(b"<html>")
 
 
-def test_what_a_model_generated_is_quoted_as_it_is():
+def test_what_model_generated_is_quoted_as_it_is():
     assert reply("openai_chat", "tool_use_failed").json()["error"]["failed_generation"] == "<{x}>"
     assert reply("anthropic", "tool_use_failed").json()["error"]["message"].endswith(" <{x}>")

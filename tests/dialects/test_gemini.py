@@ -19,7 +19,7 @@ from wirefault.dialects.gemini import GEMINI
 from wirefault.dialects.http import Reply, Request, json_reply, split_events, whole, write_event
 
 STREAM = (("Content-Type", "text/event-stream"),)
-SAID = pytest.mark.parametrize("said", [TEXT, CALL, CALLS], ids=["text", "call", "calls"])
+SAID = pytest.mark.parametrize("scripted", [TEXT, CALL, CALLS], ids=["text", "call", "calls"])
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def server(reply: Reply) -> Iterator[str]:
         yield upstream.address.url
 
 
-def asked(reply: Reply) -> tuple[ModelReply, int | None]:
+def client_reply(reply: Reply) -> tuple[ModelReply, int | None]:
     with server(reply) as url, gemini_client(url) as client:
         return client.ask(gemini_request(USER, (ZURICH,), TOOLS), stream=reply.is_event_stream)
 
@@ -47,22 +47,27 @@ def rewritten(reply: ModelReply, *, stream: bool) -> Reply:
 
 @SAID
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_official_client_sees_no_difference(said, stream):
-    given, tokens = asked(rewritten(said, stream=stream))
-    assert (given.text, given.calls, given.finish, tokens) == (said.text, said.calls, "STOP", 16)
+def test_official_client_sees_no_difference(scripted, stream):
+    seen, tokens = client_reply(rewritten(scripted, stream=stream))
+    assert (seen.text, seen.calls, seen.finish, tokens) == (
+        scripted.text,
+        scripted.calls,
+        "STOP",
+        16,
+    )
 
 
 @SAID
-def test_a_reply_survives_being_spread_and_collected(said):
-    body = gemini_reply(said)
-    assert GEMINI.read_reply(body) == said
+def test_reply_survives_being_spread_and_collected(scripted):
+    body = gemini_reply(scripted)
+    assert GEMINI.read_reply(body) == scripted
     assert GEMINI.collect(GEMINI.spread(body)) == body
 
 
-def test_a_call_that_is_no_json_ends_the_reply_as_the_api_ends_it():
+def test_call_no_json_ends_reply_as_api_ends_it():
     broken = CALLS.with_call(1, ToolCall("get_weather", '{"city": "Be', "c2"))
-    given, _ = asked(json_reply(200, GEMINI.write_reply(gemini_reply(CALLS), broken)))
-    assert given.finish == "MALFORMED_FUNCTION_CALL" and given.calls == CALLS.calls[:1]
+    seen, _ = client_reply(json_reply(200, GEMINI.write_reply(gemini_reply(CALLS), broken)))
+    assert seen.finish == "MALFORMED_FUNCTION_CALL" and seen.calls == CALLS.calls[:1]
 
 
 def test_signatures_and_thoughts_stay_where_they_are():
@@ -78,14 +83,14 @@ def test_signatures_and_thoughts_stay_where_they_are():
     ]
 
 
-def test_a_call_without_an_id_stays_without_one():
+def test_call_without_id_stays_without_one():
     body = gemini_reply(CALL)
     body["candidates"][0]["content"]["parts"][1]["functionCall"].pop("id")
     assert GEMINI.read_reply(body).calls[0].id == ""
     assert GEMINI.write_reply(body, GEMINI.read_reply(body)) == body
 
 
-def test_what_comes_with_the_reason_for_the_end_outlives_it():
+def test_content_with_finish_reason_survives():
     event = write_event(gemini_reply(TEXT))
     assert GEMINI.kind_of(event) == "text"
     left = before_finish(GEMINI, event, "text")
@@ -93,7 +98,7 @@ def test_what_comes_with_the_reason_for_the_end_outlives_it():
     assert before_finish(GEMINI, left, "text") is None
 
 
-def test_a_stream_can_break_off_inside_of_arguments():
+def test_stream_can_break_off_inside_of_arguments():
     event = write_event(gemini_reply(CALLS))
     cut = GEMINI.with_arguments(event, '{"city": "Zur')
     assert cut.endswith(b'"args": {"city": "Zur') and GEMINI.calls_begun(event) == 2
@@ -101,7 +106,7 @@ def test_a_stream_can_break_off_inside_of_arguments():
 
 
 @pytest.mark.parametrize("path", ["generateContent", "streamGenerateContent?alt=sse"])
-def test_a_request_is_read_in_either_spelling(path):
+def test_request_is_read_in_either_spelling(path):
     schema = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}
     body = {
         "contents": [
@@ -117,7 +122,7 @@ def test_a_request_is_read_in_either_spelling(path):
     assert read.tools[0].property("city") == {"type": "string"}
 
 
-def test_the_conversation_is_the_system_instruction_and_the_contents():
+def test_conversation_is_system_instruction_and_contents():
     body = gemini_request(USER, (ZURICH,), {}) | {
         "systemInstruction": {"role": "user", "parts": [{"text": "Be brief."}]}
     }
@@ -127,7 +132,7 @@ def test_the_conversation_is_the_system_instruction_and_the_contents():
     assert chat.as_body() == body
 
 
-def test_a_result_that_is_a_text_keeps_its_key():
+def test_result_text_keeps_its_key():
     result = {"name": "find", "response": {"result": "21.5 degrees"}}
     body = {"contents": [{"role": "user", "parts": [{"functionResponse": result}]}]}
     chat = read_conversation(Request((), json.dumps(body).encode()), "gemini")
@@ -145,7 +150,7 @@ def test_a_result_that_is_a_text_keeps_its_key():
         ("not_found", 404, "NOT_FOUND"),
     ],
 )
-def test_errors_have_the_status_and_its_name_in_the_body(kind, status, name):
+def test_errors_have_status_and_its_name_in_body(kind, status, name):
     error = error_reply(GEMINI, kind).json()["error"]
     assert (error["code"], error["status"]) == (status, name)
 
@@ -154,23 +159,23 @@ def test_errors_have_the_status_and_its_name_in_the_body(kind, status, name):
     ("status", "type", "name"),
     [(429, "too_many_requests", "RESOURCE_EXHAUSTED"), (599, "status_599", "UNKNOWN")],
 )
-def test_an_error_of_any_status_has_the_apis_name_for_it(status, type, name):
+def test_error_of_any_status_has_apis_name_for_it(status, type, name):
     error = typed_error(GEMINI, status, type, "words").json()["error"]
     assert (error["code"], error["status"], error["message"]) == (status, name, "words")
 
 
-def test_the_official_client_raises_the_error():
+def test_official_client_raises_error():
     with pytest.raises(import_module("google.genai.errors").ClientError) as raised:
-        asked(error_reply(GEMINI, "rate_limit"))
+        client_reply(error_reply(GEMINI, "rate_limit"))
     assert (raised.value.code, raised.value.status) == (429, "RESOURCE_EXHAUSTED")
 
 
-def test_a_prompt_that_is_blocked_is_a_reply_without_a_candidate():
-    given, _ = asked(error_reply(GEMINI, "content_filter"))
-    assert given == ModelReply("", (), "")
+def test_prompt_blocked_is_reply_without_candidate():
+    seen, _ = client_reply(error_reply(GEMINI, "content_filter"))
+    assert seen == ModelReply("", (), "")
 
 
-def test_chunks_as_the_api_writes_them_are_read():
+def test_chunks_as_api_writes_them_are_read():
     half = gemini_reply(ModelReply("Hel"))
     half["candidates"][0].pop("finishReason")
     stream = write_event(half) + write_event(gemini_reply(ModelReply("lo.")))

@@ -33,11 +33,11 @@ def message(source: bytes) -> McpMessage:
     return read
 
 
-def test_a_call_is_read():
-    asked = message(call(7, "add", {"progressToken": 3}, a=1))
-    assert (asked.kind, asked.id, asked.method) == ("request", 7, "tools/call")
-    assert (asked.name, asked.arguments, asked.progress_token) == ("add", {"a": 1}, 3)
-    assert not asked.stateless and message(call(meta=META)).stateless
+def test_call_is_read():
+    call_message = message(call(7, "add", {"progressToken": 3}, a=1))
+    assert (call_message.kind, call_message.id, call_message.method) == ("request", 7, "tools/call")
+    assert (call_message.name, call_message.arguments, call_message.progress_token) == ("add", {"a": 1}, 3)
+    assert not call_message.stateless and message(call(meta=META)).stateless
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_what_is_no_message_reads_as_none(source):
     assert read_message(source) is None
 
 
-def test_the_same_call_has_the_same_fingerprint_whatever_its_id_and_meta():
+def test_same_call_has_same_fingerprint_whatever_its_id_and_meta():
     first = mcp_fingerprint("POST", "/mcp", call(1, meta={"progressToken": 1}, a=1, b=2))
     assert mcp_fingerprint("POST", "/mcp", call("x", meta=META, b=2, a=1)) == first
     assert mcp_fingerprint("POST", "/mcp", call(1, a=1, b=2)) == first
     assert mcp_fingerprint("POST", "/mcp", call(1, a=1, b=3)) != first
 
 
-def test_a_response_is_of_its_requests_era():
+def test_response_is_of_its_requests_era():
     assert result_message(message(call(4)), {"x": 1}) == {"jsonrpc": "2.0", "id": 4, "result": {"x": 1}}
     assert result_message(message(call(4, meta=META)), {})["result"] == {"resultType": "complete"}
 
@@ -79,18 +79,18 @@ def test_errors_are_json_rpc():
 STATELESS = Request((("Mcp-Method", "tools/call"), ("Mcp-Name", "add")), call(meta=META), "POST", "/mcp")
 
 
-def test_a_changed_body_takes_its_headers_along():
+def test_changed_body_takes_its_headers_along():
     changed = consistent(STATELESS, replace(STATELESS, body=call(name="subtract", meta=META)))
     assert changed.header("mcp-name") == "subtract"
 
 
-def test_a_changed_header_takes_the_body_along():
+def test_changed_header_takes_body_along():
     headers = (("Mcp-Method", "tools/call"), ("Mcp-Name", "subtract"))
     changed = consistent(STATELESS, replace(STATELESS, headers=headers))
     assert message(changed.body).name == "subtract"
 
 
-def test_a_request_of_a_session_keeps_its_headers():
+def test_request_of_session_keeps_its_headers():
     plain = Request((("Accept", "*/*"),), call(), "POST", "/mcp")
     changed = replace(plain, body=call(name="subtract"))
     assert consistent(plain, changed) == changed

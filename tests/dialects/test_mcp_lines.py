@@ -14,26 +14,26 @@ from wirefault.dialects.mcp import (
 LINE = b'{"jsonrpc": "2.0", "id": 1, "result": {}}\n'
 
 
-def test_a_line_is_a_request_and_a_reply_of_json():
+def test_line_is_request_and_reply_of_json():
     assert request_of_line(LINE).json_object()["id"] == 1
     assert lines_of_reply(reply_of_line(LINE)) == ((LINE,), "keep")
 
 
-def test_a_body_of_several_lines_goes_out_as_one():
+def test_body_of_several_lines_goes_out_as_one():
     assert lines_of_reply(Reply(body=b'{"a":\n1}\r\n'))[0] == (b'{"a": 1}\n',)
 
 
-def test_nothing_is_sent_of_a_reply_without_a_body():
+def test_nothing_is_sent_of_reply_without_body():
     assert lines_of_reply(Reply(status=202)) == ((), "keep")
 
 
-def test_an_event_stream_is_a_line_for_each_event():
+def test_event_stream_is_line_for_each_event():
     stream = Reply((("Content-Type", "text/event-stream"),), b": hello\n\n" + event_of_line(LINE) * 2)
     assert lines_of_reply(stream) == ([LINE, LINE], "keep")
     assert lines_of_steps([event_of_line(LINE), 0.5, b": nothing\n\n"]) == [LINE, 0.5]
 
 
-def test_the_head_of_a_raw_reply_is_not_of_the_line():
+def test_head_of_raw_reply_is_not_of_line():
     head, body = whole(reply_of_line(LINE))
     assert lines_of_reply(RawReply((head + body[:5],), "close")) == ([LINE[:5]], "close")
     assert lines_of_reply(RawReply((head, 0.1, body), "keep")) == ([0.1, body, b"\n"], "keep")

@@ -1,4 +1,4 @@
-"""Whether a request is one of MCP where nobody has said so."""
+"""Recognizing MCP requests without a declaration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def body(method: str, version: str = "2.0", **params: Any) -> bytes:
         (b"", False),
     ],
 )
-def test_a_header_that_only_clients_of_mcp_send(line: bytes, tells: bool) -> None:
+def test_header_that_only_clients_of_mcp_send(line: bytes, tells: bool) -> None:
     assert has_mcp_header([b"POST /mcp HTTP/1.1", b"Host: x", line]) is tells
 
 
@@ -39,7 +39,7 @@ def test_a_header_that_only_clients_of_mcp_send(line: bytes, tells: bool) -> Non
         b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
     ],
 )
-def test_a_message_with_a_method_of_mcp_s_own(message: bytes) -> None:
+def test_message_with_method_of_mcp_s_own(message: bytes) -> None:
     assert is_mcp_message(message)
 
 

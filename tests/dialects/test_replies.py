@@ -21,13 +21,13 @@ OBJECTS = st.dictionaries(st.text(), st.text() | st.integers() | st.none(), max_
 
 @FORM
 @REPLIES
-def test_a_reply_is_read_as_what_was_said(form, model_reply):
+def test_reply_is_read_as_what_was_said(form, model_reply):
     assert form.read(form.reply(model_reply)) == model_reply
 
 
 @FORM
 @REPLIES
-def test_what_is_written_unchanged_is_the_same_body(form, model_reply):
+def test_what_is_written_unchanged_is_same_body(form, model_reply):
     dialect, reply = form.model_dialect, form.reply(model_reply)
     body = reply_body(dialect, reply)
     assert dialect.write_reply(body, model_reply) == body
@@ -64,7 +64,7 @@ def test_further_choices_stay_as_they_are():
 
 @FORM
 @REPLIES
-def test_a_reply_can_be_written_from_nothing(form, model_reply):
+def test_reply_can_be_written_from_nothing(form, model_reply):
     empty = form.model_dialect.new_reply("id-1", "m", 5)
     body = form.model_dialect.write_reply(empty, model_reply)
     assert form.model_dialect.read_reply(body) == model_reply and all(
@@ -73,7 +73,7 @@ def test_a_reply_can_be_written_from_nothing(form, model_reply):
 
 
 @FORM
-def test_the_conversation_is_read_from_the_request(form):
+def test_conversation_is_read_from_request(form):
     request = form.model_dialect.read_request(form.request(ZURICH, BERN))
     assert request.user == USER and request.calls == (ZURICH, BERN)
     assert [tool.name for tool in request.tools] == ["get_weather", "calculate", "Report"]

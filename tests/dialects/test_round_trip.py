@@ -24,11 +24,11 @@ CASES = [(sdk, form, name) for name, (sdk, form) in paired(tuple(SAID), CLIENTS)
 
 
 @pytest.mark.parametrize(("sdk", "form", "name"), CASES, ids=lambda value: str(value))
-def test_the_official_clients_see_no_difference(sdk, form, name):
-    said, body = SAID[name], json.loads(form.request(ZURICH).body)
-    with model_server(lambda _: said) as server, sdk.open(server.address.url) as client:
+def test_official_clients_see_no_difference(sdk, form, name):
+    scripted, body = SAID[name], json.loads(form.request(ZURICH).body)
+    with model_server(lambda _: scripted) as server, sdk.open(server.address.url) as client:
         before = client.ask(body)
         server.rewrite = rewritten
         after, tokens = client.ask(body)
     assert (after, tokens) == before and tokens is not None
-    assert (after.text, after.calls) == (said.text, said.calls)
+    assert (after.text, after.calls) == (scripted.text, scripted.calls)

@@ -18,7 +18,7 @@ GEMINI = {
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ({"model": "a", "usage": {"prompt_tokens": 9, "completion_tokens": 7}}, TokenUsage("a", 9, 7)),
         ({"model": "a", "usage": {"input_tokens": 9, "output_tokens": 7}}, TokenUsage("a", 9, 7)),
@@ -31,15 +31,15 @@ GEMINI = {
         ("usage", TokenUsage()),
     ],
 )
-def test_tokens_are_read_as_their_provider_writes_them(body: Any, told: TokenUsage):
-    assert read_usage(body) == told
+def test_tokens_are_read_as_their_provider_writes_them(body: Any, expected: TokenUsage):
+    assert read_usage(body) == expected
 
 
 def stream(*values: Any) -> TokenUsage:
     return read_stream_usage(b"".join(map(write_event, values)))
 
 
-def test_anthropic_tells_the_input_first_and_the_output_last():
+def test_anthropic_tells_input_first_and_output_last():
     begun = {
         "type": "message_start",
         "message": {"model": "c", "usage": {"input_tokens": 9, "output_tokens": 1}},
@@ -48,13 +48,13 @@ def test_anthropic_tells_the_input_first_and_the_output_last():
     assert stream(begun) == TokenUsage("c", 9, None)
 
 
-def test_a_response_tells_its_tokens_with_its_end():
+def test_response_tells_its_tokens_with_its_end():
     begun = {"type": "response.created", "response": {"model": "r", "usage": None}}
     end = {"type": "response.completed", "response": {"model": "r", "usage": {"input_tokens": 9}}}
     assert stream(begun, end) == TokenUsage("r", 9)
 
 
-def test_of_counts_so_far_the_last_holds():
+def test_of_counts_so_far_last_holds():
     chunks = [
         {"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": count}} for count in (1, 2, 3)
     ]
@@ -66,6 +66,6 @@ def test_what_has_no_usage_is_not_parsed():
     assert not may_have_usage(empty) and stream({"usage": None}) == TokenUsage()
 
 
-def test_the_framing_of_chunks_is_no_part_of_an_event():
+def test_framing_of_chunks_is_no_part_of_event():
     event = write_event({"usage": {"prompt_tokens": 9}})
     assert read_stream_usage(b"\r\n8\r\n" + event[:8] + b"\r\n2f\r\n" + event[8:]) == TokenUsage("", 9)

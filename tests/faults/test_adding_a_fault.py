@@ -31,7 +31,7 @@ CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def add_fault(tree: Path, family: str) -> None:
-    """What the page says, in a copy of the library: one new file, and the lines of the diff."""
+    """The page's example in a copy of the library: one new file, and the lines of the diff."""
     catalogue = tree / "wirefault" / "faults" / "catalogue" / family
     code = CODE.replace('family = "meaning"', f'family = "{family}"').replace(
         'where = "tool"', 'where = "any"'
@@ -45,9 +45,7 @@ def add_fault(tree: Path, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["meaning", "http"])
-def test_two_files_put_a_fault_into_the_catalogue_the_commands_and_the_charts(
-    tmp_path: Path, family: str
-) -> None:
+def test_two_files_add_fault_everywhere(tmp_path: Path, family: str) -> None:
     for name in ("wirefault", "tools"):
         copy_sources(ROOT / name, tmp_path / name)
     add_fault(tmp_path, family)
@@ -91,24 +89,24 @@ def test_it_is_about_thirty_lines_long() -> None:
     assert len(body.splitlines()) <= 35
 
 
-def test_it_can_be_named_in_a_set_and_has_its_page(written: dict[str, Any]) -> None:
+def test_it_can_be_named_in_set_and_has_its_page(written: dict[str, Any]) -> None:
     fault_set = load_set(SET, "the page", REGISTRY, lab_links())
     assert [entry.id for entry in fault_set.faults] == ["rounded", "lost-messages"]
     assert [toxic.id for toxic in fault_set.toxics] == ["latency"]
     assert "| `digits` | `0` | ≥ 0, ≤ 6 | decimal places that are left |" in fault_page(written["Rounded"])
 
 
-def test_a_set_can_be_written_in_python() -> None:
+def test_set_can_be_written_in_python() -> None:
     exec(compile(OBJECTS, "adding-a-fault.md", "exec", dont_inherit=True), {})
 
 
-def test_it_works_on_the_wire(written: dict[str, Any], tmp_path: Path) -> None:
+def test_it_works_on_wire(written: dict[str, Any], tmp_path: Path) -> None:
     with (
         answering(json_reply(200, {"celsius": 21.37})) as upstream,
         gateway(tmp_path, weather=upstream.address) as lab,
     ):
         lab.begin(faults={"faults": [{"fault": "rounded", "with": {"digits": 1}}]})
         answer = requests.get(lab.url("weather", "/weather"), headers=lab.identity(), timeout=PATIENCE_S)
-        [met] = lab.exchange().faults
+        [recorded] = lab.exchange().faults
     assert answer.json() == {"celsius": 21.4}
-    assert met.injected and met.evidence["original"] == {"celsius": 21.37}
+    assert recorded.injected and recorded.evidence["original"] == {"celsius": 21.37}

@@ -1,4 +1,4 @@
-"""What faults are shown of an exchange on a link of MCP, and how their acts are put back."""
+"""Faults' view of an exchange on an MCP link, and how their changes are written back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ WEATHER = {"city": "Zürich", "celsius": 21.5}
 PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}
 
 
-def asked(method: str = "tools/call", **params: Any) -> Request:
-    given = params or {"name": "weather", "arguments": {"city": "Zürich"}}
-    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": given}
+def tool_request(method: str = "tools/call", **params: Any) -> Request:
+    server_result = params or {"name": "weather", "arguments": {"city": "Zürich"}}
+    body = {"jsonrpc": "2.0", "id": 7, "method": method, "params": server_result}
     return Request((("Content-Type", "application/json"),), json.dumps(body).encode(), "POST", "/mcp")
 
 
@@ -29,7 +29,7 @@ def result(*texts: str, **fields: Any) -> dict[str, Any]:
 
 
 def mcp_try(request: Request | None = None, **fields: Any) -> Try:
-    return a_try(dialect="mcp", request=request or asked(), **fields)
+    return a_try(dialect="mcp", request=request or tool_request(), **fields)
 
 
 def act(name: str, tried: Try | None = None, **parameters: Any) -> Act:
@@ -52,21 +52,21 @@ def stream(*messages: Any) -> Reply:
 
 
 def test_structured_content_and_text_change_alike():
-    given = result(json.dumps(WEATHER), structuredContent=WEATHER)
-    got = after("wrong_value", given, field="celsius")
+    server_result = result(json.dumps(WEATHER), structuredContent=WEATHER)
+    got = after("wrong_value", server_result, field="celsius")
     assert got["structuredContent"]["celsius"] != 21.5
     assert json.loads(got["content"][0]["text"]) == got["structuredContent"]
 
 
-def test_prose_beside_structured_content_says_the_same():
-    given = result("It is 21.5 °C in Zürich.", structuredContent=WEATHER)
-    got = after("wrong_value", given, field="celsius")
+def test_prose_beside_structured_content_says_same():
+    server_result = result("It is 21.5 °C in Zürich.", structuredContent=WEATHER)
+    got = after("wrong_value", server_result, field="celsius")
     assert got["content"][0]["text"] == f"It is {got['structuredContent']['celsius']} °C in Zürich."
 
 
-def test_a_list_is_said_in_as_many_texts():
-    given = result("[1]", "[2]", "[3]", structuredContent={"result": [[1], [2], [3]]})
-    got = after("partial_truth", given, severity=0)
+def test_list_is_said_in_as_many_texts():
+    server_result = result("[1]", "[2]", "[3]", structuredContent={"result": [[1], [2], [3]]})
+    got = after("partial_truth", server_result, severity=0)
     assert got["structuredContent"] == {"result": [[2], [3]]}
     assert [block["text"] for block in got["content"]] == ["[2]", "[3]"]
 
@@ -76,22 +76,22 @@ def test_text_alone_is_changed_as_text():
     assert got["content"][0]["text"].startswith("The shop is open until nine. (not ")
 
 
-def test_the_json_of_a_text_is_changed_as_json():
+def test_json_of_text_is_changed_as_json():
     got = after("schema_drift", result(json.dumps(WEATHER)), field="celsius", to="temperature")
     assert json.loads(got["content"][0]["text"]) == {"city": "Zürich", "temperature": 21.5}
 
 
 def test_what_is_no_text_stays():
     image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
-    given = result("Sunny, and warm enough for a walk.")
-    given["result"]["content"].insert(0, image)
-    got = after("contradiction", given)
+    server_result = result("Sunny, and warm enough for a walk.")
+    server_result["result"]["content"].insert(0, image)
+    got = after("contradiction", server_result)
     assert image in got["content"] and len(got["content"]) == 2
 
 
-def test_a_tools_arguments_are_the_question():
-    given = result(json.dumps({"asked": "Zürich", "found": "Bern"}))
-    got = json.loads(after("contradiction", given)["content"][0]["text"])
+def test_tools_arguments_are_question():
+    server_result = result(json.dumps({"asked": "Zürich", "found": "Bern"}))
+    got = json.loads(after("contradiction", server_result)["content"][0]["text"])
     assert got["asked"] == "Zürich" and got["found"] != "Bern"
 
 
@@ -106,13 +106,13 @@ def test_a_tools_arguments_are_the_question():
         [],
     ],
 )
-def test_only_a_good_result_of_a_tool_is_changed(response):
+def test_only_good_result_of_tool_is_changed(response):
     done = act("wrong_value")
     assert done.reply is not None
     assert done.reply(json_reply(200, response)) == Miss("no_tool_result_to_change")
 
 
-def test_an_event_stream_is_changed_as_it_goes_by():
+def test_event_stream_is_changed_as_it_goes_by():
     done = act("wrong_value", field="celsius")
     assert done.events is not None
     editor = done.events()
@@ -123,7 +123,7 @@ def test_an_event_stream_is_changed_as_it_goes_by():
     assert editor.why_not is None and editor.evidence["original"] == 21.5
 
 
-def test_an_event_stream_that_was_kept_whole_is_changed_too():
+def test_event_stream_kept_whole_is_changed_too():
     done = act("malformed", kind="cut_json")
     assert done.reply is not None
     made = done.reply(stream(PROGRESS, result("fine")))
@@ -132,7 +132,7 @@ def test_an_event_stream_that_was_kept_whole_is_changed_too():
     assert [value_of(event) is None for event in events] == [False, True]
 
 
-def test_an_earlier_result_comes_as_the_answer_to_this_request():
+def test_earlier_result_comes_as_answer_to_this_request():
     earlier = stream(PROGRESS, {**result("Sunny."), "id": 3})
     got = act("stale", mcp_try(earlier=(earlier, json_reply(200, {}))))
     assert got.reply is not None
@@ -142,7 +142,7 @@ def test_an_earlier_result_comes_as_the_answer_to_this_request():
 
 
 @pytest.mark.parametrize(("name", "status"), [("rate_limit", 429), ("server_error", 500), ("status", 500)])
-def test_an_error_is_json_rpc_and_has_the_id_of_the_request(name, status):
+def test_error_is_json_rpc_and_has_id_of_request(name, status):
     answer = act(name).answer
     assert isinstance(answer, Reply) and answer.status == status
     assert answer.json()["id"] == 7 and answer.json()["error"]["code"] == -32000
@@ -152,11 +152,11 @@ def test_an_error_is_json_rpc_and_has_the_id_of_the_request(name, status):
     assert isinstance(made, Changed) and isinstance(made.reply, Reply) and made.reply.json()["id"] == 7
 
 
-def test_a_stream_of_what_the_server_sends_by_itself_is_no_reply_to_change():
+def test_server_stream_is_not_changed():
     assert act_of(REGISTRY["truncate"](), mcp_try(Request())) == Miss("nothing_to_change")
 
 
-def test_a_changed_request_keeps_its_headers_in_step():
+def test_changed_request_keeps_its_headers_in_step():
     class Renaming(Fault):
         name, family = "renaming", "mcp"
 
@@ -165,12 +165,12 @@ def test_a_changed_request_keeps_its_headers_in_step():
             return Act(request=tried.request.with_json({**body, "params": {"name": "other"}}))
 
     headers = (("Mcp-Method", "tools/call"), ("Mcp-Name", "weather"))
-    request = Request(headers, asked().body, "POST", "/mcp")
+    request = Request(headers, tool_request().body, "POST", "/mcp")
     made = act_of(Renaming(), mcp_try(request))
     assert isinstance(made, Act) and made.request is not None
     assert made.request.header("mcp-name") == "other"
 
 
-def test_a_link_of_another_dialect_is_shown_as_it_is():
+def test_link_of_another_dialect_is_shown_as_it_is():
     made, _ = changed(REGISTRY["schema_drift"](field="celsius", to="t"), WEATHER)
     assert made.json() == {"city": "Zürich", "t": 21.5}

@@ -59,62 +59,62 @@ def acting(faults: Iterable[Entry], link: str, tries: int, *, one_episode: bool 
             link, request.method, request.path, lambda: request, f"{number}", episode, 1, number, 1, 0.0
         )
         plan = plan_try(matcher.match(tried).met, whole=True)
-        counts.update(met.id for met in plan.met_faults if met.delay or met is plan.request_fault)
-        counts.update([met.id for met in plan.reply_candidates if changes(met, reply)][:1])
+        counts.update(fault.id for fault in plan.met_faults if fault.delay or fault is plan.request_fault)
+        counts.update([fault.id for fault in plan.reply_candidates if changes(fault, reply)][:1])
         matcher.remember(episode, link, replace(reply, body=b'{"earlier": %d}' % number))
     return counts
 
 
-def changes(met: MetFault, reply: Reply) -> bool:
-    return met.act.reply is not None and isinstance(met.act.reply(reply), Changed)
+def changes(fault: MetFault, reply: Reply) -> bool:
+    return fault.act.reply is not None and isinstance(fault.act.reply(reply), Changed)
 
 
-def test_an_earlier_fault_stops_no_delay():
+def test_earlier_fault_stops_no_delay():
     faults = a_set(entry("unavailable", 1), entry("delay", 0.36))
     assert rates(faults)["delay"] == (0.36, 0.36)
 
 
 def test_each_acts_only_where_none_before_it_did():
-    found = rates(a_set(entry("empty", 0.5), entry("lose_request", 0.5), entry("truncate", 1)))
-    assert found == {"empty": (0.5, 0.5), "lose_request": (0.25, 0.25), "truncate": (0.25, 0.25)}
+    computed = rates(a_set(entry("empty", 0.5), entry("lose_request", 0.5), entry("truncate", 1)))
+    assert computed == {"empty": (0.5, 0.5), "lose_request": (0.25, 0.25), "truncate": (0.25, 0.25)}
 
 
-def test_one_that_can_change_only_some_replies_leaves_a_range():
-    found = rates(a_set(entry("stale", 0.5), entry("empty", 0.4), entry("unavailable", 1)))
-    assert found["empty"] == (0.2, 0.4)
+def test_one_that_can_change_only_some_replies_leaves_range():
+    computed = rates(a_set(entry("stale", 0.5), entry("empty", 0.4), entry("unavailable", 1)))
+    assert computed["empty"] == (0.2, 0.4)
 
 
-def test_a_fault_that_waits_for_a_reply_keeps_off_those_that_answer_in_its_place():
+def test_reply_fault_excludes_replacing_faults():
     """`wrong_value` may find no value, and the 503 that comes after it is not given all the same."""
-    found = rates(a_set(entry("wrong_value", 0.5), entry("unavailable", 1), entry("truncate", 1)))
-    assert found == {"wrong_value": (0.5, 0.5), "unavailable": (0.5, 0.5), "truncate": (0, 0.5)}
+    computed = rates(a_set(entry("wrong_value", 0.5), entry("unavailable", 1), entry("truncate", 1)))
+    assert computed == {"wrong_value": (0.5, 0.5), "unavailable": (0.5, 0.5), "truncate": (0, 0.5)}
 
 
-def test_a_delay_takes_nothing_from_the_others():
+def test_delay_takes_nothing_from_others():
     assert rates(a_set(entry("delay", 0.9), entry("empty", 0.5)))["empty"] == (0.5, 0.5)
 
 
-def test_one_that_only_some_tries_meet_leaves_a_range():
-    found = rates(a_set(entry("empty", 0.5, when={"nth": 2}), entry("hang", 0.4)))
-    assert found == {"empty": (0.5, 0.5), "hang": (0.2, 0.4)}
+def test_one_that_only_some_tries_meet_leaves_range():
+    computed = rates(a_set(entry("empty", 0.5, when={"nth": 2}), entry("hang", 0.4)))
+    assert computed == {"empty": (0.5, 0.5), "hang": (0.2, 0.4)}
 
 
-def test_what_stays_met_or_rises_has_a_range():
+def test_what_stays_met_or_rises_has_range():
     window = {"window": {"end": 9, "ramp": 3}}
-    found = rates(a_set(entry("empty", 0.5, when={"persistent": True}), entry("hang", 0.4, when=window)))
-    assert found == {"empty": (0.5, 1), "hang": (0, 0.4)}
+    computed = rates(a_set(entry("empty", 0.5, when={"persistent": True}), entry("hang", 0.4, when=window)))
+    assert computed == {"empty": (0.5, 1), "hang": (0, 0.4)}
 
 
 def test_links_are_apart():
-    found = marginals(a_set({**entry("empty", 0.5), "links": "tools"}, entry("hang", 1)))
-    assert {marginal.link for marginal in found if marginal.id == "empty"} >= {"search", "weather"}
-    assert [marginal.low for marginal in found if marginal.id == "hang"] == [0.5]
+    computed = marginals(a_set({**entry("empty", 0.5), "links": "tools"}, entry("hang", 1)))
+    assert {marginal.link for marginal in computed if marginal.id == "empty"} >= {"search", "weather"}
+    assert [marginal.low for marginal in computed if marginal.id == "hang"] == [0.5]
 
 
 @pytest.mark.parametrize("one_episode", [False, True], ids=["episodes", "one-episode"])
 @pytest.mark.parametrize("link", EXCHANGES)
 @pytest.mark.parametrize("name", preset_names())
-def test_the_rates_of_a_preset_are_those_of_many_tries(name: str, link: str, one_episode: bool) -> None:
+def test_rates_of_preset_are_those_of_many_tries(name: str, link: str, one_episode: bool) -> None:
     faults = find_set(name).faults
     counts = acting(faults, link, TRIES, one_episode=one_episode)
     for marginal in (marginal for marginal in marginals(FaultSet(faults)) if marginal.link == link):
@@ -129,22 +129,22 @@ def test_the_rates_of_a_preset_are_those_of_many_tries(name: str, link: str, one
 
 
 @pytest.mark.parametrize("kind", REGISTRY.values(), ids=lambda kind: kind.name)
-def test_of_every_fault_it_can_be_told_whether_it_only_delays(kind: type[Fault]) -> None:
+def test_every_fault_declares_whether_it_only_delays(kind: type[Fault]) -> None:
     link = {"model": "model", "mcp": "files"}.get(kind.where, "search")
     entries = [entry("unavailable", 1), {**entry(kind.name, 0.5), "id": "second"}]
-    data = {"faults": [{**given, "links": link} for given in entries]}
+    data = {"faults": [{**written, "links": link} for written in entries]}
     links = lab_links().adding([Link("files", "http://127.0.0.1:9/mcp", "mcp")])
     assert rates(build_set(data, "test", REGISTRY, links))["second"] == (
         (0.5, 0.5) if kind.name == "delay" else (0, 0)
     )
 
 
-def test_conditions_read_as_in_a_file():
-    given = entry(
+def test_conditions_read_as_in_file():
+    written = entry(
         "empty", 0.5, when={"nth": "2-4", "of": "try"}, only={"method": "POST", "json": {"to": "Bob"}}
     )
-    [one] = a_set(given).faults
+    [one] = a_set(written).faults
     assert conditions_of(one) == "nth 2-4, of try, method POST, json to=Bob"
-    given = entry("empty", 0.5, when={"window": {"end": 3, "ramp": 1}, "persistent": True})
-    [one] = a_set(given).faults
+    written = entry("empty", 0.5, when={"window": {"end": 3, "ramp": 1}, "persistent": True})
+    [one] = a_set(written).faults
     assert conditions_of(one) == "window end=3 ramp=1, persistent"

@@ -61,7 +61,7 @@ def act_of(fault: Fault, tried: Try | None = None) -> Act:
 
 
 def done_to(fault: Fault, reply: Reply | Any, tried: Try | None = None) -> Changed | Miss:
-    """What becomes of the reply (or of that JSON, as a reply)."""
+    """The fault's effect on the reply (or of that JSON, as a reply)."""
     act = act_of(fault, tried)
     assert act.reply is not None
     return act.reply(reply if isinstance(reply, Reply) else json_reply(200, reply))

@@ -95,7 +95,7 @@ class Plane:
         return self.topology.proxy_name(link)
 
     def toxics(self) -> list[tuple[str, str]]:
-        """What disturbs the lane: (link, kind)."""
+        """Disturb the lane: (link, kind)."""
         return sorted(disturbances(self.client, self.topology))
 
     def history(self, run_id: str = "run-1") -> list[ToxicsChanged]:

@@ -30,9 +30,9 @@ def client(plane: Plane) -> Iterator[FlaskClient]:
 
 
 def put(client: FlaskClient, faults: Any = SET, **headers: str | None) -> TestResponse:
-    given = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    kept = {name: value for name, value in given.items() if value is not None}
-    return client.put("/faults", json={"faults": faults}, headers=kept)
+    all_headers = {**HEADERS, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    present = {name: value for name, value in all_headers.items() if value is not None}
+    return client.put("/faults", json={"faults": faults}, headers=present)
 
 
 def error(answer: TestResponse) -> tuple[int, str]:
@@ -51,7 +51,7 @@ def armed(plane: Plane, attempt: int = 1) -> int:
     return attempt_id
 
 
-def test_with_no_run_they_strike_whoever_calls(client: FlaskClient, plane: Plane) -> None:
+def test_faults_apply_without_run(client: FlaskClient, plane: Plane) -> None:
     assert client.get("/faults").json == {
         "number": 0,
         "faults": None,
@@ -70,7 +70,7 @@ def test_with_no_run_they_strike_whoever_calls(client: FlaskClient, plane: Plane
     assert client.get("/status").json["configuration"] == 1
 
 
-def test_in_an_attempt_they_are_in_force_at_once_and_recorded(client: FlaskClient, plane: Plane) -> None:
+def test_in_attempt_they_are_in_force_at_once_and_recorded(client: FlaskClient, plane: Plane) -> None:
     armed(plane)
     answer = put(client, "light").json
     assert (answer["from"], answer["note"]) == ("from run run-1, prompt 001, attempt 1 on", "")
@@ -87,7 +87,7 @@ def test_cleared_nothing_is_in_force(client: FlaskClient, plane: Plane) -> None:
     assert [(event.number, event.faults) for event in faults_set(plane)][1:] == [(2, "")]
 
 
-def test_between_attempts_they_wait_for_the_next_and_then_stay(client: FlaskClient, plane: Plane) -> None:
+def test_between_attempts_they_wait_for_next_and_then_stay(client: FlaskClient, plane: Plane) -> None:
     first = armed(plane)
     plane.state.move_attempt(first, "armed", "finished", plane.clock())
     until(lambda: plane.attempt(first).state == "healed")
@@ -98,7 +98,7 @@ def test_between_attempts_they_wait_for_the_next_and_then_stay(client: FlaskClie
     assert client.get("/faults").json["from"].startswith("from run run-1, prompt 001, attempt 2")
 
 
-def test_those_of_an_earlier_time_are_not_in_force_in_a_later_run(client: FlaskClient, plane: Plane) -> None:
+def test_earlier_faults_do_not_apply_to_later_run(client: FlaskClient, plane: Plane) -> None:
     put(client)
     plane.clock.now += 1
     armed(plane)
@@ -118,7 +118,7 @@ def test_those_of_an_earlier_time_are_not_in_force_in_a_later_run(client: FlaskC
         ({"Content_Type": "text/plain"}, (415, "not_json")),
     ],
 )
-def test_who_may_not_is_refused(
+def test_unauthorized_request_is_refused(
     client: FlaskClient, headers: dict[str, Any], expected: tuple[int, str]
 ) -> None:
     assert error(put(client, **headers)) == expected
@@ -126,11 +126,11 @@ def test_who_may_not_is_refused(
 
 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000"])
-def test_loopback_by_any_name_may_and_so_may_a_page_of_its_own(client: FlaskClient, host: str) -> None:
+def test_loopback_names_and_own_pages_are_allowed(client: FlaskClient, host: str) -> None:
     assert put(client, Host=host, Origin=f"http://{host}").status_code == 200
 
 
-def test_a_chaos_level_is_shown(client: FlaskClient) -> None:
+def test_chaos_level_is_shown(client: FlaskClient) -> None:
     answer = client.put("/faults", json={"faults": "light", "chaos_level": 0.5}, headers=HEADERS)
     assert answer.json["source"] == "light at chaos level 0.5"
 
@@ -150,12 +150,12 @@ def test_a_chaos_level_is_shown(client: FlaskClient) -> None:
         ([], "send"),
     ],
 )
-def test_what_is_no_set_is_refused(client: FlaskClient, body: Any, message: str) -> None:
+def test_bad_set_is_refused(client: FlaskClient, body: Any, message: str) -> None:
     answer = client.put("/faults", json=body, headers=HEADERS)
     assert answer.status_code == 400 and message in answer.json["error"]["message"]
 
 
-def test_what_the_gateway_cannot_have_is_refused_and_the_one_before_stays(
+def test_set_refused_by_gateway_keeps_previous_set(
     client: FlaskClient, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     armed(plane)
@@ -166,7 +166,7 @@ def test_what_the_gateway_cannot_have_is_refused_and_the_one_before_stays(
     assert [event.number for event in faults_set(plane)] == [1]
 
 
-def test_a_manager_that_is_not_ready_says_so(plane: Plane) -> None:
+def test_manager_not_ready_says_so(plane: Plane) -> None:
     with looping(plane) as loop:
         until(lambda: loop.error is None)
     loop._error = "no Toxiproxy"

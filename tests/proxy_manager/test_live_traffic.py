@@ -40,7 +40,7 @@ def status_of(plane: Plane, link: str) -> int:
 
 
 def statuses(plane: Plane) -> list[int | None]:
-    """What the gateway recorded of live traffic; its last lines may still be on their way."""
+    """The gateway's records of live traffic; its last lines may still be on their way."""
     events = read_history(plane.folder / "logs", "live-lab").events()
     return [event.status for event in events if isinstance(event, Exchange)]
 
@@ -50,19 +50,19 @@ def test_nothing_is_recorded_before_faults_are_set(plane: Plane) -> None:
     assert plane.reconciler.status.live is None and not (plane.folder / "logs" / "runs").exists()
 
 
-def test_faults_strike_whoever_calls(plane: Plane) -> None:
+def test_faults_apply_to_any_caller(plane: Plane) -> None:
     configure(plane, FAULTS)
     assert status_of(plane, "weather") == 503
     until(lambda: statuses(plane) == [503])
-    shown = struck(plane.folder / "logs", "live-lab", 0)
+    summary = struck(plane.folder / "logs", "live-lab", 0)
     assert plane.reconciler.status.live == "live-lab"
-    assert shown["requests"] == {"weather": 1}
-    assert shown["faults"] == [{"fault": "down", "link": "weather", "met": 1, "injected": 1}]
+    assert summary["requests"] == {"weather": 1}
+    assert summary["faults"] == [{"fault": "down", "link": "weather", "met": 1, "injected": 1}]
     configure(plane, "")
     assert status_of(plane, "weather") != 503
 
 
-def test_toxics_of_a_set_are_armed(plane: Plane) -> None:
+def test_toxics_of_set_are_armed(plane: Plane) -> None:
     configure(plane, TOXICS)
     assert plane.toxics() == [("search", "latency")]
     configure(plane, FAULTS)
@@ -70,12 +70,12 @@ def test_toxics_of_a_set_are_armed(plane: Plane) -> None:
 
 
 @pytest.mark.parametrize("part", [{"during": {"start": "2s"}}, {"duration": 2}, {"when": {"turn": 2}}])
-def test_toxics_for_a_part_of_an_attempt_wait_for_a_run(plane: Plane, part: dict[str, object]) -> None:
+def test_toxics_for_part_of_attempt_wait_for_run(plane: Plane, part: dict[str, object]) -> None:
     configure(plane, json.dumps({"toxics": [{"toxic": "latency", "links": ["search"], **part}]}))
     assert plane.toxics() == []
 
 
-def test_a_run_takes_the_lane_and_gives_it_back(plane: Plane) -> None:
+def test_run_takes_lane_and_gives_it_back(plane: Plane) -> None:
     configure(plane, FAULTS)
     status_of(plane, "weather")
     attempt = plane.arm([])
@@ -89,7 +89,7 @@ def test_a_run_takes_the_lane_and_gives_it_back(plane: Plane) -> None:
     assert latest_run(plane.folder / "logs") == "run-1"
 
 
-def test_it_is_judged_by_nobody(plane: Plane) -> None:
+def test_live_run_is_not_judged(plane: Plane) -> None:
     configure(plane, FAULTS)
     status_of(plane, "weather")
     until(lambda: statuses(plane) == [503])

@@ -80,13 +80,13 @@ def alive(real_time: Plane) -> Iterator[Plane]:
         (True, True, 5.0, 0.002),
     ],
 )
-def test_the_longer_nothing_changes_the_longer_it_pauses(
+def test_longer_nothing_changes_longer_it_pauses(
     run: bool, changing: bool, quiet_s: float, seconds: float
 ) -> None:
     assert pause(run, changing, quiet_s) == pytest.approx(seconds)
 
 
-def test_a_signal_in_the_midst_of_a_wait_ends_it(real_time: Plane) -> None:
+def test_signal_during_wait_ends_it(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop), "ready")
         before = signal.signal(signal.SIGUSR1, loop.told_to_end.set)
@@ -110,12 +110,12 @@ def test_it_heals_before_it_is_ready_and_at_its_end(real_time: Plane) -> None:
     assert real_time.toxics() == []
 
 
-def test_attempts_run_one_after_the_other(alive: Plane) -> None:
+def test_attempts_run_one_after_other(alive: Plane) -> None:
     with looping(alive):
         assert [complete_attempt(alive, number) for number in (1, 2, 3)] == [(), (), ()]
 
 
-def test_its_end_in_an_attempt_leaves_no_toxic_and_says_so(alive: Plane) -> None:
+def test_its_end_in_attempt_leaves_no_toxic_and_says_so(alive: Plane) -> None:
     with looping(alive) as loop:
         until(lambda: settled(loop))
         attempt_id = alive.request()
@@ -131,7 +131,7 @@ def reborn(plane: Plane, loop: Loop, stop_server) -> None:
 
 
 @pytest.mark.slow
-def test_a_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path: Path) -> None:
+def test_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path: Path) -> None:
     server = embedded_server()
     url = server.__enter__()
     port = int(url.rpartition(":")[2])
@@ -161,7 +161,7 @@ def test_a_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path
     server.__exit__(None, None, None)
 
 
-def test_a_restart_too_quick_to_be_noticed_is_noticed_by_its_traces(alive: Plane) -> None:
+def test_quick_restart_is_noticed_by_traces(alive: Plane) -> None:
     with looping(alive) as loop:
         until(lambda: settled(loop))
         before = dict(loop.addresses)
@@ -175,7 +175,7 @@ def test_a_restart_too_quick_to_be_noticed_is_noticed_by_its_traces(alive: Plane
         assert complete_attempt(alive, 2) == () and loop.addresses == before
 
 
-def test_without_a_toxiproxy_it_is_not_ready_and_says_why(real_time: Plane, monkeypatch) -> None:
+def test_without_toxiproxy_it_is_not_ready_and_says_why(real_time: Plane, monkeypatch) -> None:
     def unreachable(_: object) -> None:
         raise ToxiproxyError("no Toxiproxy listens there; start it")
 
@@ -187,7 +187,7 @@ def test_without_a_toxiproxy_it_is_not_ready_and_says_why(real_time: Plane, monk
             until(lambda: settled(loop))
 
 
-def test_a_database_that_is_deleted_is_made_anew(real_time: Plane) -> None:
+def test_database_deleted_is_made_anew(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
         path = real_time.state.path
@@ -200,7 +200,7 @@ def test_a_database_that_is_deleted_is_made_anew(real_time: Plane) -> None:
             until(lambda: new.run("run-2").status == "leased")
 
 
-def test_a_database_that_is_locked_for_a_while_is_waited_for(real_time: Plane) -> None:
+def test_database_locked_for_while_is_waited_for(real_time: Plane) -> None:
     with looping(real_time, busy_timeout_ms=20) as loop:
         until(lambda: settled(loop))
         with closing(connect(real_time.state.path)) as other:
@@ -210,7 +210,7 @@ def test_a_database_that_is_locked_for_a_while_is_waited_for(real_time: Plane) -
         until(lambda: settled(loop))
 
 
-def test_a_database_that_is_none_keeps_it_from_being_ready(real_time: Plane) -> None:
+def test_invalid_database_prevents_ready(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
         real_time.state.path.unlink()
@@ -220,7 +220,7 @@ def test_a_database_that_is_none_keeps_it_from_being_ready(real_time: Plane) -> 
         until(lambda: settled(loop))
 
 
-def test_a_loop_without_progress_is_stuck_unless_it_may_take_that_long(real_time: Plane) -> None:
+def test_loop_without_progress_is_stuck_after_bound(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
     loop._progress = time.monotonic() - STEP_BOUND_S - 1
@@ -230,7 +230,7 @@ def test_a_loop_without_progress_is_stuck_unless_it_may_take_that_long(real_time
     assert loop.error is None
 
 
-def test_the_lane_of_a_run_that_died_is_healed_and_freed(real_time: Plane) -> None:
+def test_lane_of_run_that_died_is_healed_and_freed(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
         with beating(real_time):  # it does not die before the manager, however busy, has come to arm it

@@ -102,7 +102,7 @@ def armed(plane: Plane) -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_end_in_an_attempt_it_heals_and_ends_with_0(plane: Plane, number: signal.Signals) -> None:
+def test_sigterm_in_attempt_heals_and_exits_0(plane: Plane, number: signal.Signals) -> None:
     with manager(plane) as running:
         armed(plane)
         running.send_signal(number)
@@ -123,7 +123,7 @@ def test_it_ends_with_its_launcher_and_clears_up_for_it(plane: Plane) -> None:
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
 
 
-def test_a_successor_heals_an_outage_of_which_its_end_was_left_to_a_killed_one(plane: Plane) -> None:
+def test_successor_heals_open_outage_of_killed_manager(plane: Plane) -> None:
     plane.clock.now = time.time()
     plane.run()
     outage = [replace(toxic, seconds=600.0) for toxic in PLAN]
@@ -140,7 +140,7 @@ def test_a_successor_heals_an_outage_of_which_its_end_was_left_to_a_killed_one(p
     assert plane.attempt(attempt_id).disturbed == ("the proxy manager restarted during the attempt",)
 
 
-def test_a_successor_heals_an_outage_that_a_killed_one_began_and_begins_no_other(plane: Plane) -> None:
+def test_successor_heals_started_outage_and_starts_no_other(plane: Plane) -> None:
     plane.clock.now = time.time()
     plane.run()
     down = replace(PLAN[2], during=Span(0.02, 600.0))
@@ -163,7 +163,7 @@ def test_a_successor_heals_an_outage_that_a_killed_one_began_and_begins_no_other
     assert [event.action for event in plane.history()] == ["armed", "started", "disturbed", "healed"]
 
 
-def test_a_successor_of_a_killed_one_heals_before_it_is_ready(plane: Plane) -> None:
+def test_successor_heals_before_ready(plane: Plane) -> None:
     with manager(plane) as first:
         attempt_id = armed(plane)
         plane.state.move_run("run-1", "leased", "finished")
@@ -174,7 +174,7 @@ def test_a_successor_of_a_killed_one_heals_before_it_is_ready(plane: Plane) -> N
         until(lambda: plane.attempt(attempt_id).state == "abandoned")
 
 
-def test_heal_removes_the_proxies_when_the_manager_is_gone(plane: Plane) -> None:
+def test_heal_removes_proxies_when_manager_is_gone(plane: Plane) -> None:
     plane.proxies.ensure()
     plane.proxies.apply(PLAN)
     plane.topology.dump(plane.folder / "topology.json")
@@ -193,14 +193,14 @@ def fails(topology: Topology, folder: Path, *arguments: str) -> str:
     return done.stderr
 
 
-def test_a_port_that_is_taken_is_told_in_a_line(plane: Plane) -> None:
+def test_taken_port_is_one_line_error(plane: Plane) -> None:
     with taken() as listener:
         address = bound_address(listener)
         error = fails(replace(plane.topology, manager=address), plane.folder)
     assert error.endswith(f"proxy_manager: cannot listen on {address}: Address already in use\n")
 
 
-def test_an_address_that_is_none_is_told_in_a_line(plane: Plane) -> None:
+def test_bad_address_is_one_line_error(plane: Plane) -> None:
     topology = replace(plane.topology, toxiproxy="ftp://nowhere")
     assert "set TOXIPROXY_URL" in fails(topology, plane.folder)
     closed = bind(FREE)

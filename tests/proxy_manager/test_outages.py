@@ -52,7 +52,7 @@ def test_each_ends_when_its_own_time_is_over(ready: Plane, armed: int) -> None:
     assert ready.toxics() == [("search", "latency")]
 
 
-def test_the_step_is_due_at_that_moment_and_not_again(ready: Plane, armed: int) -> None:
+def test_step_is_due_at_that_moment_and_not_again(ready: Plane, armed: int) -> None:
     assert not ready.reconciler.due
     ready.clock.now += 0.5
     assert ready.reconciler.due
@@ -60,7 +60,7 @@ def test_the_step_is_due_at_that_moment_and_not_again(ready: Plane, armed: int) 
     assert not ready.reconciler.due
 
 
-def test_it_is_recorded_and_is_no_disturbance(ready: Plane, armed: int) -> None:
+def test_planned_end_is_recorded_without_disturbance(ready: Plane, armed: int) -> None:
     for _ in range(2):
         pass_seconds(ready, 1.0)
     row = ready.finish(armed)
@@ -72,14 +72,14 @@ def test_it_is_recorded_and_is_no_disturbance(ready: Plane, armed: int) -> None:
     assert [(event.begun, event.t) for event in events[1:3]] == [(1001.0, 1001.0), (1002.0, 1002.0)]
 
 
-def test_the_status_no_longer_asks_for_it(ready: Plane, armed: int) -> None:
+def test_status_no_longer_asks_for_it(ready: Plane, armed: int) -> None:
     pass_seconds(ready, 0.5)
     status = ready.reconciler.status
     for rows in (status.desired, status.observed):
         assert rows and [row["link"] for row in rows] == ["search", "weather"]
 
 
-def test_an_attempt_that_is_over_before_has_none_to_end(ready: Plane, armed: int) -> None:
+def test_attempt_that_ends_first_records_no_end(ready: Plane, armed: int) -> None:
     ready.finish(armed)
     ready.clock.now += 60
     assert not ready.reconciler.due
@@ -88,16 +88,14 @@ def test_an_attempt_that_is_over_before_has_none_to_end(ready: Plane, armed: int
     assert ready.toxics() == [("search", "latency")] and ready.attempt(again).disturbed == ()
 
 
-def test_a_foreign_change_is_still_a_disturbance_when_it_is_undone_at_that_moment(
-    ready: Plane, armed: int
-) -> None:
+def test_foreign_change_undone_at_outage_end_still_disturbs(ready: Plane, armed: int) -> None:
     add(ready, "message")
     pass_seconds(ready, 0.5)
     assert ready.toxics() == [("search", "latency"), ("weather", "down")]
     assert len(ready.finish(armed).disturbed) == 1
 
 
-def test_one_that_someone_puts_back_after_its_end_is_repaired(ready: Plane, armed: int) -> None:
+def test_toxic_restored_by_hand_is_removed(ready: Plane, armed: int) -> None:
     pass_seconds(ready, 0.5)
     name = ready.name("movie")
     ready.client.add_toxic(name, SHORT.name, SHORT.kind, SHORT.stream, SHORT.attributes)
@@ -107,7 +105,7 @@ def test_one_that_someone_puts_back_after_its_end_is_repaired(ready: Plane, arme
     assert "movie: timeout downstream is there unasked" in reason
 
 
-def test_the_successor_of_a_manager_that_was_killed_in_an_outage_heals_it(ready: Plane, armed: int) -> None:
+def test_successor_heals_outage_of_killed_manager(ready: Plane, armed: int) -> None:
     ready.clock.now += 0.2
     ready.reconciler.close()
     ready.reconciler = ready.make(ready.state)
@@ -119,7 +117,7 @@ def test_the_successor_of_a_manager_that_was_killed_in_an_outage_heals_it(ready:
     assert [event.action for event in ready.history()] == ["armed", "disturbed", "healed"]
 
 
-def test_the_loop_ends_it_while_nobody_writes(plane: Plane) -> None:
+def test_loop_ends_outage_without_state_change(plane: Plane) -> None:
     plane.clock = time.time  # type: ignore[assignment]
     plane.reconciler.close()
     plane.run()
@@ -138,7 +136,7 @@ def test_the_loop_ends_it_while_nobody_writes(plane: Plane) -> None:
 @pytest.mark.parametrize(
     ("plan", "changing"), [([], False), ([LATENCY], False), ([LATENCY, SHORT], True)], ids=str
 )
-def test_it_is_known_whether_any_comes_or_goes_in_the_midst(
+def test_it_is_known_whether_any_comes_or_goes_in_midst(
     ready: Plane, plan: list[PlannedToxic], changing: bool
 ) -> None:
     ready.arm(plan)
@@ -154,7 +152,7 @@ def latencies(plane: Plane) -> list[int]:
     return [toxic.attributes["latency"] for toxic in proxy.toxics]
 
 
-def test_one_that_begins_later_is_started_then_and_ended_after_its_duration(ready: Plane) -> None:
+def test_later_outage_starts_and_ends_on_time(ready: Plane) -> None:
     attempt_id = ready.arm([replace(DOWN, during=Span(1.0, 2.0))])
     seen = []
     for seconds in (0.0, 0.5, 0.5, 1.9, 0.1):
@@ -167,7 +165,7 @@ def test_one_that_begins_later_is_started_then_and_ended_after_its_duration(read
     assert [len(event.started) for event in events] == [0, 1, 0, 0]
 
 
-def test_several_in_a_row_are_one_toxic_again_and_again(ready: Plane) -> None:
+def test_several_in_row_are_one_toxic_again_and_again(ready: Plane) -> None:
     ready.arm([replace(DOWN, during=Span(1.0, 1.0)), replace(DOWN, during=Span(3.0, 1.0))])
     seen = []
     for _ in range(5):
@@ -188,14 +186,14 @@ def test_its_dose_rises_in_steps_which_are_read_back(ready: Plane) -> None:
     assert doses == [100, 200, 300, 400]
 
 
-def test_one_whose_start_lies_after_the_attempt_s_end_was_never_armed(ready: Plane) -> None:
+def test_outage_after_attempt_end_is_never_armed(ready: Plane) -> None:
     attempt_id = ready.arm([replace(DOWN, during=Span(60.0))])
     pass_seconds(ready, 1.0)
     assert ready.finish(attempt_id).disturbed == ()
     assert [event.action for event in ready.history()] == ["armed", "healed"]
 
 
-def test_a_foreign_change_between_two_outages_is_a_disturbance(ready: Plane) -> None:
+def test_foreign_change_between_two_outages_is_disturbance(ready: Plane) -> None:
     attempt_id = ready.arm([replace(DOWN, during=Span(1.0, 1.0))])
     add(ready, "weather")
     pass_seconds(ready, 1.0)
@@ -203,7 +201,7 @@ def test_a_foreign_change_between_two_outages_is_a_disturbance(ready: Plane) -> 
     assert len(ready.finish(attempt_id).disturbed) == 1
 
 
-def test_the_successor_of_a_manager_that_was_killed_heals_and_starts_no_later_outage(ready: Plane) -> None:
+def test_successor_heals_and_starts_no_later_outage(ready: Plane) -> None:
     attempt_id = ready.arm([RISING])
     pass_seconds(ready, 2.0)
     assert latencies(ready) == [200]
@@ -233,7 +231,7 @@ def test_one_in_calls_stands_for_those_calls_of_its_link(ready: Plane) -> None:
     assert ready.finish(attempt_id).disturbed == ()
 
 
-def test_in_calls_a_dose_rises_with_each(ready: Plane) -> None:
+def test_in_calls_dose_rises_with_each(ready: Plane) -> None:
     ready.arm([replace(RISING, during=Span(2.0, ramp=2.0, unit="calls"))])
     seen = [latencies(ready)]
     for call in (2, 3):
@@ -242,7 +240,7 @@ def test_in_calls_a_dose_rises_with_each(ready: Plane) -> None:
     assert seen == [[], [200], [400]]
 
 
-def test_one_of_a_turn_stands_in_that_turn_of_the_user(ready: Plane) -> None:
+def test_one_of_turn_stands_in_that_turn_of_user(ready: Plane) -> None:
     attempt_id = ready.arm([replace(DOWN, turn=(2, 2))])
     seen = [ready.toxics()]
     for turn in (2, 3):
@@ -254,7 +252,7 @@ def test_one_of_a_turn_stands_in_that_turn_of_the_user(ready: Plane) -> None:
     assert ready.finish(attempt_id).disturbed == ()
 
 
-def test_the_successor_of_a_manager_that_was_killed_lets_a_held_call_go(ready: Plane) -> None:
+def test_successor_releases_held_call(ready: Plane) -> None:
     attempt_id = ready.arm([replace(TIMEOUT, during=Span(2.0, unit="calls"))])
     ready.state.held_calls.add(HeldCall("run-1", "001", 1, "movie", 2))
     ready.reconciler.close()

@@ -38,7 +38,7 @@ def test_made_again_they_stay_where_they_are(plane: Plane) -> None:
     assert LaneProxies(plane.client, plane.topology).ensure() == plane.proxies.ensure()
 
 
-def test_a_port_that_is_taken_is_replaced(plane: Plane) -> None:
+def test_port_taken_is_replaced(plane: Plane) -> None:
     with taken() as listener:
         address = bound_address(listener)
         topology = replace(plane.topology, proxies={**plane.topology.proxies, "search": address})
@@ -54,7 +54,7 @@ def test_where_it_listens_and_where_it_is_dialled_may_differ(plane: Plane) -> No
     assert {address.host for address in addresses.values()} == {"toxiproxy"}
 
 
-def test_a_plan_is_applied_and_read_back(ready: Plane) -> None:
+def test_plan_is_applied_and_read_back(ready: Plane) -> None:
     assert [(row["link"], row["kind"]) for row in ready.proxies.apply(PLAN)] == [
         ("search", "latency"),
         ("weather", "down"),
@@ -110,9 +110,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize(("change", "words"), FOREIGN, ids=[change.__name__ for change, _ in FOREIGN])
-def test_what_someone_else_changed_is_seen_and_repaired_on_the_same_port(
-    ready: Plane, change, words: str
-) -> None:
+def test_foreign_change_is_repaired_on_same_port(ready: Plane, change, words: str) -> None:
     before = ready.proxies.ensure()
     ready.proxies.apply(PLAN)
     change(ready, "search")
@@ -125,7 +123,7 @@ def test_what_someone_else_changed_is_seen_and_repaired_on_the_same_port(
     }
 
 
-def test_a_server_that_did_not_do_as_told_is_an_error(ready: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_ignores_request_is_error(ready: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ToxiproxyClient, "add_toxic", lambda *_: None)
     with pytest.raises(NotAsPlanned, match="search: latency upstream is missing"):
         ready.proxies.apply([LATENCY])

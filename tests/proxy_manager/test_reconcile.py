@@ -25,7 +25,7 @@ READ_BACK = [
 ]
 
 
-def test_an_attempt_is_armed_read_back_and_acknowledged(ready: Plane) -> None:
+def test_attempt_is_armed_read_back_and_acknowledged(ready: Plane) -> None:
     attempt_id = ready.arm(PLAN)
     assert ready.toxics() == ARMED
     [armed] = ready.history()
@@ -33,7 +33,7 @@ def test_an_attempt_is_armed_read_back_and_acknowledged(ready: Plane) -> None:
     assert ready.attempt(attempt_id).armed_at == ready.clock()
 
 
-def test_the_status_shows_the_attempt_desired_and_observed(ready: Plane) -> None:
+def test_status_shows_attempt_desired_and_observed(ready: Plane) -> None:
     ready.arm([LATENCY])
     status = ready.reconciler.status
     assert (status.run, status.episode, status.attempt) == ("run-1", "001", 1)
@@ -42,20 +42,20 @@ def test_the_status_shows_the_attempt_desired_and_observed(ready: Plane) -> None
     assert (status.run, status.episode, status.desired, status.observed) == ("run-1", None, [], [])
 
 
-def test_the_gateway_knows_the_attempt_before_it_is_acknowledged(ready: Plane) -> None:
+def test_gateway_knows_attempt_before_it_is_acknowledged(ready: Plane) -> None:
     ready.arm()
     lane = ready.gateway._call("GET", "/lanes/0", {}, 2)
     assert (lane["run_id"], lane["episode"], lane["attempt"]) == ("run-1", "001", 1)
 
 
-def test_a_finished_attempt_is_healed_and_settled(ready: Plane) -> None:
+def test_finished_attempt_is_healed_and_settled(ready: Plane) -> None:
     row = ready.finish(ready.arm())
     assert (row.state, row.settled, row.disturbed) == ("healed", True, ())
     assert ready.toxics() == [] and ready.state.toxics.left("lab", 0) == 0
     assert [event.action for event in ready.history()] == ["armed", "healed"]
 
 
-def test_a_connection_that_stays_open_is_not_settled(ready: Plane) -> None:
+def test_connection_that_stays_open_is_not_settled(ready: Plane) -> None:
     attempt_id = ready.arm([])
     with dial(ready.topology.gateways["search"]) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n")
@@ -76,7 +76,7 @@ class GivesUp(GatewayControl):
             assert runner.move_attempt(attempt.id, "requested", "abandoned", 1.0)
 
 
-def test_an_attempt_that_the_runner_gave_up_is_healed(ready: Plane) -> None:
+def test_attempt_that_runner_gave_up_is_healed(ready: Plane) -> None:
     ready.gateway.close()
     ready.gateway = GivesUp(ready)
     ready.reconciler = ready.make(ready.state)
@@ -90,7 +90,7 @@ def test_an_attempt_that_the_runner_gave_up_is_healed(ready: Plane) -> None:
 # the lease
 
 
-def test_one_run_has_the_lane_and_another_waits(ready: Plane) -> None:
+def test_one_run_has_lane_and_another_waits(ready: Plane) -> None:
     ready.run("first"), ready.run("second")
     ready.reconciler.step()
     assert [ready.state.run(name).status for name in ("first", "second")] == ["leased", "waiting"]
@@ -99,21 +99,19 @@ def test_one_run_has_the_lane_and_another_waits(ready: Plane) -> None:
     assert ready.state.run("second").status == "leased"
 
 
-def test_a_run_that_asks_at_once_in_the_midst_of_a_step_keeps_its_attempt(
-    ready: Plane, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    renew, asked = LaneLease.renew, []
+def test_request_during_step_keeps_attempt(ready: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    renew, asking_runs = LaneLease.renew, []
 
     def renew_just_before_it_comes(lease: LaneLease) -> object:
         leased = renew(lease)
-        if not asked:
-            asked.append(ready.request())
+        if not asking_runs:
+            asking_runs.append(ready.request())
         return leased
 
     monkeypatch.setattr(LaneLease, "renew", renew_just_before_it_comes)
     ready.reconciler.step()
     ready.reconciler.step()
-    assert ready.attempt(asked[0]).state == "armed"
+    assert ready.attempt(asking_runs[0]).state == "armed"
 
 
 def pass_time(plane: Plane, seconds: float, *alive: str) -> None:
@@ -126,7 +124,7 @@ def pass_time(plane: Plane, seconds: float, *alive: str) -> None:
         plane.reconciler.step()
 
 
-def test_the_lane_of_a_run_without_a_sign_of_life_is_healed_and_freed(ready: Plane) -> None:
+def test_lane_of_run_without_sign_of_life_is_healed_and_freed(ready: Plane) -> None:
     attempt_id = ready.arm()
     ready.run("second")
     pass_time(ready, STALE_AFTER, "second")
@@ -137,7 +135,7 @@ def test_the_lane_of_a_run_without_a_sign_of_life_is_healed_and_freed(ready: Pla
     assert ready.toxics() == [] and ready.state.toxics.left("lab", 0) == 0
 
 
-def test_a_run_that_died_in_the_line_is_passed_over(ready: Plane) -> None:
+def test_run_that_died_in_line_is_passed_over(ready: Plane) -> None:
     ready.run("first"), ready.run("dead"), ready.run("third")
     pass_time(ready, 3, "first", "third")
     ready.state.move_run("first", "leased", "finished")
@@ -145,7 +143,7 @@ def test_a_run_that_died_in_the_line_is_passed_over(ready: Plane) -> None:
     assert [ready.state.run(name).status for name in ("dead", "third")] == ["expired", "leased"]
 
 
-def test_what_held_up_the_manager_does_not_cost_a_run_its_lease(ready: Plane) -> None:
+def test_manager_delay_does_not_expire_lease(ready: Plane) -> None:
     ready.arm()
     ready.clock.now += 60  # a computer that slept
     ready.reconciler.step()
@@ -155,7 +153,7 @@ def test_what_held_up_the_manager_does_not_cost_a_run_its_lease(ready: Plane) ->
     assert ready.state.run("run-1").status == "leased"
 
 
-def test_on_a_machine_without_a_free_processor_no_run_loses_its_lease(ready: Plane) -> None:
+def test_busy_machine_does_not_expire_lease(ready: Plane) -> None:
     ready.arm()
     for _ in range(6):  # the manager itself gets to work about once a second, and the run not at all
         ready.clock.now += 0.9
@@ -165,18 +163,18 @@ def test_on_a_machine_without_a_free_processor_no_run_loses_its_lease(ready: Pla
     assert ready.state.run("run-1").status == "expired"
 
 
-def test_a_run_that_gets_no_processor_keeps_its_lease_while_its_process_lives(ready: Plane) -> None:
+def test_starved_run_keeps_lease_while_process_lives(ready: Plane) -> None:
     lock = RunLock(ready.folder, "run-1")
     lock.take()
     ready.arm()
     pass_time(ready, HUNG_AFTER)
     assert ready.state.run("run-1").status == "leased"
-    pass_time(ready, 0.25)  # it hangs, or somebody stopped it
+    pass_time(ready, 0.25)  # it hangs or was stopped
     assert ready.state.run("run-1").status == "expired"
     lock.free()
 
 
-def test_a_run_whose_process_died_loses_its_lease_as_soon_as_its_heartbeat_is_old(ready: Plane) -> None:
+def test_dead_process_loses_lease_at_stale_heartbeat(ready: Plane) -> None:
     lock = RunLock(ready.folder, "run-1")
     lock.take()
     ready.arm()
@@ -186,7 +184,7 @@ def test_a_run_whose_process_died_loses_its_lease_as_soon_as_its_heartbeat_is_ol
     assert ready.state.run("run-1").status == "expired"
 
 
-def test_a_run_that_ends_with_an_open_attempt_is_healed(ready: Plane) -> None:
+def test_run_that_ends_with_open_attempt_is_healed(ready: Plane) -> None:
     attempt_id = ready.arm()
     ready.state.move_run("run-1", "leased", "finished")
     ready.reconciler.step()
@@ -205,7 +203,7 @@ def test_rows_of_other_labs_are_left_alone(ready: Plane) -> None:
 
 
 @pytest.mark.parametrize(("change", "words"), FOREIGN, ids=[change.__name__ for change, _ in FOREIGN])
-def test_a_foreign_change_makes_the_attempt_invalid(ready: Plane, change, words: str) -> None:
+def test_foreign_change_makes_attempt_invalid(ready: Plane, change, words: str) -> None:
     attempt_id = ready.arm([LATENCY])
     change(ready, "search")
     row = ready.finish(attempt_id)
@@ -215,7 +213,7 @@ def test_a_foreign_change_makes_the_attempt_invalid(ready: Plane, change, words:
     assert ready.finish(ready.arm(PLAN, attempt=2)).disturbed == ()
 
 
-def test_a_foreign_change_is_repaired_during_the_attempt(ready: Plane) -> None:
+def test_foreign_change_is_repaired_during_attempt(ready: Plane) -> None:
     attempt_id = ready.arm([LATENCY])
     add(ready, "search")
     ready.reconciler.watch()
@@ -225,7 +223,7 @@ def test_a_foreign_change_is_repaired_during_the_attempt(ready: Plane) -> None:
     assert [event.action for event in ready.history()] == ["armed", "repaired", "healed"]
 
 
-def test_a_toxic_that_is_set_by_hand_while_idle_stays_until_an_attempt_is_armed(ready: Plane) -> None:
+def test_manual_toxic_stays_until_attempt_is_armed(ready: Plane) -> None:
     add(ready, "search")
     ready.reconciler.watch()
     ready.reconciler.step()
@@ -235,7 +233,7 @@ def test_a_toxic_that_is_set_by_hand_while_idle_stays_until_an_attempt_is_armed(
 
 
 @pytest.mark.parametrize("state", ["requested", "finished"])
-def test_watching_leaves_an_attempt_that_is_about_to_change_alone(ready: Plane, state: str) -> None:
+def test_watch_skips_changing_attempt(ready: Plane, state: str) -> None:
     if state == "finished":
         attempt_id = ready.arm()
         ready.state.move_attempt(attempt_id, "armed", "finished", 1.0)
@@ -250,7 +248,7 @@ def test_watching_leaves_an_attempt_that_is_about_to_change_alone(ready: Plane, 
 
 
 @pytest.mark.parametrize("state", ["armed", "finished"])
-def test_an_attempt_that_outlived_its_manager_is_disturbed(ready: Plane, state: str) -> None:
+def test_attempt_that_outlived_its_manager_is_disturbed(ready: Plane, state: str) -> None:
     attempt_id = ready.arm()
     if state == "finished":
         ready.state.move_attempt(attempt_id, "armed", "finished", 1.0)
@@ -268,7 +266,7 @@ def test_an_attempt_that_outlived_its_manager_is_disturbed(ready: Plane, state: 
     assert ready.toxics() == []
 
 
-def test_a_successor_heals_what_a_dead_run_left(ready: Plane) -> None:
+def test_successor_heals_what_dead_run_left(ready: Plane) -> None:
     attempt_id = ready.arm()
     ready.state.move_run("run-1", "leased", "finished")
     successor = ready.make(ready.state)
@@ -278,7 +276,7 @@ def test_a_successor_heals_what_a_dead_run_left(ready: Plane) -> None:
     successor.close()
 
 
-def test_a_request_that_waits_for_a_successor_counts_as_left_once_armed(ready: Plane) -> None:
+def test_waiting_request_counts_as_left_once_armed(ready: Plane) -> None:
     ready.request()
     ready.reconciler.take_over("the manager started anew")
     ready.reconciler.step()
@@ -286,7 +284,7 @@ def test_a_request_that_waits_for_a_successor_counts_as_left_once_armed(ready: P
     assert ready.state.toxics.left("lab", 0) == len(PLAN)
 
 
-def test_a_gateway_that_refuses_is_an_error_that_says_so(ready: Plane) -> None:
+def test_gateway_that_refuses_is_error_that_says_so(ready: Plane) -> None:
     ready.run()
     ready.request()
     ready.state._database.execute("UPDATE runs SET settings_hash = 'another'")
@@ -296,7 +294,7 @@ def test_a_gateway_that_refuses_is_an_error_that_says_so(ready: Plane) -> None:
     assert ready.attempt(1).state == "requested"
 
 
-def test_a_gateway_that_closed_the_idle_connection_is_asked_once_more(ready: Plane) -> None:
+def test_closed_idle_gateway_connection_is_retried(ready: Plane) -> None:
     ready.run()
     ready.request()
     calls = []

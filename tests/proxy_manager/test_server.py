@@ -1,4 +1,4 @@
-"""What the manager tells over HTTP."""
+"""The manager's HTTP API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_health_readiness_and_status(plane: Plane) -> None:
         assert status["proxies"].keys() == {link.name for link in lab_links()}
 
 
-def test_not_ready_says_why_and_is_alive_all_the_same(plane: Plane) -> None:
+def test_not_ready_says_why_and_is_alive_all_same(plane: Plane) -> None:
     with looping(plane) as loop:
         until(lambda: loop.error is None)
     loop._error = "no Toxiproxy"

@@ -24,7 +24,7 @@ COPIED = (
     *("tests/conformance", "tests/toxiproxy", "tools", "wirefault"),
 )
 
-# What the rest of the lab makes of a toxic of which nothing but those two files tells it.
+# Everything else that the lab derives from a toxic of which nothing but those two files tells it.
 DERIVED = """
 from wirefault.wiring.links import lab_links
 from tools.reference import toxics_page
@@ -76,11 +76,11 @@ def succeeds(tree: Path, *arguments: str) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_its_test_passes_and_so_do_those_that_every_toxic_goes_through(tree: Path) -> None:
+def test_own_and_common_toxic_tests_pass(tree: Path) -> None:
     succeeds(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/toxiproxy/toxics")
 
 
-def test_everything_else_derives_from_the_list(tree: Path) -> None:
+def test_everything_else_derives_from_list(tree: Path) -> None:
     succeeds(tree, "-c", DERIVED)
 
 

@@ -102,7 +102,7 @@ def test_ensure_creates_anew_what_differs(client, proxy):
     assert client.ensure_proxy("p", listen, "127.0.0.1:10").listen == listen
 
 
-def test_a_taken_port_is_an_error_unless_it_may_be_replaced(client, taken):
+def test_taken_port_is_error_unless_it_may_be_replaced(client, taken):
     with pytest.raises(ToxiproxyServerError, match=r"address already in use.*free that port"):
         client.ensure_proxy("p", taken, UPSTREAM)
     replaced = client.ensure_proxy("p", taken, UPSTREAM, replace_taken=True)
@@ -110,13 +110,13 @@ def test_a_taken_port_is_an_error_unless_it_may_be_replaced(client, taken):
     assert client.ensure_proxy("p", taken, UPSTREAM, replace_taken=True) == replaced
 
 
-def test_add_toxic_returns_what_the_server_stored(client, proxy):
+def test_add_toxic_returns_what_server_stored(client, proxy):
     stored = client.add_toxic("p", "t", "latency", "upstream", {"latency": 5})
     assert stored == ToxicState("t", "latency", "upstream", 1.0, {"latency": 5, "jitter": 0})
     assert client.proxies()["p"].toxics == (stored,)
 
 
-def test_a_toxic_is_given_other_attributes_in_place(client, proxy):
+def test_toxic_is_given_other_attributes_in_place(client, proxy):
     client.add_toxic("p", "t", "latency", "upstream", {"latency": 5})
     client.update_toxic("p", "t", {"latency": 7, "jitter": 1})
     assert client.proxy("p").toxics == (
@@ -149,7 +149,7 @@ def test_errors_have_their_type_and_say_what_to_do(client, proxy):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "../p", ".", "a?b", "a#b", "a%2Fb", "é", "a\n"])
-def test_names_that_do_not_fit_in_a_path_are_rejected(client, proxy, name):
+def test_names_that_do_not_fit_in_path_are_rejected(client, proxy, name):
     with pytest.raises(Rejected, match="cannot name"):
         client.ensure_proxy(name, "127.0.0.1:0", UPSTREAM)
     with pytest.raises(Rejected):
@@ -167,7 +167,7 @@ def test_no_server_is_unreachable():
         client.ensure_proxy("p", "127.0.0.1:0", UPSTREAM)
 
 
-def test_a_server_that_never_answers_is_unreachable(taken):
+def test_server_that_never_answers_is_unreachable(taken):
     with ToxiproxyClient(f"http://{taken}", timeout_s=0.05) as client:
         for call in (client.version, client.proxies, lambda: client.remove_toxic("p", "t")):
             with pytest.raises(Unreachable, match="in time"):
@@ -185,7 +185,7 @@ def test_a_server_that_never_answers_is_unreachable(taken):
         (302, b"", "HTTP 302"),
     ],
 )
-def test_what_is_no_toxiproxy_is_a_server_error(stand_in, status, body, error):
+def test_what_is_no_toxiproxy_is_server_error(stand_in, status, body, error):
     stand_in.status, stand_in.body = status, body
     with ToxiproxyClient(f"http://127.0.0.1:{stand_in.server_port}") as client:
         for call in (
@@ -200,7 +200,7 @@ def test_what_is_no_toxiproxy_is_a_server_error(stand_in, status, body, error):
 
 
 @pytest.mark.slow
-def test_a_restarted_server_is_reached_again():
+def test_restarted_server_is_reached_again():
     with embedded_server() as url:
         client = ToxiproxyClient(url)
         client.ensure_proxy("p", "127.0.0.1:0", UPSTREAM)
@@ -219,7 +219,7 @@ def test_two_servers_in_one_process_stay_apart(client, proxy):
         assert (list(client.proxies()), list(other.proxies())) == (["p"], ["q"])
 
 
-def test_threads_share_a_client(client):
+def test_threads_share_client(client):
     def work(number):
         client.ensure_proxy(f"p{number}", "127.0.0.1:0", UPSTREAM)
         client.add_toxic(f"p{number}", "t", "latency", "upstream", {"latency": number})
@@ -233,19 +233,19 @@ def test_threads_share_a_client(client):
     assert latencies == {f"p{number}": number for number in range(8)}
 
 
-def test_the_environment_s_proxy_is_ignored(client, monkeypatch, taken):
+def test_environment_s_proxy_is_ignored(client, monkeypatch, taken):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://{taken}")
     assert client.version() == "2.12.0"
 
 
-def test_the_library_cannot_send_past_the_client():
+def test_library_cannot_send_past_client():
     with pytest.raises(LookupError):
         Toxiproxy().proxies()
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8474", "https://a:1", "http://", "http://a:1/path", "ftp://a"])
-def test_a_bad_url_is_refused(url):
+def test_bad_url_is_refused(url):
     with pytest.raises(ValueError, match="TOXIPROXY_URL"):
         ToxiproxyClient(url)
 
@@ -263,7 +263,7 @@ def test_a_bad_url_is_refused(url):
         ("toxiproxy:1", "172.18.0.2:2", False),
     ],
 )
-def test_listen_addresses_are_compared_as_the_server_writes_them(requested, actual, same):
+def test_listen_addresses_are_compared_as_server_writes_them(requested, actual, same):
     assert same_listen(requested, actual) is same
 
 

@@ -27,7 +27,7 @@ both_commands = pytest.mark.parametrize("command", COMMANDS, ids=["module", "com
 
 
 def refused(command: list[str], *arguments: str) -> str:
-    """What it says instead of running: one line."""
+    """The one-line error of a server that does not start."""
     ended = subprocess.run(
         [*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
@@ -37,7 +37,7 @@ def refused(command: list[str], *arguments: str) -> str:
 
 
 @both_commands
-def test_a_taken_port_ends_it_with_a_reason(command: list[str]) -> None:
+def test_taken_port_ends_it_with_reason(command: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         message = refused(command, "--port", port)
@@ -65,9 +65,7 @@ def test_a_taken_port_ends_it_with_a_reason(command: list[str]) -> None:
         ),
     ],
 )
-def test_a_bad_file_ends_it_with_the_place_and_the_reason(
-    tmp_path: Path, text: str | None, reason: str
-) -> None:
+def test_bad_file_ends_it_with_place_and_reason(tmp_path: Path, text: str | None, reason: str) -> None:
     path = tmp_path / "proxies.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -94,9 +92,7 @@ def started(command: list[str], *arguments: str) -> Iterator[subprocess.Popen[by
 
 
 @both_commands
-def test_it_says_its_url_serves_the_proxies_of_its_file_and_ends_on_ctrl_c(
-    tmp_path: Path, command: list[str]
-) -> None:
+def test_prints_url_serves_file_and_ends_on_ctrl_c(tmp_path: Path, command: list[str]) -> None:
     path = tmp_path / "proxies.json"
     rows = [{"name": "db", "upstream": "127.0.0.1:9", "listen": "127.0.0.1:0"}]
     path.write_text(json.dumps([*rows, {"name": "off", "upstream": "x", "enabled": False}]))
@@ -108,7 +104,7 @@ def test_it_says_its_url_serves_the_proxies_of_its_file_and_ends_on_ctrl_c(
         assert server.returncode == 130
 
 
-def test_metrics_count_the_bytes_of_connections_that_have_ended() -> None:
+def test_metrics_count_bytes_of_connections_that_have_ended() -> None:
     with started(EMBEDDED, "--proxy-metrics") as server, urllib3.PoolManager() as pool:
         url = url_of(server)
         with socket.create_server(("127.0.0.1", 0)) as upstream:
@@ -138,31 +134,31 @@ def test_without_being_asked_there_are_no_metrics() -> None:
         assert pool.request("GET", f"{url_of(server)}/metrics").status == 404
 
 
-def test_a_change_does_not_wait_for_a_peer_that_does_not_read_and_drops_nothing() -> None:
+def test_change_skips_blocked_peer_and_drops_nothing() -> None:
     with started(EMBEDDED) as server, socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         with ToxiproxyClient(url_of(server)) as client:
             line = Line(client, client.ensure_proxy("p", "127.0.0.1:0", address), listener=listener)
             sender, receiver = line.flow("upstream")
             line.add("latency", "upstream", latency=10)
-            sent = fill(sender)
+            written = fill(sender)
             line.update(latency=20)
             line.add("slicer", "upstream", "second", average_size=1000)
             line.remove()
             line.remove("second")
             sender.close()
-            assert len(receiver.read(sent + 1)) == sent
+            assert len(receiver.read(written + 1)) == written
             line.close()
 
 
 def fill(sender: socket.socket) -> int:
-    """Sends until nobody takes more; how many bytes that were."""
+    """Send until the buffers are full; return the number of bytes."""
     sender.settimeout(0.3)
-    sent = 0
+    written = 0
     with contextlib.suppress(TimeoutError):
         while True:
-            sent += sender.send(bytes(2**20))
-    return sent
+            written += sender.send(bytes(2**20))
+    return written
 
 
 @contextlib.contextmanager

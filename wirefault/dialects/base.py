@@ -113,7 +113,7 @@ class ModelReply:
     finish: str = "stop"
 
     def with_calls(self, *calls: ToolCall) -> ModelReply:
-        """The same text with these calls in place of its own."""
+        """The same text with these calls instead."""
         return replace(self, calls=calls, finish="tool_calls")
 
     def with_call(self, at: int, call: ToolCall) -> ModelReply:

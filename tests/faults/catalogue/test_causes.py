@@ -1,4 +1,4 @@
-"""What faults declare that they can cause, held against what real clients saw (docs/faults_seen.json)."""
+"""Declared causes of faults, compared with the observations of real clients (docs/faults_seen.json)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("row", "words"), ROWS)
-def test_a_fault_declares_what_clients_see_of_it(row: str, words: str) -> None:
+def test_fault_declares_what_clients_see_of_it(row: str, words: str) -> None:
     status = re.search(r"status (\d+)", words)
     if status:
         possible = {error_kind(f"http_{status[1]}")}
@@ -51,6 +51,6 @@ def test_a_fault_declares_what_clients_see_of_it(row: str, words: str) -> None:
         ("wrong_value", {}, set()),
     ],
 )
-def test_the_parameters_narrow_it(name: str, parameters: dict[str, object], causes: set[ErrorKind]) -> None:
+def test_parameters_narrow_it(name: str, parameters: dict[str, object], causes: set[ErrorKind]) -> None:
     fault = REGISTRY[name](**parameters)
     assert fault.causes == causes <= fault.can_cause

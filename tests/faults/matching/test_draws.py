@@ -27,16 +27,16 @@ def draw(name: str, number: int) -> int:
     return factor * number % (1 << 128) >> 64
 
 
-def met(probability: float) -> list[list[bool]]:
+def met_names(probability: float) -> list[list[bool]]:
     """For each try, which of the names are met."""
     draws = Draws(NAMES, [bound_of(probability)] * len(NAMES))
     below = [{place for place, _ in draws.below(number)} for number in NUMBERS]
-    return [[place in found for place in range(len(NAMES))] for found in below]
+    return [[place in below_bound for place in range(len(NAMES))] for below_bound in below]
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
 def test_each_name_has_its_share(probability):
-    shares = [fmean(column) for column in zip(*met(probability), strict=True)]
+    shares = [fmean(column) for column in zip(*met_names(probability), strict=True)]
     deviation = math.sqrt(probability * (1 - probability) / TRIES)
     assert all(abs(share - probability) < 4 * deviation for share in shares)
     assert 0.4 < variance(shares) / deviation**2 < 2  # as scattered as by chance, no more and no less
@@ -44,13 +44,13 @@ def test_each_name_has_its_share(probability):
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
 def test_how_many_are_met_at_once_is_binomial(probability):
-    sums = [sum(row) for row in met(probability)]
+    sums = [sum(row) for row in met_names(probability)]
     expected = len(NAMES) * probability * (1 - probability)
     assert 0.9 < variance(sums) / expected < 1.1
 
 
-def test_one_try_says_nothing_of_the_next():
-    rows = met(0.3)
+def test_one_try_says_nothing_of_next():
+    rows = met_names(0.3)
     for column in zip(*rows, strict=True):
         both = sum(one and other for one, other in pairwise(column))
         assert abs(both - 0.09 * TRIES) < 4 * math.sqrt(TRIES * 0.09 * 0.91) * 1.2
@@ -65,19 +65,19 @@ def test_all_draws_at_once_are_those_of_each_alone(given_draws, number):
 
 
 @given(st.text(), st.integers(0, 2**64 - 1), st.sampled_from([-1, 0, 1]))
-def test_a_draw_is_held_exactly_against_its_bound(name, number, more):
+def test_draw_is_held_exactly_against_its_bound(name, number, more):
     drawn = draw(name, number)
     bound = min(max(drawn + more, 0), 1 << 64)
     assert bool(Draws([name], [bound]).below(number)) == (drawn < bound)
 
 
 @given(st.floats(0, 1), st.integers(0, 2**64 - 1))
-def test_a_bound_is_a_probability(probability, drawn):
+def test_bound_is_probability(probability, drawn):
     assert (drawn < bound_of(probability)) == (chance_of(drawn) < probability)
 
 
 @given(st.floats(0, 1))
-def test_a_bound_is_exact_at_its_edge(probability):
+def test_bound_is_exact_at_its_edge(probability):
     edge = bound_of(probability)
     assert edge == 0 or chance_of(edge - 1) < probability
     assert edge == 1 << 64 or chance_of(edge) >= probability

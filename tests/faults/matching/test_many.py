@@ -1,4 +1,4 @@
-"""Many armed faults: the index finds just what asking every entry by itself would."""
+"""Many armed faults: the index finds the same as each entry alone."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ TRIGGERS = {
     "at_most": SMALL,
     "cooldown": SMALL,
 }
-# by itself a trigger has only the counts that it asks for: beside others, theirs could stand in
+# alone a trigger has only the counts that it asks for; with others, theirs could serve instead
 ALONE = [st.fixed_dictionaries({name: value}) for name, value in TRIGGERS.items()]
 ALONE += [st.fixed_dictionaries({"of": st.just("try"), name: TRIGGERS[name]}) for name in ("nth", "every")]
 ALONE += [st.fixed_dictionaries({"probability": PROBABILITY}), st.just({})]
@@ -125,13 +125,13 @@ TRIES = st.lists(
 
 
 def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
-    """What each meets and what its fault is shown of the order, every entry asked by itself."""
+    """The entries that each try meets, with its ordinal, evaluated entry by entry."""
     calls, tries, met_before = defaultdict(dict), Counter(), defaultdict(list)
     turns = Counter()
     for one in arrivals:
         if one.link == "model":
             turns[one.episode, one.attempt] = max(turns[one.episode, one.attempt], one.call)
-        met = []
+        met_entries = []
         for entry in entries:
             named = entry.only.in_episode(one.episode)
             if one.link not in entry.links or not named or not eligible(entry.only, one.read()):
@@ -150,8 +150,8 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
                 chance = keyed_draw(1, one.episode, one.attempt, "", "", 0, 0, f"{entry.id}:when")
             if entry.when.holds(moment, chance, entry.dose.share(one.attempt_s, one.link_call)):
                 before.append(ordinal)
-                met.append((entry.id, ordinal if entry.fault.by_order else 1))
-        yield met
+                met_entries.append((entry.id, ordinal if entry.fault.by_order else 1))
+        yield met_entries
 
 
 def together(entries, arrivals) -> list[list[tuple[str, int]]]:
@@ -161,7 +161,7 @@ def together(entries, arrivals) -> list[list[tuple[str, int]]]:
 
 @settings(max_examples=examples(400), deadline=None)
 @given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
-def test_the_index_finds_what_every_entry_by_itself_would(given_entries, tries):
+def test_index_equals_each_entry_alone(given_entries, tries):
     entries = build_set({"faults": given_entries}, "f", REGISTRY, lab_links()).faults
     arrivals = [
         IncomingTry(
@@ -184,7 +184,7 @@ KINDS = [
 
 @pytest.mark.parametrize("when", KINDS, ids=str)
 @pytest.mark.parametrize("fault", ["status", "flap"])
-def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
+def test_each_trigger_alone_counts_what_it_needs(when, fault):
     entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY, lab_links()).faults
     some, request = random.Random(1), Request()
     arrivals = [
@@ -199,7 +199,7 @@ def test_each_trigger_by_itself_counts_what_it_needs(when, fault):
 @pytest.mark.parametrize(
     "body", [b'\xef\xbb\xbf{"a": 1}', '{"a": 1}'.encode("utf-16"), b'{"a": 1, "b": "\\ud800"}', b'{"a": 1}']
 )
-def test_what_json_takes_the_index_takes(body):
+def test_what_json_takes_index_takes(body):
     entries = build_set(
         {"faults": [{"fault": "status", "only": {"json": {"a": 1}}}]}, "f", REGISTRY, lab_links()
     ).faults

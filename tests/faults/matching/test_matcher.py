@@ -40,94 +40,94 @@ def arrive(
     )
 
 
-def met(found: FaultMatcher, arrival: IncomingTry) -> list[str]:
-    return [entry.id for entry, _ in found.match(arrival).met]
+def met_ids(made: FaultMatcher, arrival: IncomingTry) -> list[str]:
+    return [entry.id for entry, _ in made.match(arrival).met]
 
 
 def test_entries_are_met_in_their_order_on_their_links():
-    found = matcher({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
-    assert met(found, arrive()) == ["b", "a"]
-    assert met(found, arrive(link="search")) == ["a"]
-    assert [found.armed(link) for link in ("weather", "model")] == [True, True]
+    made = matcher({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
+    assert met_ids(made, arrive()) == ["b", "a"]
+    assert met_ids(made, arrive(link="search")) == ["a"]
+    assert [made.armed(link) for link in ("weather", "model")] == [True, True]
     assert not matcher({"links": "model"}).armed("weather")
 
 
-def test_logical_calls_are_counted_and_their_tries_share_the_number():
-    found = matcher({"when": {"nth": 2}})
+def test_logical_calls_are_counted_and_their_tries_share_number():
+    made = matcher({"when": {"nth": 2}})
     arrivals = [arrive(1), arrive(1, 2), arrive(2), arrive(2, 2), arrive(3)]
-    assert [bool(met(found, one)) for one in arrivals] == [False, False, True, True, False]
+    assert [bool(met_ids(made, one)) for one in arrivals] == [False, False, True, True, False]
 
 
-def test_calls_for_different_things_count_together_on_a_link():
-    found = matcher({"when": {"nth": 2}})
-    assert [met(found, arrive(fingerprint=name)) for name in "ab"] == [[], ["truncate"]]
+def test_calls_for_different_things_count_together_on_link():
+    made = matcher({"when": {"nth": 2}})
+    assert [met_ids(made, arrive(fingerprint=name)) for name in "ab"] == [[], ["truncate"]]
 
 
 def test_tries_are_counted_where_asked():
-    found = matcher({"when": {"nth": 2, "of": "try"}})
-    assert [bool(met(found, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
+    made = matcher({"when": {"nth": 2, "of": "try"}})
+    assert [bool(met_ids(made, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
 
 
 def test_links_episodes_and_what_was_not_eligible_count_apart():
-    found = matcher({"when": {"nth": 1}, "only": {"method": "POST"}})
-    assert met(found, arrive(method="GET")) == []
+    made = matcher({"when": {"nth": 1}, "only": {"method": "POST"}})
+    assert met_ids(made, arrive(method="GET")) == []
     for other in ({}, {"link": "search"}, {"episode": "e2"}):
-        assert met(found, arrive(method="POST", **other)) == ["truncate"]
-    assert met(found, arrive(2, method="POST")) == []
+        assert met_ids(made, arrive(method="POST", **other)) == ["truncate"]
+    assert met_ids(made, arrive(2, method="POST")) == []
 
 
-def test_a_further_attempt_goes_on_counting():
-    found = matcher({"when": {"first": 1}})
-    assert met(found, arrive()) and not met(found, arrive(attempt=2))
+def test_further_attempt_goes_on_counting():
+    made = matcher({"when": {"first": 1}})
+    assert met_ids(made, arrive()) and not met_ids(made, arrive(attempt=2))
 
 
-def test_turns_are_the_models_requests_of_the_attempt():
-    found = matcher({"links": "weather", "when": {"turns": 2}})
+def test_turns_are_models_requests_of_attempt():
+    made = matcher({"links": "weather", "when": {"turns": 2}})
     seen = []
     for turn in (1, 2, 3):
-        found.match(arrive(turn, link="model", fingerprint=""))
-        seen.append(bool(met(found, arrive(turn))))
+        made.match(arrive(turn, link="model", fingerprint=""))
+        seen.append(bool(met_ids(made, arrive(turn))))
     assert seen == [False, True, False]
-    assert not met(found, arrive(attempt=2))
+    assert not met_ids(made, arrive(attempt=2))
 
 
-def test_a_probability_is_met_by_its_share_and_entries_are_independent():
-    found = matcher({"when": {"probability": 0.3}, "id": "a"}, {"when": {"probability": 0.3}, "id": "b"})
-    hits = [met(found, arrive(number)) for number in range(1, 10_001)]
+def test_probability_is_met_by_its_share_and_entries_are_independent():
+    made = matcher({"when": {"probability": 0.3}, "id": "a"}, {"when": {"probability": 0.3}, "id": "b"})
+    hits = [met_ids(made, arrive(number)) for number in range(1, 10_001)]
     both = sum(len(one) == 2 for one in hits)
     for name in "ab":  # 99 % of a binomial with n = 10,000 and p = 0.3: 3,000 +- 118
         assert abs(sum(name in one for one in hits) - 3000) <= 118
     assert abs(both - 900) <= 74
 
 
-def test_the_same_tries_meet_faults_in_any_order():
+def test_same_tries_meet_faults_in_any_order():
     arrivals = [
         arrive(call, try_, fingerprint=name) for call in range(20) for try_ in (1, 2) for name in "xy"
     ]
     shuffled = random.Random(1).sample(arrivals, len(arrivals))
     first, second = matcher({"when": {"probability": 0.3}}), matcher({"when": {"probability": 0.3}})
-    hits = [{a for a in order if met(one, a)} for one, order in ((first, arrivals), (second, shuffled))]
+    hits = [{a for a in order if met_ids(one, a)} for one, order in ((first, arrivals), (second, shuffled))]
     assert hits[0] == hits[1] and 0 < len(hits[0]) < len(arrivals)
 
 
 @pytest.mark.parametrize("call", range(1, 40))
-def test_error_prob_draws_as_the_schedule_says(call):
-    found = FaultMatcher(7, [Entry(HttpError(chance=0.4), ("weather",))])
-    act = next((entry.fault.act(this) for entry, this in found.match(arrive(call)).met), None)
+def test_error_prob_draws_as_schedule_says(call):
+    made = FaultMatcher(7, [Entry(HttpError(chance=0.4), ("weather",))])
+    act = next((entry.fault.act(this) for entry, this in made.match(arrive(call)).met), None)
     planned = plan_error(7, 0.4, "e1", 1, "weather", "f", call, 1)
     assert (act and act.evidence["kind"]) == (planned and planned.kind)
 
 
 def test_earlier_replies_are_kept_by_episode_and_link():
-    found = matcher({})
+    made = matcher({})
     for number in range(KEPT_REPLIES + 2):
-        found.remember("e1", "weather", Reply(body=b"%d" % number))
-    assert [one.body for one in found._replies["e1", "weather"]] == [b"%d" % n for n in range(2, 10)]
-    assert not found._replies["e2", "weather"]
+        made.remember("e1", "weather", Reply(body=b"%d" % number))
+    assert [one.body for one in made._replies["e1", "weather"]] == [b"%d" % n for n in range(2, 10)]
+    assert not made._replies["e2", "weather"]
 
 
 @pytest.mark.parametrize("kind", REGISTRY.values(), ids=REGISTRY)
-def test_what_goes_by_the_order_says_so(kind):
+def test_what_goes_by_order_says_so(kind):
     source = inspect.getsource(kind)
     assert ".ordinal" not in source or "def by_order" in source
     assert ".earlier" not in source or kind.remembers

@@ -16,30 +16,30 @@ from wirefault.wiring.links import lab_links
 FROZEN = Settings(seed=1, faults={"faults": [{"fault": "truncate"}]}).dump()
 
 
-def test_a_process_reads_a_set_once():
+def test_process_reads_set_once():
     text = preset("heavy").dump()
     assert read_canonical(text) is read_canonical(text)
     assert find_set(text) is find_set(text)
     assert read_canonical(text) == preset("heavy") and read_canonical("") == FaultSet()
 
 
-def test_at_a_chaos_level_every_chance_is_smaller():
+def test_at_chaos_level_every_chance_is_smaller():
     [fault] = read_canonical('{"faults": [{"fault": "truncate"}]}', 0.25).faults
     assert fault.when.probability == 0.25
 
 
-def test_a_text_of_another_version_is_refused():
+def test_text_of_another_version_is_refused():
     with pytest.raises(FaultSetError, match="unknown fault 'truncat'; did you mean 'truncate'"):
         read_canonical('{"faults": [{"fault": "truncat"}]}')
 
 
-@pytest.mark.parametrize("given", [3, None, ["truncate"]])
-def test_what_is_no_set_is_left_to_the_settings_to_refuse(given):
-    assert canonical_text(given, lab_links()) is given
+@pytest.mark.parametrize("value", [3, None, ["truncate"]])
+def test_invalid_type_is_left_to_settings(value):
+    assert canonical_text(value, lab_links()) is value
 
 
 @pytest.mark.slow
-def test_settings_from_a_runs_row_load_no_catalogue():
+def test_settings_from_runs_row_load_no_catalogue():
     code = "import sys; from wirefault.settings.settings import load_frozen; load_frozen(sys.argv[1])"
     code += "; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code, FROZEN], capture_output=True, text=True, cwd=ROOT)

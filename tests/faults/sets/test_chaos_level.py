@@ -12,7 +12,7 @@ WHOLE = {
 }
 
 
-def test_the_level_is_a_factor_on_every_probability():
+def test_level_is_factor_on_every_probability():
     whole = build_set(WHOLE, "test", REGISTRY, lab_links())
     half = scaled(whole, 0.5)
     assert (half.faults[0].when.probability, half.toxics[0].probability) == (0.2, 0.1)

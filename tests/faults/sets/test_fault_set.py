@@ -42,7 +42,7 @@ def test_links(links, chosen):
     assert one(links=links).links == chosen
 
 
-def test_a_tool_stands_for_its_link_method_and_path():
+def test_tool_stands_for_its_link_method_and_path():
     entry = one(only={"tool": "send_message"})
     assert (entry.links, entry.only.method, entry.only.path) == (("message",), "POST", "/message")
 
@@ -154,7 +154,7 @@ WRONG_ENTRIES = [
     ("text", "says"),
     [*WRONG_TEXTS, *((f"faults: [{{fault: truncate, {entry}}}]", says) for entry, says in WRONG_ENTRIES)],
 )
-def test_what_is_wrong_is_named(text, says):
+def test_error_names_problem(text, says):
     with pytest.raises(FaultSetError) as error:
         load_set(text, "f.yaml", REGISTRY, lab_links())
     assert str(error.value).startswith("f.yaml:") and says in str(error.value)
@@ -169,7 +169,7 @@ def test_python_objects_are_refused_just_so(entry, says):
 
 
 @pytest.mark.parametrize("names", [["weather", "model"], ("model", "weather")])
-def test_a_link_where_the_fault_is_impossible_is_refused_where_it_is_named(names):
+def test_impossible_link_is_refused_if_named(names):
     with pytest.raises(FaultSetError, match="slow_tokens is impossible on weather, possible only on model"):
         build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY, lab_links())
 
@@ -182,30 +182,30 @@ class Nested(Fault):
     window: Window | None = None
 
 
-def test_a_parameter_s_own_keys_are_checked_too():
+def test_parameter_s_own_keys_are_checked_too():
     entry = {"fault": "nested", "with": {"window": {"strat": 1}}}
-    said = r"^f: faults\[1\]: nested: with: window: unknown key 'strat'; did you mean 'start'\?$"
-    with pytest.raises(FaultSetError, match=said):
+    pattern = r"^f: faults\[1\]: nested: with: window: unknown key 'strat'; did you mean 'start'\?$"
+    with pytest.raises(FaultSetError, match=pattern):
         build_set({"faults": [entry]}, "f", {"nested": Nested}, lab_links())
 
 
-def test_a_set_of_nothing_but_chance_zero_cannot_be_met():
+def test_set_of_nothing_but_chance_zero_cannot_be_met():
     never = {"when": {"probability": 0}}
     entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
     assert not build_set(entries, "f", REGISTRY, lab_links()).can_be_met
     assert build_set({"toxics": [{"toxic": "latency"}]}, "f", REGISTRY, lab_links()).can_be_met
 
 
-def test_a_repeated_fault_gets_a_number():
-    found = build_set({"faults": [{"fault": "truncate"}] * 3}, "f", REGISTRY, lab_links())
-    assert [entry.id for entry in found.faults] == ["truncate", "truncate-2", "truncate-3"]
+def test_repeated_fault_gets_number():
+    result = build_set({"faults": [{"fault": "truncate"}] * 3}, "f", REGISTRY, lab_links())
+    assert [entry.id for entry in result.faults] == ["truncate", "truncate-2", "truncate-3"]
 
 
-def test_a_toxic_s_dose_stands_in_the_text_only_where_it_was_given():
+def test_toxic_dose_is_dumped_only_if_set():
     entries = {"toxics": [{"toxic": "down", "together": True, "duration": 2}, {"toxic": "latency"}]}
-    found = build_set(entries, "f", REGISTRY, lab_links())
-    assert [(t.dose.together, t.dose.duration) for t in found.toxics] == [(True, 2.0), (False, 0.0)]
-    outage, latency = json.loads(found.dump())["toxics"]
+    result = build_set(entries, "f", REGISTRY, lab_links())
+    assert [(t.dose.together, t.dose.duration) for t in result.toxics] == [(True, 2.0), (False, 0.0)]
+    outage, latency = json.loads(result.dump())["toxics"]
     assert (outage["together"], outage["duration"]) == (True, 2.0)
     assert not {"together", "duration"} & latency.keys()
 
@@ -214,28 +214,28 @@ def test_outages_are_written_so_that_they_are_read_again():
     outages = [{"start": "500ms", "duration": 2.5, "ramp": "1s"}, {"start": "1200s"}]
     toxic = {"toxic": "latency", "during": outages, "when": {"turn": "2-"}, "only": {"episodes": "mail"}}
     fault = {"fault": "truncate", "during": {"start": "3 calls", "duration": "1 call"}, "together": True}
-    found = build_set({"toxics": [toxic], "faults": [fault]}, "f", REGISTRY, lab_links())
-    assert load_set(found.dump(), "f", REGISTRY, None) == found
-    [written] = json.loads(found.dump())["toxics"]
+    result = build_set({"toxics": [toxic], "faults": [fault]}, "f", REGISTRY, lab_links())
+    assert load_set(result.dump(), "f", REGISTRY, None) == result
+    [written] = json.loads(result.dump())["toxics"]
     assert written["during"] == [{"start": "0.5s", "duration": "2.5s", "ramp": "1s"}, {"start": "1200s"}]
     assert (written["when"]["turn"], written["only"]) == ([2, None], {"episodes": ["mail"]})
-    [entry] = found.faults
+    [entry] = result.faults
     assert not entry.certain and entry.dose.spans == (Span(3.0, 1.0, unit="calls"),)
 
 
-def test_in_calls_a_toxic_without_a_stream_is_downstream():
-    found = build_set(
+def test_in_calls_toxic_without_stream_is_downstream():
+    result = build_set(
         {"toxics": [{"toxic": "timeout", "during": {"start": "3 calls"}}]}, "f", {}, lab_links()
     )
-    assert [toxic.spec.streams for toxic in found.toxics] == [("downstream",)]
+    assert [toxic.spec.streams for toxic in result.toxics] == [("downstream",)]
 
 
-def test_the_old_name_of_a_trigger_is_read_and_written_by_its_new_one():
-    found = build_set({"faults": [{"fault": "empty", "when": {"turns": 2}}]}, "f", REGISTRY, lab_links())
-    assert json.loads(found.dump())["faults"][0]["when"] == {"model_requests": [2, 2]}
+def test_old_name_of_trigger_is_read_and_written_by_its_new_one():
+    result = build_set({"faults": [{"fault": "empty", "when": {"turns": 2}}]}, "f", REGISTRY, lab_links())
+    assert json.loads(result.dump())["faults"][0]["when"] == {"model_requests": [2, 2]}
 
 
-def test_an_empty_set_is_no_text():
+def test_empty_set_is_no_text():
     for text in ("", "{}", "faults: []", "# nothing"):
         assert load_set(text, "f", REGISTRY, lab_links()).dump() == ""
 
@@ -282,12 +282,12 @@ TOXIC = st.fixed_dictionaries(
 
 @given(st.lists(ENTRY, max_size=4), st.lists(TOXIC, max_size=3))
 def test_what_is_written_is_read_again(faults, toxics):
-    found = build_set({"faults": faults, "toxics": toxics}, "f", REGISTRY, lab_links())
-    assert load_set(found.dump(), "again", REGISTRY, lab_links()) == found
-    assert found.dump() == "" or json.loads(found.dump())
+    result = build_set({"faults": faults, "toxics": toxics}, "f", REGISTRY, lab_links())
+    assert load_set(result.dump(), "again", REGISTRY, lab_links()) == result
+    assert result.dump() == "" or json.loads(result.dump())
 
 
-def test_the_page_on_outages_has_a_set_that_is_good():
+def test_page_on_outages_has_set_good():
     [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "outages.md").read_text("utf-8"), re.DOTALL)
-    found = load_set(example, "the page", REGISTRY, lab_links())
-    assert all(entry.dose.during or entry.dose.together for entry in (*found.faults, *found.toxics))
+    result = load_set(example, "the page", REGISTRY, lab_links())
+    assert all(entry.dose.during or entry.dose.together for entry in (*result.faults, *result.toxics))

@@ -27,25 +27,25 @@ NAMES = [
 SET = "faults:\n- {fault: truncate, links: search, with: {fraction: 0.1}}\n"
 
 
-def test_the_presets_are_those_of_the_design():
+def test_presets_are_those_of_design():
     assert list(preset_names()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_preset_says_what_it_is_for(name):
-    found = preset(name)
-    assert found.description and found.faults
-    assert load_set(found.dump(), name, REGISTRY, lab_links()) == found
-    assert preset_of(found.dump(), lab_links()) == name
+def test_preset_says_what_it_is_for(name):
+    loaded = preset(name)
+    assert loaded.description and loaded.faults
+    assert load_set(loaded.dump(), name, REGISTRY, lab_links()) == loaded
+    assert preset_of(loaded.dump(), lab_links()) == name
 
 
-def test_a_preset_is_known_again_where_others_strike_nothing():
+def test_preset_is_known_again_where_others_strike_nothing():
     links = Links([Link("shop", upstream="http://127.0.0.1:9000")])
     assert preset_of(preset("moderate", links).dump(), links) == "moderate"
     assert preset_of('{"faults": []}', links) is None
 
 
-def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
+def test_preset_file_and_text_are_found(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text(SET, encoding="utf-8")
     Path("light").write_text(SET, encoding="utf-8")
@@ -54,7 +54,7 @@ def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("setting", "message"),
     [
         ("ligth", "unknown fault set 'ligth'; did you mean 'light'?"),
         ("there/none.yaml", "cannot read there/none.yaml: No such file"),
@@ -64,24 +64,24 @@ def test_a_preset_a_file_and_a_text_are_found(tmp_path, monkeypatch):
         ("wrong.yaml", "wrong.yaml: faults[1]: truncate: with: unknown key 'fractoin'; did you mean"),
     ],
 )
-def test_what_is_no_set_is_refused_with_source_file_key_and_nearest_name(given, said, tmp_path, monkeypatch):
+def test_bad_set_names_source_key_and_nearest_name(setting, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("empty.yaml").write_text("faults: []", encoding="utf-8")
     Path("bad.yaml").write_text("faults: [{fault: truncat}]", encoding="utf-8")
     Path("wrong.yaml").write_text("faults: [{fault: truncate, with: {fractoin: 1}}]", encoding="utf-8")
     with pytest.raises(SettingsError) as raised:
-        load_configuration({"FAULTS": given})
-    assert f"environment: FAULTS: {said}" in str(raised.value)
+        load_configuration({"FAULTS": setting})
+    assert f"environment: FAULTS: {message}" in str(raised.value)
 
 
-def test_a_set_too_large_to_be_handed_on_is_refused(tmp_path):
+def test_set_too_large_to_be_handed_on_is_refused(tmp_path):
     text = "faults:\n" + "- {fault: truncate}\n" * (MAX_BYTES // 150)
     (tmp_path / "large.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(FaultSetError, match="split it"):
         find_set(str(tmp_path / "large.yaml"))
 
 
-def test_what_is_frozen_is_the_set_in_full(tmp_path):
+def test_what_is_frozen_is_set_in_full(tmp_path):
     (tmp_path / "mine.yaml").write_text(SET, encoding="utf-8")
     settings = load_configuration({"FAULTS": str(tmp_path / "mine.yaml"), "CHAOS_LEVEL": "0.5"}).settings
     assert Settings.model_validate_json(settings.dump()) == settings
@@ -89,7 +89,7 @@ def test_what_is_frozen_is_the_set_in_full(tmp_path):
     assert (entry.fault.name, entry.links, entry.when.probability) == ("truncate", ("search",), 0.5)
 
 
-def test_a_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
+def test_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
     empty = REGISTRY["empty"]()
     toxic = ToxicEntry(parse_list("latency:5")[0], ("search",))
     settings = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,)))
@@ -99,8 +99,8 @@ def test_a_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
         Settings(seed=1, faults=FaultSet((Entry(empty, ("serch",)),)))
 
 
-def test_settings_take_a_set_its_data_or_its_text():
-    found = preset("light")
+def test_settings_take_set_its_data_or_its_text():
+    loaded = preset("light")
     data = {"faults": [{"fault": "truncate"}]}
-    assert Settings(seed=1, faults=found).faults == Settings(seed=1, faults=found.dump()).faults
+    assert Settings(seed=1, faults=loaded).faults == Settings(seed=1, faults=loaded.dump()).faults
     assert read_canonical(Settings(seed=1, faults=data).faults).faults[0].fault.name == "truncate"

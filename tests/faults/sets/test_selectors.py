@@ -57,17 +57,17 @@ def test_does_not_match(only):
 
 
 @pytest.mark.parametrize("body", [b"", b"no json", b"[1]", b'"Bob"', b"[" * 100_000])
-def test_a_body_that_is_no_object_has_no_field(body):
+def test_body_no_object_has_no_field(body):
     assert not eligible(Only(json={"to": "Bob"}), Request(body=body))
 
 
-def test_an_absent_field_is_not_null():
+def test_absent_field_is_not_null():
     assert eligible(Only(json={"n": None}), REQUEST)
     assert not eligible(Only(json={"absent": None}), REQUEST)
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "same"),
+    ("actual", "wanted", "same"),
     [
         (None, None, True),
         (0, None, False),
@@ -90,6 +90,6 @@ def test_an_absent_field_is_not_null():
         ({}, [], False),
     ],
 )
-def test_a_field_is_the_same_as_json_has_it(found, wanted, same):
-    request = Request(body=json.dumps({"a": {"b": found}}).encode())
+def test_field_is_same_as_json_has_it(actual, wanted, same):
+    request = Request(body=json.dumps({"a": {"b": actual}}).encode())
     assert eligible(Only(json={"a.b": wanted}), request) is same

@@ -1,4 +1,4 @@
-"""When a fault is met: every trigger by itself, and together."""
+"""Triggers of faults: each alone, and together."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic import ValidationError
 from wirefault.faults.sets.conditions import Moment, When, Window
 
 
-def met(when: When, *, calls: int = 10) -> list[int]:
+def met_calls(when: When, *, calls: int = 10) -> list[int]:
     """The calls that meet the fault by a certain draw, each with one try."""
-    found: list[int] = []
+    numbers: list[int] = []
     for call in range(1, calls + 1):
-        moment = Moment(call, call, met=len(found), last_met=found[-1] if found else 0)
+        moment = Moment(call, call, met=len(numbers), last_met=numbers[-1] if numbers else 0)
         if when.holds(moment, 0.0):
-            found.append(call)
-    return found
+            numbers.append(call)
+    return numbers
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def met(when: When, *, calls: int = 10) -> list[int]:
     ],
 )
 def test_counts(options, calls):
-    assert met(When(**options)) == calls
+    assert met_calls(When(**options)) == calls
 
 
 def test_tries_of_one_call_share_its_number():
@@ -53,7 +53,7 @@ def test_tries_of_one_call_share_its_number():
     assert When(nth=2, of="try").holds(second_try, 0)
 
 
-def test_a_cooldown_counts_calls_and_not_tries():
+def test_cooldown_counts_calls_and_not_tries():
     assert When(cooldown=1).holds(Moment(calls=3, tries=4, met=1, last_met=3), 0)
     assert not When(cooldown=1).holds(Moment(calls=4, tries=5, met=1, last_met=3), 0)
 
@@ -66,18 +66,18 @@ def test_turns(turn, holds):
 @pytest.mark.parametrize(
     ("elapsed", "share"), [(0, 0), (4.9, 0), (5, 0), (6, 0.5), (7, 1), (9.9, 1), (10, 0)]
 )
-def test_a_window_with_a_ramp(elapsed, share):
+def test_window_with_ramp(elapsed, share):
     window = Window(start=5, end=10, ramp=2)
     assert window.share(elapsed) == share
     assert When(window=window).holds(Moment(elapsed_s=elapsed), 0.4) is (share > 0.4)
 
 
-def test_a_window_without_an_end():
+def test_window_without_end():
     assert Window(start=5).share(1e9) == 1
 
 
 @given(probability=st.floats(0, 1), chance=st.floats(0, 1, exclude_max=True))
-def test_chance_is_below_the_probability(probability, chance):
+def test_chance_is_below_probability(probability, chance):
     assert When(probability=probability).holds(Moment(), chance) is (chance < probability)
 
 
@@ -92,7 +92,7 @@ def test_nonsense_is_refused(options):
         When(**options)
 
 
-def test_only_a_fault_without_any_condition_is_certain():
+def test_only_fault_without_any_condition_is_certain():
     assert When().certain
     assert not When(at_most=1).certain
     assert not When(probability=0.99).certain

@@ -22,9 +22,9 @@ NEVER_ARRIVED = {"gateway_ms": 0, "gateway_complete_request": False, "gateway_co
 
 def seen(text, stream="upstream", **changes):
     kind, _, values = text.partition(":")
-    given = {name: int(value) for name, value in (part.split("=") for part in values.split(";") if part)}
+    attributes = {name: int(value) for name, value in (part.split("=") for part in values.split(";") if part)}
     known = toxic(kind)
-    return known.observed(stream, known.complete(given), replace(HEALTHY, **changes))
+    return known.observed(stream, known.complete(attributes), replace(HEALTHY, **changes))
 
 
 def failed(error, ms, **changes):
@@ -33,7 +33,7 @@ def failed(error, ms, **changes):
 
 @pytest.mark.parametrize("known", TOXICS, ids=lambda known: known.kind)
 @pytest.mark.parametrize("stream", ["upstream", "downstream"])
-def test_a_healthy_call_shows_no_toxic(known, stream):
+def test_healthy_call_shows_no_toxic(known, stream):
     assert not known.observed(stream, known.complete({}), HEALTHY)
 
 
@@ -108,7 +108,7 @@ KEPT = {"tls": "kept"}
         ("slicer:", failed("read_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
     ],
 )
-def test_on_fresh_tls_the_handshake_crosses_the_toxic_in_both_streams(text, stream, changes, expected):
+def test_on_fresh_tls_handshake_crosses_toxic_in_both_streams(text, stream, changes, expected):
     assert seen(text, stream, **changes) is expected
 
 
@@ -121,7 +121,7 @@ def test_on_fresh_tls_the_handshake_crosses_the_toxic_in_both_streams(text, stre
         ("limit_data:bytes=5000", "downstream", failed("bad_reply", 12)),  # what came before counts
     ],
 )
-def test_on_tls_that_is_kept_alive_a_request_is_stopped_as_without(text, stream, changes):
+def test_kept_alive_tls_is_stopped_like_http(text, stream, changes):
     assert seen(text, stream, **changes, **KEPT)
 
 
@@ -134,23 +134,23 @@ ASKED = {"gateway_complete_request": True, "gateway_ms": 10}
 ANSWERED = ASKED | {"gateway_complete_reply": True}
 
 
-def shown(text, stream, **changes):
+def connection_shows(text, stream, **changes):
     kind, _, values = text.partition(":")
-    given = {name: int(value) for name, value in (part.split("=") for part in values.split(";") if part)}
+    attributes = {name: int(value) for name, value in (part.split("=") for part in values.split(";") if part)}
     known = toxic(kind)
-    return known.shown_by(stream, known.complete(given), replace(HEALTHY_CONNECTION, **changes))
+    return known.shown_by(stream, known.complete(attributes), replace(HEALTHY_CONNECTION, **changes))
 
 
 @pytest.mark.parametrize("known", TOXICS, ids=lambda known: known.kind)
 @pytest.mark.parametrize("stream", ["upstream", "downstream"])
-def test_a_healthy_connection_shows_no_toxic(known, stream):
+def test_healthy_connection_shows_no_toxic(known, stream):
     for healthy in ({}, PLAIN | ANSWERED):
         assert not known.shown_by(stream, known.complete({}), replace(HEALTHY_CONNECTION, **healthy))
 
 
 @pytest.mark.parametrize("kind", ["bandwidth", "slicer", "slow_close"])
-def test_of_some_toxics_no_connection_can_tell(kind):
-    assert shown(kind, "downstream") is None
+def test_some_toxics_leave_no_connection_sign(kind):
+    assert connection_shows(kind, "downstream") is None
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def test_of_some_toxics_no_connection_can_tell(kind):
         ("down:", "upstream", NOTHING_CAME | {"how": "refused", "by_proxy": True}, True),
     ],
 )
-def test_what_a_connection_shows(text, stream, changes, expected):
-    assert shown(text, stream, **changes) is expected
+def test_what_connection_shows(text, stream, changes, expected):
+    assert connection_shows(text, stream, **changes) is expected
 
 
-def test_a_client_without_a_timeout_never_shows_an_endless_one():
+def test_client_without_timeout_never_shows_endless_one():
     endless = failed("connection_closed", 99_999, client_timeout_ms=0, **NEVER_ARRIVED)
     assert not seen("timeout:timeout=0", **endless)
     assert seen("timeout:timeout=400", **endless)

@@ -22,7 +22,7 @@ from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse, parse_list
         ("down", "down", {}, ("downstream",)),
     ],
 )
-def test_a_spec_has_all_attributes_and_streams(text, kind, attributes, streams):
+def test_spec_has_all_attributes_and_streams(text, kind, attributes, streams):
     assert parse(text) == ToxicSpec(kind, attributes, streams)
 
 
@@ -47,12 +47,12 @@ def test_a_spec_has_all_attributes_and_streams(text, kind, attributes, streams):
         ("down:1", "down takes no value"),
     ],
 )
-def test_what_is_wrong_is_named(text, error):
+def test_error_names_problem(text, error):
     with pytest.raises(ValueError, match=error):
         parse(text)
 
 
-def test_a_list_is_separated_by_commas():
+def test_list_is_separated_by_commas():
     assert [str(spec) for spec in parse_list("timeout:400, latency:300,down,")] == [
         "timeout:400",
         "latency:300",
@@ -60,7 +60,7 @@ def test_a_list_is_separated_by_commas():
     ]
 
 
-def test_an_empty_list_is_an_error():
+def test_empty_list_is_error():
     with pytest.raises(ValueError, match="for example"):
         parse_list(" , ")
 
@@ -77,20 +77,20 @@ def specs(draw):
 
 
 @given(specs())
-def test_the_canonical_text_parses_to_the_same(spec):
+def test_canonical_text_parses_to_same(spec):
     assert parse(str(spec)) == spec
     assert str(parse(str(spec))) == str(spec)
 
 
 @given(st.text(max_size=30))
-def test_any_other_text_is_a_value_error_or_a_spec(text):
+def test_any_other_text_is_value_error_or_spec(text):
     try:
         assert parse(str(parse(text)))
     except ValueError as error:
         assert str(error)
 
 
-def test_the_catalogue_names_each_kind_once_with_valid_defaults():
+def test_catalogue_names_each_kind_once_with_valid_defaults():
     assert len({known.kind for known in TOXICS}) == len(TOXICS)
     for known in TOXICS:
         assert toxic(known.kind) is known

@@ -1,4 +1,4 @@
-"""What real clients saw of each fault: noted in docs/faults_seen.json, from which docs/faults.md is made.
+"""Real clients' views of each fault: noted in docs/faults_seen.json, from which docs/faults.md is made.
 
 A test drives a client through the gateway and notes what it saw in ``SEEN``. A run with FAULTS_SEEN=write
 in its environment writes the notes; any other fails where the file says otherwise. A row is a fault's name,
@@ -65,20 +65,20 @@ SEEN = Seen(FILE, write=os.environ.get("FAULTS_SEEN") == "write")
 
 
 def row_of(fault: str, parameters: Mapping[str, Any] | None = None) -> str:
-    shown = ", ".join(f"{key}: {_shown(value)}" for key, value in (parameters or {}).items())
-    return f"{fault} ({shown})" if shown else fault
+    parameter_text = ", ".join(f"{key}: {_short_value(value)}" for key, value in (parameters or {}).items())
+    return f"{fault} ({parameter_text})" if parameter_text else fault
 
 
 def fault_of(row: str) -> str:
     return row.partition(" (")[0]
 
 
-def _shown(value: Any) -> str:
+def _short_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def saw(call: Callable[[], Any], good: Any, tries: Callable[[], int] = lambda: 1) -> str:
-    """What a client sees of one call, in a few words.
+    """A client's view of one call, in a few words.
 
     ``good`` is what the call returns without a fault; ``tries``, asked at the end, how many requests the
     client made.

@@ -1,4 +1,4 @@
-"""What requests sees of each HTTP fault, by itself and with urllib3's retries."""
+"""Each HTTP fault as seen by requests, without and with urllib3's retries."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def lab(tmp_path_factory, weather) -> Iterator[Lab]:
 
 def armed(name: str, parameters: dict[str, Any]) -> str:
     """The fault set: the fault on every call but the first."""
-    given = {**QUIETLY.get(name, {}), **parameters}
-    return json.dumps({"faults": [{"fault": name, "links": "weather", "with": given, "when": {"after": 1}}]})
+    values = {**QUIETLY.get(name, {}), **parameters}
+    return json.dumps({"faults": [{"fault": name, "links": "weather", "with": values, "when": {"after": 1}}]})
 
 
 @pytest.mark.parametrize("client", ["requests", "requests, Retry(2)"])

@@ -1,4 +1,4 @@
-"""What a client sees of a request that was changed on its way: only the model's answer to another one."""
+"""A client's view of a request that was changed on its way: only the model's answer to another one."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ WITH_CLIENT = [(sdk, form, fault) for fault, (sdk, form) in paired(CONTEXT_FAULT
 
 
 @pytest.mark.parametrize(("sdk", "form", "fault"), WITH_CLIENT, ids=lambda value: str(value))
-def test_what_an_official_client_sees(lab, model, clients, sdk, form, fault):
+def test_what_official_client_sees(lab, model, clients, sdk, form, fault):
     lab.begin(faults=json.dumps({"faults": [{"fault": fault.name}]}))
-    key, sent = CONVERSATIONS[sdk.dialect]
+    key, messages = CONVERSATIONS[sdk.dialect]
     model.bodies.clear()
-    body = {"model": "m", "max_tokens": 9, key: sent, "stream": form.stream}
+    body = {"model": "m", "max_tokens": 9, key: messages, "stream": form.stream}
     answer, _ = clients[sdk.name].ask(body)
-    [met] = lab.exchange().faults
-    assert met.injected and answer.text == TEXT.text
-    assert model.bodies[0][key] != sent and accepted(model.bodies[0][key])
+    [recorded] = lab.exchange().faults
+    assert recorded.injected and answer.text == TEXT.text
+    assert model.bodies[0][key] != messages and accepted(model.bodies[0][key])
     same = model.bodies[0].keys() & body.keys() - {key}
     assert {name: model.bodies[0][name] for name in same} == {name: body[name] for name in same}
     SEEN.note(fault.name, column(sdk.name, form.stream), "silent: the answer is to another request")

@@ -1,4 +1,4 @@
-"""What the model is shown: each fault over conversations in every dialect, and over any JSON."""
+"""Faults of the model's context: each fault over conversations in every dialect, and over any JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def call(name: str, number: int) -> dict[str, Any]:
 
 OPENAI = [
     {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": "What is the weather in Zürich, and send it to Bob"},
+    {"role": "user", "content": "Find the weather in Zürich, and send it to Bob"},
     {"role": "assistant", "content": None, "tool_calls": [call("get_weather", 1), call("search_web", 2)]},
     {"role": "tool", "tool_call_id": "c1", "content": '{"temp": 12}'},
     {"role": "tool", "tool_call_id": "c2", "content": '{"results": []}'},
@@ -31,7 +31,7 @@ OPENAI = [
     {"role": "tool", "tool_call_id": "c3", "content": '{"sent": "é"}'},
 ]
 ANTHROPIC = [
-    {"role": "user", "content": "What is the weather in Zürich, and send it to Bob"},
+    {"role": "user", "content": "Find the weather in Zürich, and send it to Bob"},
     {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "get_weather", "input": {}}]},
     {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": '{"temp": 12}'}]},
     {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "send", "input": {}}]},
@@ -43,7 +43,7 @@ ANTHROPIC = [
     },
 ]
 RESPONSES = [
-    {"role": "user", "content": "What is the weather in Zürich, and send it to Bob"},
+    {"role": "user", "content": "Find the weather in Zürich, and send it to Bob"},
     {"type": "reasoning", "id": "rs_1", "summary": []},
     {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "get_weather", "arguments": "{}"},
     {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "search_web", "arguments": "{}"},
@@ -53,7 +53,7 @@ RESPONSES = [
     {"type": "function_call_output", "call_id": "c3", "output": '{"sent": "é"}'},
 ]
 GEMINI = [
-    {"role": "user", "parts": [{"text": "What is the weather in Zürich, and send it to Bob"}]},
+    {"role": "user", "parts": [{"text": "Find the weather in Zürich, and send it to Bob"}]},
     {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "get_weather", "args": {}}}]},
     {
         "role": "user",
@@ -105,7 +105,7 @@ def tool_ids(message: dict[str, Any]) -> list[str]:
 
 
 def accepted(messages: list[Any]) -> bool:
-    """Whether every tool result answers a call that stands before it, and every call is answered."""
+    """Whether every tool result answers an earlier call, and every call is answered."""
     open_: set[str] = set()
     for message in messages:
         if message.get("type") == "reasoning":
@@ -126,7 +126,7 @@ def accepted(messages: list[Any]) -> bool:
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 @pytest.mark.parametrize("dialect", CONVERSATIONS)
-def test_each_changes_the_conversation_and_keeps_it_acceptable(kind, dialect):
+def test_each_changes_conversation_and_keeps_it_acceptable(kind, dialect):
     messages = CONVERSATIONS[dialect][1]
     assert accepted(messages)
     for seed in range(5):
@@ -137,7 +137,7 @@ def test_each_changes_the_conversation_and_keeps_it_acceptable(kind, dialect):
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-def test_each_leaves_the_rest_of_the_request_alone(kind):
+def test_each_leaves_rest_of_request_alone(kind):
     act = act_of(kind(), {"model": "m", "seed": 3, "tools": [{"a": 1}], "messages": OPENAI})
     assert isinstance(act, Act) and act.request is not None
     body = act.request.json()
@@ -181,7 +181,7 @@ def test_nothing_makes_them_raise(kind, body):
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-def test_tool_calls_that_are_none_are_no_obstacle(kind):
+def test_tool_calls_none_are_no_obstacle(kind):
     messages = [{"role": "user", "content": "é"}, {"tool_calls": 1}, {"content": [{"type": "tool_use"}, 3]}]
     assert isinstance(act_of(kind(), {"messages": messages}), Act | Miss)
 
@@ -194,7 +194,7 @@ def test_what_is_no_conversation_is_unreadable(body):
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-def test_an_empty_conversation_has_nothing_to_change_but_can_be_added_to(kind):
+def test_empty_conversation_has_nothing_to_change_but_can_be_added_to(kind):
     act = act_of(kind(), {"messages": []})
     assert act == Miss("nothing_to_change") or kind.name == "inject_message"
 
@@ -203,7 +203,7 @@ def one(name: str, **parameters: Any) -> Fault:
     return {kind.name: kind for kind in CONTEXT_FAULTS}[name](**parameters)
 
 
-def test_truncate_history_keeps_the_system_message_and_the_end():
+def test_truncate_history_keeps_system_message_and_end():
     assert shown_to(one("truncate_history", keep_last=1), OPENAI) == [OPENAI[0], *OPENAI[5:]]
 
 
@@ -222,13 +222,13 @@ def test_drop_message(which, left):
     assert shown_to(one("drop_message", which=which), OPENAI) == [OPENAI[at] for at in left]
 
 
-def test_stale_context_gives_an_older_result():
+def test_stale_context_gives_older_result():
     changed = shown_to(one("stale_context"), OPENAI)
     assert changed[-1]["content"] == OPENAI[4]["content"]
     assert changed[:-1] == OPENAI[:-1]
 
 
-def test_stale_context_forgets_the_last_call():
+def test_stale_context_forgets_last_call():
     assert shown_to(one("stale_context", kind="forgotten"), OPENAI) == OPENAI[:5]
 
 
@@ -251,13 +251,13 @@ def test_overflow_adds_exactly_so_much():
 
 
 @pytest.mark.parametrize("kind", ["emptied", "cut", "contradicted", "repeated", "mixed_language", "garbled"])
-def test_user_input_touches_the_user_alone(kind):
+def test_user_input_touches_user_alone(kind):
     changed = shown_to(one("user_input", kind=kind), OPENAI)
     assert changed[1]["content"] != OPENAI[1]["content"]
     assert changed[:1] + changed[2:] == OPENAI[:1] + OPENAI[2:]
 
 
-def test_an_input_that_is_a_text_is_the_users_message():
+def test_input_text_is_users_message():
     act = act_of(one("user_input", kind="repeated"), {"input": "Hi"}, "openai_responses")
     assert act.request.json()["input"] == [{"role": "user", "content": "Hi\nHi\nHi"}]
 
@@ -267,12 +267,12 @@ def test_reasoning_and_calls_asked_for_together_are_one_unit():
     assert changed == [RESPONSES[0], *RESPONSES[6:], *RESPONSES[1:6]]
 
 
-def test_user_input_finds_the_user_among_tool_results():
+def test_user_input_finds_user_among_tool_results():
     changed = shown_to(one("user_input", kind="cut"), ANTHROPIC, "anthropic")
     assert changed[1:] == ANTHROPIC[1:] and ANTHROPIC[0]["content"].startswith(changed[0]["content"])
 
 
-def test_a_system_message_for_anthropic_goes_where_it_belongs():
+def test_system_message_for_anthropic_goes_where_it_belongs():
     body = {"system": "Be brief.", "messages": ANTHROPIC}
     act = act_of(one("inject_message", role="system", text="Be rude."), body, "anthropic")
     assert act.request.json()["system"] == "Be brief.\nBe rude."
@@ -281,7 +281,7 @@ def test_a_system_message_for_anthropic_goes_where_it_belongs():
 @pytest.mark.parametrize(
     ("dialect", "field"), [("anthropic", "system"), ("openai_responses", "instructions")]
 )
-def test_what_the_system_says_is_a_message_also_where_it_stands_apart(dialect, field):
+def test_separate_system_text_is_message(dialect, field):
     key, messages = CONVERSATIONS[dialect]
     body = {field: "Antworte auf Züritüütsch.", key: messages}
     garbled = act_of(one("encoding", roles=["system"]), body, dialect).request.json()
@@ -290,7 +290,7 @@ def test_what_the_system_says_is_a_message_also_where_it_stands_apart(dialect, f
     assert dropped == {key: messages}
 
 
-def test_parts_of_the_system_stay_parts():
+def test_parts_of_system_stay_parts():
     parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     act = act_of(one("inject_message", role="system"), {"system": parts, "messages": ANTHROPIC}, "anthropic")
     assert act.request.json()["system"] == [
@@ -302,5 +302,5 @@ def test_parts_of_the_system_stay_parts():
 def test_noise_touches_about_its_rate():
     messages = [{"role": "user", "content": "abcdefghij" * 200}]
     after = text_of(shown_to(one("noise", rate=0.1), messages)[0])
-    kept = sum(a == b for a, b in zip(after, messages[0]["content"], strict=False))
-    assert after != messages[0]["content"] and 1800 < len(after) < 2200 and kept < 2000
+    same = sum(a == b for a, b in zip(after, messages[0]["content"], strict=False))
+    assert after != messages[0]["content"] and 1800 < len(after) < 2200 and same < 2000

@@ -60,7 +60,7 @@ def outcome(fault: Fault, seed: int, request: Request, reply: Reply, earlier: Re
 @pytest.mark.parametrize("kind", HTTP_FAULTS, ids=lambda kind: kind.name)
 @settings(max_examples=examples(40))
 @given(case=CASES)
-def test_no_input_breaks_a_fault(kind, case):
+def test_no_input_breaks_fault(kind, case):
     done = outcome(kind(), *case)
     assert done == outcome(kind(), *case), "it must be fixed by its draws"
     if isinstance(done, Changed):
@@ -84,7 +84,7 @@ def test_what_changes_json_leaves_json(fault, value):
 
 
 @given(JSON, JSON)
-def test_stale_is_an_earlier_reply_byte_by_byte(first, second):
+def test_stale_is_earlier_reply_byte_by_byte(first, second):
     tried = a_try(earlier=[json_reply(200, first)])
     done = Stale().act(tried).reply(json_reply(200, second))
     assert isinstance(done, Miss) or done.reply == json_reply(200, first)

@@ -15,7 +15,7 @@ REPLY = Reply(body=b"0123456789")
 
 
 def play(fault, reply=REPLY) -> tuple[bytes, str]:
-    """What the client gets, and how it ends."""
+    """The bytes that the client gets, and the ending."""
     done = done_to(fault, reply)
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
     return b"".join(step for step in done.reply.steps if isinstance(step, bytes)), done.reply.ending
@@ -31,7 +31,7 @@ def play(fault, reply=REPLY) -> tuple[bytes, str]:
     ],
     ids=str,
 )
-def test_what_never_reaches_the_upstream(fault, ending):
+def test_what_never_reaches_upstream(fault, ending):
     act = act_of(fault)
     assert act.answer == RawReply(ending=ending) and act.reply is None
 
@@ -46,7 +46,7 @@ def test_what_never_reaches_the_upstream(fault, ending):
     ],
     ids=str,
 )
-def test_what_the_upstream_executed_before_the_answer_was_lost(fault, ending):
+def test_what_upstream_executed_before_answer_was_lost(fault, ending):
     assert play(fault) == (b"", ending)
     assert done_to(fault, REPLY).evidence["upstream_status"] == 200
 
@@ -54,9 +54,9 @@ def test_what_the_upstream_executed_before_the_answer_was_lost(fault, ending):
 @pytest.mark.parametrize(
     ("fault", "ending"), [(Hang(at="mid_body"), "hang"), (Reset(at="mid_body"), "reset")], ids=str
 )
-def test_half_of_the_body_comes_under_a_header_that_claims_all(fault, ending):
-    sent, end = play(fault)
-    assert sent.endswith(b"Content-Length: 10\r\n\r\n01234") and end == ending
+def test_half_of_body_comes_under_header_that_claims_all(fault, ending):
+    written, end = play(fault)
+    assert written.endswith(b"Content-Length: 10\r\n\r\n01234") and end == ending
 
 
 def test_after_headers_there_is_always_something_to_wait_for():
@@ -65,21 +65,21 @@ def test_after_headers_there_is_always_something_to_wait_for():
 
 @pytest.mark.parametrize("reply", [Reply(status=204), Reply(status=304)])
 @pytest.mark.parametrize("fault", [Hang(at="after_headers"), Reset(at="mid_body")], ids=str)
-def test_a_reply_that_has_no_body_cannot_stop_in_it(fault, reply):
+def test_reply_that_has_no_body_cannot_stop_in_it(fault, reply):
     assert why_not(fault, reply) == "nothing_to_change"
     assert why_not(fault, REPLY, a_try(request=Request(method="HEAD"))) == "nothing_to_change"
 
 
-def test_a_hang_that_was_not_forwarded_has_no_reply_to_stop_in():
+def test_hang_not_forwarded_has_no_reply_to_stop_in():
     with pytest.raises(ValidationError, match="before_headers"):
         Hang(forwarded=False, at="mid_body")
 
 
-def test_a_duplicate_is_a_number_of_copies():
+def test_duplicate_is_number_of_copies():
     assert act_of(DuplicateRequest(n=3)).copies == 3
 
 
-def test_truncate_keeps_or_corrects_the_length():
+def test_truncate_keeps_or_corrects_length():
     assert play(Truncate(at_byte=3)) == (
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n012",
         "close",

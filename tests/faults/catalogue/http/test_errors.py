@@ -29,13 +29,13 @@ def answer(fault, **tried) -> Reply:
 
 
 @pytest.mark.parametrize("kind", NAMED_ERRORS, ids=lambda kind: kind.name)
-def test_a_named_error_is_plain_json_at_a_tool(kind):
+def test_named_error_is_plain_json_at_tool(kind):
     reply = answer(kind())
     assert reply.status == OF_TOOL[kind.name]
     assert reply.json()["error"]["code"] == kind.name
 
 
-def test_the_message_names_the_model_that_was_asked_for():
+def test_message_names_model_asked_for():
     reply = answer(NotFoundError(), dialect="openai_chat", request=model_request(model="gpt {0} \ud800"))
     assert "`gpt {0} \ud800`" in reply.json()["error"]["message"]
 
@@ -46,28 +46,28 @@ def test_retry_after_is_in_seconds_and_can_be_left_out():
     assert answer(Quota()).header("retry-after") == ""
 
 
-def test_an_executed_error_takes_the_replys_place():
+def test_executed_error_takes_replys_place():
     act = act_of(InternalServerError(executed=True))
     assert act.answer is None and act.reply is not None
     done = act.reply(Reply(status=201))
     assert done.evidence == {"status": 500, "kind": "server_error", "upstream_status": 201}
 
 
-def test_status_without_a_body_is_the_links_own_error():
+def test_status_without_body_is_links_own_error():
     assert answer(Status(status=418)).json()["error"]["code"] == "i'm_a_teapot"
     assert answer(Status(status=599), dialect="anthropic").json()["error"]["type"] == "status_599"
 
 
 @pytest.mark.parametrize(
-    ("body", "sent", "content_type"),
+    ("body", "expected", "content_type"),
     [("hello", b"hello", "text/plain; charset=utf-8"), ({"a": 1}, b'{"a": 1}', "application/json")],
 )
-def test_status_sends_a_text_as_it_is_and_anything_else_as_json(body, sent, content_type):
+def test_status_sends_text_as_it_is_and_anything_else_as_json(body, expected, content_type):
     reply = answer(Status(status=200, body=body, headers={"X-A": "b"}))
-    assert (reply.body, reply.header("content-type"), reply.header("x-a")) == (sent, content_type, "b")
+    assert (reply.body, reply.header("content-type"), reply.header("x-a")) == (expected, content_type, "b")
 
 
-def test_headers_that_are_given_stand_in_for_the_usual_ones():
+def test_headers_given_stand_in_for_usual_ones():
     reply = answer(Status(body="<p>", headers={"content-type": "text/html"}))
     assert reply.header("content-type") == "text/html"
 

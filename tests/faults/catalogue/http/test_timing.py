@@ -20,7 +20,7 @@ def delays(fault: Delay, count: int = 2000) -> list[float]:
     return [0 if isinstance(act, Miss) else act.delay * 1000 for act in acts]
 
 
-def test_a_fixed_delay_is_in_milliseconds_and_evident():
+def test_fixed_delay_is_in_milliseconds_and_evident():
     act = act_of(Delay(ms=250))
     assert (act.delay, act.evidence, act.only_delays) == (0.25, {"delay_ms": 250}, True)
 
@@ -37,39 +37,39 @@ def test_a_fixed_delay_is_in_milliseconds_and_evident():
     ids=lambda value: value.kind if isinstance(value, Delay) else "",
 )
 def test_drawn_delays_have_their_mean_and_stay_in_bounds(fault, mean, low, high):
-    found = delays(fault)
-    assert statistics.mean(found) == pytest.approx(mean, rel=0.1)
-    assert low <= min(found) and max(found) <= high
+    drawn = delays(fault)
+    assert statistics.mean(drawn) == pytest.approx(mean, rel=0.1)
+    assert low <= min(drawn) and max(drawn) <= high
 
 
-def test_a_degrading_delay_grows_with_the_calls_up_to_its_bound():
+def test_degrading_delay_grows_with_calls_up_to_its_bound():
     fault = Delay(kind="degrading", ms=10, step_ms=100, max_ms=250)
     assert [act_of(fault, a_try(ordinal=n)).evidence["delay_ms"] for n in (1, 2, 3, 4)] == [10, 110, 210, 250]
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1 - 2**-53])
 @pytest.mark.parametrize("kind", ["uniform", "jitter", "exponential", "spike", "degrading"])
-def test_no_draw_breaks_a_delay(kind, chance):
+def test_no_draw_breaks_delay(kind, chance):
     act = Delay(kind=kind).act(a_try(chance=always(chance)))
     assert isinstance(act, Miss) or 0 < act.delay <= 60
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_is_a_delay_within_its_own_bounds(preset):
-    found = delays(Delay(preset=preset), 200)
-    assert statistics.median(found) > 0 and max(found) <= PRESETS[preset].get("max_ms", 60_000)
+def test_preset_is_delay_within_its_own_bounds(preset):
+    drawn = delays(Delay(preset=preset), 200)
+    assert statistics.median(drawn) > 0 and max(drawn) <= PRESETS[preset].get("max_ms", 60_000)
 
 
-def test_a_preset_stands_alone():
-    with pytest.raises(ValidationError, match="stands alone"):
+def test_preset_excludes_other_parameters():
+    with pytest.raises(ValidationError, match="preset excludes the other parameters"):
         Delay(preset="good", ms=3)
 
 
-def test_a_delay_of_nothing_is_not_injected():
+def test_delay_of_nothing_is_not_injected():
     assert Delay(ms=0).act(a_try()) == Miss("nothing_to_change")
 
 
-def test_a_slow_body_comes_whole_in_pieces_at_its_rate():
+def test_slow_body_comes_whole_in_pieces_at_its_rate():
     done = done_to(SlowBody(bytes_per_second=1000), Reply(body=b"x" * 120))
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
     pieces = [step for step in done.reply.steps[1:] if isinstance(step, bytes)]
@@ -78,12 +78,12 @@ def test_a_slow_body_comes_whole_in_pieces_at_its_rate():
     assert sum(waits) == pytest.approx(0.12) and done.reply.ending == "keep"
 
 
-def test_a_huge_slow_body_has_a_bounded_number_of_pieces():
+def test_huge_slow_body_has_bounded_number_of_pieces():
     done = done_to(SlowBody(bytes_per_second=1), Reply(body=b"x" * 1_000_003))
     assert isinstance(done, Changed) and done.evidence["pieces"] <= 1000
 
 
-def test_a_head_request_has_no_body_to_slow():
+def test_head_request_has_no_body_to_slow():
     assert why_not(SlowBody(), Reply(body=b"x"), a_try(request=Request(method="HEAD"))) == "nothing_to_change"
 
 
@@ -93,5 +93,5 @@ def test_flap_fails_and_passes_in_turns():
     assert passed == [False, False, True, True, True] * 2
 
 
-def test_a_flap_may_close_the_connection():
+def test_flap_may_close_connection():
     assert act_of(Flap(kind="close")).answer == RawReply(ending="close")

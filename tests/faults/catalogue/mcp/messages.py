@@ -32,7 +32,7 @@ TOOLS = [
 LISTED = {"jsonrpc": "2.0", "id": 7, "result": {"tools": TOOLS}}
 
 
-def asked(method: str = "tools/call", headers: dict[str, str] | None = None, **params: Any) -> Request:
+def mcp_request(method: str = "tools/call", headers: dict[str, str] | None = None, **params: Any) -> Request:
     """A request, or a notification if that is its method."""
     id = {} if method.startswith("notifications/") else {"id": 7}
     body = {"jsonrpc": "2.0", **id, "method": method, "params": params or {"name": "add", "arguments": {}}}
@@ -40,7 +40,7 @@ def asked(method: str = "tools/call", headers: dict[str, str] | None = None, **p
 
 
 def mcp_try(request: Request | None = None, *, lines: bool = False, **fields: Any) -> Try:
-    return replace(a_try(dialect="mcp", request=request or asked(), **fields), lines=lines)
+    return replace(a_try(dialect="mcp", request=request or mcp_request(), **fields), lines=lines)
 
 
 def done_by(name: str, tried: Try | None = None, **parameters: Any) -> Act | Miss | None:
@@ -58,7 +58,7 @@ def stream(*messages: Any) -> Reply:
 
 
 def made_of(made: Act, reply: Reply | Any = RESULT) -> Reply | RawReply | Miss:
-    """What becomes of that reply (or of that message, as a reply of JSON)."""
+    """The fault's effect on that reply (or of that message, as a reply of JSON)."""
     assert made.reply is not None
     changed = made.reply(reply if isinstance(reply, Reply) else json_reply(200, reply))
     return changed.reply if isinstance(changed, Changed) else changed
@@ -72,10 +72,10 @@ def messages_in(reply: object) -> list[Any]:
 
 
 def messages_of(steps: Sequence[Step]) -> list[Any]:
-    found: list[Any] = []
+    parts: list[Any] = []
     for step in steps:
         if isinstance(step, bytes):
-            found += [json.loads(data) for event in split_events(step) if (data := data_of(event).strip())]
+            parts += [json.loads(data) for event in split_events(step) if (data := data_of(event).strip())]
         else:
-            found.append(step)
-    return found
+            parts.append(step)
+    return parts

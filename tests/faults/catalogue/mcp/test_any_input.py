@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.faults.catalogue.mcp.messages import LISTED, RESULT, asked, mcp_try, stream
+from tests.faults.catalogue.mcp.messages import LISTED, RESULT, mcp_request, mcp_try, stream
 from tests.faults.tries import keyed
 from tests.support import examples
 from wirefault.dialects.http import RawReply, Reply, Request, json_reply
@@ -39,7 +39,9 @@ REPLIES = st.one_of(
     st.sampled_from([json_reply(200, RESULT), json_reply(200, LISTED), stream(RESULT)]),
 )
 REQUESTS = st.one_of(
-    st.sampled_from([asked(), asked("tools/list"), asked("notifications/cancelled"), Request()]),
+    st.sampled_from(
+        [mcp_request(), mcp_request("tools/list"), mcp_request("notifications/cancelled"), Request()]
+    ),
     MESSAGES.map(lambda value: Request((), json.dumps(value).encode(), "POST", "/mcp")),
     st.binary().map(lambda body: Request((), body, "POST", "/mcp")),
 )
@@ -49,7 +51,7 @@ OF_TOOLS = [fault for fault in FAULTS if fault.where != "model"]
 @pytest.mark.parametrize("kind", OF_TOOLS, ids=lambda kind: kind.name)
 @settings(max_examples=examples(25))
 @given(seed=st.integers(0, 99), request_=REQUESTS, reply=REPLIES, earlier=REPLIES, lines=st.booleans())
-def test_no_input_breaks_a_fault(kind, seed, request_, reply, earlier, lines):
+def test_no_input_breaks_fault(kind, seed, request_, reply, earlier, lines):
     tried = mcp_try(request_, lines=lines, chance=keyed(seed), earlier=[earlier])
     made = act_of(kind(), tried)
     if not isinstance(made, Act):

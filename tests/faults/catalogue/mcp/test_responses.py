@@ -9,9 +9,9 @@ from tests.faults.catalogue.mcp.messages import (
     RESULT,
     STATELESS,
     act,
-    asked,
     done_by,
     made_of,
+    mcp_request,
     mcp_try,
     messages_in,
     messages_of,
@@ -28,20 +28,20 @@ def answered(made: Act) -> Reply:
     return made.answer
 
 
-def test_a_tools_error_is_a_result():
+def test_tools_error_is_result():
     result = answered(act("tool_error", text="no")).json()["result"]
     assert result == {"content": [{"type": "text", "text": "no"}], "isError": True}
-    stateless = asked(name="add", _meta=STATELESS)
+    stateless = mcp_request(name="add", _meta=STATELESS)
     assert answered(act("tool_error", mcp_try(stateless))).json()["result"]["resultType"] == "complete"
 
 
-def test_an_error_of_the_protocol_names_the_request():
+def test_error_of_protocol_names_request():
     answer = answered(act("rpc_error", code=-32020, message="mismatch", data={"x": 1}, status=400))
     assert answer.status == 400 and answer.json()["id"] == 7
     assert answer.json()["error"] == {"code": -32020, "message": "mismatch", "data": {"x": 1}}
 
 
-def test_an_executed_call_is_answered_by_the_error_too():
+def test_executed_call_is_answered_by_error_too():
     made = act("tool_error", executed=True)
     assert made.answer is None
     reply = made_of(made)
@@ -49,21 +49,21 @@ def test_an_executed_call_is_answered_by_the_error_too():
 
 
 @pytest.mark.parametrize(("status", "id"), [(404, 7), (400, None)])
-def test_a_session_is_unknown(status, id):
-    answer = answered(act("unknown_session", mcp_try(asked(headers=SESSION)), status=status))
+def test_session_is_unknown(status, id):
+    answer = answered(act("unknown_session", mcp_try(mcp_request(headers=SESSION)), status=status))
     assert answer.status == status and answer.json().get("id") == id
 
 
 @pytest.mark.parametrize("name", ["unknown_session", "slow_progress", "split_line", "garbage_line"])
-def test_what_lacks_what_the_fault_is_about_is_left_alone(name):
+def test_what_lacks_what_fault_is_about_is_left_alone(name):
     assert isinstance(done_by(name), Miss)
 
 
-def test_a_late_response_waits_in_an_event_stream():
+def test_late_response_waits_in_event_stream():
     assert messages_in(made_of(act("late_response", ms=1500))) == [1.5, RESULT]
 
 
-def test_an_event_waits_where_it_is():
+def test_event_waits_where_it_is():
     events = act("late_response", ms=1500).events
     assert events is not None
     editor = events()
@@ -71,38 +71,38 @@ def test_an_event_waits_where_it_is():
     assert messages_of(editor.event(write_event(RESULT))) == [1.5, RESULT]
 
 
-def test_a_duplicate_is_two_events():
+def test_duplicate_is_two_events():
     assert messages_in(made_of(act("duplicate_response"))) == [RESULT, RESULT]
     both = messages_in(made_of(act("duplicate_response"), stream(PROGRESS, RESULT)))
     assert both == [PROGRESS, RESULT, RESULT]
 
 
 @pytest.mark.parametrize(("kind", "id"), [("other", 1_000_007), ("text", "7"), ("none", None)])
-def test_a_wrong_id(kind, id):
+def test_wrong_id(kind, id):
     reply = made_of(act("wrong_id", kind=kind))
     assert isinstance(reply, Reply) and reply.json() == {**RESULT, "id": id}
 
 
-def test_an_id_that_is_a_text_already_is_not_changed():
+def test_id_text_already_is_not_changed():
     assert made_of(act("wrong_id", kind="text"), {**RESULT, "id": "7"}) == Miss("nothing_to_change")
 
 
 @pytest.mark.parametrize("ending", ["keep", "close", "reset"])
-def test_a_stream_ends_before_the_response(ending):
+def test_stream_ends_before_response(ending):
     ended = made_of(act("ended_stream", ending=ending), stream(PROGRESS, RESULT))
     assert isinstance(ended, RawReply) and ended.ending == ending
     assert messages_in(ended) == [PROGRESS]
 
 
-def test_a_stream_ends_after_an_event_id():
+def test_stream_ends_after_event_id():
     ended = made_of(act("ended_stream", at="after_id"))
     assert isinstance(ended, RawReply) and any(b"id: wirefault-1\n" in s for s in ended.steps[1:2])  # type: ignore[operator]
     assert ended.steps[-1] == b"0\r\n\r\n"
 
 
-def test_a_server_dies_and_forgets_its_sessions():
+def test_server_dies_and_forgets_its_sessions():
     def at(ordinal: int, method: str = "tools/call") -> object:
-        tried = mcp_try(asked(method, SESSION), ordinal=ordinal)
+        tried = mcp_try(mcp_request(method, SESSION), ordinal=ordinal)
         return done_by("server_death", tried, down=1, forgets=1, executed=False)
 
     closed = RawReply(ending="close")
@@ -111,22 +111,22 @@ def test_a_server_dies_and_forgets_its_sessions():
     assert at(3, "initialize") is None and at(4) is None
 
 
-def test_a_server_dies_of_what_it_has_done():
+def test_server_dies_of_what_it_has_done():
     assert made_of(act("server_death")) == RawReply(ending="close")
 
 
-def test_over_stdio_a_reply_is_lines():
+def test_over_stdio_reply_is_lines():
     late = made_of(act("late_response", mcp_try(lines=True), ms=500))
     assert isinstance(late, RawReply) and late.steps[0] == 0.5 and late.ending == "keep"
     assert str(late.steps[1]).count("\\n") == 1
 
 
 @pytest.mark.parametrize(("kind", "pieces"), [("pause", 3), ("newline", 3), ("unfinished", 1)])
-def test_a_line_is_cut_in_two(kind, pieces):
+def test_line_is_cut_in_two(kind, pieces):
     cut = made_of(act("split_line", mcp_try(lines=True), kind=kind))
     assert isinstance(cut, RawReply) and len(cut.steps) == pieces and cut.ending == "keep"
 
 
-def test_a_line_that_is_no_message_comes_first():
+def test_line_no_message_comes_first():
     garbage = made_of(act("garbage_line", mcp_try(lines=True)))
     assert isinstance(garbage, RawReply) and garbage.steps[0] == b"INFO: connected to the database\n"

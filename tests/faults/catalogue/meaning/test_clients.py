@@ -1,4 +1,4 @@
-"""What a client sees of a result that says something else: nothing. It is a good answer, and wrong."""
+"""A client's view of a changed result: nothing. It is a good answer, and wrong."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def test_what_requests_sees(lab, weather, fault):
 
     SEEN.note(fault.name, "requests", saw(ask, RESULT))
     SEEN.note(fault.name, EXECUTED, executed(weather.executed))
-    [met] = lab.exchange().faults
-    assert met.injected and met.content and met.evidence["original"] != met.evidence["changed"]
+    [record] = lab.exchange().faults
+    assert record.injected and record.content and record.evidence["original"] != record.evidence["changed"]

@@ -46,7 +46,7 @@ class Subject:
         self._graph = create_agent(model, [get_weather], response_format=ToolStrategy(Report))
 
     def run(self, timeout_s: float = PATIENCE_S) -> tuple[list[tuple[str, int | None]], str, str]:
-        """The tool's calls, the report's answer, and the text that stands in for a missing report."""
+        """The tool's calls, the report's answer, and the text that replaces a missing report."""
         self.called, self.tries = [], 1
         self._client.timeout = timeout_s
         state: dict[str, Any] = self._graph.invoke(

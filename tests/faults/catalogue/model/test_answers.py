@@ -28,24 +28,24 @@ def report(answer, **more):
 
 
 @FORM
-@pytest.mark.parametrize("said", [TEXT, CALL, FINAL], ids=["text", "call", "final"])
-def test_an_empty_answer_holds_nothing(form, said):
-    assert after(EmptyAnswer(), said, form) == ModelReply()
+@pytest.mark.parametrize("original", [TEXT, CALL, FINAL], ids=["text", "call", "final"])
+def test_empty_answer_holds_nothing(form, original):
+    assert after(EmptyAnswer(), original, form) == ModelReply()
 
 
 @FORM
-def test_an_empty_answer_cannot_be_emptied(form):
+def test_empty_answer_cannot_be_emptied(form):
     assert why_not(EmptyAnswer(), form.reply(ModelReply()), model_try(form)) == "nothing_to_change"
 
 
 @FORM
-def test_a_figure_is_made_up(form):
-    found = after(Hallucination(), TEXT, form, chance=always(0)).text
-    assert found == TEXT.text.replace("21.5", "22.6")
+def test_figure_is_made_up(form):
+    result = after(Hallucination(), TEXT, form, chance=always(0)).text
+    assert result == TEXT.text.replace("21.5", "22.6")
 
 
 @FORM
-def test_a_figure_is_made_up_everywhere_in_a_report(form):
+def test_figure_is_made_up_everywhere_in_report(form):
     values = after(Hallucination(), FINAL, form, chance=always(0)).calls[0].values()
     assert values == {
         **ANSWER,
@@ -55,17 +55,17 @@ def test_a_figure_is_made_up_everywhere_in_a_report(form):
 
 
 @FORM
-def test_an_answer_without_a_figure_claims_to_be_confirmed_by_a_tool_that_was_not_asked(form):
-    said = report("It is warm.", values=[])
-    values = after(Hallucination(), said, form, ZURICH).calls[0].values()
+def test_answer_without_figure_claims_unused_tool(form):
+    original = report("It is warm.", values=[])
+    values = after(Hallucination(), original, form, ZURICH).calls[0].values()
     assert values["answer"] == "It is warm. I have checked this with calculate."
 
 
 @FORM
-def test_calls_are_claimed_to_be_done_in_the_report(form):
-    found = after(Hallucination(), CALLS, form)
-    assert [call.name for call in found.calls] == ["Report"]
-    values = found.calls[0].values()
+def test_calls_are_claimed_to_be_done_in_report(form):
+    result = after(Hallucination(), CALLS, form)
+    assert [call.name for call in result.calls] == ["Report"]
+    values = result.calls[0].values()
     assert values["status"] == "done" and "Zurich" in values["answer"] and "Bern" in values["answer"]
 
 
@@ -80,7 +80,7 @@ def test_calls_are_claimed_to_be_done_in_the_report(form):
         ("Between 12 and 15.", "Between 15 and 12."),
     ],
 )
-def test_a_conclusion_is_turned_round(form, answer, wrong):
+def test_conclusion_is_turned_round(form, answer, wrong):
     assert after(IncorrectReasoning(), ModelReply(answer), form, chance=always(0)).text == wrong
     assert after(IncorrectReasoning(), report(answer), form, chance=always(0)) == report(wrong)
 
@@ -92,7 +92,7 @@ def test_what_is_no_answer_draws_no_conclusion(form):
 
 
 @FORM
-def test_off_topic_is_a_report_about_a_tool_that_was_not_asked(form):
+def test_off_topic_is_report_about_tool_not_asked(form):
     values = after(OffTopic(), FINAL, form, ZURICH).calls[0].values()
     assert values == {
         "status": "done",
@@ -106,14 +106,14 @@ def test_off_topic_without_tools_is_text():
 
 
 @FORM
-def test_a_stuck_model_considers_the_step_and_does_not_take_it(form):
-    found = after(StuckPattern(), CALLS, form)
-    assert not found.calls and "Bern" in found.text and found.finish == "stop"
+def test_stuck_model_considers_step_and_does_not_take_it(form):
+    result = after(StuckPattern(), CALLS, form)
+    assert not result.calls and "Bern" in result.text and result.finish == "stop"
     assert USER in after(StuckPattern(), TEXT, form).text
 
 
 @FORM
 @pytest.mark.parametrize(("kind", "words"), [("asks", "Shall I go on?"), ("refuses", "I am not able")])
-def test_progress_is_refused_with_the_step_named(form, kind, words):
-    found = after(RefusingProgress(kind=kind), CALL, form, BERN)
-    assert not found.calls and words in found.text and ZURICH.arguments in found.text
+def test_progress_is_refused_with_step_named(form, kind, words):
+    result = after(RefusingProgress(kind=kind), CALL, form, BERN)
+    assert not result.calls and words in result.text and ZURICH.arguments in result.text

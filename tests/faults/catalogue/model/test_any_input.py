@@ -100,7 +100,7 @@ SAID = st.builds(
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 99), ASKED, REPLIES, st.sampled_from(sorted(DIALECTS)))
-def test_no_input_breaks_a_fault(seed, request, reply, dialect):
+def test_no_input_breaks_fault(seed, request, reply, dialect):
     for fault in EVERY:
         act = fault.act(a_try(dialect=dialect, request=request, chance=keyed(seed)))
         if isinstance(act, Act):
@@ -128,14 +128,14 @@ def check_events(act: Act, reply: Reply) -> None:
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 99), SAID)
-def test_a_changed_reply_is_one_that_the_api_could_have_sent(form, seed, said):
+def test_changed_reply_is_one_that_api_could_have_sent(form, seed, scripted):
     for fault in CONTENT:
-        done = act_of(fault, model_try(form, ZURICH, chance=keyed(seed))).reply(form.reply(said))
+        done = act_of(fault, model_try(form, ZURICH, chance=keyed(seed))).reply(form.reply(scripted))
         if isinstance(done, Changed):
-            found = form.read(done.reply)
-            assert len({call.id for call in found.calls}) == len(found.calls)
+            result = form.read(done.reply)
+            assert len({call.id for call in result.calls}) == len(result.calls)
             assert fault.name == "malformed_tool_call" or all(
-                call.values() is not None for call in found.calls
+                call.values() is not None for call in result.calls
             )
             original, changed = done.evidence["original"], done.evidence["changed"]
             # of what is too long the evidence has the beginning, which may be the same
@@ -143,7 +143,7 @@ def test_a_changed_reply_is_one_that_the_api_could_have_sent(form, seed, said):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_deep_nesting_is_unreadable_not_an_error(form):
+def test_deep_nesting_is_unreadable_not_error(form):
     deep = b"[" * 100_000
     body = b"data: " + deep + b"\n\n" if form.stream else deep
     act = MODEL_FAULTS[-1]().act(model_try(form))

@@ -18,34 +18,34 @@ from wirefault.faults.catalogue.model.calls import (
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)
 
 
-def after(fault, said, form, *earlier, chance=None):
-    reply, evidence = changed(fault, form.reply(said), model_try(form, *earlier, chance=chance))
-    assert reply.is_event_stream == form.stream and evidence["original"] == said.as_json()
-    found = form.read(reply)
-    assert evidence["changed"] == found.as_json()
-    return found
+def after(fault, scripted, form, *earlier, chance=None):
+    reply, evidence = changed(fault, form.reply(scripted), model_try(form, *earlier, chance=chance))
+    assert reply.is_event_stream == form.stream and evidence["original"] == scripted.as_json()
+    result = form.read(reply)
+    assert evidence["changed"] == result.as_json()
+    return result
 
 
 @FORM
 @pytest.mark.parametrize("kind", ["cut", "trailing_comma", "single_quotes", "words"])
 def test_malformed_arguments_are_no_json(form, kind):
-    found = after(MalformedToolCall(kind=kind), CALL, form)
+    result = after(MalformedToolCall(kind=kind), CALL, form)
     if form.dialect == "gemini":  # whose API never shows such a call
-        assert (found.calls, found.finish) == ((), "MALFORMED_FUNCTION_CALL")
+        assert (result.calls, result.finish) == ((), "MALFORMED_FUNCTION_CALL")
         return
-    assert not is_json(found.calls[0].arguments)
-    assert found.text == CALL.text and found.calls[0].id == ZURICH.id
+    assert not is_json(result.calls[0].arguments)
+    assert result.text == CALL.text and result.calls[0].id == ZURICH.id
 
 
 @FORM
-def test_an_unknown_tool_is_none_of_those_offered(form):
-    found = after(UnknownTool(), CALL, form)
-    assert found.calls[0].name not in ("get_weather", "calculate", "Report")
-    assert found.calls[0].arguments == ZURICH.arguments
+def test_unknown_tool_is_none_of_those_offered(form):
+    result = after(UnknownTool(), CALL, form)
+    assert result.calls[0].name not in ("get_weather", "calculate", "Report")
+    assert result.calls[0].arguments == ZURICH.arguments
 
 
 @FORM
-def test_a_tool_by_name_is_asked_for_unless_it_is_offered(form):
+def test_tool_by_name_is_asked_for_unless_it_is_offered(form):
     assert after(UnknownTool(tool="rm"), CALL, form).calls[0].name == "rm"
     assert why_not(UnknownTool(tool="calculate"), form.reply(CALL), model_try(form)) == "nothing_to_change"
 
@@ -63,41 +63,41 @@ def test_a_tool_by_name_is_asked_for_unless_it_is_offered(form):
     ],
 )
 def test_arguments_are_wrong_as_asked(form, kind, argument, values):
-    found = after(WrongArguments(kind=kind, argument=argument), CALL, form, chance=always(0))
-    assert found.calls[0].values() == values
+    result = after(WrongArguments(kind=kind, argument=argument), CALL, form, chance=always(0))
+    assert result.calls[0].values() == values
 
 
-def test_a_wrong_value_is_one_that_the_tool_was_called_with_before():
-    found = after(WrongArguments(argument="days"), CALL, FORMS[0], BERN)
-    assert found.calls[0].values() == {"city": "Zurich", "days": 1}
+def test_wrong_value_is_one_that_tool_was_called_with_before():
+    result = after(WrongArguments(argument="days"), CALL, FORMS[0], BERN)
+    assert result.calls[0].values() == {"city": "Zurich", "days": 1}
 
 
-def test_a_wrong_value_of_an_enumeration_is_another_of_it():
-    found = after(WrongArguments(argument="status"), FINAL, FORMS[0])
-    assert found.calls[0].values()["status"] in ("failed", "unsure")
+def test_wrong_value_of_enumeration_is_another_of_it():
+    result = after(WrongArguments(argument="status"), FINAL, FORMS[0])
+    assert result.calls[0].values()["status"] in ("failed", "unsure")
 
 
 @FORM
 @pytest.mark.parametrize("times", [2, 5])
-def test_a_repeated_call_is_the_same_with_ids_of_its_own(form, times):
-    found = after(RepeatedToolCall(times=times), CALLS, form, chance=always(0))
-    assert [call.values()["city"] for call in found.calls] == ["Zurich"] * times + ["Bern"]
-    assert len({call.id for call in found.calls}) == times + 1
+def test_repeated_call_is_same_with_ids_of_its_own(form, times):
+    result = after(RepeatedToolCall(times=times), CALLS, form, chance=always(0))
+    assert [call.values()["city"] for call in result.calls] == ["Zurich"] * times + ["Bern"]
+    assert len({call.id for call in result.calls}) == times + 1
 
 
 @FORM
-def test_a_loop_asks_again_for_the_last_call(form):
-    found = after(InfiniteLoop(), TEXT, form, ZURICH, BERN)
-    assert (found.calls[0].name, found.calls[0].values()) == ("get_weather", BERN.values())
-    assert found.calls[0].id not in ("c1", "c2") and found.finish == "tool_calls"
+def test_loop_asks_again_for_last_call(form):
+    result = after(InfiniteLoop(), TEXT, form, ZURICH, BERN)
+    assert (result.calls[0].name, result.calls[0].values()) == ("get_weather", BERN.values())
+    assert result.calls[0].id not in ("c1", "c2") and result.finish == "tool_calls"
 
 
 @FORM
-def test_a_conversation_without_a_call_starts_no_loop(form):
+def test_conversation_without_call_starts_no_loop(form):
     assert why_not(InfiniteLoop(), form.reply(CALL), model_try(form)) == "nothing_to_change"
 
 
 @FORM
 @pytest.mark.parametrize("kind", [MalformedToolCall, UnknownTool, WrongArguments, RepeatedToolCall])
-def test_a_reply_without_a_call_is_left_alone(form, kind):
+def test_reply_without_call_is_left_alone(form, kind):
     assert why_not(kind(), form.reply(TEXT), model_try(form)) == "nothing_to_change"

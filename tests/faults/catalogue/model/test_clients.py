@@ -1,4 +1,4 @@
-"""What the official clients, and ChatGroq in an agent, see of each fault of the model."""
+"""Views of the official clients, and of ChatGroq in an agent, of each fault of the model."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def clients(lab) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def good() -> dict[Any, Any]:
-    """What each client gets without a fault of each script of the model; asked for once."""
+    """Each client's reply without a fault, for each script of the model; asked for once."""
     return {}
 
 
@@ -75,8 +75,8 @@ def agent(lab, request) -> Iterator[Any]:
 
 
 def armed(name: str, parameters: dict[str, Any], when: dict[str, Any]) -> str:
-    given = {**QUIETLY.get(name, {}), **QUIETLY.get(row_of(name, parameters), {}), **parameters}
-    return json.dumps({"faults": [{"fault": name, "links": "model", "with": given, "when": when}]})
+    options = {**QUIETLY.get(name, {}), **QUIETLY.get(row_of(name, parameters), {}), **parameters}
+    return json.dumps({"faults": [{"fault": name, "links": "model", "with": options, "when": when}]})
 
 
 def timeout_s(name: str) -> float:
@@ -86,45 +86,45 @@ def timeout_s(name: str) -> float:
 def note(lab: Lab, name: str, parameters: dict[str, Any], client: str, words: str) -> None:
     """Notes what a client saw, if the fault was injected; else why it was not."""
     lab.settle()
-    met = [met for exchange in lab.exchanges() for met in exchange.faults]
-    injected = any(one.injected for one in met)
-    SEEN.note(row_of(name, parameters), client, words if injected else f"not injected: {met[0].why_not}")
+    records = [records for exchange in lab.exchanges() for records in exchange.faults]
+    injected = any(one.injected for one in records)
+    SEEN.note(row_of(name, parameters), client, words if injected else f"not injected: {records[0].why_not}")
 
 
 @pytest.mark.parametrize(("sdk", "form", "name", "parameters"), WITH_CLIENT, ids=lambda value: str(value))
-def test_what_an_official_client_sees(lab, model, clients, good, sdk, form: Form, name, parameters):
-    said = (
+def test_what_official_client_sees(lab, model, clients, good, sdk, form: Form, name, parameters):
+    variant = (
         TEXT if name in ANSWERS and not parameters else CALLS if "between_calls" in str(parameters) else CALL
     )
-    model.script = lambda _: said
+    model.script = lambda _: variant
     client, body = clients[sdk.name], json.loads(form.request(ZURICH).body)
-    shown = column(sdk.name, form.stream)
-    if (shown, said) not in good:
+    client_name = column(sdk.name, form.stream)
+    if (client_name, variant) not in good:
         lab.begin()
-        good[shown, said] = client.ask(body)
+        good[client_name, variant] = client.ask(body)
     lab.begin(faults=armed(name, parameters, {}))
-    words = saw(lambda: client.ask(body, timeout_s(name)), good[shown, said], lambda: client.tries)
-    note(lab, name, parameters, shown, words)
+    words = saw(lambda: client.ask(body, timeout_s(name)), good[client_name, variant], lambda: client.tries)
+    note(lab, name, parameters, client_name, words)
 
 
 @CASE
-def test_what_an_agent_sees(lab, model, agent, good, name, parameters):
+def test_what_agent_sees(lab, model, agent, good, name, parameters):
     subject, client = agent
-    said = asking(parameters)
-    model.script = partial(script, said)
-    if (client, said) not in good:
+    variant = asking(parameters)
+    model.script = partial(script, variant)
+    if (client, variant) not in good:
         lab.begin()
-        good[client, said] = subject.run()
+        good[client, variant] = subject.run()
     when = {} if name in ALWAYS else {"nth": "2-"} if name in LATER else {"nth": 1}
     lab.begin(faults=armed(name, parameters, when))
     runs: list[Any] = []
     words = saw(
         lambda: runs.append(subject.run(timeout_s(name))) or runs[0],
-        good[client, said],
+        good[client, variant],
         lambda: subject.tries,
     )
     if words.endswith("taken as good"):
-        words = words.replace("changed answer taken as good", difference(good[client, said], runs[0]))
+        words = words.replace("changed answer taken as good", difference(good[client, variant], runs[0]))
     note(lab, name, parameters, client, words)
 
 
@@ -133,7 +133,7 @@ def asking(parameters: dict[str, Any]) -> ModelReply:
 
 
 def difference(good: tuple[Any, str, str], run: tuple[Any, str, str]) -> str:
-    """What came of the agent's run, in a few words."""
+    """Result of the agent's run, in a few words."""
     (called, answer, text), usual = run, good[0]
     tools = "" if called == usual else f"tool called with {called}, " if called else "tool not called, "
     if len(called) > len(usual) and set(called) == set(usual):

@@ -1,4 +1,4 @@
-"""Faults where Gemini's API differs: calls and answers come whole, and replies tell of what is refused."""
+"""Faults where Gemini's API differs: calls and answers come whole, and replies name refusals."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ def asking(**more: Any) -> Try:
     return a_try(dialect="gemini", request=request)
 
 
-def streamed(fault: Fault, *given: bytes) -> list[bytes | float]:
-    """What the gateway would send of these events."""
+def streamed(fault: Fault, *stream: bytes) -> list[bytes | float]:
+    """Steps that the gateway would send for these events."""
     act = act_of(fault, asking())
     assert act.events is not None
     editor = act.events()
-    steps = [step for event in given for step in editor.event(event)]
+    steps = [step for event in stream for step in editor.event(event)]
     assert editor.why_not is None
     return [*steps, *editor.end()]
 
 
 @pytest.mark.parametrize("fault", [EarlyEnd(), StreamCut(at="finish")], ids=["early_end", "stream_cut"])
-def test_the_words_beside_the_finish_reason_still_come(fault):
+def test_words_beside_finish_reason_still_come(fault):
     [left] = streamed(fault, write_event(gemini_reply(TEXT)))
     assert GEMINI.read_reply(GEMINI.collect([left])) == ModelReply(TEXT.text, (), "")
     assert streamed(fault, write_event(gemini_reply(ModelReply("")))) == []
 
 
-def test_an_answer_in_one_event_has_a_first_token():
+def test_answer_in_one_event_has_first_token():
     event = write_event(gemini_reply(TEXT))
     assert streamed(SlowFirstToken(ms=1500), event) == [1.5, event]
 
 
-def test_a_stream_breaks_off_inside_of_arguments():
+def test_stream_breaks_off_inside_of_arguments():
     [cut] = streamed(StreamCut(at="arguments"), write_event(gemini_reply(CALLS)))
     assert isinstance(cut, bytes) and value_of(cut) is None
     assert cut.endswith(ZURICH.arguments[: len(ZURICH.arguments) // 2].encode())
 
 
-def test_a_stream_as_one_json_array_stays_as_it_is():
+def test_stream_as_one_json_array_stays_as_it_is():
     """``streamGenerateContent`` without ``alt=sse`` gives one, which no official client asks for."""
     act = act_of(MalformedToolCall(), asking())
     assert act.reply is not None
     assert act.reply(json_reply(200, [gemini_reply(CALLS)])) == Miss("unreadable")
 
 
-def test_a_call_that_is_no_json_is_never_shown():
+def test_call_no_json_is_never_shown():
     act = act_of(MalformedToolCall(), asking())
     done = act.reply(json_reply(200, gemini_reply(CALLS))) if act.reply else None
     assert isinstance(done, Changed) and isinstance(done.reply, Reply)
@@ -72,18 +72,18 @@ def test_a_call_that_is_no_json_is_never_shown():
     )
 
 
-def test_a_filtered_request_is_answered_without_a_candidate():
+def test_filtered_request_is_answered_without_candidate():
     answer = act_of(ContentFilter(form="error"), asking()).answer
     assert isinstance(answer, Reply) and answer.status == 200
     assert answer.json()["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT"}
 
 
-def test_an_error_names_the_model_of_the_path():
+def test_error_names_model_of_path():
     answer = act_of(NotFoundError(), asking()).answer
     assert isinstance(answer, Reply) and "models/gemini-x is not found" in answer.json()["error"]["message"]
 
 
-def test_a_message_of_the_system_joins_its_instruction():
+def test_message_of_system_joins_its_instruction():
     tried = asking(systemInstruction={"parts": [{"text": "Be brief."}]})
     changed = act_of(InjectMessage(role="system", text="Be rude."), tried).request
     assert changed is not None

@@ -19,32 +19,32 @@ def error(fault, form):
     return answer.json()["error"]
 
 
-def test_a_timeout_is_silence_until_the_client_leaves():
+def test_timeout_is_silence_until_client_leaves():
     assert act_of(ApiTimeout(), model_try(CHAT)).answer == RawReply((), "hang")
 
 
-def test_a_context_that_is_too_long_is_refused_in_the_providers_form():
+def test_context_too_long_is_refused_in_providers_form():
     assert error(ContextLength(limit=10), CHAT)["code"] == "context_length_exceeded"
     refused = error(ContextLength(limit=10), MESSAGES)
     assert refused["type"] == "invalid_request_error"
     assert refused["message"].startswith("prompt is too long: ") and "> 10 maximum" in refused["message"]
 
 
-def test_with_a_limit_only_longer_requests_are_refused():
+def test_with_limit_only_longer_requests_are_refused():
     assert ContextLength(limit=100_000).act(model_try(CHAT)) is None
     assert error(ContextLength(), CHAT)["type"] == "invalid_request_error"
 
 
 @FORM
-def test_a_failed_tool_use_holds_the_calls_at_hand(form):
+def test_failed_tool_use_holds_calls_at_hand(form):
     reply, evidence = changed(ToolUseFailed(), form.reply(CALLS), model_try(form))
     generation = '<function=get_weather>{"city": "Zurich", "days": 2}</function>'
     assert reply.status == 400 and not reply.is_event_stream
-    found = reply.json()["error"]
-    assert generation in found.get("failed_generation", found["message"])
+    result = reply.json()["error"]
+    assert generation in result.get("failed_generation", result["message"])
     assert evidence["failed_generation"].startswith(generation)
     codes = {"openai_chat": "tool_use_failed", "openai_responses": "tool_use_failed", "gemini": 400}
-    assert found.get("code") == codes.get(form.dialect)
+    assert result.get("code") == codes.get(form.dialect)
 
 
 @FORM
@@ -53,19 +53,19 @@ def test_without_tools_no_tool_use_fails(form):
 
 
 @FORM
-def test_a_filtered_answer_breaks_off(form):
+def test_filtered_answer_breaks_off(form):
     reply, _ = changed(ContentFilter(fraction=0.25), form.reply(TEXT), model_try(form))
-    found = form.read(reply)
-    assert found.finish == "content_filter" and TEXT.text.startswith(found.text) and not found.calls
-    assert len(found.text) == len(TEXT.text) // 4
+    result = form.read(reply)
+    assert result.finish == "content_filter" and TEXT.text.startswith(result.text) and not result.calls
+    assert len(result.text) == len(TEXT.text) // 4
 
 
 @FORM
-def test_a_filtered_call_is_dropped(form):
+def test_filtered_call_is_dropped(form):
     reply, _ = changed(ContentFilter(), form.reply(CALL), model_try(form, chance=always(0)))
     assert not form.read(reply).calls
 
 
-def test_a_filtered_request_is_refused():
+def test_filtered_request_is_refused():
     assert error(ContentFilter(form="error"), CHAT)["code"] == "content_filter"
     assert "filtered" in error(ContentFilter(form="error"), MESSAGES)["message"]

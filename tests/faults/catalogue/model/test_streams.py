@@ -25,47 +25,47 @@ from wirefault.faults.catalogue.model.streams import (
 FORM = pytest.mark.parametrize("form", STREAMS, ids=str)
 
 
-def edited(fault: Fault, given: list[bytes], form: Form):
-    """What the gateway would send: the steps, and the editor after them."""
+def edited(fault: Fault, originals: list[bytes], form: Form):
+    """The gateway's output: the steps, and the editor after them."""
     act = act_of(fault, model_try(form, chance=always(0.5)))
     assert act.events is not None
     editor, steps = act.events(), []
-    for event in given:
+    for event in originals:
         steps += editor.event(event)
         if editor.ending != "keep":
             return steps, editor
     return [*steps, *editor.end()], editor
 
 
-def said(steps, form) -> ModelReply:
+def reply_of(steps, form) -> ModelReply:
     dialect = form.model_dialect
     return dialect.read_reply(dialect.collect(step for step in steps if isinstance(step, bytes)))
 
 
 @FORM
 @pytest.mark.parametrize("ending", ["close", "reset"])
-def test_a_stream_is_cut_after_n_events(form, ending):
-    given = events(TEXT, form)
-    steps, editor = edited(StreamCut(after=4, ending=ending), given, form)
-    assert steps == given[:4] and editor.ending == ending and editor.why_not is None
-    assert editor.evidence == {"at": "events", "events": 4, "bytes": len(b"".join(given[:4]))}
+def test_stream_is_cut_after_n_events(form, ending):
+    originals = events(TEXT, form)
+    steps, editor = edited(StreamCut(after=4, ending=ending), originals, form)
+    assert steps == originals[:4] and editor.ending == ending and editor.why_not is None
+    assert editor.evidence == {"at": "events", "events": 4, "bytes": len(b"".join(originals[:4]))}
 
 
 @FORM
-def test_a_stream_is_cut_inside_a_tool_calls_arguments(form):
+def test_stream_is_cut_inside_tool_calls_arguments(form):
     steps, editor = edited(StreamCut(at="arguments"), events(CALLS, form), form)
     if form.dialect == "gemini":  # whose calls come whole: the event itself breaks off
         assert value_of(steps[-1]) is None and ZURICH.arguments[:8].encode() in steps[-1]
         return
-    arguments = said(steps, form).calls[0].arguments
+    arguments = reply_of(steps, form).calls[0].arguments
     assert editor.ending == "close" and ZURICH.arguments.startswith(arguments) and not is_json(arguments)
     assert arguments
 
 
 @FORM
-def test_a_stream_is_cut_between_tool_calls(form):
+def test_stream_is_cut_between_tool_calls(form):
     steps, _ = edited(StreamCut(at="between_calls"), events(CALLS, form), form)
-    assert [call.values() for call in said(steps, form).calls] == [ZURICH.values()]
+    assert [call.values() for call in reply_of(steps, form).calls] == [ZURICH.values()]
 
 
 @pytest.mark.parametrize("at", ["arguments", "between_calls"])
@@ -74,44 +74,44 @@ def test_calls_that_come_in_one_event_are_cut_within_it(at):
         {"index": n, "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
         for n, call in enumerate([ZURICH, BERN])
     ]
-    given = [write_event({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})]
-    steps, editor = edited(StreamCut(at=at), given, STREAMS[0])
-    (call,) = said(steps, STREAMS[0]).calls
+    originals = [write_event({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})]
+    steps, editor = edited(StreamCut(at=at), originals, STREAMS[0])
+    (call,) = reply_of(steps, STREAMS[0]).calls
     assert (call.arguments == ZURICH.arguments) == (at == "between_calls") and editor.ending == "close"
 
 
 @FORM
-def test_a_stream_is_cut_before_its_finish(form):
+def test_stream_is_cut_before_its_finish(form):
     steps, _ = edited(StreamCut(at="finish"), events(CALLS, form), form)
-    found = said(steps, form)
-    assert found.calls == CALLS.calls and found.finish == ""
+    result = reply_of(steps, form)
+    assert result.calls == CALLS.calls and result.finish == ""
 
 
 @FORM
-def test_a_stream_that_ends_before_the_cut_is_unchanged(form):
+def test_stream_that_ends_before_cut_is_unchanged(form):
     for fault in (StreamCut(after=99), StreamCut(at="between_calls"), EarlyEnd(at="arguments")):
         steps, editor = edited(fault, events(TEXT, form), form)
         assert steps == events(TEXT, form) and editor.why_not == "nothing_to_change"
 
 
 @FORM
-def test_a_stream_hangs(form):
+def test_stream_hangs(form):
     steps, editor = edited(StreamHang(after=2), events(TEXT, form), form)
     assert steps == events(TEXT, form)[:2] and editor.ending == "hang"
 
 
 @FORM
 @pytest.mark.parametrize("terminator", [False, True])
-def test_a_stream_ends_early_and_cleanly(form, terminator):
+def test_stream_ends_early_and_cleanly(form, terminator):
     steps, editor = edited(EarlyEnd(terminator=terminator), events(TEXT, form), form)
-    found = said(steps, form)
-    assert (found.text, found.finish, editor.ending) == (TEXT.text, "", "keep")
-    kinds, given = (set(map(form.model_dialect.kind_of, each)) for each in (steps, events(TEXT, form)))
-    assert ("end" in kinds) == (terminator and "end" in given) and "finish" not in kinds
+    result = reply_of(steps, form)
+    assert (result.text, result.finish, editor.ending) == (TEXT.text, "", "keep")
+    kinds, originals = (set(map(form.model_dialect.kind_of, each)) for each in (steps, events(TEXT, form)))
+    assert ("end" in kinds) == (terminator and "end" in originals) and "finish" not in kinds
 
 
 @FORM
-def test_only_the_first_token_is_late(form):
+def test_only_first_token_is_late(form):
     steps, editor = edited(SlowFirstToken(ms=1500), events(TEXT, form), form)
     waits = [at for at, step in enumerate(steps) if isinstance(step, float)]
     assert [steps[at] for at in waits] == [1.5] and form.model_dialect.kind_of(steps[waits[0] + 1]) == "text"
@@ -119,36 +119,36 @@ def test_only_the_first_token_is_late(form):
     assert editor.evidence["delay_ms"] == 1500
 
 
-def test_a_whole_reply_is_late_as_a_whole():
+def test_whole_reply_is_late_as_whole():
     form = FORMS[0]
     done = act_of(SlowFirstToken(ms=100), model_try(form)).reply(form.reply(TEXT))
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
-    wait, sent = done.reply.steps
-    assert wait == 0.1 and sent.endswith(form.reply(TEXT).body) and done.reply.ending == "keep"
+    wait, data = done.reply.steps
+    assert wait == 0.1 and data.endswith(form.reply(TEXT).body) and done.reply.ending == "keep"
 
 
 @FORM
 def test_every_token_is_late(form):
-    given = events(TEXT, form)
-    steps, editor = edited(SlowTokens(ms=100, jitter_ms=40), given, form)
-    tokens = sum(form.model_dialect.kind_of(event) == "text" for event in given)
+    originals = events(TEXT, form)
+    steps, editor = edited(SlowTokens(ms=100, jitter_ms=40), originals, form)
+    tokens = sum(form.model_dialect.kind_of(event) == "text" for event in originals)
     assert [step for step in steps if isinstance(step, float)] == [0.12] * tokens
     assert editor.evidence == {"delay_ms": 120 * tokens, "events": tokens}
 
 
 @FORM
-def test_an_event_comes_twice(form):
-    given = events(CALLS, form)
-    steps, editor = edited(DuplicateEvent(), given, form)
-    at = next(at for at, event in enumerate(given) if form.model_dialect.arguments_in(event))
-    assert editor.why_not is None and steps == [*given[:at], given[at] * 2, *given[at + 1 :]]
+def test_event_comes_twice(form):
+    originals = events(CALLS, form)
+    steps, editor = edited(DuplicateEvent(), originals, form)
+    at = next(at for at, event in enumerate(originals) if form.model_dialect.arguments_in(event))
+    assert editor.why_not is None and steps == [*originals[:at], originals[at] * 2, *originals[at + 1 :]]
 
 
 @FORM
 @pytest.mark.parametrize("kind", ["cut", "words", "bytes", "shape"])
-def test_an_event_is_damaged_and_the_others_are_whole(form, kind):
-    given = events(TEXT, form)
-    steps, editor = edited(CorruptEvent(kind=kind), given, form)
-    (at,) = (at for at, (old, new) in enumerate(zip(given, steps, strict=True)) if old != new)
+def test_event_is_damaged_and_others_are_whole(form, kind):
+    originals = events(TEXT, form)
+    steps, editor = edited(CorruptEvent(kind=kind), originals, form)
+    (at,) = (at for at, (old, new) in enumerate(zip(originals, steps, strict=True)) if old != new)
     assert not isinstance(value_of(steps[at]), dict) and steps[at].endswith(b"\n\n")
     assert json.dumps(editor.evidence) and editor.evidence["event"] == at + 1

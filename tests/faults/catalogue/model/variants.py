@@ -19,4 +19,4 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("hallucination", {"kind": "done"}),
     ("refusing_progress", {"kind": "refuses"}),
 ]
-EVERY = [kind() for kind in MODEL_FAULTS] + [REGISTRY[name](**given) for name, given in VARIANTS]
+EVERY = [kind() for kind in MODEL_FAULTS] + [REGISTRY[name](**options) for name, options in VARIANTS]
