@@ -41,10 +41,10 @@ test-fast: setup  ## the linters and the quick tests: about a minute
 	@$(MAKE) --no-print-directory -j2 pytest-fast lint
 
 pytest: setup
-	@$(PYTEST) -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(PYTEST) -n $(WORKERS) $(ARGS)
 
 pytest-fast: setup
-	@$(PYTEST) -n 4 --dist loadgroup -m "not slow" --hypothesis-profile=fast $(ARGS)
+	@$(PYTEST) -n 4 -m "not slow" --hypothesis-profile=fast $(ARGS)
 
 bench: setup     ## figures, as ratios measured side by side
 	@$(BIN)/python -m bench
@@ -59,7 +59,7 @@ conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/con
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
 frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
-	@WIREFAULT_REQUIRE=frameworks,every-preset $(PYTEST) -n 2 --dist loadgroup tests/frameworks $(ARGS)
+	@WIREFAULT_REQUIRE=frameworks,every-preset $(PYTEST) -n 2 tests/frameworks $(ARGS)
 
 ray: setup       ## experiments on a Ray cluster of two nodes; Ray, once, in .frameworks/ray
 	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"

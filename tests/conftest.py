@@ -5,9 +5,11 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import examples
 
@@ -76,11 +78,21 @@ def worker_group(test: str) -> str:
     return next((folder for folder in folders if test.startswith(folder)), file)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own hook
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives a whole group of tests to one worker. xdist 3.8 ignores ``xdist_group`` under pytest 9.2."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return worker_group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    config.option.loadscopereorder = False  # groups start in the order of their tests, the longest first
+    return GroupScheduling(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark slow tests and start them first, so that quick files fill the gaps between workers."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(worker_group(item.nodeid)))
         if _folder(item) in SLOW_FOLDERS:
             item.add_marker("slow")
     items.sort(key=_rank)

@@ -219,7 +219,7 @@ CASES = [
         of_arm(lambda arm: "rate_limit" in arm.settings.faults),
         False,
         {"method": {"faults": "lost-reply"}},
-        "'lost-reply' is no file",
+        "unknown fault set 'lost-reply'",
     ),
     Case(
         "method.settings",

@@ -37,7 +37,7 @@ def problem_of(folder: Path, text: str) -> str:
         ("title: Lost replies\n", "", "title is missing"),
         ("title:", "titel:", "exp.yaml:1: titel: no such key; did you mean 'title'?"),
         ("  faults:", "  fautls:", "exp.yaml:5: method.fautls: no such key; did you mean 'faults'?"),
-        ("lost-replies", "lost-reply", "exp.yaml:4: method: FAULTS: 'lost-reply' is no file"),
+        ("lost-replies", "lost-reply", "exp.yaml:4: method: FAULTS: unknown fault set 'lost-reply'"),
         ("success_rate >=", "sucess_rate >=", "exp.yaml:7: hypothesis[1]: 'sucess_rate >= 0.9': sucess_rate"),
         ("success_rate >= 0.9", "success_rate", "'success_rate' compares nothing"),
         ("seed: 3", "settings: {modle: x}", "modle is not a setting; did you mean 'model'?"),
