@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wirefault.core.errors import LAB_FAILED, USAGE
 from wirefault.core.interrupts import end_at_interrupt
 
 if __name__ == "__main__":
@@ -14,6 +13,7 @@ from pathlib import Path
 import click
 
 from wirefault.cli.lab_extra import require_lab
+from wirefault.core.errors import LAB_FAILED, USAGE
 
 
 @click.command()

@@ -13,7 +13,8 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT_OUT = ignore_patterns(".?*", "__pycache__", "build", "dist", "site", "*.egg-info", "wirefault-[0-9]*")
+CACHES = ("__pycache__", ".cache", ".*_cache", ".hypothesis", ".git", ".venv", ".frameworks")
+LEFT_OUT = ignore_patterns(*CACHES, "build", "dist", "site", "*.egg-info", "wirefault-[0-9]*")
 
 
 def build(out: Path) -> None:
@@ -29,7 +30,7 @@ def _ignored(folder: str, names: list[str]) -> set[str]:
     """Caches, earlier builds, and the content of ``logs`` and ``state``."""
     if Path(folder) in (ROOT / "logs", ROOT / "state"):
         return set(names) - {".gitkeep"}
-    return LEFT_OUT(folder, names) - {".env.example", ".dockerignore", ".gitkeep"}
+    return LEFT_OUT(folder, names)
 
 
 if __name__ == "__main__":
