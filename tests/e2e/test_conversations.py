@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.examples.running import fly
+from tests.examples.running import run_wiring
 from tests.upstream import Upstream, requests_of
 from wirefault.history.events import AttemptEnded, TurnStarted
 from wirefault.history.reader import read_run
@@ -57,7 +57,7 @@ def test_a_user_who_answers_is_heard_turn_by_turn_and_one_who_fails_is_not_the_a
     wired = {"links": {"shop": {"upstream": shop.address.url}}, "subject": {"python": "my_agent:ask"}}
     wiring = tmp_path / "wirefault.yaml"
     wiring.write_text(json.dumps({**wired, "prompts": "prompts.json"}), encoding="utf-8")
-    summary = fly(tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--prompt-limit", "1")
+    summary = run_wiring(tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--prompt-limit", "1")
     events = list(read_run(tmp_path / "logs", summary["run_id"]))
     said = [event.text for event in events if isinstance(event, TurnStarted)]
     answers = [event.answers for event in events if isinstance(event, AttemptEnded)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.lab import SharedLab, sample
-from tests.examples.running import fly
+from tests.examples.running import run_wiring
 from tests.upstream import Upstream, requests_of
 from wirefault.history.events import AttemptEnded, ToxicsChanged, TurnStarted
 from wirefault.history.reader import read_run
@@ -68,7 +68,9 @@ def test_a_conversation_meets_in_each_turn_what_is_for_that_turn(tmp_path: Path,
             {"toxic": "down", "id": "never", "links": "shop", "when": {"turn": 9}},
         ],
     }
-    summary = fly(tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--faults", json.dumps(faults))
+    summary = run_wiring(
+        tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--faults", json.dumps(faults)
+    )
     events = list(read_run(tmp_path / "logs", summary["run_id"]))
     answers = [event.answers or [event.response] for event in events if isinstance(event, AttemptEnded)]
     assert answers == [["200", "503", "refused", "200"], ["200"]]

@@ -12,7 +12,7 @@ import pytest
 import requests
 
 from tests.faults.catalogue.clients.upstream import Answering, answering
-from tests.faults.catalogue.mcp.messages import PROGRESS, RESULT, asked, stream
+from tests.faults.catalogue.mcp.messages import PROGRESS, RESULT, mcp_request, stream
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from wirefault.dialects.http import Reply, json_reply
@@ -35,7 +35,7 @@ def lab_of(folder: Path, reply: Reply | Any = RESULT, **wired: Any) -> Iterator[
 
 
 def post(lab: Lab, method: str = "tools/call", headers: Any = None, **params: Any) -> requests.Response:
-    request = asked(method, headers, **params)
+    request = mcp_request(method, headers, **params)
     lines = {**dict(request.headers), "Content-Type": "application/json"}
     return requests.post(lab.url("files", "/mcp"), request.body, headers=lines, timeout=PATIENCE_S)
 

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from tests.faults.catalogue.clients.upstream import answering
-from tests.faults.catalogue.mcp.messages import PROGRESS, RESULT, asked, stream
+from tests.faults.catalogue.mcp.messages import PROGRESS, RESULT, mcp_request, stream
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
@@ -34,7 +34,7 @@ def call(lab: Lab, method: str = "tools/call") -> None:
     """Call the tool; a lost reply is fine here."""
     headers = {"Content-Type": "application/json"}
     with suppress(requests.RequestException):
-        requests.post(lab.url("files", "/mcp"), asked(method).body, headers=headers, timeout=PATIENCE_S)
+        requests.post(lab.url("files", "/mcp"), mcp_request(method).body, headers=headers, timeout=PATIENCE_S)
 
 
 def recorded(folder: Path, *replies: Reply, fault: dict[str, Any] | None = None) -> list[Exchange]:
