@@ -37,7 +37,7 @@ def refused(result: Result, name: str) -> None:
     """One line, which names the file and has no control characters; nothing was raised."""
     assert result.exit_code and isinstance(result.exception, SystemExit), result.exc_info
     lines = [line for line in result.output.splitlines() if name in line]
-    assert len(lines) == 1 and "it is not used" in lines[0], result.output
+    assert len(lines) == 1 and "refusing to use it" in lines[0], result.output
     assert lines[0].isprintable()
 
 
@@ -175,5 +175,5 @@ def test_forged_token_is_not_sent(folder: Path, trap: Callable[..., None]) -> No
 def test_foreign_schema_is_refused_before_start(folder: Path) -> None:
     database_with(folder / "state" / "state.db", f'CREATE VIEW "runs{ESCAPES}" AS SELECT 1')
     result = CliRunner().invoke(main, ["demo"])
-    assert result.exit_code == 70 and "which no lab made" in result.output
+    assert result.exit_code == 70 and "which the lab never creates" in result.output
     assert result.output.count("\n") == 1 and result.output.strip().isprintable()

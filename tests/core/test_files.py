@@ -76,7 +76,7 @@ def test_what_is_no_file_of_the_labs_is_refused_in_a_line(logs: Path, trap, use)
     path = logs / "agent.log"
     victim = victim_of(path)
     trap(path, victim)
-    with pytest.raises(UnsafeFileError, match=r"agent\.log is .*: it is not used") as caught:
+    with pytest.raises(UnsafeFileError, match=r"agent\.log is .*: refusing to use it") as caught:
         use(logs, path)
     assert "\n" not in str(caught.value)
     assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
@@ -88,9 +88,9 @@ def test_a_folder_on_the_way_is_not_followed_but_the_root_is(logs: Path, tmp_pat
     logs.mkdir(parents=True)
     (logs / "runs").symlink_to(elsewhere)
     for use in (append, remove_shared, lambda root, path: replace_shared(root, path, b"")):
-        with pytest.raises(UnsafeFileError, match="reached through 'runs', which is no folder"):
+        with pytest.raises(UnsafeFileError, match="reached through 'runs', which is not a folder"):
             use(logs, logs / "runs" / "agent-0.jsonl")
-    with pytest.raises(UnsafeFileError, match="outside of its folder"):
+    with pytest.raises(UnsafeFileError, match="outside its folder"):
         append(logs, logs / ".." / "x")
     assert list(elsewhere.iterdir()) == []
     append(logs / "runs", logs / "runs" / "agent-0.jsonl")  # as a root, the user named it
@@ -164,7 +164,7 @@ def test_the_folder_is_the_users_alone(home: Path) -> None:
     assert folder == home / ".local" / "state" / "wirefault"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o770)
-    with pytest.raises(OSError, match=r"must be yours alone \(chmod 700\)"):
+    with pytest.raises(OSError, match=r"must be private \(chmod 700\)"):
         make_private_folder()
 
 
@@ -176,7 +176,7 @@ def test_a_folder_that_is_named_is_taken(given: str, taken: bool, monkeypatch: p
 
 def test_one_that_cannot_be_made_is_said_with_what_helps(home: Path) -> None:
     (home / ".local").touch()
-    with pytest.raises(OSError, match=r"wirefault: .*: set XDG_STATE_HOME to a folder of your own"):
+    with pytest.raises(OSError, match=r"wirefault: .*: set XDG_STATE_HOME to a folder that you own"):
         make_private_folder()
 
 

@@ -73,13 +73,16 @@ def test_a_broken_one_is_told_with_its_package(
         mapping["broken"]
 
 
-@pytest.mark.parametrize(("name", "whose"), [("own", "one of Wirefault's own"), ("x", "(acme|bolt) 1.0")])
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [("own", "a name that Wirefault uses itself"), ("x", "the same name as .*(acme|bolt) 1.0")],
+)
 def test_a_clash_of_names_is_told_whatever_is_asked_for(
     install: Install, mapping: WithPlugins[str], name: str, whose: str
 ) -> None:
     install("acme", "test.group", f"{name} = string:digits")
     install("bolt", "test.group", "x = string:digits")
-    with pytest.raises(PluginError, match=f"has the name of .*{whose}"):
+    with pytest.raises(PluginError, match=f"has {whose}"):
         mapping.get("anything")
 
 
@@ -92,7 +95,7 @@ def test_a_clash_of_names_is_told_whatever_is_asked_for(
             "theirs = wirefault.faults.catalogue.http.delivery:Flap",
             "has the name 'flap'; the entry point must have the same name",
         ),
-        ("flap = wirefault.faults.catalogue.http.delivery:Flap", "has the name of one of Wirefault's own"),
+        ("flap = wirefault.faults.catalogue.http.delivery:Flap", "has a name that Wirefault uses itself"),
     ],
 )
 def test_what_is_no_fault_is_an_error_of_the_fault_set(

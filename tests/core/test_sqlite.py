@@ -36,7 +36,7 @@ def test_what_is_no_file_is_refused_in_a_line(path: Path, name: str, trap) -> No
     victim = victim_of(path)
     path.with_name(name).unlink(missing_ok=True)
     trap(path.with_name(name), victim)
-    with pytest.raises(UnsafeDatabaseError, match=rf"{name} is .*: it is not used"):
+    with pytest.raises(UnsafeDatabaseError, match=rf"{name} is .*: refusing to use it"):
         connect(path)
     assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
 
@@ -77,7 +77,7 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
 )
 def test_what_would_run_statements_of_its_own_is_refused(path: Path, statement: str) -> None:
     database_with(path, statement)
-    with pytest.raises(UnsafeDatabaseError, match="which no lab made"):
+    with pytest.raises(UnsafeDatabaseError, match="which the lab never creates"):
         connect(path)
 
 

@@ -99,5 +99,5 @@ def test_python_gives_a_function_that_has_a_name() -> None:
     entry = {"prompt": "Hello", "id": "hello", "next_turn": more}
     said = Experiment(title="x", prompts=[entry], method=Arm(faults="heavy"), hypothesis=["no crash"])
     assert said.prompts == [{**entry, "next_turn": f"{__name__}:more"}]
-    with pytest.raises(ValueError, match="must be a function at the top of a module that can be imported"):
+    with pytest.raises(ValueError, match="must be a top-level function of an importable module"):
         Experiment(title="x", prompts=[{**entry, "next_turn": lambda _: None}], method=Arm(faults="heavy"))

@@ -298,5 +298,5 @@ def test_turns_that_are_made_need_who_makes_them_and_a_subject_that_holds_them(t
     with pytest.raises(PromptsError, match="entry 1 has a next_turn, and this subject takes one prompt"):
         check_turns(prompts, holds_them=False)
     path.write_text(json.dumps([{**entry, "next_turn": "user.py:less"}]))
-    with pytest.raises(PromptsError, match=r"entry 1: next_turn: .*user.py:less: there is no such function"):
+    with pytest.raises(PromptsError, match=r"entry 1: next_turn: .*user.py:less: unknown function"):
         check_next_turns(load_prompts(path))

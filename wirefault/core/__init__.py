@@ -1,4 +1,5 @@
-"""What every other room builds on: who a try is, keyed draws, strict readers, SQLite, sockets, lifelines.
+"""Foundations of every other room: identity of a try, keyed draws, strict readers, SQLite, sockets,
+lifelines.
 
-Imports from no other room, and knows nothing of agents, faults or labs.
+Imports no other room and knows nothing of agents, faults or labs.
 """

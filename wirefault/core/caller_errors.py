@@ -1,6 +1,6 @@
-"""The kinds of error that a caller may see of one try, whatever its client calls them.
+"""The kinds of error that a caller may see for one try, independent of its client library.
 
-Each fault and each toxic declares those that it can cause; it explains no other.
+Each fault and each toxic declares the kinds that it can cause. It is never used to explain any other kind.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ErrorKind = Literal[
 ERROR_KINDS_IN_ORDER: tuple[ErrorKind, ...] = get_args(ErrorKind)
 NOTHING: frozenset[ErrorKind] = frozenset()
 TIMEOUT: frozenset[ErrorKind] = frozenset({"timeout"})
-# A closed connection is reset where the other side had still something to say.
+# A peer that still had data to send resets the connection instead of closing it.
 CLOSED: frozenset[ErrorKind] = frozenset({"closed", "reset"})
 HTTP_ERRORS: frozenset[ErrorKind] = frozenset({"http_429", "http_4xx", "http_5xx"})
 
@@ -33,7 +33,7 @@ _KINDS: Mapping[str, ErrorKind] = {
     "connection_reset": "reset",
     "bad_reply": "bad_reply",
 }
-# What tries at the model are recorded with: exceptions of httpx.
+# Exceptions of httpx, as tries on the model link are recorded.
 _WORDS: Mapping[str, str] = {
     "ReadTimeout": "read_timeout",
     "WriteTimeout": "read_timeout",
@@ -49,25 +49,25 @@ _WORDS: Mapping[str, str] = {
 
 
 def error_name(error: str | None) -> str | None:
-    """The word that the history of a tool's tries has for the error, or the error itself."""
+    """Return the history's word for a tool's error, or the error unchanged."""
     return _WORDS.get(error, error) if error else None
 
 
 def error_kind(error: str | None) -> ErrorKind | None:
-    """The kind of a try's error; None without one, and for one that nobody knows."""
+    """Return the kind of a try's error; None if there is no error or if it is unknown."""
     if error is not None and error.startswith("http_") and error[5:].isdecimal():
         return status_kind(int(error[5:]))
     return _KINDS.get(error_name(error) or "")
 
 
 def status_kind(status: int) -> ErrorKind | None:
-    """The error that a reply of that status is, by the status alone."""
+    """Return the kind of error that a reply with this status is, judged by the status alone."""
     if status < 400:
         return None
     return "http_429" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
 
 
 def sorted_kinds(kinds: Iterable[ErrorKind]) -> list[ErrorKind]:
-    """Each kind once, in the order above."""
-    given = set(kinds)
-    return [kind for kind in ERROR_KINDS_IN_ORDER if kind in given]
+    """Return each kind once, in the order above."""
+    present = set(kinds)
+    return [kind for kind in ERROR_KINDS_IN_ORDER if kind in present]

@@ -1,4 +1,4 @@
-"""Errors whose message is written for a person: the command line shows it and nothing else."""
+"""Errors whose message is written for people: the command line prints the message and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class UserError(Exception):
 
 
 class InputError(UserError, ValueError):
-    """Something that a person gave cannot be used: a usage error of the command."""
+    """Unusable user input: the command ends with the exit code for wrong usage."""
 
 
 DEVIATED = 1
@@ -21,7 +21,7 @@ LAB_FAILED = 70
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """``; did you mean 'latency'?``, without regard to case; all the valid names if none is near."""
+    """Return ``; did you mean 'latency'?``, ignoring case, or all valid names if none is close."""
     by_lower_case = {known.lower(): known for known in valid}
     close = get_close_matches(name.lower(), by_lower_case, n=1)
     if close:

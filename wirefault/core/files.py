@@ -1,8 +1,8 @@
-"""Opens files below ``state/`` and ``logs/``, which other users' processes may write into.
+"""Open files below ``state/`` and ``logs/``, where other users' processes may write.
 
-In Compose the containers share these folders with the user, so what lies there may be set up to harm whoever
-opens it: a link to a file elsewhere, a pipe that nobody feeds, a file without end. The root folder itself
-is the user's choice and may be a link; below it nothing is followed.
+In Compose the containers share these folders with the user, so a file there may be an attack on its reader: a
+link to another file, a pipe without a writer, an endless file. The root folder is the user's choice and may
+be a link. Links below it are never followed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from wirefault.core.errors import UserError
 from wirefault.core.identity import identifier
 
-# set on a folder, they say that Compose's init shared it with the services' group
+# mode bits by which Compose's init marks a folder as shared with the services' group
 _SHARED_WITH_GROUP = stat.S_ISGID | stat.S_IWGRP
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_FOLLOWED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -26,22 +26,22 @@ _ROOT_USER = 0
 
 
 class UnsafeFileError(UserError, OSError):
-    """What lies there is not what the lab writes; the message names it and says what to do."""
+    """The lab did not write this file; the message names it and says what to do."""
 
 
 def open_shared(root: Path, path: Path, flags: int, mode: int = 0o666) -> int:
-    """A descriptor of the regular file ``path`` below the folder ``root``; the caller closes it.
+    """Return a descriptor of the regular file ``path`` below the folder ``root``; the caller closes it.
 
-    ``O_CREAT`` in ``flags`` makes the folders on the way, too, and the file with that ``mode``. Raises
-    ``UnsafeFileError`` for what is a link, or no regular file, or has a second name, or belongs to somebody
-    unexpected; else ``OSError``.
+    With ``O_CREAT`` in ``flags``, create missing folders and the file with ``mode``. Raises
+    ``UnsafeFileError`` for a link, a file that is not regular or has several hard links, or an unexpected
+    owner; otherwise ``OSError``.
     """
     with _parent_folder(root, path, make=bool(flags & os.O_CREAT)) as (folder, owners):
         try:
             descriptor = os.open(path.name, flags | _NOT_FOLLOWED, mode, dir_fd=folder)
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-                raise _unsafe(path, "no regular file") from None
+                raise _unsafe(path, "not a regular file") from None
             error.filename = str(path)
             raise
         try:
@@ -54,27 +54,28 @@ def open_shared(root: Path, path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def read_shared(root: Path, path: Path, limit: int) -> bytes:
-    """All of a file of at most ``limit`` bytes. Raises ``UnsafeFileError`` for a longer one, else like
-    ``open_shared``.
+    """Read a whole file of at most ``limit`` bytes.
+
+    Raises ``UnsafeFileError`` if the file is larger, and the errors of ``open_shared``.
     """
     with os.fdopen(open_shared(root, path, os.O_RDONLY), "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
-        raise _unsafe(path, f"larger than {limit} bytes, as no lab writes it")
+        raise _unsafe(path, f"larger than {limit} bytes: the lab never writes such a file")
     return data
 
 
 def read_end_of_shared(root: Path, path: Path, limit: int) -> bytes:
-    """The last ``limit`` bytes of a file, which may grow meanwhile. Raises like ``open_shared``."""
+    """Read the last ``limit`` bytes of a file that may still grow. Raises the errors of ``open_shared``."""
     with os.fdopen(open_shared(root, path, os.O_RDONLY), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         start = max(0, size - limit)
         file.seek(start)
-        return file.read(size - start)  # what has come since then is not at the end that was seen
+        return file.read(size - start)  # skip bytes appended since the size was read
 
 
 def replace_shared(root: Path, path: Path, data: bytes) -> None:
-    """Writes the file anew, in one step and whatever lay there. Raises ``UnsafeFileError``, ``OSError``."""
+    """Replace the file atomically, whatever was there. Raises ``UnsafeFileError`` or ``OSError``."""
     temporary = f".{path.name}.{secrets.token_hex(4)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED
     with _parent_folder(root, path, make=True) as (folder, _):
@@ -84,7 +85,7 @@ def replace_shared(root: Path, path: Path, data: bytes) -> None:
 
 
 def remove_shared(root: Path, path: Path) -> None:
-    """Removes a file, or the link in its place, if there is one. Raises ``UnsafeFileError``, ``OSError``."""
+    """Remove a file, or a link of that name, if it exists. Raises ``UnsafeFileError`` or ``OSError``."""
     try:
         with _parent_folder(root, path, make=False) as (folder, _):
             os.unlink(path.name, dir_fd=folder)
@@ -93,7 +94,7 @@ def remove_shared(root: Path, path: Path) -> None:
 
 
 def remove_empty_logs(root: Path, folder: Path) -> None:
-    """Removes a folder if nothing stands in its files. What cannot be removed stays, as litter."""
+    """Remove a folder if all its files are empty. Files that cannot be removed are left behind."""
     with suppress(OSError):
         with _parent_folder(root, folder / "any", make=False) as (descriptor, _):
             with os.scandir(descriptor) as entries:
@@ -107,9 +108,9 @@ def remove_empty_logs(root: Path, folder: Path) -> None:
 
 
 def check_shared(path: Path) -> os.stat_result | None:
-    """Raises ``UnsafeFileError`` unless a file that lies directly in a shared folder is fit to be opened.
+    """Raise ``UnsafeFileError`` unless the file directly in a shared folder is safe to open.
 
-    For files that a library opens by their name. None if there is no such file.
+    For libraries that open files by name. Return None if the file does not exist.
     """
     try:
         status = path.lstat()
@@ -121,7 +122,7 @@ def check_shared(path: Path) -> os.stat_result | None:
 
 @contextmanager
 def _parent_folder(root: Path, path: Path, make: bool) -> Iterator[tuple[int, frozenset[int]]]:
-    """The open folder that ``path`` lies in, and whom its files may belong to."""
+    """Return the open parent folder of ``path`` and the owners that its files may have."""
     if make:
         root.mkdir(parents=True, exist_ok=True)
     folder = os.open(root, _FOLDER)
@@ -138,7 +139,7 @@ def _parent_folder(root: Path, path: Path, make: bool) -> Iterator[tuple[int, fr
 
 def _open_folder(parent: int, name: str, make: bool, path: Path) -> int:
     if name == os.pardir:
-        raise _unsafe(path, "outside of its folder")
+        raise _unsafe(path, "outside its folder")
     try:
         if make:
             with suppress(FileExistsError):
@@ -146,15 +147,15 @@ def _open_folder(parent: int, name: str, make: bool, path: Path) -> int:
         return os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=parent)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise _unsafe(path, f"reached through {name!r}, which is no folder") from None
+            raise _unsafe(path, f"reached through {name!r}, which is not a folder") from None
         error.filename = str(path)
         raise
 
 
 def _expected_owners(root: os.stat_result) -> frozenset[int]:
-    """This user, root, the folder's owner and, in a folder that Compose shares, the services' user.
+    """Return this user, root, the folder's owner and, for a folder shared by Compose, the services' user.
 
-    The services' user and group have one number, which the folder's group shows to the user outside.
+    The services' user and group have the same number, so the host sees that user as the folder's group.
     """
     owners = {os.geteuid(), _ROOT_USER, root.st_uid}
     if root.st_mode & _SHARED_WITH_GROUP == _SHARED_WITH_GROUP:
@@ -164,7 +165,7 @@ def _expected_owners(root: os.stat_result) -> frozenset[int]:
 
 def _check(status: os.stat_result, owners: frozenset[int], path: Path) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise _unsafe(path, "no regular file")
+        raise _unsafe(path, "not a regular file")
     if status.st_nlink > 1:
         raise _unsafe(path, "one file under several names (hard links)")
     if status.st_uid not in owners:
@@ -172,11 +173,14 @@ def _check(status: os.stat_result, owners: frozenset[int], path: Path) -> None:
 
 
 def _unsafe(path: Path, what: str) -> UnsafeFileError:
-    return UnsafeFileError(f"{path} is {what}: it is not used; look at it, and move it away")
+    return UnsafeFileError(f"{path} is {what}: refusing to use it. Inspect it and move it away")
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Writes the file anew, in one step, beside others who do. Raises ``OSError``: the old file stays."""
+    """Replace the file atomically, even while other processes do the same.
+
+    Raises ``OSError``; the old file then remains.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         temporary.write_bytes(data)
@@ -190,29 +194,36 @@ _OPEN_TO_OTHERS = 0o077
 
 
 def private_folder() -> Path:
-    """``wirefault`` in ``XDG_STATE_HOME``, else in ``~/.local/state``. Raises ``OSError`` without a home."""
-    given = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if given.is_absolute():  # the specification has others ignored
-        return given / "wirefault"
+    """Return ``wirefault`` in ``XDG_STATE_HOME``, or in ``~/.local/state``.
+
+    Raises ``OSError`` if the user has no home folder.
+    """
+    configured = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if configured.is_absolute():  # the XDG specification says to ignore relative paths
+        return configured / "wirefault"
     try:
         return Path.home() / ".local" / "state" / "wirefault"
     except RuntimeError:
-        raise OSError("this user has no home folder: set XDG_STATE_HOME to a folder of its own") from None
+        raise OSError("this user has no home folder: set XDG_STATE_HOME to a private folder") from None
 
 
 def make_private_folder() -> Path:
-    """The folder, made if it is not there. Raises ``OSError`` if others than this user can enter it."""
+    """Return the folder and create it if missing. Raises ``OSError`` if other users can enter it."""
     folder = private_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
     except OSError as error:
-        raise OSError(f"{folder}: {error.strerror}: set XDG_STATE_HOME to a folder of your own") from None
+        raise OSError(f"{folder}: {error.strerror}: set XDG_STATE_HOME to a folder that you own") from None
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & _OPEN_TO_OTHERS:
-        raise OSError(f"{folder} must be yours alone (chmod 700), or set XDG_STATE_HOME to such a folder")
+        raise OSError(
+            f"{folder} must be private (chmod 700): change it or set XDG_STATE_HOME to a private folder"
+        )
     return folder
 
 
 def private_file(state: Path, suffix: str) -> Path:
-    """The file in the private folder that belongs to the lab of that state folder, whatever leads there."""
+    """Return the private file of the lab with that state folder; paths to the same folder give the same
+    file.
+    """
     return private_folder() / (identifier(state.resolve()) + suffix)

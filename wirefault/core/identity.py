@@ -1,4 +1,4 @@
-"""What identifies a try on the wire: W3C ``baggage`` and ``traceparent``, and the headers of the lab."""
+"""The identity of a try on the wire: W3C ``baggage``, ``traceparent`` and the lab's headers."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ _EMPTY = blake2b(digest_size=_SIZE)
 
 
 def body_hash() -> blake2b:
-    """An empty hash, to be updated with the body's bytes as they come."""
+    """Return an empty hash to update with the body's bytes as they arrive."""
     return blake2b(digest_size=8)
 
 
 def body_digest(body: bytes) -> str:
-    """BLAKE2b of 8 bytes, hexadecimal."""
+    """BLAKE2b with 8 bytes, in hexadecimal."""
     return blake2b(body, digest_size=8).hexdigest()
 
 
 def digest(*parts: object, size: int = 8) -> bytes:
-    """BLAKE2b of the parts, unambiguous: (``"ab"``, ``"c"``) differs from (``"a"``, ``"bc"``)."""
-    # the text that json.dumps(..., ensure_ascii=False) makes, at a third of its cost, for each request
+    """BLAKE2b of the parts, unambiguous: (``"ab"``, ``"c"``) and (``"a"``, ``"bc"``) differ."""
+    # same text as json.dumps(..., ensure_ascii=False) at a third of the cost; runs for every request
     return text_digest("[" + ", ".join([quote(str(part)) for part in parts]) + "]", size)
 
 
 def text_digest(text: str, size: int = 8) -> bytes:
-    hashed = _EMPTY.copy() if size == _SIZE else blake2b(digest_size=size)  # a copy costs less than a new one
+    hashed = _EMPTY.copy() if size == _SIZE else blake2b(digest_size=size)  # copying is cheaper than creating
     hashed.update(text.encode("utf-8", "surrogatepass"))
     return hashed.digest()
 
 
 def identifier(*parts: object) -> str:
-    """A hexadecimal id of 16 digits, fixed by the parts."""
+    """Return a hexadecimal id of 16 digits, derived from the parts."""
     return digest(*parts).hex()
 
 
@@ -47,7 +47,7 @@ _STEPS = float(1 << 53)
 
 
 class KeyedDraws:
-    """The draws of one try: each is fixed by the try's names, which are joined once, and by its purpose."""
+    """The draws of one try. Each depends on the try's names, joined once, and on the draw's purpose."""
 
     __slots__ = ("_names", "_number")
 
@@ -59,46 +59,46 @@ class KeyedDraws:
         self._number: int | None = None
 
     def number(self) -> int:
-        """64 bits of a hash of the names alone, computed at the first call."""
+        """Return 64 bits of a hash of the names alone, computed on first use."""
         if self._number is None:
             self._number = int.from_bytes(text_digest(self._names + "]"), "big")
         return self._number
 
     def draw(self, purpose: str) -> float:
-        """A number in [0, 1): 53 bits of a hash, as in ``random.random``."""
+        """Return a number in [0, 1): 53 bits of a hash, as in ``random.random``."""
         return (int.from_bytes(text_digest(f"{self._names}, {quote(purpose)}]"), "big") >> 11) / _STEPS
 
 
 def draw(
     seed: int, episode: str, attempt: int, link: str, fingerprint: str, call: int, try_: int, purpose: str
 ) -> float:
-    """A number in [0, 1), fixed by its arguments."""
+    """Return a number in [0, 1) that depends only on the arguments."""
     return KeyedDraws(seed, episode, attempt, link, fingerprint, call, try_).draw(purpose)
 
 
 def choose(number: float, options: Sequence[Any]) -> Any:
-    """The option for a draw in [0, 1); all are equally likely."""
+    """Map a draw in [0, 1) to an option; all options are equally likely."""
     return options[int(number * len(options))]
 
 
-# what json.dumps(..., sort_keys=True) makes anew at each call, at half its cost
+# json.dumps(..., sort_keys=True) would build this encoder at each call, at twice the cost
 _sorted_json = json.JSONEncoder(sort_keys=True).encode
 
 
 def fingerprint(method: str, target: str, body: bytes = b"") -> str:
-    """A hash of method, path and canonical arguments, in hexadecimal.
+    """Return a hash of method, path and canonical arguments, in hexadecimal.
 
-    ``target`` is the request target (path and query). Query parameters are sorted; a JSON body is
-    taken without regard to the order of its keys or its white space, any other body byte by byte.
+    ``target`` is the request target (path and query). Query parameters are sorted. The order of keys and the
+    white space of a JSON body do not matter; any other body is hashed byte by byte.
     """
     path, _, text = target.partition("?")
     query = str(sorted(_query(text))) if text else "[]"
     content = quote(_canonical(body)) if body else '""'
     canonical = f"{_called(method, path)}{quote(query)}, {content}]"
-    return text_digest(canonical).hex()  # digest(method, path, query, body)
+    return text_digest(canonical).hex()  # equals digest(method, path, query, body)
 
 
-@lru_cache(maxsize=256)  # the calls of an attempt mostly go to a few paths
+@lru_cache(maxsize=256)  # most calls of an attempt use few paths
 def _called(method: str, path: str) -> str:
     return f"[{quote(method.upper())}, {quote(path)}, "
 
@@ -106,7 +106,7 @@ def _called(method: str, path: str) -> str:
 def _query(text: str) -> list[tuple[str, str]]:
     if "%" in text:
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
-    # the same as parse_qsl, at a fifth of its cost, for each request
+    # same result as parse_qsl at a fifth of the cost; runs for every request
     parts = text.replace("+", " ").split("&")
     return [(name, value) for part in parts if part for name, _, value in (part.partition("="),)]
 
@@ -114,12 +114,12 @@ def _query(text: str) -> list[tuple[str, str]]:
 def _canonical(body: bytes) -> str:
     try:
         return _sorted_json(json.loads(_text(body)))
-    except (ValueError, RecursionError):  # the latter: nested too deep
+    except (ValueError, RecursionError):  # RecursionError: nested too deeply
         return blake2b(body, digest_size=8).hexdigest()
 
 
 def _text(body: bytes) -> str | bytes:
-    """The body decoded where its encoding is plain; json finds it out for others, which takes longer."""
+    """Decode UTF-8 at once; leave other encodings to ``json``, which detects them but is slower."""
     is_utf8 = body[0] in b"{[" and body[1:2] != b"\0"
     return body.decode("utf-8", "surrogatepass") if is_utf8 else body
 
@@ -131,7 +131,7 @@ _PREFIX = "wirefault."
 
 @dataclass(frozen=True)
 class Identity:
-    """Names one HTTP try. ``call`` and ``try_`` count from 1; 0 where the sender does not count."""
+    """The name of one HTTP try. ``call`` and ``try_`` count from 1; 0 if the sender does not count."""
 
     run: str
     episode: str
@@ -140,7 +140,9 @@ class Identity:
     try_: int = 0
 
     def headers(self, link: str, fingerprint: str = "") -> dict[str, str]:
-        """The ``baggage`` and ``traceparent`` headers of a request on that link with that fingerprint."""
+        """Return the ``baggage`` and ``traceparent`` headers for a request on that link with that
+        fingerprint.
+        """
         pairs = {
             "run": self.run,
             "episode": self.episode,
@@ -159,7 +161,7 @@ class Identity:
 
 
 def parse_baggage(value: str) -> Identity | None:
-    """The identity in a ``baggage`` header; None without one, or if it is not whole."""
+    """Return the identity in a ``baggage`` header; None if it is missing or incomplete."""
     pairs: dict[str, str] = {}
     for member in value.split(","):
         key, equals, text = member.split(";", 1)[0].strip().partition("=")
@@ -188,6 +190,6 @@ def _count(text: str) -> int:
 
 
 def foreign_members(value: str) -> str:
-    """The header without the lab's members, as it goes on to other servers."""
+    """Return the header without the lab's members, for other servers."""
     members = [member for member in value.split(",") if not member.strip().startswith(_PREFIX)]
     return ",".join(members).strip()

@@ -1,8 +1,8 @@
-"""Where the lab is: its programs and files, which are no part of the library.
+"""Where the lab's programs and files are, which are not part of the library.
 
-A folder that ``wirefault lab init`` made is a lab of its own. Elsewhere the lab is the one that came with the
-library: inside an installed one, as data, and beside that of a checkout. Standard library only, since the
-build reads ``LAB_FILES``, too.
+A folder made by ``wirefault lab init`` is a separate lab. Elsewhere the lab is the one that came with the
+library: package data of an installed library, or the root of a checkout. Standard library only, because the
+build reads ``LAB_FILES``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import IO, Any
 
 from wirefault.core.files import make_private_folder, private_file, write_whole
 
-# written by ``wirefault lab init``: the folder that has it is a lab
+# written by ``wirefault lab init``; marks a folder as a lab
 MARKER = ".wirefault"
-# inside an installed library; a checkout has none
+# exists in an installed library only, not in a checkout
 CARRIED = "carried"
 LAB_FILES = (
     *("agent", "experiments", "flask_tools", "proxy_manager", "charts.py"),
@@ -32,7 +32,7 @@ LIBRARY = Path(__file__).resolve().parents[1]
 
 
 def lab_root() -> Path:
-    """The folder that holds ``LAB_FILES``; relative, which is shorter in messages, if it is this one."""
+    """Return the folder that holds ``LAB_FILES``; relative if it is the current one, for shorter messages."""
     if Path(MARKER).exists():
         return Path()
     carried = LIBRARY / CARRIED
@@ -41,12 +41,14 @@ def lab_root() -> Path:
 
 
 def sample_prompts() -> Path:
-    """The lab's own prompts file, which a run takes if no other one is named."""
+    """Return the lab's prompts file, the default of a run."""
     return lab_root() / "agent" / "prompts.json"
 
 
 def folder_program() -> Path | None:
-    """What runs the library of this folder, if the folder is a lab of its own and this library is another."""
+    """Return the command of the folder's own library, if the folder is a lab with another library than this
+    one.
+    """
     library = Path(LIBRARY.name).resolve()
     program = library / "lab" / "program.py"
     return program if Path(MARKER).exists() and library != LIBRARY and program.exists() else None
@@ -56,13 +58,13 @@ _SUFFIX = ".json"
 
 
 def write_lab_record(state: Path, record: Mapping[str, Any]) -> None:
-    """Records the lab of that ``state`` folder, in one step. Raises ``OSError``."""
+    """Write the record of the lab with that ``state`` folder, atomically. Raises ``OSError``."""
     make_private_folder()
     write_whole(private_file(state, _SUFFIX), json.dumps(record).encode())
 
 
 def read_lab_record(state: Path) -> dict[str, Any] | None:
-    """The record of the folder's lab, which may have ended since; None without any."""
+    """Read the record of the folder's lab, which may have ended; None if missing."""
     try:
         return dict(json.loads(private_file(state, _SUFFIX).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -70,25 +72,25 @@ def read_lab_record(state: Path) -> dict[str, Any] | None:
 
 
 def remove_lab_record(state: Path) -> None:
-    with suppress(OSError):  # no home, no record
+    with suppress(OSError):  # without a home folder there is no record
         private_file(state, _SUFFIX).unlink(missing_ok=True)
 
 
 _LOCK_SUFFIX = ".lock"
-# is_held holds the lock too, for a moment
+# is_lab_up holds the lock, too, for a moment
 _TAKE_BOUND_S = 1.0
 
 
 class LabIsUp(Exception):
-    """Another launcher holds the lock of this folder."""
+    """Another launcher holds this folder's lock."""
 
 
 @contextmanager
 def hold_lab_lock(folder: Path) -> Iterator[None]:
-    """Holds the lock of that ``state`` folder within the block. Raises ``LabIsUp``, ``OSError``.
+    """Hold the lock of that ``state`` folder within the block. Raises ``LabIsUp`` or ``OSError``.
 
-    The lock lies in the user's private folder: whoever else can write to ``state`` can neither hold nor
-    free it.
+    The lock file is in the user's private folder, so other users who can write to ``state`` can neither hold
+    nor free it.
     """
     make_private_folder()
     path = private_file(folder, _LOCK_SUFFIX)
@@ -102,26 +104,26 @@ def hold_lab_lock(folder: Path) -> Iterator[None]:
                     path.unlink(missing_ok=True)
                 return
         if time.monotonic() > end:
-            raise LabIsUp(f"a lab is up or about to be in {folder}")
+            raise LabIsUp(f"a lab is up or starting in {folder}")
         time.sleep(0.01)
 
 
 def _take(file: IO[bytes], path: Path) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # its last holder removed it, perhaps after this process had opened it
+        # the last holder removed the file, perhaps after this process opened it
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except (BlockingIOError, FileNotFoundError):
         return False
 
 
 def is_lab_up(folder: Path) -> bool:
-    """Whether a launcher of this user holds the lock of that ``state`` folder."""
+    """Return whether a launcher of this user holds the lock of that ``state`` folder."""
     try:
         with private_file(folder, _LOCK_SUFFIX).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # there is no such file, or no home to have one in
+    except OSError:  # no lock file, or no home folder for it
         return False
     return False

@@ -1,4 +1,4 @@
-"""YAML and JSON read as plain data: what JSON can hold, with every key once. Pure."""
+"""Read YAML and JSON as plain data: the types of JSON, each key once. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object's pairs; raises ``ValueError`` for a key that is given twice."""
+    """Build a dict from a JSON object's pairs; raises ``ValueError`` for a duplicate key."""
     unique_pairs: dict[str, Any] = {}
     for key, value in pairs:
         if key in unique_pairs:
@@ -22,20 +22,21 @@ _DEEPEST = 100
 
 
 class PlainDataError(ValueError):
-    """A text or value that is no plain data; the message says which file, which key or line, and why."""
+    """Not plain data; the message names the file, the key or line, and the reason."""
 
 
 def read_yaml(text: str, where: str) -> Any:
-    """Reads JSON or YAML. ``where`` (a file's name) is shown in errors. Raises ``PlainDataError``."""
+    """Read JSON or YAML. ``where`` (a file name) is used in errors. Raises ``PlainDataError``."""
     try:
         return json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError:
         pass
     except RecursionError:
         raise PlainDataError(f"{where}: nested too deep") from None
-    except ValueError as error:  # a key given twice, a number too long
+    except ValueError as error:  # a duplicate key, or a number that is too long
         raise PlainDataError(f"{where}: {_without_advice(error)}") from None
-    from wirefault.core.yaml_text import YamlError, load_yaml  # what is JSON needs no PyYAML
+    # JSON does not need PyYAML, which is slow to import
+    from wirefault.core.yaml_text import YamlError, load_yaml
 
     try:
         return load_yaml(text)
@@ -44,14 +45,17 @@ def read_yaml(text: str, where: str) -> Any:
         raise PlainDataError(f"{where}{place}: {error}") from None
     except RecursionError:
         raise PlainDataError(f"{where}: nested too deep") from None
-    except (ValueError, TypeError, AttributeError) as error:  # a number too long, a value not of its !!tag
+    # a number that is too long, or a value that does not fit its !!tag
+    except (ValueError, TypeError, AttributeError) as error:
         raise PlainDataError(f"{where}: not YAML: {_without_advice(error)}") from None
 
 
 def plain_data(value: Any, where: str, depth: int = 0) -> Any:
-    """The value, its tuples as lists. Raises ``PlainDataError`` with the key of what JSON cannot hold."""
+    """Return the value with tuples as lists. Raises ``PlainDataError`` with the key of a value outside
+    JSON.
+    """
     if depth > _DEEPEST:
-        raise PlainDataError(f"{where[:100]}: nested too deep, or inside itself")
+        raise PlainDataError(f"{where[:100]}: nested too deeply, or contains itself")
     if isinstance(value, dict):
         return {
             _key(key, where): plain_data(item, _below(where, key, depth), depth + 1)
@@ -69,7 +73,7 @@ def plain_data(value: Any, where: str, depth: int = 0) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     raise PlainDataError(
-        f"{where}: {short_repr(value)} is no text, number, list or mapping; write a text in quotes"
+        f"{where}: {short_repr(value)} must be a text, number, list or mapping; put a text in quotes"
     )
 
 
@@ -81,23 +85,23 @@ def _below(where: str, key: object, depth: int) -> str:
 
 def _key(key: Any, where: str) -> str:
     if not isinstance(key, str):
-        raise PlainDataError(f"{where}: the key {short_repr(key)} must be a text: write it in quotes")
+        raise PlainDataError(f"{where}: the key {short_repr(key)} must be a text: put it in quotes")
     return _whole_text(key, where)
 
 
 def _whole_text(value: str, where: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise PlainDataError(f"{where}: has half a character in it (a lone surrogate)")
+        raise PlainDataError(f"{where}: contains a lone surrogate (half a character)")
     return value
 
 
 def _without_advice(error: Exception) -> str:
-    # Python's message goes on with a function that would raise the limit
+    # drop Python's advice to raise the limit by a function
     return str(error).partition(" for integer string")[0]
 
 
 def short_repr(value: object) -> str:
-    """``repr``, cut to 60 characters, for an error message."""
+    """Return ``repr``, cut to 60 characters, for error messages."""
     return repr(value)[:60]
 
 
@@ -105,18 +109,18 @@ _MEMORY = 1 << 20  # bytes
 
 
 def checked_pattern(pattern: str) -> str:
-    """The pattern itself. Raises ``ValueError`` that says what is wrong with it."""
+    """Return the pattern. Raises ``ValueError`` with the problem if it is invalid."""
     _compiled(pattern)
     return pattern
 
 
 def occurs(pattern: str, text: str) -> bool:
-    """Whether it matches somewhere in the text. Raises ``ValueError`` for a bad pattern."""
+    """Return whether the pattern matches anywhere in the text. Raises ``ValueError`` for a bad pattern."""
     return _compiled(pattern).search(text) is not None
 
 
 def _compiled(pattern: str) -> Any:
-    import re2  # here, since few files have a pattern, and it takes its time to load
+    import re2  # imported here: slow to load, and few files use patterns
 
     options = re2.Options()
     options.log_errors = False

@@ -1,4 +1,4 @@
-"""What installed packages bring: found by their entry points, loaded when it is asked for by name."""
+"""Plug-ins of installed packages, listed by their entry points and loaded on first use."""
 
 from __future__ import annotations
 
@@ -23,56 +23,55 @@ _T = TypeVar("_T")
 
 
 class PluginError(InputError):
-    """An entry point that cannot be used; the message names its package and what to do about it."""
+    """An unusable entry point; the message names its package and says what to do."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """An entry point: ``package`` is name and version of the distribution that brings it."""
+    """An entry point; ``package`` is the name and version of its distribution."""
 
     name: str
     package: str
     entry_point: EntryPoint
 
     def load(self) -> object:
-        """Imports what it points to. Raises ``PluginError``."""
+        """Import the object that the entry point names. Raises ``PluginError``."""
         try:
             return self.entry_point.load()
-        except Exception as error:  # somebody else's module may raise anything
+        except Exception as error:  # a foreign module may raise anything
             raise self.error(f"cannot be loaded: {type(error).__name__}: {error}") from error
 
     def error(self, problem: str) -> PluginError:
-        """``problem`` said of this entry point, with its package."""
+        """Return an error that states ``problem``, the entry point and its package."""
         where = f"{self.entry_point.group}: {self.name} = {self.entry_point.value}"
-        return PluginError(f"{self.package} ({where}) {problem}; mend or uninstall that package")
+        return PluginError(f"{self.package} ({where}) {problem}; fix or uninstall that package")
 
 
 def find_plugins(group: str, own: Mapping[str, object] | None = None) -> Mapping[str, Plugin]:
-    """The entry points of that group by name. Imports none of them.
+    """Return the entry points of that group by name, without importing them.
 
-    Raises ``PluginError`` for a name that is in ``own``, or that two packages bring.
+    Raises ``PluginError`` for a name that is in ``own`` or that two packages define.
     """
-    from importlib.metadata import entry_points  # takes 15 ms
+    from importlib.metadata import entry_points  # takes 15 ms to import
 
-    found: dict[str, Plugin] = {}
+    plugins: dict[str, Plugin] = {}
     for entry_point in entry_points(group=group):
         distribution = entry_point.dist
         package = f"package {distribution.name} {distribution.version}" if distribution else "a package"
         plugin = Plugin(entry_point.name, package, entry_point)
         if own is not None and plugin.name in own:
-            raise plugin.error("has the name of one of Wirefault's own")
-        if plugin.name in found and found[plugin.name] != plugin:
-            raise plugin.error(f"has the name of one of {found[plugin.name].package}")
-        found[plugin.name] = plugin
-    return found
+            raise plugin.error("has a name that Wirefault uses itself")
+        if plugin.name in plugins and plugins[plugin.name] != plugin:
+            raise plugin.error(f"has the same name as one of {plugins[plugin.name].package}")
+        plugins[plugin.name] = plugin
+    return plugins
 
 
 class WithPlugins(Mapping[str, _T], Generic[_T]):
-    """Wirefault's ``own`` things by name, in their order, and after them those of installed packages.
+    """Wirefault's ``own`` items by name, in order, then those of installed packages.
 
-    ``load_own`` is called once, by the first access. ``checked`` returns what an entry point of that name
-    has loaded if it is of the right kind, and raises ``TypeError`` that says what it must be. Every access
-    may raise ``PluginError``.
+    ``load_own`` is called once, on first access. ``checked`` returns the loaded object of an entry point, or
+    raises ``TypeError`` that says what it must be. Every access may raise ``PluginError``.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class WithPlugins(Mapping[str, _T], Generic[_T]):
         return find_plugins(self._group, self.own)
 
     def package_of(self, name: str) -> str:
-        """The package that brings that name; empty for Wirefault's own."""
+        """Return the package that defines the name; empty for Wirefault's own items."""
         return self._plugins[name].package if name in self._plugins else ""
 
     def __getitem__(self, name: str) -> _T:
@@ -107,7 +106,7 @@ class WithPlugins(Mapping[str, _T], Generic[_T]):
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._plugins or name in self.own  # without loading it, unlike Mapping's own
+        return name in self._plugins or name in self.own  # Mapping's default would load the item
 
     def __iter__(self) -> Iterator[str]:
         plugins = sorted(self._plugins)
@@ -121,48 +120,49 @@ _NAME = re.compile(r"(.+\.py|[^\W\d]\w*(?:\.[^\W\d]\w*)*):[^\W\d]\w*")
 
 
 def checked_function_name(name: str) -> str:
-    """The same, if it can name a function; else raises ``ValueError``."""
+    """Return the name unchanged if it can name a function; otherwise raises ``ValueError``."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"must be module:function or file.py:function, not {name!r:.60}")
     return name
 
 
 def located_function(name: str, folder: Path) -> str:
-    """The name, a file in it looked for in that folder, so that it is found from any other folder, too."""
+    """Make a file in the name relative to ``folder`` absolute, so that it resolves from any folder."""
     return str((folder / name).absolute()) if ".py:" in name else name
 
 
 def load_function(name: str) -> Callable[..., object]:
-    """The function. Modules are looked for in this folder first. Raises ``ValueError`` if there is none."""
+    """Load the function; modules in the current folder come first. Raises ``ValueError`` if it is missing."""
     module_name, _, attribute = name.rpartition(":")
     try:
         of_file = module_name.endswith(".py")
-        with redirect_stdout(sys.stderr):  # the standard output may be for a JSON object alone
+        with redirect_stdout(sys.stderr):  # standard output may be reserved for one JSON object
             module = _module_of_file(Path(module_name)) if of_file else _module_named(module_name)
             function = getattr(module, attribute, None)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's module may do anything
         raise ValueError(f"{name} cannot be loaded: {type(error).__name__}: {error}") from None
     if not callable(function):
-        raise ValueError(f"{name}: there is no such function")
+        raise ValueError(f"{name}: unknown function")
     return cast(Callable[..., object], function)
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """By which a file names it. Raises ``ValueError`` for one that cannot be found again by a name."""
+    """Return the name by which a file refers to the function.
+
+    Raises ``ValueError`` if the function cannot be looked up by a name.
+    """
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
     if not isinstance(function, FunctionType) or not str(name).isidentifier() or module == "__main__":
-        raise ValueError(
-            f"must be a function at the top of a module that can be imported, not {function!r:.60}"
-        )
+        raise ValueError(f"must be a top-level function of an importable module, not {function!r:.60}")
     return f"{module}:{name}"
 
 
 def _module_of_file(path: Path) -> ModuleType:
     spec = spec_from_file_location(f"wirefault_user_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up there while they are made
+    sys.modules[spec.name] = module  # dataclasses look up their module there during creation
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""Who a process is, so that a signal goes to the one that was meant and not to whoever has its number now."""
+"""Identify processes, so that a signal never reaches another process that reused the number."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PROC = Path("/proc")
 
 
 def process_identity(pid: int) -> str:
-    """Its number, user, start and command, which no other process shares; empty if there is none."""
+    """Return number, user, start time and command, unique for a process; empty if it does not exist."""
     return _from_proc(_PROC / str(pid)) if (_PROC / "self").exists() else _from_ps(pid)
 
 
 def signal_if_same(pid: int, identity: str, number: signal.Signals) -> bool:
-    """Sends the signal if the process with that number has that identity; whether it has."""
+    """Send the signal if the process with that number has that identity; return whether it was sent."""
     same = bool(identity) and process_identity(pid) == identity
     if same:
         with suppress(ProcessLookupError):
@@ -29,7 +29,7 @@ def signal_if_same(pid: int, identity: str, number: signal.Signals) -> bool:
 
 def _from_proc(folder: Path) -> str:
     try:
-        # the name, in parentheses, may hold spaces; of what follows it the 20th is the start, in ticks
+        # the name, in parentheses, may contain spaces; the start time in ticks is field 20 after it
         started = (
             (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
         )
@@ -40,13 +40,13 @@ def _from_proc(folder: Path) -> str:
 
 
 def _from_ps(pid: int) -> str:
-    shown = subprocess.run(
+    listing = subprocess.run(
         ["ps", "-o", "pid=,uid=,lstart=,command=", "-p", str(pid)],
         capture_output=True,
         text=True,
         check=False,
     )
-    return shown.stdout.strip()
+    return listing.stdout.strip()
 
 
 LIFELINE_VARIABLE = "WIREFAULT_LIFELINE"
@@ -54,7 +54,7 @@ TOPOLOGY_VARIABLE = "WIREFAULT_TOPOLOGY"
 
 
 def watch_lifeline(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
-    """Calls ``on_close`` from a daemon thread once the launcher's end of the pipe closes.
+    """Call ``on_close`` from a daemon thread once the launcher's end of the pipe closes.
 
     ``WIREFAULT_LIFELINE`` holds the file descriptor of the reading end; without it nothing is watched.
     """
@@ -64,36 +64,36 @@ def watch_lifeline(environ: Mapping[str, str], on_close: Callable[[], None]) -> 
     lifeline = int(descriptor)
 
     def wait_for_end() -> None:
-        with suppress(OSError):  # a descriptor that cannot be read counts as closed
+        with suppress(OSError):  # an unreadable descriptor counts as closed
             while os.read(lifeline, 64):
-                pass  # the launcher writes nothing
+                pass  # the launcher never writes
         on_close()
 
     threading.Thread(target=wait_for_end, name="lifeline", daemon=True).start()
 
 
 def reason_file(topology: Path) -> Path:
-    """The file beside the lab's topology in which the launcher names the part of the lab that it lost."""
+    """Return the file beside the lab's topology where the launcher names the failed part of the lab."""
     return topology.with_suffix(".lost")
 
 
 def stop_file(topology: Path) -> Path:
-    """The file beside the lane's topology in which the launcher says why no other episode is to begin."""
+    """Return the file beside the lane's topology where the launcher says why no further episode may start."""
     return topology.with_suffix(".stop")
 
 
 def ingress_file(topology: Path) -> Path:
-    """The Unix socket beside the lane's topology at which its ingress takes what namespace taps offer."""
+    """Return the ingress's Unix socket, beside the lane's topology, for connections from namespace taps."""
     return topology.with_suffix(".ingress")
 
 
 def reason_to_end(environ: Mapping[str, str]) -> str:
-    """Why the launcher ends this process; empty if it gave no reason, as when a person ended the lab."""
+    """Return why the launcher ended this process; empty without a reason, as when a person ended the lab."""
     return _said_in(reason_file, environ)
 
 
 def reason_to_stop(environ: Mapping[str, str]) -> str:
-    """Why the launcher wants no other episode to begin; empty as long as it has nothing against it."""
+    """Return why the launcher wants no further episode to start; empty if episodes may start."""
     return _said_in(stop_file, environ)
 
 

@@ -1,4 +1,4 @@
-"""Addresses, and listening sockets: bound here, or handed over by the launcher that bound them."""
+"""Addresses and listening sockets, bound here or inherited from the launcher."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipaddress import ip_address
 
 LOOPBACK = "127.0.0.1"
 SOCKETS_VARIABLE = "WIREFAULT_SOCKETS"
-# where the parts of a lab listen that are no links
+# ports of the lab's parts that are not links
 MANAGER_PORT = 8000
 CONTROL_PORT = 7070
 INGRESS_PORT = 7100
@@ -39,7 +39,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """``host:port`` to an address; raises ``ValueError`` for anything else."""
+        """Parse ``host:port``. Raises ``ValueError`` for anything else."""
         match = _HOST_PORT.fullmatch(text.strip())
         if not match or int(match["port"]) > 65535:
             raise ValueError(f"{text!r} is not host:port")
@@ -47,7 +47,7 @@ class Address:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine, by its usual name or as an address; no name is looked up."""
+    """Return whether the host is this machine, by its usual names or addresses; no name is resolved."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -55,11 +55,11 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(name: str, address: Address, environ: Mapping[str, str] | None = None) -> socket.socket:
-    """A listening TCP socket for the server called ``name``.
+    """Return a listening TCP socket for the server called ``name``.
 
-    The launcher binds its children's sockets itself, so that two labs which start at once cannot race
-    for a port, and hands them over: ``WIREFAULT_SOCKETS`` maps names to file descriptors. Without one
-    the address is bound here (``LISTEN_HOST`` overrides the host, for containers). Raises ``OSError``.
+    The launcher binds its children's sockets and passes them on, so that two labs starting at once cannot
+    race for a port. ``WIREFAULT_SOCKETS`` maps names to file descriptors. Without an entry the address is
+    bound here (``LISTEN_HOST`` overrides the host, for containers). Raises ``OSError``.
     """
     environ = os.environ if environ is None else environ
     handed_over = json.loads(environ.get(SOCKETS_VARIABLE) or "{}")
@@ -72,7 +72,7 @@ def listen(name: str, address: Address, environ: Mapping[str, str] | None = None
 
 
 def bind(address: Address) -> socket.socket:
-    """Binds and listens on the address; port 0 takes any free one. Raises ``OSError``."""
+    """Bind and listen on the address; port 0 takes any free port. Raises ``OSError``."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -85,7 +85,7 @@ def bind(address: Address) -> socket.socket:
 
 
 def bind_or_replace(address: Address) -> socket.socket:
-    """Like ``bind``, but a port that is taken is replaced by a free one."""
+    """Bind like ``bind``, but replace a port in use by a free one."""
     try:
         return bind(address)
     except OSError:
@@ -93,6 +93,6 @@ def bind_or_replace(address: Address) -> socket.socket:
 
 
 def bound_address(listener: socket.socket) -> Address:
-    """Where the socket listens."""
+    """Return the address on which the socket listens."""
     host, port = listener.getsockname()[:2]
     return Address(str(host), int(port))

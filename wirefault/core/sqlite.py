@@ -1,7 +1,7 @@
-"""How every process opens the lab's SQLite files, which in Compose others can write too.
+"""Open the lab's SQLite files, which other processes can write to in Compose.
 
-What a hostile file could do to its reader: lead to another file, hang it, run statements of its own (by views
-and triggers), fill the memory, or have any file of the user's deleted, by a journal that names that one.
+A hostile file could redirect its reader to another file, block it, run statements (by views and triggers),
+fill the memory, or delete any file of the user by a journal that names it.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from wirefault.core.files import UnsafeFileError, check_shared, read_end_of_shar
 BUSY_TIMEOUT_MS = 5000
 _LONGEST_VALUE = 16 * 1024 * 1024
 _BESIDE = ("-journal", "-wal", "-shm")
-# at the end of a journal that goes with a super-journal, whose name stands before it
+# ends a journal that belongs to a super-journal, whose name precedes it
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _FOREIGN = "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
 
 
 class UnsafeDatabaseError(UnsafeFileError, sqlite3.Error):
-    """The file is no database of the lab's, or not fit to be opened as one."""
+    """Not a database of the lab, or unsafe to open as one."""
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Opens (and creates) a database in autocommit mode, rows by column name.
+    """Open or create a database in autocommit mode, with rows by column name.
 
-    The rollback journal, never WAL: containers and the host share the files. ``synchronous=OFF``
-    survives the death of any process; only a power failure could lose rows, of a lab that died with it.
-    Raises ``sqlite3.Error``, of which ``UnsafeDatabaseError`` is one.
+    Uses the rollback journal, never WAL, since containers and the host share the files. ``synchronous=OFF``
+    survives the death of any process; only a power failure, which also ends the lab, could lose rows. Raises
+    ``sqlite3.Error``, including ``UnsafeDatabaseError``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _check_files(path)
@@ -43,7 +43,9 @@ def connect(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA synchronous=OFF")
         foreign = database.execute(_FOREIGN).fetchone()
         if foreign:
-            raise UnsafeDatabaseError(f"{path} holds {foreign[0]!r}, which no lab made: move it away")
+            raise UnsafeDatabaseError(
+                f"{path} contains {foreign[0]!r}, which the lab never creates: move the file away"
+            )
     except sqlite3.Error:
         database.close()
         raise
@@ -51,7 +53,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _check_files(path: Path) -> None:
-    """The database itself is not opened for that: to close it again would free this process's locks on it."""
+    """Check the files without opening the database: closing it would release this process's locks on it."""
     journal = path.with_name(path.name + "-journal")
     try:
         for suffix in ("", *_BESIDE):
@@ -62,11 +64,13 @@ def _check_files(path: Path) -> None:
     except UnsafeFileError as error:
         raise UnsafeDatabaseError(str(error)) from None
     if ending == _JOURNAL_MAGIC:
-        raise UnsafeDatabaseError(f"{journal} names another journal, as no lab writes it: move it away")
+        raise UnsafeDatabaseError(
+            f"{journal} names another journal, which the lab never writes: move it away"
+        )
 
 
 def _check_opened(database: sqlite3.Connection, path: Path) -> None:
-    """SQLite follows a link: what it opened must be what was checked."""
+    """Check that SQLite, which follows links, opened the file that was checked."""
     opened = database.execute("PRAGMA database_list").fetchone()["file"]
     if opened != str(path.parent.resolve() / path.name):
-        raise UnsafeDatabaseError(f"{path} is a link to {opened}: it is not used; move it away")
+        raise UnsafeDatabaseError(f"{path} is a link to {opened}: refusing to use it. Move it away")

@@ -1,4 +1,6 @@
-"""YAML with the plain words of version 1.2, every key once; apart, since PyYAML is slow to import. Pure."""
+"""YAML with the plain scalars of version 1.2 and unique keys; separate because PyYAML is slow to import.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from yaml.resolver import Resolver
 
 try:
     from yaml.cyaml import CParser
-except ImportError:  # a PyYAML that was built without libyaml
+except ImportError:  # PyYAML built without libyaml
     from yaml import SafeLoader as CParser
 
 _TAG = "tag:yaml.org,2002:"
 
 
 class YamlError(ValueError):
-    """A text that is no YAML, or has a key twice. ``line`` counts from 1; None if it is not known."""
+    """Invalid YAML or a duplicate key. ``line`` counts from 1; None if unknown."""
 
     def __init__(self, problem: str, line: int | None) -> None:
         super().__init__(problem)
@@ -29,7 +31,7 @@ class YamlError(ValueError):
 
 
 def load_yaml(text: str) -> Any:
-    """Raises ``YamlError``, and what Python raises for a value that is not of its tag."""
+    """Load YAML. Raises ``YamlError``, and Python's errors for a value that does not fit its tag."""
     try:
         return _read(yaml.load, text)
     except yaml.reader.ReaderError as error:
@@ -42,12 +44,14 @@ def load_yaml(text: str) -> Any:
 
 
 def dump_yaml(value: Any) -> str:
-    """Plain data as YAML text, which ``load_yaml`` reads again; mappings stay in their order."""
+    """Dump plain data as YAML that ``load_yaml`` can read; mappings keep their order."""
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100))
 
 
 def yaml_lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """The line, from 1, of each key and list entry of a text that ``load_yaml`` has read, by its path."""
+    """Return the line, from 1, of each key and list entry by its path, for a text that ``load_yaml``
+    accepted.
+    """
     lines: dict[tuple[str | int, ...], int] = {(): 1}
 
     def visit(node: Any, path: tuple[str | int, ...]) -> None:
@@ -66,18 +70,20 @@ def yaml_lines(text: str) -> dict[tuple[str | int, ...], int]:
 
 
 def _read(read: Callable[[str, type], Any], text: str) -> Any:
-    """By libyaml, six times as fast; what it does not take is told of, or read, by PyYAML's own parser."""
+    """Parse with libyaml, six times as fast; PyYAML's own parser handles and reports what libyaml rejects."""
     with suppress(yaml.YAMLError, UnicodeEncodeError):
         return read(text, _QuickLoader)
     return read(text, _Loader)
 
 
 class _DuplicateKey(yaml.MarkedYAMLError):  # type: ignore[misc]
-    """Told apart from PyYAML's own errors, since such a text is YAML."""
+    """Kept apart from PyYAML's errors, since such a text is valid YAML."""
 
 
 class _PlainWords(Composer, SafeConstructor, Resolver):  # type: ignore[misc]  # no types come with it
-    """Knows only the plain words of YAML 1.2: version 1.1 reads 14:30 as 870, no as false, 1e-5 as a text."""
+    """Knows only the plain scalars of YAML 1.2: version 1.1 reads 14:30 as 870, no as false, 1e-5 as a
+    text.
+    """
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 

@@ -281,7 +281,7 @@ def _turns(entry: Mapping[str, Any]) -> list[str]:
         shown = '"prompt" must be a text that is' if name == "prompt" else '"turns" must be texts that are'
         raise ValueError(f"{shown} not empty")
     if any("\ud800" <= character <= "\udfff" for character in "".join(turns)):
-        raise ValueError(f'"{name}" has half a character in it (a lone surrogate)')
+        raise ValueError(f'"{name}" contains a lone surrogate (half a character)')
     return [turn.strip() for turn in turns]
 
 

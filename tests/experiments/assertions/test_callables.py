@@ -22,7 +22,7 @@ OWN = "tests.experiments.assertions.own"
         ("leaves", f"{OWN}:leaves raised SystemExit"),
         ("does_not_know", "it does not tell"),
         ("returns_text", f"{OWN}:returns_text returned 'yes', not True, False, None or AssertionResult"),
-        ("gone", f"{OWN}:gone: there is no such function"),
+        ("gone", f"{OWN}:gone: unknown function"),
     ],
 )
 def test_what_it_does_not_say_is_unknown(name: str, message: str) -> None:

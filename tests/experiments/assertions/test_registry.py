@@ -104,7 +104,7 @@ def test_python_gives_objects_and_functions() -> None:
         "no_loop",
     ]
     assert Experiment.model_validate(experiment.model_dump(exclude_unset=True)) == experiment
-    with pytest.raises(ValueError, match="must be a function at the top of a module"):
+    with pytest.raises(ValueError, match="must be a top-level function of an importable module"):
         Arm(assertions=[lambda episode: True])
 
 
@@ -120,7 +120,7 @@ def written(folder: Path, assertions: str) -> Path:
     [
         ("    - completes\n    - no_lop\n", "e.yaml:6: method.assertions[2]: unknown assertion no_lop"),
         ("    - callable: own.py:polite\n", "e.yaml:5: method.assertions[1]: "),
-        ("    - callable: here.py:rude\n", "here.py:rude: there is no such function"),
+        ("    - callable: here.py:rude\n", "here.py:rude: unknown function"),
     ],
 )
 def test_a_file_s_mistake_is_told_with_its_line(tmp_path: Path, assertions: str, problem: str) -> None:
