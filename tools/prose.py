@@ -51,8 +51,10 @@ FORBIDDEN_NAMES = frozenset(
 )
 FORBIDDEN_WORDS = re.compile(r"\b(?:fly|flies|flown|flight|flights|hangar|windtunnel)\b", re.I)
 MARKDOWN_CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)|<!--.*?-->", re.S)
-# stages of a fault and fields of stored events, as in the glossary
-ALLOWED = re.compile(r"^(?:wirefault/history/|wirefault/judging/account|wirefault/faults/)")
+# stages of a fault and keys of stored data, as in the glossary
+ALLOWED = re.compile(
+    r"^(?:wirefault/history/|wirefault/judging/account|wirefault/faults/|wirefault/wiring/links)"
+)
 WORD_FREE = re.compile(r"^(?:CHANGELOG\.md|flask_tools/|agent/prompts|tests/|tools/prose\.py)")
 
 

@@ -70,11 +70,11 @@ def _prompts(folder: Path, *entries: object) -> None:
         ({"MODEL": "groq"}, {}, ["MODEL=groq needs a key", "set GROQ_API_KEY", "leave MODEL out"]),
         ({}, {"prompts.json": None}, ["prompts.json: no such file", "--prompts or PROMPTS_FILE"]),
         ({}, {"prompts.json": '[\n{"prompt": }]'}, ["prompts.json:2: not JSON"]),
-        ({}, {"prompts.json": "[7]"}, ["no prompt in it; it needs", "entry 1 is left out"]),
+        ({}, {"prompts.json": "[7]"}, ["missing prompts; write", "entry 1 is skipped"]),
         (
             {"CONFIG_FILE": "config.json"},
             {"config.json": '{"setings": {}}'},
-            ["config.json: setings is no key here", "did you mean 'settings'?"],
+            ["config.json: unknown key setings", "did you mean 'settings'?"],
         ),
     ],
     ids=["no key", "no prompts", "broken prompts", "no good prompt", "config key"],
@@ -140,7 +140,7 @@ def test_bad_entry_is_skipped_with_a_message(lab: Lab, tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert "--prompts mine.json" in done.out
     warnings = done.logged("warning")
-    assert [warning.split(":")[2] for warning in warnings] == [" entry 2 is left out", " entry 3 is left out"]
+    assert [warning.split(":")[2] for warning in warnings] == [" entry 2 is skipped", " entry 3 is left out"]
     assert all(f"warning: {warning}" in done.out for warning in warnings)
     assert "did you mean 'prompt'?" in warnings[0].lower()
     assert "note: 2 bad entries of the prompts file left out" in done.out
@@ -178,6 +178,6 @@ def test_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "What is 6 * 7?", "expect": {"values": [{"number": 42}]}})
     done = _fly(lab, tmp_path, ERROR_PROB="1", FALLBACK="direct")
     assert done.code == 0, done.err
-    assert done.logged("fallback") == ["calculate_expr used the direct way"]
+    assert done.logged("fallback") == ["calculate_expr used the direct fallback"]
     routes = [line["route"] for line in done.info if line["event"] == "network"]
     assert routes == ["proxy", "direct"]

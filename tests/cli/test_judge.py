@@ -51,7 +51,7 @@ def test_different_score_is_2(tmp_path):
 def test_killed_run_is_unsealed_and_judged(tmp_path):
     result = judge(tmp_path, [event for event in WHOLE if not isinstance(event, RunFinished | RunSealed)])
     assert result.exit_code == 0
-    assert "unsealed: the run was killed, or is still going" in result.output
+    assert "unsealed: the run was killed or is still running" in result.output
     assert "100 %" in result.output
 
 
@@ -72,7 +72,7 @@ def test_inserted_line_is_named(tmp_path, line):
     first, *rest = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([first, line + b"\n", *rest]))
     result = judge(tmp_path, [])
-    assert (result.exit_code, "agent-0.jsonl:2: altered or put there" in result.stderr) == (2, True)
+    assert (result.exit_code, "agent-0.jsonl:2: altered or inserted" in result.stderr) == (2, True)
 
 
 def test_event_is_printed_by_id(tmp_path):
@@ -85,7 +85,7 @@ def test_event_is_printed_by_id(tmp_path):
 def test_missing_event_names_the_known_ones(tmp_path, id):
     result = judge(tmp_path, WHOLE, "--event", id)
     assert result.exit_code != 0
-    assert f"there is no event {id}; there are agent-0:1 to :{len(WHOLE)}" in result.output
+    assert f"unknown event {id}; there are agent-0:1 to :{len(WHOLE)}" in result.output
 
 
 def test_json_has_the_findings(tmp_path):

@@ -60,7 +60,7 @@ def test_demo_passes_selected_prompts_on(prompts: Path, monkeypatch: pytest.Monk
 def test_missing_prompt_is_reported(prompts: Path, command: list[str]) -> None:
     result = CliRunner().invoke(main, [*command, "--prompts", "few.json", "--only", "hoo"])
     assert result.exit_code == 64
-    assert "few.json: --only='hoo': no entry has this id" in result.output
+    assert "few.json: --only='hoo': unknown id" in result.output
     assert "did you mean 'ho'?" in result.output
 
 

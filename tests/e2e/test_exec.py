@@ -133,7 +133,7 @@ def test_what_goes_past_the_lab_is_seen_and_no_success(tmp_path: Path, faults: s
     summary = json.loads(ran.stdout.splitlines()[-1])
     assert [past["port"] for past in summary["went_past"]] == [seen.port]
     assert [finding["rule"] for finding in summary["findings"]] == ["past_the_lab"]
-    assert f"it went past the lab: {seen.program} to {place}" in " ".join(ran.stderr.split())
+    assert f"connection bypassed the lab: {seen.program} to {place}" in " ".join(ran.stderr.split())
 
 
 def test_a_command_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:

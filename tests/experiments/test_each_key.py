@@ -122,7 +122,7 @@ CASES = [
         {"prompts": "no.json"},
         "prompts: missing file",
     ),
-    Case("only", {"only": ["two"]}, keys, ["two"], {"only": ["three"]}, "no entry has this id"),
+    Case("only", {"only": ["two"]}, keys, ["two"], {"only": ["three"]}, "unknown id"),
     Case("repeats", {"repeats": 2}, keys, ["one", "two", "one.r2", "two.r2"], {"repeats": 0}, "repeats"),
     Case(
         "safety.blast_radius.links",

@@ -158,9 +158,9 @@ CASES = [
         "no experiment has this title or tag; tags: quick",
     ),
     Case(FLY, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range"),
-    Case(FLY, "--only two", prompts, ["two"], "three", "no entry has this id"),
+    Case(FLY, "--only two", prompts, ["two"], "three", "unknown id"),
     Case("run exp.json --toxiproxy embedded", "--json", is_object, True),
-    Case(PLAN, "--only two", printed("4 arms of 1 episodes each"), True, "three", "no entry has this id"),
+    Case(PLAN, "--only two", printed("4 arms of 1 episodes each"), True, "three", "unknown id"),
     Case(
         "plan both",
         "--filter a",
@@ -178,7 +178,7 @@ CASES = [
         printed("On paper"),
         True,
         "no",
-        "no run was recorded there",
+        "no runs there",
         before=OUT,
     ),
     Case("report latest", "--json", is_object, True, before=FLY),
@@ -191,12 +191,12 @@ CASES = [
         printed("not shown to be worse"),
         True,
         "no",
-        "no run was recorded there",
+        "no runs there",
         before=OUT,
     ),
     Case("compare latest latest", "--json", is_object, True, before=FLY),
     *of_flights(AGAIN, before=FLY),
-    Case(AGAIN, "--out o", flights, 1, "no", "no run was recorded there", before=OUT),
+    Case(AGAIN, "--out o", flights, 1, "no", "no runs there", before=OUT),
     Case(AGAIN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=FLY),
     Case(AGAIN, "--episode two", prompts, ["two"], "three", "--episode three", before=FLY),
     Case(
@@ -209,7 +209,7 @@ CASES = [
         before=FLY,
     ),
     *of_flights(RESUME, before=BROKEN_OFF),
-    Case(RESUME, "--out o", flights, 1, "no", "no run was recorded there", before=f"{BROKEN_OFF} --out o"),
+    Case(RESUME, "--out o", flights, 1, "no", "no runs there", before=f"{BROKEN_OFF} --out o"),
     Case(RESUME, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=BROKEN_OFF),
     Case(
         "list",
@@ -221,9 +221,7 @@ CASES = [
         before=OUT,
     ),
     Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=FLY),
-    Case(
-        "show latest --arm a", "--out o", printed("1/2"), True, "no", "no run was recorded there", before=OUT
-    ),
+    Case("show latest --arm a", "--out o", printed("1/2"), True, "no", "no runs there", before=OUT),
     Case("show latest --arm a", "--json", is_object, True, before=FLY),
     *of_flights(LEVELS),
     *of_changes(LEVELS),
@@ -243,7 +241,7 @@ CASES = [
         "0",
         "repeats",
     ),
-    Case(LEVELS, "--only two", prompts, ["two"], "three", "no entry has this id"),
+    Case(LEVELS, "--only two", prompts, ["two"], "three", "unknown id"),
     Case(LEVELS, "--json", is_object, True),
     Case(
         "faults draw found",
@@ -257,7 +255,7 @@ CASES = [
     Case(DRAW, "--space llm", exists("found/fuzz-llm-1-0001.yaml"), True, "x", "'x' is not one of"),
     Case(DRAW, "--wiring w.json", drawn("wiring: ../w.json"), True, "no.yaml", "no.yaml"),
     Case(DRAW, "--prompts p.json", drawn("prompts: ../p.json"), True, "no.json", "no.json"),
-    Case(DRAW, "--only 1", drawn("only:"), True, "nobody", "no entry has this id"),
+    Case(DRAW, "--only 1", drawn("only:"), True, "nobody", "unknown id"),
     Case(LEVELS, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
 ]
 

@@ -55,7 +55,7 @@ def problem_of(folder: Path, text: str) -> str:
         ),
         ("seed: 3", "baseline: {faults: heavy}", "exp.yaml:3: baseline.faults: no such key"),
         ("seed: 3", "steady_state: [degradation < 1]", "degradation is not a measure"),
-        ('["1"]', '["99"]', "no entry has this id"),
+        ('["1"]', '["99"]', "unknown id"),
         ("  faults: lost-replies", '  settings: {toxic_prob: "0"}', "method: has no fault: say `faults`"),
         ("method:\n  faults: lost-replies", "method: {}", "method: has no fault: say `faults`"),
         ("method:\n  faults: lost-replies\n", "", "needs one of `method`, `variants`"),
@@ -72,9 +72,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, good: str, bad: str, said: str) -
 
 def test_a_prompt_that_cannot_be_used_is_a_mistake(tmp_path: Path) -> None:
     text = GOOD.replace('only: ["1"]', "prompts:\n  - {prompt: Hello}\n  - {promt: Hello}")
-    assert "exp.yaml: prompts: entry 2 is left out: 'promt' is no key of a prompt" in problem_of(
-        tmp_path, text
-    )
+    assert "exp.yaml: prompts: entry 2 is skipped: unknown key 'promt'" in problem_of(tmp_path, text)
 
 
 def test_files_of_a_folder_are_taken_by_name(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_prompts_are_picked_by_a_pattern_of_their_ids(example: str) -> None:
     Path("prompts.json").write_text('[{"prompt": "One", "id": "a-1"}, {"prompt": "Two", "id": "b-1"}]')
     assert "3 arms of 5 episodes each" in planned(example, "--only", "a-*")
     refused = CliRunner().invoke(main, ["plan", example, "--only", "c-*"])
-    assert refused.exit_code == 64 and "no prompt has such an id" in refused.output
+    assert refused.exit_code == 64 and "no prompt has a matching id" in refused.output
 
 
 def test_a_dry_run_is_the_plan_and_flies_nothing(example: str) -> None:

@@ -85,7 +85,7 @@ def test_a_run_whose_forerunner_was_lost_is_not_overwritten(plan: ExperimentPlan
 
 def test_what_is_not_there_or_not_whole_is_said(plan: ExperimentPlan) -> None:
     logs = plan.configuration.logs
-    with pytest.raises(InputError, match="no run was recorded there"):
+    with pytest.raises(InputError, match="no runs there"):
         load_saved(logs, "latest", environ(plan))
     (save(plan, "e1").folder / "plan.json").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match=r"plan\.json: cannot be read"):

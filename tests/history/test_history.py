@@ -279,7 +279,7 @@ def test_a_disk_that_is_full_is_said(path):
     child = subprocess.run(
         [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=PATIENCE_S
     )
-    assert "the history took 1000 of" in child.stdout
+    assert "wrote only 1000 of" in child.stdout
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_run_is_read_file_by_file(tmp_path):
 
 
 def test_a_run_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(HistoryError, match="no-such: no history of a run there"):
+    with pytest.raises(HistoryError, match="no-such: not the history of a run"):
         read_run(tmp_path, "no-such")
 
 

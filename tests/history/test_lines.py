@@ -69,10 +69,10 @@ def test_what_is_wrong_is_named_with_its_line():
     assert broken([two, three]) == (1, "lost")
     assert broken([one, two, two, three]) == (3, "doubled")
     assert broken([one, two, three, one, four]) == (4, "doubled")
-    assert broken([one, b"{}", two]) == (2, "altered or put there")
-    assert broken([one, b"", two]) == (2, "altered or put there")
+    assert broken([one, b"{}", two]) == (2, "altered or inserted")
+    assert broken([one, b"", two]) == (2, "altered or inserted")
     [forged], _ = linked(['{"message":"forged"}'], 2, START)
-    assert broken([one, two, forged, three]) == (3, "put there or moved")
+    assert broken([one, two, forged, three]) == (3, "inserted or moved")
 
 
 def test_lines_of_another_file_or_run_do_not_fit():
@@ -134,5 +134,5 @@ def test_what_is_not_as_usual_is_there(field: str, value: object) -> None:
 
 
 def test_a_part_that_is_no_event_of_its_own_is_told_whole() -> None:
-    with pytest.raises(TypeError, match="no part of an event"):
+    with pytest.raises(TypeError, match="not part of an event"):
         dump_event(ToolTry(**{**asdict(TRY), "status": object()}))

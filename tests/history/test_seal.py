@@ -89,13 +89,13 @@ def test_a_file_that_was_never_written_is_sealed_as_empty(run):
 def test_a_run_that_was_killed_is_unsealed_and_its_events_are_there(run):
     with run.path(GATEWAY).open("ab") as file:
         file.write(b'{"t":1.0,"mes')
-    assert run.remarks() == ["unsealed: the run was killed, or is still going"]
+    assert run.remarks() == ["unsealed: the run was killed or is still running"]
     assert (run.altered(), len(run.read().events()), run.read().torn) == ([], 5, 1)
 
 
 def test_a_killed_run_that_was_altered_is_altered(run):
     run.path(GATEWAY).write_bytes(b"".join(run.lines(GATEWAY)[1:]))
-    assert run.altered() == [f"{GATEWAY}:1: lost: here stands what was line 2"]
+    assert run.altered() == [f"{GATEWAY}:1: lost: this was line 2"]
 
 
 def test_a_history_of_a_version_without_seals_is_said_to_be_one(run):
@@ -123,7 +123,7 @@ def test_what_comes_after_the_seal_is_chained_too(run):
     run.seal()
     run.write("gateway", "late", "later")
     run.path(GATEWAY).write_bytes(b"".join([*run.lines(GATEWAY)[:3], *run.lines(GATEWAY)[4:]]))
-    assert run.altered() == [f"{GATEWAY}:4: lost: here stands what was line 5"]
+    assert run.altered() == [f"{GATEWAY}:4: lost: this was line 5"]
 
 
 def test_a_file_that_the_seal_does_not_name_was_put_there_and_its_name_does_the_console_no_harm(run):
@@ -131,7 +131,7 @@ def test_a_file_that_the_seal_does_not_name_was_put_there_and_its_name_does_the_
     writer = Writer(run.path("a\x1b[2J.jsonl"))
     writer.write(note("another's"))
     writer.close()
-    assert run.altered() == ["a[2J.jsonl:1: put there: the run's seal does not name this file"]
+    assert run.altered() == ["a[2J.jsonl:1: inserted: the run's seal does not name this file"]
 
 
 @pytest.mark.parametrize(
@@ -191,13 +191,13 @@ def test_a_file_that_sorts_before_the_runners_does_not_hide_its_seal(run):
     writer = Writer(run.path("agent-!.jsonl"))
     writer.write(note("planted"))
     writer.close()
-    assert run.altered() == ["agent-!.jsonl:1: put there: the run's seal does not name this file"]
+    assert run.altered() == ["agent-!.jsonl:1: inserted: the run's seal does not name this file"]
 
 
 def test_nothing_follows_the_seal_in_the_runners_own_file(run):
     run.seal()
     run.write("agent", "forged")
-    assert run.altered() == [f"{AGENT}:5: put there: the runner wrote nothing after the seal"]
+    assert run.altered() == [f"{AGENT}:5: inserted: the runner wrote nothing after the seal"]
 
 
 def test_what_a_model_says_is_no_seal(run):
@@ -210,7 +210,7 @@ def test_what_a_model_says_is_no_seal(run):
 def test_the_runners_whole_end_is_missed_if_info_log_has_told_of_it(run):
     run.tell_summary(run.seal())
     run.path(AGENT).write_bytes(b"".join(run.lines(AGENT)[:-2]))
-    assert run.altered()[0].startswith(f"{AGENT}:3: lost: the run's end")
+    assert run.altered()[0].startswith(f"{AGENT}:3: lost: the end of the run")
 
 
 def test_a_run_written_anew_with_chains_of_its_own_has_another_seal_than_info_log(run):
@@ -220,14 +220,14 @@ def test_a_run_written_anew_with_chains_of_its_own_has_another_seal_than_info_lo
     run.write("agent", "forged")
     run.write("gateway", "g1", "g2", "g3")
     run.seal()
-    assert run.altered() == [f"{AGENT}:3: altered: it is not the seal that was set"]
+    assert run.altered() == [f"{AGENT}:3: altered: not the seal of this run"]
 
 
 def test_a_history_robbed_of_all_its_hashes_is_no_old_one_if_info_log_has_a_seal(run):
     run.tell_summary(run.seal())
     for file in (AGENT, GATEWAY):
         run.path(file).write_text(dump_line(note("stripped")) + "\n")
-    assert run.altered()[0].startswith(f"{AGENT}:1: altered or put there")
+    assert run.altered()[0].startswith(f"{AGENT}:1: altered or inserted")
 
 
 @pytest.mark.parametrize("line", ["", "not json", "[]", '{"run_id": "run-1",', "[" * 9999])

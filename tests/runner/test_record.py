@@ -27,7 +27,7 @@ def test_what_was_not_intercepted_is_noted_once_with_its_reason(tmp_path: Path) 
         assert len(recorder.take_from_others()) == 3
     notes = [event.message for event in recorder.record.events if isinstance(event, Note)]
     assert notes == [
-        "a.example:443 went past the lab: it is to pass (--pass)",
+        "a.example:443 bypassed the lab: it is to pass (--pass)",
         "b.example:443 was refused: it is to be refused (--refuse)",
     ]
     ingress.close()

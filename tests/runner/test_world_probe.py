@@ -121,13 +121,13 @@ def test_without_hooks_nothing_is_recorded(shop: Path) -> None:
     ("world", "problem"),
     [
         ({"prob": {}}, "world.prob: no such key; did you mean 'probe'?"),
-        ({"probe": {"http": "GET /orders"}}, "'GET /orders' is no call: write METHOD URL"),
+        ({"probe": {"http": "GET /orders"}}, "'GET /orders' is not a call: write METHOD URL"),
         ({"probe": {}}, "needs exactly one of http, command, sql, python"),
-        ({"probe": {"python": "books"}}, "'books' is no callable: write MODULE:CALLABLE"),
+        ({"probe": {"python": "books"}}, "'books' is not a callable: write MODULE:CALLABLE"),
         ({"reset": {"http": "POST http://shop.example/"}}, "shop.example is not this machine"),
         (
             {"probe": {"sql": {"database": "postgresql://me:pass@localhost/shop", "query": "SELECT 1"}}},
-            "must hold no password",
+            "must not contain a password",
         ),
     ],
 )

@@ -43,7 +43,7 @@ def test_without_any_there_are_none():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{}", "names no budget"),
+        ("{}", "missing a budget"),
         ("episode: {token: 1}\n", "episode.token: no such key; did you mean 'tokens'?"),
         ("episode: {calls: 1}\nmodus: hard\n", "modus: no such key; did you mean 'mode'?"),
         ("run: {memory: 1GB}\n", "run.memory: no such key"),
@@ -89,7 +89,7 @@ def test_a_pool_is_given_once():
 def test_a_budget_of_cost_needs_the_price_of_the_scripted_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     budgets = {"budgets": '{"episode": {"cost": 1}}'}
-    with pytest.raises(SettingsError, match="PRICES has none of scripted-diligent"):
+    with pytest.raises(SettingsError, match="add scripted-diligent to PRICES"):
         load_configuration({}, {**budgets, "prices": PRICES})
     priced = PRICES.replace("m:", "scripted-diligent:")
     assert load_configuration({}, {**budgets, "prices": priced}).settings.budgets

@@ -32,10 +32,10 @@ def test_without_a_file_there_are_no_prices():
     ("text", "said"),
     [
         ("[]\n", "must be a mapping"),
-        ("m: 3\n", "m.input: must be US dollars for a million tokens, not nothing"),
+        ("m: 3\n", "m.input: must be US dollars per million tokens, not nothing"),
         ("m: {input: 1}\n", "m.output: must be"),
         ("m: {input: 1, outptu: 2}\n", "m.outptu: no such field; did you mean 'output'?"),
-        ("m: {input: -1, output: 2}\n", "m.input: must be US dollars for a million tokens, not -1"),
+        ("m: {input: -1, output: 2}\n", "m.input: must be US dollars per million tokens, not -1"),
         ("m: {input: true, output: 2}\n", "not True"),
         ("m: {input: .inf, output: 2}\n", "must be a finite number"),
         ("m: {input: 1, input: 2, output: 2}\n", "input"),

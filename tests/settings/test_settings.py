@@ -215,5 +215,5 @@ def test_every_setting_says_what_it_does():
 
 @pytest.mark.parametrize("text", ["heavy", "[]", '{"arm": 1}', '{"arm": {"tool": 1}}'])
 def test_a_shadow_that_no_experiment_has_written_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="must be settings by the names of arms"):
+    with pytest.raises(ValueError, match="must map arm names to settings"):
         Settings(seed=1, shadow=text)

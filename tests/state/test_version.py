@@ -18,7 +18,7 @@ from wirefault.state.state import State, check_version
 from wirefault.wiring.topology import default_topology
 
 TABLES = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")  # before there was a number
-MESSAGE = "state.db was made by another version of the lab; move it away"
+MESSAGE = "state.db belongs to another version of the lab; move it away"
 COMMANDS = [("demo",), ("lab", "up"), ("run", "--lab")]
 
 

@@ -103,9 +103,9 @@ def test_an_id_that_is_a_number_goes_before_the_place(path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"only": ["mime"]}, "--only='mime': no entry has this id.* from 1 to 4; did you mean 'mine'"),
+        ({"only": ["mime"]}, "--only='mime': unknown id.* from 1 to 4; did you mean 'mine'"),
         ({"only": ["9"]}, "--only='9'"),
-        ({"only": ["5"]}, r"--only='5'(.|\n)*entry 5 is left out: expect\.value"),
+        ({"only": ["5"]}, r"--only='5'(.|\n)*entry 5 is skipped: expect\.value"),
         ({"match": "third"}, "--match='third': no prompt contains it"),
         ({"match": "first", "only": ["mine"]}, "no prompt of those that --only names contains it"),
     ],
@@ -136,9 +136,9 @@ def test_an_id_that_is_another_entry_s_key_is_bad(path, first):
 
 
 BAD = [
-    ("text", "not an object"),
-    (None, "not an object"),
-    (["prompt"], "not an object"),
+    ("text", "must be an object"),
+    (None, "must be an object"),
+    (["prompt"], "must be an object"),
     ({}, '"prompt" must be'),
     ({"prompt": ""}, '"prompt" must be'),
     ({"prompt": " \n"}, '"prompt" must be'),
@@ -163,7 +163,7 @@ def test_a_bad_entry_is_left_out_and_reported_with_its_place(path, entry, said):
     loaded = load(path, [{"prompt": "first"}, entry, {"prompt": "last"}])
     assert [prompt.text for prompt in loaded.entries] == ["first", "last"]
     [problem] = loaded.problems
-    assert problem.startswith(f"{path}:1: entry 2 is left out: ")
+    assert problem.startswith(f"{path}:1: entry 2 is skipped: ")
     assert re.search(said, problem)
 
 
@@ -175,7 +175,7 @@ def test_every_bad_entry_is_reported(path):
 
 
 def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
-    with pytest.raises(PromptsError, match=r"no prompt in it(.|\n)*entry 1 (.|\n)*entry 2 "):
+    with pytest.raises(PromptsError, match=r"missing prompts(.|\n)*entry 1 (.|\n)*entry 2 "):
         load(path, [{}, 5])
 
 
@@ -186,7 +186,7 @@ def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
         (b'[\n{"prompt": "x"}\n{}]', r":3: not JSON: .*column 1"),
         (b"\xff\xfe", r"not UTF-8 text \(byte 0\)"),
         (b'\xef\xbb\xbf[{"prompt": "x"}]', "not JSON: .*BOM"),
-        (b"[]", "no prompt in it"),
+        (b"[]", "missing prompts"),
         (b'{"prompt": "x"}', "must be a list.* not dict"),
         (b"null", "must be a list"),
         (b'[{"prompt": "x", "prompt": "y"}]', "prompt is given twice"),
@@ -272,11 +272,11 @@ def test_a_conversation_has_a_key_of_its_turns(tmp_path):
         ({"turns": []}, "a list of 1 to 50 texts"),
         ({"turns": "Add lunch."}, "a list of 1 to 50 texts"),
         ({"turns": ["Add lunch.", " "]}, "texts that are not empty"),
-        ({"turns": ["Add lunch."], "prompt": "x"}, "one of them is enough"),
+        ({"turns": ["Add lunch."], "prompt": "x"}, "remove one"),
         ({"prompt": "Hi", "next_turn": "user:more"}, '"next_turn" needs an "id"'),
         ({"prompt": "Hi", "id": "a", "next_turn": "more"}, "must be module:function or file.py:function"),
         ({"prompt": "Hi", "id": "a", "next_turn": "user:more", "max_turns": 1}, "must be 2 to 50, not 1"),
-        ({"prompt": "Hi", "id": "a", "max_turns": 3}, 'no "next_turn" that would make any'),
+        ({"prompt": "Hi", "id": "a", "max_turns": 3}, 'no "next_turn" to make turns'),
         ({"id": "a", "next_turn": "user:more"}, '"prompt" must be a text'),
     ],
 )

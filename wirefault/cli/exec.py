@@ -168,7 +168,7 @@ def _show(completed: CompletedRun, wiring: Wiring, intercept: dict[str, Any], re
     rows = calls_by_link(events)
     summary = summarise(events)
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
-    missed |= dict.fromkeys(f"it went past the lab: {past.text}" for past in summary.went_past)
+    missed |= dict.fromkeys(f"connection bypassed the lab: {past.text}" for past in summary.went_past)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
     plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not any_met))

@@ -1,5 +1,4 @@
-"""The history of a run: its typed events, who writes them to disk and seals them, who reads them, and the
-logs for people.
+"""The history of a run: typed events, their writers, readers and seal, and the logs for people.
 
-It imports from the rooms ``core`` to ``settings``.
+Imports from the rooms ``core`` to ``settings``.
 """

@@ -1,11 +1,11 @@
-"""What happens in a run, as typed events: the words of its history.
+"""The typed events of a run's history.
 
-Times ``t``, ``start`` and ``end`` are seconds since the epoch; ``*_ms`` are milliseconds of a monotonic
-clock of the process that wrote them.
+Times ``t``, ``start`` and ``end`` are seconds since the epoch; ``*_ms`` are milliseconds of the writing
+process's monotonic clock.
 
-The runner writes ``agent-<lane>.jsonl``: the run, its episodes and attempts, and for the subject its calls
-and its report. The gateway writes ``gateway-<lane>.jsonl``, the proxy manager ``manager-<lane>.jsonl``, the
-ingress, which takes intercepted connections, ``ingress-<lane>.jsonl``.
+The runner writes ``agent-<lane>.jsonl``: the run, its episodes and attempts, and on behalf of the subject its
+calls and its report. The gateway writes ``gateway-<lane>.jsonl``, the proxy manager ``manager-<lane>.jsonl``,
+and the ingress, which accepts intercepted connections, ``ingress-<lane>.jsonl``.
 """
 
 from __future__ import annotations

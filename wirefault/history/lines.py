@@ -1,6 +1,6 @@
-"""The chain through the lines of a history file: each ends with its number and the hash of the line before.
+"""The hash chain of a history file: each line ends with its number and the hash of the line before.
 
-So no line can be altered, lost, doubled or moved without a break in the chain behind it. Pure.
+Altering, removing, duplicating or moving a line breaks the chain after it. Pure.
 """
 
 from __future__ import annotations
@@ -25,25 +25,29 @@ _LONGEST_LINK = 64
 
 
 def line_hash(line: bytes) -> str:
-    """What the next line carries: BLAKE2b of 16 bytes, hexadecimal, of the line without its line feed."""
-    hashed = _EMPTY_HASH.copy()  # at less than the cost of a new one, for each line
+    """Return the hash that the next line carries: BLAKE2b, 16 bytes, in hexadecimal, of the line without its
+    line feed.
+    """
+    hashed = _EMPTY_HASH.copy()  # copying is cheaper than creating; runs for each line
     hashed.update(line)
     return hashed.hexdigest()
 
 
 def origin(run_id: str, file_name: str) -> str:
-    """What the first line carries, so that no file can stand in for another, nor for that of another run."""
+    """Return the hash that the first line carries, so that no other file or run's file can replace this
+    one.
+    """
     return digest("history", run_id, file_name, size=_HASH_BYTES).hex()
 
 
 def linked(records: Iterable[str], number: int, before: str) -> tuple[list[bytes], str]:
-    """The lines for records, JSON objects as text, and the hash that the line after them will carry.
+    """Return the lines for records (JSON objects as text), and the hash for the line after them.
 
-    ``number`` is the first one's, from 1, and ``before`` the hash that it carries.
+    ``number`` is the first line's, from 1; ``before`` is the hash that it carries.
     """
     lines = []
     for place, record in enumerate(records, start=number):
-        # a lone surrogate, escaped or not, is no text that a reader would take
+        # readers would reject a lone surrogate, escaped or not
         line = f'{record[:-1]},"n":{place},"prev":"{before}"}}'.encode("utf-8", "replace")
         before = line_hash(line)
         lines.append(line)
@@ -51,7 +55,7 @@ def linked(records: Iterable[str], number: int, before: str) -> tuple[list[bytes
 
 
 def unlinked(line: bytes) -> bytes | None:
-    """The record on a line as it was before it was linked; None for a line without a link."""
+    """Return the record on a line as it was before linking; None for a line without a link."""
     link = _link(line)
     return line[: link.start()] + b"}" if link else None
 
@@ -62,19 +66,19 @@ def _link(line: bytes) -> re.Match[bytes] | None:
 
 @dataclass(frozen=True)
 class ChainBreak:
-    """The first line of a file, counted from 1, that is not as it was written, and in words what is wrong."""
+    """The first altered line of a file, counted from 1, and a description of the damage."""
 
     line: int
     what: str
 
 
 def first_break(lines: Sequence[bytes], start: str) -> ChainBreak | None:
-    """Where the chain breaks, if it does; ``start`` is what the first line has to carry."""
+    """Return where the chain breaks, if it does; ``start`` is the hash that the first line must carry."""
     before = start
     for number, line in enumerate(lines, start=1):
         link = _link(line)
         if link is None:
-            return ChainBreak(number, "altered or put there: it does not carry the hash of the line before")
+            return ChainBreak(number, "altered or inserted: it does not carry the hash of the line before")
         written_as = int(link[1])
         if link[2].decode() != before or written_as != number:
             return _explain(lines, number, written_as)
@@ -83,14 +87,14 @@ def first_break(lines: Sequence[bytes], start: str) -> ChainBreak | None:
 
 
 def _explain(lines: Sequence[bytes], number: int, written_as: int) -> ChainBreak:
-    """What the line ``number``, which was written as the line ``written_as``, shows by not fitting."""
+    """Describe why line ``number``, which was written as line ``written_as``, does not fit."""
     line = lines[number - 1]
     if line in lines[: number - 1]:
-        return ChainBreak(number, f"doubled: it is line {lines.index(line) + 1} again")
+        return ChainBreak(number, f"duplicate of line {lines.index(line) + 1}")
     if written_as > number:
-        return ChainBreak(number, f"lost: here stands what was line {written_as}")
+        return ChainBreak(number, f"lost: this was line {written_as}")
     if written_as < number:
-        return ChainBreak(number, f"put there or moved: here stands what was line {written_as}")
+        return ChainBreak(number, f"inserted or moved: this was line {written_as}")
     if number == 1:
         return ChainBreak(1, "of another file or run: was it moved, or the run's folder renamed?")
     return ChainBreak(number - 1, "altered: the next line carries another hash of it")
@@ -100,13 +104,13 @@ _NAME = "event"
 
 
 def omitted_if(value: Any) -> Any:
-    """For the annotation of a field: a line without it has this value. The field stays one to be given."""
+    """Annotate a field with the value that it has if a line omits it. The field stays a required argument."""
     return Field(default_factory=list) if value == [] else Field(default=value)
 
 
 @cache
 def default_values(kind: type) -> Mapping[str, Any]:
-    """What a line of that kind of event may leave out, by field: never the event's own name."""
+    """Return the values that a line of that kind of event may omit, by field; never the event's name."""
     annotations = get_type_hints(kind, include_extras=True)
     found: dict[str, Any] = {}
     for field in fields(kind):
@@ -121,14 +125,14 @@ def default_values(kind: type) -> Mapping[str, Any]:
 
 
 def dump_event(event: Any) -> str:
-    """The event as a JSON object of what is not as usual, in the order of its fields."""
+    """Return the event as a JSON object without default values, in the order of its fields."""
     usual = default_values(event.__class__)
     told = {name: value for name, value in vars(event).items() if name not in usual or usual[name] != value}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=_all_fields)
 
 
 def _all_fields(part: object) -> dict[str, Any]:
-    """A part of an event, which has no line of its own, is told whole."""
+    """Return all fields of a part of an event, which has no line of its own in the file."""
     if not is_dataclass(part):
-        raise TypeError(f"{type(part).__name__} is no part of an event")
+        raise TypeError(f"{type(part).__name__} is not part of an event")
     return {field.name: getattr(part, field.name) for field in fields(part)}

@@ -13,7 +13,7 @@ from wirefault.history.lines import omitted_if
 from wirefault.settings.budgets import OF_SUBJECT
 from wirefault.toxiproxy.planned import PlannedToxic
 
-# the link of the lab's model; the lab's own agent, which records ``ModelCall``, has no other
+# the lab's model link; the lab's agent, which records ``ModelCall``, has no other
 LAB_MODEL = "model"
 
 
@@ -54,8 +54,8 @@ class FaultedReply:
     observed: str | None = None  # received by the client; None if it received none
     upstream_reply_cut: bool = False  # longer, or not text
     observed_cut: bool = False
-    # The attempt has a toxic between gateway and client: ``observed`` was sent, the client's record says what
-    # arrived.
+    # The attempt has a toxic between gateway and client: ``observed`` was sent, and only the client's record
+    # shows what arrived.
     toxic: bool = False
 
 
@@ -84,8 +84,8 @@ class Exchange:
     fingerprint: Annotated[str, omitted_if("")]
     call: int
     try_: Annotated[int, omitted_if(1)]
-    # baggage: the request named itself; counted: the gateway counted arrivals; mismatch: the request named
-    # another attempt than the lane's
+    # baggage: the request carried its identity; counted: the gateway counted arrivals; mismatch: the request
+    # named another attempt than the lane's
     identity: Annotated[Literal["baggage", "counted", "mismatch"], omitted_if("baggage")]
     # from the first byte of the request to the last byte of the reply, or to the end without a reply
     ms: float
@@ -102,7 +102,7 @@ class Exchange:
     # number of that set
     configuration: int = 0
     error: str | None = None
-    # ids of armed faults that select this request by header, body or message, met or not
+    # ids of armed faults that select this request by header, body or message, whether or not it met them
     eligible: list[str] = field(default_factory=list)
     # The upstream could not be reached or failed without a fault of ours (5xx, a reply that broke off);
     # ``error`` may say more.
@@ -113,7 +113,7 @@ class Exchange:
     dialect: str = ""
     # the wiring declares the call as a write
     write: bool = False
-    # by which the upstream knows a repetition: Idempotency-Key, or the field that the wiring names
+    # identifies a repetition to the upstream: Idempotency-Key, or the field that the wiring names
     key: str = ""
     # digest of the client's authorisation
     credential: str = ""
@@ -140,34 +140,34 @@ class Exchange:
     model: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
-    # of a stream: from the last byte of the request until the first text or tool call went to the client
+    # of a stream: from the last byte of the request until the client got the first text or tool call
     first_token_ms: float | None = None
-    # fresh: first request of a TLS connection, whose handshake crossed the toxics too; kept: a later one
+    # fresh: first request of a TLS connection, whose handshake crossed the toxics, too; kept: a later one
     tls: Literal["", "fresh", "kept"] = ""
     # until the request was complete, if that took 10 ms or more
     request_ms: float = 0.0
-    # of a reply that a fault changed or that has a toxic before it
+    # of a reply that a fault changed, or that passed a toxic
     faulted_reply: FaultedReply | None = None
-    # faults of other arms that it would have met there
+    # faults of other arms that the request would have met there
     shadows: list[ShadowMet] = field(default_factory=list)
     event: Literal["exchange"] = "exchange"
 
     @property
     def answered(self) -> int | None:
-        """The status that the upstream answered, whatever the client received; None if unknown."""
+        """Return the upstream's status, whatever the client received; None if unknown."""
         if not self.forwarded:
             return None
         return self.status if self.upstream_status is None else self.upstream_status
 
     @property
     def of_model(self) -> bool:
-        """Whether a model was asked; links of tools and services speak plain HTTP or MCP."""
+        """Return whether a model was called; links of tools and services speak plain HTTP or MCP."""
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
 
 @dataclass(frozen=True)
 class FaultsSet:
-    """A fault set replaced the one before, from the next request of this attempt on."""
+    """A fault set replaced the previous one, from the next request of this attempt on."""
 
     t: float
     episode: str
@@ -195,13 +195,15 @@ class BudgetWarned:
 
     @property
     def of_subject(self) -> bool:
-        """Whether the runner recorded it."""
+        """Return whether the runner recorded it."""
         return self.budget in OF_SUBJECT
 
 
 @dataclass(frozen=True)
 class BudgetSpent:
-    """A spent budget was asked for more; once an episode. The refused requests are in the exchanges."""
+    """A request needed more than was left of a budget; once per episode. The refused requests are in the
+    exchanges.
+    """
 
     t: float
     episode: str
@@ -214,13 +216,13 @@ class BudgetSpent:
 
     @property
     def of_subject(self) -> bool:
-        """Whether the runner recorded it."""
+        """Return whether the runner recorded it."""
         return self.budget in OF_SUBJECT
 
 
 @dataclass(frozen=True)
 class BudgetUnknown:
-    """From now on more of a budget may be used than was counted; once an episode for each reason."""
+    """From now on more of a budget may be used than was counted; once per episode and reason."""
 
     t: float
     episode: str
@@ -232,7 +234,7 @@ class BudgetUnknown:
 
     @property
     def of_subject(self) -> bool:
-        """Whether the runner recorded it."""
+        """Return whether the runner recorded it."""
         return self.budget in OF_SUBJECT
 
 
@@ -268,8 +270,8 @@ class ConnectionEnded:
 
     @property
     def not_intercepted(self) -> str:
-        """What happened instead and why, as a sentence; empty if a link carried it."""
-        became = "went past the lab" if self.tunnelled else "was refused"
+        """Say in a sentence where the connection went and why; empty if a link carried it."""
+        became = "bypassed the lab" if self.tunnelled else "was refused"
         return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
 
 
@@ -284,13 +286,13 @@ class LinkOpened:
     episode: str
     attempt: int
     link: dict[str, Any]
-    toxics: Annotated[list[PlannedToxic], omitted_if([])]  # in force on it from now on, read back
+    toxics: Annotated[list[PlannedToxic], omitted_if([])]  # now in force on it, read back
     event: Literal["link_opened"] = "link_opened"
 
 
 @dataclass(frozen=True)
 class ToxicsChanged:
-    """A change that the manager made in Toxiproxy, in force at some time between ``begun`` and ``t``."""
+    """A change that the manager made in Toxiproxy, in force since some time between ``begun`` and ``t``."""
 
     t: float
     episode: str
@@ -298,8 +300,8 @@ class ToxicsChanged:
     action: ToxicsAction
     toxics: Annotated[list[dict[str, Any]], omitted_if([])]  # read back afterwards
     detail: str = ""
-    ended: list[PlannedToxic] = field(default_factory=list)  # their time was over
+    ended: list[PlannedToxic] = field(default_factory=list)  # their time had ended
     begun: float = 0.0
-    # their time had come, with the attributes of their dose, or their dose changed
+    # their time had begun, with the attributes of their current strength, or the strength changed
     started: list[PlannedToxic] = field(default_factory=list)
     event: Literal["toxics_changed"] = "toxics_changed"

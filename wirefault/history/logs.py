@@ -1,4 +1,4 @@
-"""``logs/agent.log`` and ``logs/info.log``: the history told again, one JSON object a line."""
+"""``logs/agent.log`` and ``logs/info.log``: the history for people, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from wirefault.history.events import (
     WentPastLab,
 )
 
-# Bidirectional overrides reorder a line, and no console can encode surrogates: they go too.
+# Bidirectional overrides reorder a line, and no console can encode surrogates: remove both.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def strip_control(text: str) -> str:
-    """Without control characters, for the console; line feeds and tabs stay."""
+    """Remove control characters, for the console; line feeds and tabs stay."""
     return _CONTROL.sub("", text)
 
 
 class JsonLog:
-    """Appends objects to a file, one ``write`` a line, so that several processes can share it."""
+    """Appends objects to a file, one ``write`` per line, so that several processes can share it."""
 
     def __init__(self, path: Path) -> None:
         self._file = open_shared(path.parent, path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -62,12 +62,12 @@ class Logs:
         self.info.close()
 
     def tell(self, event: Event) -> None:
-        """Writes the line or lines of info.log that this event makes, if any, with the event's time."""
+        """Write the info.log lines for this event, if any, with the event's time."""
         match event:
             case ToolTry():
                 self._network(event)
             case ToolCalled(fallback_used=True):
-                message = f"{event.tool} used the direct way"
+                message = f"{event.tool} used the direct fallback"
                 self.line("fallback", message, event.t, **_fields(event, "tool fallback_used ok"))
             case ToolCallRefused():
                 message = f"{event.tool} not called: {event.why}"
@@ -92,7 +92,7 @@ class Logs:
                 )
             case WentPastLab():
                 fields = _fields(event, "episode attempt host port protocol program count")
-                self.line("warning", f"it went past the lab: {event.text}", event.t, **fields)
+                self.line("warning", f"connection bypassed the lab: {event.text}", event.t, **fields)
             case FaultsSet():
                 fields = _fields(event, "episode attempt number faults")
                 self.line("faults_set", faults_set_message(event), event.t, **fields)
@@ -113,7 +113,7 @@ class Logs:
         )
 
     def line(self, event: str, message: str, t: float | None = None, **fields: Any) -> None:
-        """Writes a line of info.log. ``t``: when it happened, in seconds since the epoch; None is now."""
+        """Write a line of info.log. ``t``: its time in seconds since the epoch; default: now."""
         moment = iso(self._clock() if t is None else t)
         named = {"time": moment, "event": event, "message": strip_control(message), "run_id": self._run_id}
         self.info.write(named | fields)
@@ -124,7 +124,7 @@ def _fields(record: object, names: str) -> dict[str, Any]:
 
 
 def faults_set_message(event: FaultsSet) -> str:
-    """That faults were set on the lab, for people."""
+    """Return a message for people that faults were set on the lab."""
     return (
         f"configuration {event.number}: faults set on the lab: {', '.join(event.entries) or 'none'};"
         f" in force in prompt {event.episode}, attempt {event.attempt}"
@@ -132,24 +132,24 @@ def faults_set_message(event: FaultsSet) -> str:
 
 
 def log_error(folder: Path, message: str) -> str | None:
-    """Writes an error that belongs to no run into info.log; what kept it from being written, if anything."""
+    """Write an error that belongs to no run into info.log; return the reason if that fails."""
     try:
         logs = Logs(folder, "")
         logs.line("error", message)
         logs.close()
     except OSError as error:
-        return f"logs cannot be written: {error}"
+        return f"cannot write logs: {error}"
     return None
 
 
 def agent_line(
     run_id: str, prompt: str, ended: AttemptEnded, outcome: str | None, *, supersedes: bool = False
 ) -> dict[str, Any]:
-    """One line of agent.log. ``outcome`` is None for an attempt that another one followed.
+    """Return one line of agent.log. ``outcome`` is None for an attempt that another one followed.
 
-    ``error`` is the text of what ended it, and ``error_class`` where that lies: in the agent, in a server
-    that answered with an error, in the network, or none. ``supersedes``: the attempt has a line already,
-    whose outcome a late side effect has changed. Of several lines of one attempt the last holds.
+    ``error`` is the text of the error that ended it. ``error_class`` is its cause: the agent, a server that
+    answered with an error, the network, or none. ``supersedes``: the attempt has a line already, whose
+    outcome a late side effect has changed. The last line of an attempt counts.
     """
     line = {
         "run_id": run_id,

@@ -1,4 +1,6 @@
-"""Reads the history of a run as typed events. What is no event of this version is an error, never skipped."""
+"""Read the history of a run as typed events. A line that is not an event of this version is an error, never
+skipped.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,9 @@ from wirefault.history.writer import MAX_HISTORY_BYTES, logs_folder
 
 
 def with_found_links(events: Iterable[Event]) -> list[Event]:
-    """The same events in the same order, the run's links and the attempts' toxics completed.
+    """Return the same events in order, with the run's found links and their toxics filled in.
 
-    Done twice it changes nothing more.
+    Idempotent.
     """
     events = list(events)
     opened = [event for event in events if isinstance(event, LinkOpened)]
@@ -66,7 +68,7 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
 
 
 def changes_found_links(event: Event) -> bool:
-    """Whether the event can change what others say of a link that was found."""
+    """Return whether the event can change the found links in other events."""
     return isinstance(event, LinkOpened) or (isinstance(event, Exchange) and _is_of_mcp(event))
 
 
@@ -75,20 +77,23 @@ def _is_of_mcp(event: Exchange) -> bool:
 
 
 def _as_spoken(link: dict[str, Any], spoke_mcp: Collection[str]) -> dict[str, Any]:
-    """The link as JSON; one that was found is of MCP if a request on it was, which is not known at first."""
+    """Return the link as JSON; a found link becomes MCP if any request on it was, which is unknown at
+    first.
+    """
     return {**link, "dialect": MCP.name} if link.get("found") and link["name"] in spoke_mcp else link
 
 
-_LONGEST_LINE = 16 * 1024 * 1024  # bytes; what is parsed takes many times as many
+# bytes; parsed data takes many times as much / in seconds the year 3000; in milliseconds a year
+_LONGEST_LINE = 16 * 1024 * 1024
 _LARGEST_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
-# how the ids of runs begin that hold what crossed a lab outside any run
+# prefix of run ids for traffic that crossed a lab outside any run
 LIVE = "live-"
 
 
 class HistoryError(ValueError):
-    """A line that is no event; the message names the file and the line, and is fit for a terminal."""
+    """A line that is not an event; the message names file and line and is safe for a terminal."""
 
     def __init__(self, message: str) -> None:
         super().__init__(strip_control(message))
@@ -96,15 +101,15 @@ class HistoryError(ValueError):
 
 @dataclass
 class Torn:
-    """How many unterminated last lines a reader met, those moved aside among them."""
+    """The number of unterminated last lines that a reader met, including those moved aside."""
 
     count: int = 0
 
 
 def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
-    """The events of one file, in order. Raises ``HistoryError`` for a bad line, ``OSError``.
+    """Read the events of one file, in order. Raises ``HistoryError`` for a bad line, ``OSError``.
 
-    An unterminated last line (its writer was killed, or is writing) is counted, not returned.
+    An unterminated last line (its writer was killed, or is still writing) is counted, not returned.
     """
     data = read_shared(logs_folder(path), path, MAX_HISTORY_BYTES)
     *lines, rest = data.split(b"\n")
@@ -115,9 +120,9 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
 
 
 def parse_line(line: bytes, path: Path, number: int) -> Event:
-    """The event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
+    """Parse the event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
     if len(line) > _LONGEST_LINE:
-        raise HistoryError(f"{path}:{number}: no event: a line of {len(line)} bytes")
+        raise HistoryError(f"{path}:{number}: not an event: a line of {len(line)} bytes")
     try:
         event = _ADAPTER.validate_json(line)
     except ValidationError as error:
@@ -131,10 +136,10 @@ def parse_line(line: bytes, path: Path, number: int) -> Event:
 
 
 def _implausible(event: Event) -> str:
-    """Which number no clock shows, in words. An axis that reached to it would never be drawn to its end."""
+    """Describe a number that no clock could show. A chart's axis up to it could never be drawn."""
     clocks: dict[str, Any] = {name: value for name, value in vars(event).items() if isinstance(value, float)}
     if isinstance(event, WorldProbed):
-        clocks.pop("state", None)  # what a user's probe has read may be any number
+        clocks.pop("state", None)  # a user's probe may read any number
     if isinstance(event, WorldRead):
         clocks |= {f"effects.{place}.at": effect.get("at", 0.0) for place, effect in enumerate(event.effects)}
     for name, value in clocks.items():
@@ -144,22 +149,22 @@ def _implausible(event: Event) -> str:
 
 
 def latest_run(logs: Path) -> str:
-    """The id of the last run there, which begins with its time; never that of what crossed a lab live.
+    """Return the id of the last run there (ids begin with the time); live traffic does not count.
 
-    Raises ``HistoryError`` without any.
+    Raises ``HistoryError`` if there is none.
     """
     names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
     names = [name for name in names if not name.startswith(LIVE)]
     if not names:
-        raise HistoryError(f"{logs / 'runs'}: no run was recorded there; fly one, or name its --logs")
+        raise HistoryError(f"{logs / 'runs'}: no runs there; start one with `wirefault run`, or set --logs")
     return max(names)
 
 
 @dataclass(frozen=True)
 class RunHistory:
-    """The files of a run as they lie there: the whole lines of each, by file name.
+    """The raw files of a run: the whole lines of each, by file name.
 
-    ``torn`` counts unterminated last lines, those moved aside among them.
+    ``torn`` counts unterminated last lines, including those moved aside.
     """
 
     folder: Path
@@ -168,7 +173,7 @@ class RunHistory:
     integrity: Integrity
 
     def events(self) -> list[Event]:
-        """All events, file by file, but those that came after the seal. Raises ``HistoryError``."""
+        """Return all events, file by file, except those after the seal. Raises ``HistoryError``."""
         late = self.integrity.late
         return with_found_links(
             parse_line(line, self.folder / name, number)
@@ -177,19 +182,21 @@ class RunHistory:
         )
 
     def line(self, id: str) -> bytes:
-        """The line of an event by its id, ``<file>:<line>``; raises ``HistoryError`` if there is none."""
+        """Return the line of an event by its id, ``<file>:<line>``; raises ``HistoryError`` if it does not
+        exist.
+        """
         name, _, number = id.rpartition(":")
         lines = self.files.get(f"{name}.jsonl", ())
         if not number.isdecimal() or not 1 <= int(number) <= len(lines):
             known = ", ".join(f"{Path(file).stem}:1 to :{len(there)}" for file, there in self.files.items())
-            raise HistoryError(f"{self.folder}: there is no event {id}; there are {known}")
+            raise HistoryError(f"{self.folder}: unknown event {id}; there are {known}")
         return lines[int(number) - 1]
 
 
 def read_history(logs: Path, run_id: str) -> RunHistory:
-    """Reads a run's files and examines chains and seal; no event is parsed yet.
+    """Read a run's files and check chains and seal, without parsing events.
 
-    Raises ``HistoryError`` when there is no such run, ``OSError``.
+    Raises ``HistoryError`` if the run does not exist, ``OSError``.
     """
     folder = logs / "runs" / run_id
     files, torn = {}, 0
@@ -197,14 +204,14 @@ def read_history(logs: Path, run_id: str) -> RunHistory:
         *files[path.name], rest = read_shared(logs, path, MAX_HISTORY_BYTES).split(b"\n")
         torn += bool(rest)
     if not files:
-        raise HistoryError(f"{folder}: no history of a run there")
+        raise HistoryError(f"{folder}: not the history of a run")
     for path in folder.glob("*.jsonl.torn"):
         torn += read_shared(logs, path, MAX_HISTORY_BYTES).count(b"\n")
     return RunHistory(folder, files, torn, examine(run_id, files, announced_seal(logs, run_id)))
 
 
 def announced_seal(logs: Path, run_id: str) -> str:
-    """The hash of the run's sealing line, as the summary in info.log tells it; empty if it does not."""
+    """Return the hash of the run's sealing line according to the summary in info.log; empty if missing."""
     path = logs / "info.log"
     try:
         lines = read_end_of_shared(logs, path, MAX_HISTORY_BYTES).splitlines()
@@ -214,7 +221,7 @@ def announced_seal(logs: Path, run_id: str) -> str:
     for line in reversed(told):
         try:
             summary = json.loads(line)
-        except (ValueError, RecursionError):  # the latter for brackets nested beyond all measure
+        except (ValueError, RecursionError):  # RecursionError: brackets nested too deeply
             continue
         if isinstance(summary, dict) and summary.get("run_id") == run_id:
             return str(summary.get("seal") or "")
@@ -222,7 +229,7 @@ def announced_seal(logs: Path, run_id: str) -> str:
 
 
 def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
-    """All events of a run, file by file. Raises ``HistoryError``, also when there is no such run."""
+    """Return all events of a run, file by file. Raises ``HistoryError``, also if the run does not exist."""
     history = read_history(logs, run_id)
     if torn is not None:
         torn.count += history.torn
@@ -232,7 +239,7 @@ def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
 class Tail:
     """Follows a file that another process is writing.
 
-    Each ``read`` returns the events that were appended since the last; none while there is no file.
+    Each ``read`` returns the events appended since the last one; none while the file does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -243,7 +250,9 @@ class Tail:
         self._last = b""
 
     def read(self) -> list[Event]:
-        """Raises ``HistoryError`` for a bad line. An unterminated one is left for the next time."""
+        """Return the new events. Raises ``HistoryError`` for a bad line. An unterminated line waits for the
+        next read.
+        """
         try:
             descriptor = open_shared(logs_folder(self._path), self._path, os.O_RDONLY)
         except FileNotFoundError:
@@ -251,7 +260,7 @@ class Tail:
         with os.fdopen(descriptor, "rb") as file:
             file.seek(self._offset)
             appended = max(os.fstat(descriptor).st_size - self._offset, 0)
-            data = file.read(min(appended, MAX_HISTORY_BYTES))  # as much memory is set aside as is asked for
+            data = file.read(min(appended, MAX_HISTORY_BYTES))  # read() allocates as much memory as requested
         end = data.rfind(b"\n") + 1
         self._offset += end
         events = []
@@ -262,14 +271,14 @@ class Tail:
         return events
 
     def sealed(self) -> SealedFile:
-        """The file as far as it was read."""
+        """Return the part of the file that was read."""
         return SealedFile(self._line, line_hash(self._last) if self._line else "")
 
 
 def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
-    """Each event of a run of one lane with its id.
+    """Return each event of a one-lane run with its id.
 
-    Those of one file must be in the order written and without a gap; files may come in any order.
+    The events of one file must be in the order written and without a gap; files may come in any order.
     """
     events = list(events)
     lane = next((event.lane for event in events if isinstance(event, RunStarted)), 0)
@@ -281,7 +290,7 @@ def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
 
 
 def _writer_of(event: Event) -> str:
-    """The process that writes such events, each of which has a file of its own."""
+    """Return the process that writes such events to its file."""
     if isinstance(event, BudgetWarned | BudgetSpent | BudgetUnknown):
         return "agent" if event.of_subject else "gateway"
     if isinstance(event, Exchange | FaultsSet):

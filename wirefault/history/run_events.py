@@ -22,7 +22,7 @@ class ModelCall:
     t: float
     episode: str
     attempt: int
-    ordinal: int  # of the attempt's model requests, from 1
+    ordinal: int  # ordinal of the attempt's model request, from 1
     try_: Annotated[int, omitted_if(1)]
     ms: float
     status: int | None
@@ -84,13 +84,15 @@ class ToolCalled:
 
 @dataclass(frozen=True)
 class ToolCallRefused:
-    """A tool call that the model asked for and the subject refused, without a request."""
+    """A tool call that the model made and the subject refused, without a request."""
 
     t: float
     episode: str
     attempt: int
     reply: int
-    index: int  # place in the reply, malformed calls after the others
+    # position in the reply, malformed calls last / as the model wrote it, like ``arguments``; long ones are
+    # cut off
+    index: int
     tool: str  # as the model wrote it, as are ``arguments``; both cut off if they are long
     arguments: str
     # unknown_tool, bad_arguments (of a tool or the report; they do not fit the schema), malformed (not JSON)
@@ -134,7 +136,7 @@ class RunStarted:
     prompts: int  # planned
     skipped_prompts: int = 0  # bad entries of the prompts file, which are not run
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
-    # as ``Links.dump`` gives them; none in a history without any: the lab's
+    # the result of ``Links.dump``; empty in a history without it: the lab's links
     links: list[dict[str, Any]] = field(default_factory=list)
     wiring_arguments: list[str] = field(
         default_factory=list
@@ -145,12 +147,12 @@ class RunStarted:
 
     @property
     def wired(self) -> Links:
-        """The links of the run's wiring."""
+        """Return the links of the run's wiring."""
         return Links.load(self.links) if self.links or self.wiring_arguments else lab_links()
 
     @property
     def subject_shown(self) -> str:
-        """The subject's name, with a remark if its model is the scripted one."""
+        """Return the subject's name, with a remark if its model is the scripted one."""
         if self.subject_kind:
             scripted = any(link["upstream"] == "scripted" for link in self.links)
         else:
@@ -188,7 +190,7 @@ class AttemptArmed:
     attempt: int
     arming_ms: float
     toxics: Annotated[list[PlannedToxic], omitted_if([])]
-    configuration: int = 0  # number of the fault set that they were drawn from
+    configuration: int = 0  # number of the fault set from which they were drawn
     shadows: list[ShadowToxic] = field(default_factory=list)
     event: Literal["attempt_armed"] = "attempt_armed"
 
@@ -219,7 +221,7 @@ class AttemptEnded:
     response: str
     error_type: Annotated[str | None, omitted_if(None)]
     error: Annotated[str | None, omitted_if(None)]
-    # what failed if an error ended it: the agent, a server (an error reply) or the network (no whole reply)
+    # the cause if an error ended it: the agent, a server (an error reply) or the network (no whole reply)
     error_class: ErrorClass = "none"
     answers: list[str] = field(default_factory=list)  # to the turns; the last one is ``response``
     turn_ends: list[float] | None = None  # times of the answers; None if not asked turn by turn
@@ -245,7 +247,7 @@ class WentPastLab:
 
     @property
     def text(self) -> str:
-        """Program and destination, as part of a sentence."""
+        """Return program and destination, as part of a sentence."""
         udp = " by UDP" if self.protocol == "udp" else ""
         often = f" ({self.count} connections)" if self.count > 1 else ""
         return f"{self.program} to {Address(self.host, self.port)}{udp}{often}"

@@ -1,4 +1,4 @@
-"""The seal of a run: its files held against their chains and against the runner's last event. Pure."""
+"""Check the seal of a run: its files against their chains and against the runner's last event. Pure."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from wirefault.history.writer import dump_line
 
 Files = Mapping[str, Sequence[bytes]]
 
-# the name of an event is the last field of its record
+# an event's name is the last field of its record
 _SEAL_END, _FINISHED_END = b'"event":"run_sealed"}', b'"event":"run_finished"}'
 _SEAL: TypeAdapter[RunSealed] = TypeAdapter(RunSealed)
 
 
 @dataclass(frozen=True)
 class Alteration:
-    """The first line of a file that is not as it was written; of a lost one, the place where it stood."""
+    """The first altered line of a file; for a lost line, its former position."""
 
     file: str
     line: int
     what: str
 
     def __str__(self) -> str:
-        return strip_control(f"{self.file}:{self.line}: {self.what}")  # a planted file has any name
+        return strip_control(f"{self.file}:{self.line}: {self.what}")  # a planted file may have any name
 
 
 @dataclass(frozen=True)
 class Integrity:
-    """What the chains and the seal of a run show.
+    """The state of a run's chains and seal.
 
-    ``seal``: the hash of the line that seals it, empty without one; ``unsealed`` then says why.
-    ``alterations``: at most one a file. ``late``: how many lines came to a file after the seal.
+    ``seal``: the hash of the sealing line, empty without one; ``unsealed`` then says why. ``alterations``: at
+    most one per file. ``late``: how many lines each file gained after the seal.
     """
 
     seal: str = ""
@@ -46,7 +46,7 @@ class Integrity:
     late: Mapping[str, int] = field(default_factory=dict)
 
     def remarks(self) -> Iterator[str]:
-        """One sentence each for people."""
+        """Return one sentence each for people."""
         if self.unsealed:
             yield f"unsealed: {self.unsealed}"
         for file, count in self.late.items():
@@ -54,9 +54,9 @@ class Integrity:
 
 
 def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
-    """Holds the whole lines of a run's files, by file name, against their chains and the run's seal.
+    """Check the whole lines of a run's files, by file name, against their chains and the run's seal.
 
-    ``announced`` is the hash of the sealing line as it was told elsewhere, empty if it was not.
+    ``announced`` is the sealing line's hash from info.log, empty if missing there.
     """
     if not announced and not any(unlinked(line) for lines in files.values() for line in lines):
         return Integrity(unsealed="recorded by a version without seals")
@@ -64,7 +64,7 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
     seals = _places(files, _SEAL_END)
     if not seals:
         lost = _lost_seal(files, announced)
-        unsealed = "its seal is lost" if lost else "the run was killed, or is still going"
+        unsealed = "the seal is lost" if lost else "the run was killed or is still running"
         return Integrity("", unsealed, _alterations(breaks, lost))
     (runner, place), *more = seals
     seal = _read_seal(files[runner][place - 1])
@@ -79,7 +79,7 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
 
 
 def _places(files: Files, event_end: bytes) -> list[tuple[str, int]]:
-    """The files and the numbers of the lines whose event is that; the runner's file is the first by name."""
+    """Return the files and line numbers of that event; the runner's file is the first by name."""
     return [
         (name, number)
         for name, lines in sorted(files.items())
@@ -89,18 +89,18 @@ def _places(files: Files, event_end: bytes) -> list[tuple[str, int]]:
 
 
 def _lost_seal(files: Files, announced: str) -> Mapping[str, ChainBreak]:
-    """The runner writes its last two events at once: with only one of them there, the other was taken out."""
+    """The runner writes its last two events at once, so one alone means that the other was removed."""
     for name, number in _places(files, _FINISHED_END):
         return {name: ChainBreak(number + 1, "altered or lost: run_sealed, which follows run_finished")}
     if announced:
         runner = "agent-0.jsonl"
         at = len(files.get(runner, ())) + 1
-        return {runner: ChainBreak(at, f"lost: the run's end, whose seal was told as {announced}")}
+        return {runner: ChainBreak(at, f"lost: the end of the run, whose seal is {announced} in info.log")}
     return {}
 
 
 def _read_seal(line: bytes) -> RunSealed | None:
-    """None for a line that is not as the runner writes it."""
+    """Return the seal on a line; None for a line that the runner could not have written."""
     try:
         seal = _SEAL.validate_json(line)
     except ValidationError:
@@ -112,17 +112,17 @@ def _read_seal(line: bytes) -> RunSealed | None:
 def _seal_itself(
     lines: Sequence[bytes], place: int, seal: RunSealed | None, announced: str
 ) -> ChainBreak | None:
-    """What is wrong with the line that seals the run, or behind it."""
+    """Describe damage to the line that seals the run, or after it."""
     if seal is None or announced not in ("", line_hash(lines[place - 1])):
-        return ChainBreak(place, "altered: it is not the seal that was set")
+        return ChainBreak(place, "altered: not the seal of this run")
     if len(lines) > place:
-        return ChainBreak(place + 1, "put there: the runner wrote nothing after the seal")
+        return ChainBreak(place + 1, "inserted: the runner wrote nothing after the seal")
     return None
 
 
 def _others(files: Files, seal: RunSealed, runner: str) -> Mapping[str, ChainBreak | None]:
-    """What is wrong with the files of the other processes."""
-    unnamed = ChainBreak(1, "put there: the run's seal does not name this file")
+    """Yield the damage to the other processes' files."""
+    unnamed = ChainBreak(1, "inserted: the run's seal does not name this file")
     planted = dict.fromkeys(files.keys() - seal.files.keys() - {runner}, unnamed)
     return planted | {name: _against(files.get(name, ()), sealed) for name, sealed in seal.files.items()}
 
@@ -131,7 +131,7 @@ def _against(lines: Sequence[bytes], sealed: SealedFile) -> ChainBreak | None:
     if len(lines) < sealed.lines:
         return ChainBreak(len(lines) + 1, f"lost: {sealed.lines} lines were sealed")
     if sealed.lines and line_hash(lines[sealed.lines - 1]) != sealed.head:
-        return ChainBreak(sealed.lines, "altered, or the file written anew: another line was sealed")
+        return ChainBreak(sealed.lines, "altered or replaced: another line was sealed")
     return None
 
 
@@ -141,7 +141,7 @@ def _late(files: Files, seal: RunSealed) -> Mapping[str, int]:
 
 
 def _alterations(*breaks: Mapping[str, ChainBreak | None]) -> tuple[Alteration, ...]:
-    """The first of each file."""
+    """Yield the first alteration of each file."""
     firsts: dict[str, ChainBreak] = {}
     for name, broken in chain.from_iterable(of_files.items() for of_files in breaks):
         if broken and (name not in firsts or broken.line < firsts[name].line):

@@ -1,4 +1,4 @@
-"""Writes the history of a run: events, one JSON object a line, one file for each process that writes.
+"""Write the history of a run: one file per writing process, one JSON object a line.
 
 ``logs/runs/<run_id>/<process>-<lane>.jsonl``. The history is the product: a run can be judged again from it.
 """
@@ -14,7 +14,7 @@ from wirefault.core.files import open_shared, read_shared
 from wirefault.history.events import Event
 from wirefault.history.lines import dump_event, line_hash, linked, origin
 
-# in bytes of one file, some 30,000 prompts: what is larger is no run's, and would fill the memory
+# in bytes per file, some 30,000 prompts; a larger file cannot be a run's and would fill the memory
 MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
 
@@ -23,17 +23,16 @@ def history_file(logs: Path, run_id: str, process: str, lane: int) -> Path:
 
 
 def logs_folder(history: Path) -> Path:
-    """The ``logs`` folder that a file named by ``history_file`` lies in."""
+    """Return the ``logs`` folder of a file named by ``history_file``."""
     return history.absolute().parents[2]
 
 
 class Writer:
-    """Appends events to one file, whole lines in each ``write``; for several threads. Raises ``OSError``.
+    """Appends events to one file, whole lines in each ``write``; thread-safe. Raises ``OSError``.
 
-    ``head`` is the hash of the last line, which the next will carry.
-
-    Goes on with the chain of its predecessor; a line that this one left unterminated, because it was killed,
-    is moved aside to ``<file>.torn`` first. A file has one writer at a time: two would fork its chain.
+    ``head`` is the hash of the last line, which the next one will carry. Continues the chain of a previous
+    writer; an unterminated line that a killed writer left is first moved aside to ``<file>.torn``. A file has
+    one writer at a time: two would fork its chain.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,11 +47,13 @@ class Writer:
         self.write_line(dump_line(event))
 
     def write_line(self, record: str) -> None:
-        """One JSON object, already dumped."""
+        """Write one JSON object that is already text."""
         self.write_lines([record])
 
     def write_lines(self, records: Iterable[str]) -> None:
-        """Several of them, in one ``write``. Takes no more once a line was cut: it would go on that."""
+        """Write several in one ``write``. Refuses more once a line was cut, since it would extend that
+        line.
+        """
         with self._lock:
             if self._cut:
                 raise OSError(self._cut)
@@ -60,7 +61,7 @@ class Writer:
             data = b"\n".join([*lines, b""])
             taken = os.write(self._file, data)
             if taken != len(data):
-                self._cut = f"the history took {taken} of {len(data)} bytes: is the disk full?"
+                self._cut = f"wrote only {taken} of {len(data)} bytes of the history: is the disk full?"
                 raise OSError(self._cut)
             self._written += len(lines)
             self.head = head
@@ -72,12 +73,12 @@ class Writer:
 
 
 def dump_line(event: Event) -> str:
-    """As a line tells it: without what is as usual, which a reader has again."""
+    """Return the event's line without default values, which readers restore."""
     return dump_event(event)
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """What the file holds already; an unterminated last line is moved aside."""
+    """Return the whole lines in the file; an unterminated last line is moved aside."""
     try:
         data = read_shared(logs_folder(path), path, MAX_HISTORY_BYTES)
     except FileNotFoundError:

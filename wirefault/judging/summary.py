@@ -62,7 +62,7 @@ class Summary:
     ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
     ``differences``: verdicts that differ from the recorded ones.
     ``faults``: a row for each entry of the fault sets in force, and for faults that the settings drew.
-    ``went_past``: the connections that went past the lab.
+    ``went_past``: the connections that bypassed the lab.
     ``remarks`` are for people: all that is not as it should be, in words.
     """
 

@@ -131,9 +131,9 @@ def shown_measures(check: Check) -> str:
 
 
 def _details(check: Check) -> Iterator[str]:
-    shown = ", ".join(f"{name} {figure}" for name, figure in check.measured.items())
-    if shown:
-        yield shown
+    figures = ", ".join(f"{name} {figure}" for name, figure in check.measured.items())
+    if figures:
+        yield figures
     if check.message:
         yield check.message
     if check.episodes:

@@ -1,4 +1,4 @@
-"""What an episode and a run may use up, and what comes then: read from a file, kept as text in the settings.
+"""Limits on what an episode and a run may use, read from a file and stored as text in the settings.
 
 episode: {tokens: 10000, cost: 1.00, calls: 100, requests_a_minute: 60, time: 60s, memory: 512MB}
 run: {cost: 5.00}
@@ -24,7 +24,7 @@ from wirefault.wiring.spec_file import Spec
 
 BudgetMode = Literal["hard", "degrading", "end"]
 BudgetScope = Literal["episode", "run"]
-# what the runner keeps account of
+# limits that the runner enforces
 OF_SUBJECT = ("episode.time", "episode.memory")
 _OF_TOKENS = ("tokens", "cost")
 _OF_CALLS = ("calls", "requests_a_minute", "concurrent")
@@ -35,21 +35,21 @@ _SHARE = {"%": 0.01}
 
 
 def _in_units(units: Mapping[str, float]) -> Callable[[object], object]:
-    """Takes a text such as ``60s`` for the number of units that it says; a number stays as it is."""
+    """Convert a text such as ``60s`` to a number of base units; a number stays as it is."""
 
-    def read(given: object) -> object:
-        if not isinstance(given, str):
-            return given
-        amount = _AMOUNT.fullmatch(given)
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        amount = _AMOUNT.fullmatch(value)
         if amount is None or amount[2] not in units:
-            raise ValueError(f"must be a number and one of {', '.join(units)}, not {given[:40]!r}")
+            raise ValueError(f"must be a number and one of {', '.join(units)}, not {value[:40]!r}")
         return round(float(amount[1]) * units[amount[2]], 9)
 
     return read
 
 
-def _bytes(given: object) -> object:
-    read = _in_units(_BYTES)(given)
+def _bytes(value: object) -> object:
+    read = _in_units(_BYTES)(value)
     return round(read) if isinstance(read, float) and math.isfinite(read) else read
 
 
@@ -60,40 +60,42 @@ _Share = Annotated[float, Field(gt=0, le=1), BeforeValidator(_in_units(_SHARE)),
 
 
 class Budget(Spec):
-    """What may be used up in a run. What is None has no limit."""
+    """Limits on what a run may use; None means no limit."""
 
-    tokens: int | None = Field(None, ge=1, description="tokens in and out, as the model's replies tell them")
+    tokens: int | None = Field(
+        None, ge=1, description="tokens in and out, as the model's replies report them"
+    )
     cost: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="US dollars for these tokens, by `prices`"
     )
-    calls: int | None = Field(None, ge=1, description="requests that are let through")
+    calls: int | None = Field(None, ge=1, description="requests forwarded")
     requests_a_minute: int | None = Field(
-        None, ge=1, le=10_000, description="requests let through in any 60 seconds"
+        None, ge=1, le=10_000, description="requests forwarded in any 60 seconds"
     )
     concurrent: int | None = Field(None, ge=1, description="requests in progress at once")
     time: _Duration | None = Field(None, description="since the first request: 60s, 5 min")
 
 
 class EpisodeBudget(Budget):
-    """What may be used up in one episode. Its time and memory are the subject's, who is ended at them."""
+    """Limits on one episode. The subject process is ended when it exceeds its time or memory."""
 
-    time: _Duration | None = Field(None, description="of all attempts of the episode together: 60s, 5 min")
+    time: _Duration | None = Field(None, description="for all attempts of the episode together: 60s, 5 min")
     memory: _Memory | None = Field(
         None, description="resident memory of the subject's processes together: 512MB, 1GiB"
     )
 
 
 class Budgets(Spec):
-    """The budgets of a run, as the gateway and the runner keep them."""
+    """The budgets of a run, for the gateway and the runner."""
 
     episode: EpisodeBudget = EpisodeBudget()
     run: Budget = Budget()
-    warn_at: _Share = Field(0.8, description="the share of a budget at which the history has a warning")
+    warn_at: _Share = Field(0.8, description="the share of a budget at which a warning is recorded")
     mode: BudgetMode = Field(
         "hard",
-        description="what comes when one is used up: `hard`, the provider's refusal; `degrading`, slower"
-        " from 50 % on (up to 1 s a request), then 429, at the end 402; `end`, the refusal, and the episode"
-        " ends as `runaway`",
+        description="what happens when a budget is used up: `hard`, the provider's refusal; `degrading`,"
+        " slower from 50 % on (up to 1 s a request), then 429, at the end 402; `end`, the refusal, and the"
+        " episode ends as `runaway`",
     )
     links: Literal["models", "tools", "all"] = Field(
         "models", description="where calls, requests_a_minute and concurrent are counted"
@@ -101,46 +103,46 @@ class Budgets(Spec):
     pool: str = Field(
         "",
         pattern=r"^[A-Za-z0-9._-]{0,150}$",
-        description="runs that name the same one share their `run` budget; an experiment sets it for an arm",
+        description="runs with the same pool share their `run` budget; an experiment sets it for an arm",
     )
 
     @model_validator(mode="after")
     def _limits_something(self) -> Budgets:
         if self.episode == EpisodeBudget() and self.run == Budget():
-            raise ValueError("names no budget: say one under `episode` or `run`, such as tokens: 10000")
+            raise ValueError("missing a budget: set one under `episode` or `run`, such as tokens: 10000")
         return self
 
     def limits(self) -> Iterator[tuple[str, float]]:
-        """Each limit by its place, such as ``episode.tokens``."""
+        """Return each limit by its path, such as ``episode.tokens``."""
         for scope, budget in (("episode", self.episode), ("run", self.run)):
             for name, limit in budget.model_dump(exclude_none=True).items():
                 yield f"{scope}.{name}", limit
 
     def counts_calls_of(self, *, of_model: bool) -> bool:
-        """Whether a request on a link to a model, or to a tool, is one of the calls that are counted."""
+        """Return whether a request on a model link (or tool link) counts as one of the limited calls."""
         return self.links in ("all", "models" if of_model else "tools")
 
     def at_gateway(self, *, of_model: bool) -> dict[BudgetScope, Budget]:
-        """What of them a request on such a link uses up; a scope of which it uses up nothing is left out.
+        """Return the limits that a request on such a link counts against; scopes without any are left out.
 
-        Tokens and their cost are the models' alone; time and memory of an episode are not kept there.
+        Only model requests use tokens and cost. The gateway does not track an episode's time and memory.
         """
         names = [
             *(_OF_TOKENS if of_model else ()),
             *(_OF_CALLS if self.counts_calls_of(of_model=of_model) else ()),
         ]
-        kept: dict[BudgetScope, Budget] = {
+        scopes: dict[BudgetScope, Budget] = {
             "episode": _only(self.episode, names),
             "run": _only(self.run, [*names, "time"] if names else ()),
         }
-        return {scope: budget for scope, budget in kept.items() if budget != Budget()}
+        return {scope: budget for scope, budget in scopes.items() if budget != Budget()}
 
     @property
     def counts_cost(self) -> bool:
         return self.episode.cost is not None or self.run.cost is not None
 
     def dump(self) -> str:
-        """Canonical JSON, which ``load_budgets`` reads again."""
+        """Return canonical JSON, which ``load_budgets`` can read."""
         return json.dumps(self.model_dump(exclude_defaults=True), sort_keys=True)
 
 
@@ -148,21 +150,21 @@ def _only(budget: Budget, names: Iterable[str]) -> Budget:
     return Budget.model_construct(**{name: getattr(budget, name) for name in names})
 
 
-def budgets_in_full(given: str) -> str:
-    """The text of the file of budgets at that path, or of budgets given as text; what is empty stays empty.
+def budgets_in_full(value: str) -> str:
+    """Read the budgets file at that path, or return budgets that are text already; empty stays empty.
 
     Raises ``ValueError`` that names the file and the key, ``OSError`` if there is no such file.
     """
-    if not given.strip() or given.lstrip().startswith("{") or "\n" in given:
-        return canonical_budgets(given)
+    if not value.strip() or value.lstrip().startswith("{") or "\n" in value:
+        return canonical_budgets(value)
     try:
-        return canonical_budgets(Path(given).read_text(encoding="utf-8"), given)
+        return canonical_budgets(Path(value).read_text(encoding="utf-8"), value)
     except UnicodeDecodeError:
-        raise ValueError(f"{given}: not UTF-8 text") from None
+        raise ValueError(f"{value}: not UTF-8 text") from None
 
 
 def canonical_budgets(text: str, where: str = "text") -> str:
-    """The budgets as canonical JSON; what is empty stays empty. Raises ``ValueError`` that names the key."""
+    """Return the budgets as canonical JSON; empty stays empty. Raises ``ValueError`` that names the key."""
     if not text.strip():
         return ""
     try:
@@ -173,18 +175,18 @@ def canonical_budgets(text: str, where: str = "text") -> str:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _checked(given: object) -> Budgets:
+def _checked(value: object) -> Budgets:
     try:
-        return Budgets.model_validate(given)
+        return Budgets.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ValueError(f"{_place(first['loc'])}{_reason(first)}") from None
 
 
-# Budgets as an experiment has them: there, in a file that it names, or none.
+# The budgets of an experiment: a mapping, a file name, or None.
 BudgetsGiven = Annotated[
     Budgets | str | None,
-    BeforeValidator(lambda given: _checked(given) if isinstance(given, dict) else given),
+    BeforeValidator(lambda value: _checked(value) if isinstance(value, dict) else value),
 ]
 
 
@@ -201,12 +203,12 @@ def _reason(error: Any) -> str:
 
 
 def load_budgets(canonical: str) -> Budgets | None:
-    """The budgets of a run's settings; None if it has none."""
+    """Load the budgets from a run's settings; None if it has none."""
     return Budgets.model_validate_json(canonical) if canonical else None
 
 
 def with_pool(canonical: str, pool: str) -> str:
-    """The same budgets for runs that share the budget of a run; where there is none, nothing is shared."""
+    """Return budgets whose run budget is shared with other runs; unchanged if there is no run budget."""
     budgets = load_budgets(canonical)
     if budgets is None or budgets.run == Budget() or budgets.pool:
         return canonical
@@ -214,32 +216,32 @@ def with_pool(canonical: str, pool: str) -> str:
 
 
 def without_pool(canonical: str) -> str:
-    """The same budgets for a run by itself."""
+    """Return the same budgets for a run that shares nothing."""
     budgets = load_budgets(canonical)
     return budgets.model_copy(update={"pool": ""}).dump() if budgets else canonical
 
 
 _FIELDS = ("input", "output")
-# what a process can be handed in its environment is bounded by the system
+# the system limits the size of a process's environment
 _LARGEST = 100_000
 
 
 @dataclass(frozen=True)
 class Price:
-    """In US dollars for a million tokens."""
+    """In US dollars per million tokens."""
 
     input: float
     output: float
 
 
-def prices_in_full(given: str) -> str:
-    """The text of the price file at that path, or of prices given as text; what is empty stays empty.
+def prices_in_full(value: str) -> str:
+    """Read the price file at that path, or return prices that are text already; empty stays empty.
 
     Raises ``ValueError`` that names the file, the model and the field, ``OSError`` if there is no such file.
     """
-    if not given.strip() or given.lstrip().startswith("{") or "\n" in given:
-        return canonical_prices(given)
-    return canonical_prices(_read(Path(given)), given)
+    if not value.strip() or value.lstrip().startswith("{") or "\n" in value:
+        return canonical_prices(value)
+    return canonical_prices(_read(Path(value)), value)
 
 
 def _read(path: Path) -> str:
@@ -250,7 +252,7 @@ def _read(path: Path) -> str:
 
 
 def canonical_prices(text: str, where: str = "text") -> str:
-    """The prices as JSON, by the models' names. Raises ``ValueError``."""
+    """Return the prices as JSON, by model name. Raises ``ValueError``."""
     if not text.strip():
         return ""
     models = plain_data(read_yaml(text, where), where)
@@ -259,12 +261,12 @@ def canonical_prices(text: str, where: str = "text") -> str:
     prices = {name: asdict(_price(value, f"{where}: {name}")) for name, value in sorted(models.items())}
     canonical = json.dumps(prices, ensure_ascii=False)
     if len(canonical.encode()) > _LARGEST:
-        raise ValueError(f"{where}: larger than {_LARGEST} bytes; leave out the models that are not asked")
+        raise ValueError(f"{where}: larger than {_LARGEST} bytes; leave out the models that are not used")
     return canonical
 
 
 def load_prices(canonical: str) -> Mapping[str, Price]:
-    """The prices by the models' names; none of an empty text."""
+    """Return the prices by model name; none for an empty text."""
     return {name: Price(**fields) for name, fields in json.loads(canonical or "{}").items()}
 
 
@@ -275,8 +277,8 @@ def _price(value: Any, where: str) -> Price:
             raise ValueError(f"{where}.{name}: no such field{nearest(name, _FIELDS)}")
     for name in _FIELDS:
         if not _is_amount(fields.get(name)):
-            told = short_repr(fields[name]) if name in fields else "nothing"
-            raise ValueError(f"{where}.{name}: must be US dollars for a million tokens, not {told}")
+            value = short_repr(fields[name]) if name in fields else "nothing"
+            raise ValueError(f"{where}.{name}: must be US dollars per million tokens, not {value}")
     return Price(float(fields["input"]), float(fields["output"]))
 
 

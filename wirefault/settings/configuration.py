@@ -1,4 +1,4 @@
-"""A process's configuration, put together from environment, ``.env`` and ``config.json``."""
+"""The configuration of a process, from its environment, ``.env`` and ``config.json``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Configuration:
 
     settings: Settings
     topology: Topology
-    environ: Mapping[str, str]  # the environment over that of ``.env``
+    environ: Mapping[str, str]  # the environment overrides .env
     prompts: Path
     logs: Path
     state: Path
@@ -55,11 +55,11 @@ def load_configuration(
     from_surroundings: bool = True,
     decided: Mapping[str, Any] | None = None,
 ) -> Configuration:
-    """Reads and validates everything.
+    """Read and validate everything.
 
-    ``wiring`` is what a lab that is to be started shall have, else that of the lab in force. Without
-    ``from_surroundings`` no setting comes from the environment or from ``.env``. ``decided``: all settings of
-    a run, as its launcher has frozen them. Raises ``SettingsError`` that names the source and the key, or
+    ``wiring`` is for a lab that is about to start; by default it is the running lab's. Without
+    ``from_surroundings`` no setting comes from the environment or from ``.env``. ``decided`` holds all
+    settings of a run, frozen by its launcher. Raises ``SettingsError`` that names the source and the key, or
     ``InputError``.
     """
     from_surroundings = from_surroundings and not decided
@@ -83,8 +83,8 @@ def load_configuration(
     settings = merge_sources([*sources, Source("default", _default_model(sources, merged))], wiring.links)
     if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
         raise SettingsError(
-            "FALLBACK=direct: this agent has no way to the tools but the proxies; in Compose it gets one with"
-            " `docker compose -f docker-compose.yaml -f compose.direct.yaml up`"
+            "FALLBACK=direct: this agent reaches the tools only through the proxies;"
+            " in Compose a direct way needs `docker compose -f docker-compose.yaml -f compose.direct.yaml up`"
         )
     if wiring.is_lab:
         _check_price(settings)
@@ -111,27 +111,29 @@ def load_configuration(
 
 
 def _check_price(settings: Settings) -> None:
-    """The scripted model's name is known before it is asked: a budget of cost could never be used up by it.
+    """Require a price for the scripted model if there is a budget of cost, which would otherwise never run
+    out.
 
-    Other servers may answer under another name than they are asked for. Raises ``SettingsError``.
+    Other servers may report another model name than the one requested. Raises ``SettingsError``.
     """
     budgets = load_budgets(settings.budgets)
     unpriced = settings.model == "scripted" and settings.model_name not in load_prices(settings.prices)
     if budgets is not None and budgets.counts_cost and unpriced:
         raise SettingsError(
-            f"BUDGETS: a budget of cost needs the price of the model, and PRICES has none of"
-            f" {settings.model_name}"
+            f"BUDGETS: a budget of cost needs the model's price; add {settings.model_name} to PRICES"
         )
 
 
 def _wiring(topology: Topology) -> Wiring:
-    """The topology's, with its links: some of a lab that is up may have been given one by one."""
+    """Return the topology's wiring with its links, which may have been added one by one while the lab was
+    up.
+    """
     wiring = dumped_wiring(topology.wiring) if topology.wiring else lab_wiring()
     return replace(wiring, links=topology.links)
 
 
 def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dict[str, str]:
-    """``compatible`` for whoever gave an address, ``groq`` for whoever has a key, else ``scripted``."""
+    """Return ``compatible`` if an address is set, ``groq`` if a key is set, else ``scripted``."""
     if any(source.values.get("model_base_url") for source in sources):
         return {"model": "compatible"}
     return {"model": "groq" if environ.get("GROQ_API_KEY") else "scripted"}
@@ -163,7 +165,9 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
 
 
 def running_lab(state: Path) -> dict[str, Any] | None:
-    """What ``wirefault lab up`` recorded of that folder's lab, if it is alive: pid, topology, lab_id."""
+    """Return the record of that folder's lab from ``wirefault lab up``, if it is alive: pid, topology,
+    lab_id.
+    """
     return read_lab_record(state) if is_lab_up(state) else None
 
 
@@ -172,14 +176,14 @@ _MIN_KEY_LENGTH = 8
 
 
 def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without any ``*_API_KEY``, for a process that needs none."""
+    """Return the environment without any ``*_API_KEY``, for a process that needs none."""
     return {name: value for name, value in environ.items() if not name.endswith(_KEY_ENDING)}
 
 
 def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that takes every key of the environment, ``*_API_KEY``, out of a text.
+    """Return a function that removes every key in the environment, ``*_API_KEY``, from a text.
 
-    A value of fewer than 8 characters stays: it is a placeholder, and its letters occur in other words.
+    Values of fewer than 8 characters stay: they are placeholders and occur inside other words.
     """
     keys = [
         value

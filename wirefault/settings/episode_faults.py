@@ -1,4 +1,4 @@
-"""Which episodes of a run no fault may strike. Pure."""
+"""Decide which episodes of a run are outside the blast radius, and plan the others. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from wirefault.toxiproxy.planned import PlannedToxic, ToxicDraw, plan_toxics
 
 
 def radius_draw(seed: int, episode: str) -> float:
-    """The draw of an episode that FAULT_EPISODES is compared with, in [0, 1)."""
+    """Return the episode's draw in [0, 1), which is compared with FAULT_EPISODES."""
     return draw(seed, episode, 0, "", "", 0, 0, "blast-radius")
 
 
 def is_outside_radius(settings: Settings, episode: str) -> bool:
-    """Whether the episode is flown without faults, whatever else is drawn for it."""
+    """Return whether the episode runs without faults, whatever else is drawn for it."""
     return settings.fault_episodes < 1 and radius_draw(settings.seed, episode) >= settings.fault_episodes
 
 
-# all that decides whether a try or an attempt is struck, the blast radius with it; all else is the run's own
+# the settings that decide whether a try or an attempt is faulted, including the blast radius
 _STRIKING = (
     "faults",
     "chaos_level",
@@ -36,13 +36,13 @@ _STRIKING = (
 
 
 def shadow_text(arms: Mapping[str, Settings]) -> str:
-    """The setting ``shadow`` of a run that is to log what would strike in these arms, by their names."""
+    """Return the text of the setting ``shadow``: the faults of these arms, by arm, which are logged only."""
     striking = {name: {key: getattr(settings, key) for key in _STRIKING} for name, settings in arms.items()}
     return json.dumps(striking, ensure_ascii=False, sort_keys=True) if striking else ""
 
 
 def shadow_arms(settings: Settings) -> dict[str, Settings]:
-    """By arm the run's settings with what strikes there; empty if it has no shadows."""
+    """Return the settings of each shadow arm, by name; empty without shadows."""
     if not settings.shadow:
         return {}
     arms = json.loads(settings.shadow)
@@ -57,9 +57,9 @@ def plan_attempt(
     entries: Iterable[ToxicDraw],
     configuration: int,
 ) -> list[PlannedToxic]:
-    """Those of ``TOXIC_PROB`` on the tool links, then those of the fault set's ``entries``.
+    """Plan the toxics of ``TOXIC_PROB`` on the tool links, then those of the fault set's ``entries``.
 
-    ``configuration``: the number of the set, 0 for the run's own. Episodes outside the blast radius: none.
+    ``configuration``: the number of the set, 0 for the run's own. Episodes outside the blast radius get none.
     """
     if is_outside_radius(settings, episode):
         return []

@@ -22,24 +22,24 @@ Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
 class SettingsError(InputError):
-    """A setting that cannot be used; the message says which, where it stands and what would do."""
+    """An invalid setting; the message says which, in which source, and what would be valid."""
 
 
 class Settings(BaseModel):
-    """What a run is configured with. No secret is among them: the row and the logs show them all."""
+    """Configuration of a run. It holds no secrets, because the run's row and the logs contain all of it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seed: int = Field(ge=0, lt=2**31, description="draws every fault; drawn itself when not given")
+    seed: int = Field(ge=0, lt=2**31, description="seed of every draw; random by default")
     toxic_prob: Probability = Field(0.1, description="chance of a toxic, per attempt and tool link")
     toxic_scope: Literal["each", "all"] = Field(
-        "each", description="what TOXIC_PROB draws for: each tool link by itself, or all by one draw"
+        "each", description="what TOXIC_PROB draws for: each tool link separately, or all at once"
     )
     toxic_seconds: float = Field(
         0.0,
         ge=0,
         le=600,
-        description="how long such a toxic lasts, from the arming of its attempt; 0: the whole attempt",
+        description="how long such a toxic lasts after its attempt is armed; 0: the whole attempt",
     )
     error_prob: Probability = Field(0.1, description="chance of an HTTP error, per try at a tool link")
     tool_limit: int = Field(1, ge=1, le=20, description="HTTP tries of one tool call")
@@ -50,23 +50,23 @@ class Settings(BaseModel):
     )
     idempotency: bool = Field(True, description="send an Idempotency-Key with writes")
     fallback: Literal["off", "direct"] = Field("off", description="what an exhausted call may still try")
-    stream: bool = Field(False, description="ask the model for event streams, which stream faults strike")
+    stream: bool = Field(False, description="ask the model for event streams, which stream faults need")
     keep_alive: bool = Field(
-        False, description="keep connections to tools open for an attempt; off: a fresh one for each try"
+        False, description="keep connections to tools open for an attempt; off: a new one for each try"
     )
     tool_timeout: Seconds = Field(
-        1.0, description="seconds for one HTTP try at a tool that answers by itself (see BACKEND_TIMEOUT)"
+        1.0, description="seconds for one HTTP try at a tool without a backend (see BACKEND_TIMEOUT)"
     )
     backend_timeout: Seconds = Field(
         5.0,
-        description="the same at a tool that asks a real backend: the translator, unless it is offline",
+        description="seconds for one HTTP try at a tool with a real backend: the translator, unless offline",
     )
     fallback_timeout: Seconds = Field(5.0, description="seconds for the one try of FALLBACK=direct")
     proxy_wait: float = Field(
-        0.0, ge=0, le=600, description="seconds for which a try waits for a proxy that refuses connections"
+        0.0, ge=0, le=600, description="seconds that a try waits for a proxy that refuses connections"
     )
     model_timeout: Seconds = Field(
-        30.0, description="seconds for one request to the model; with STREAM=on for each wait in it"
+        30.0, description="seconds for one request to the model; with STREAM=on for each wait within it"
     )
     arm_timeout: Seconds = Field(2.0, description="seconds in which an attempt must be armed")
     settle_bound: Seconds = Field(2.0, description="seconds to wait for held requests after healing")
@@ -76,17 +76,20 @@ class Settings(BaseModel):
     retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of an injected 429")
     retry_after_max: float = Field(1.0, ge=0, le=60, description="seconds of Retry-After that are honoured")
     model: Literal["scripted", "groq", "compatible", "record", "replay"] = Field(
-        "scripted", description="who plans; record keeps a real model's answers, replay gives them again"
+        "scripted",
+        description="which model plans; record stores a real model's answers, replay plays them back",
     )
     groq_model: str = Field("openai/gpt-oss-120b", min_length=1, description="the model's name at the server")
     model_base_url: str = Field("", description="an OpenAI-compatible server, for MODEL=compatible or record")
     bodies: Literal["auto", "on", "off"] = Field(
         "auto",
         description="keep the first 64 KiB of each request's and reply's body, to judge by; auto: unless the"
-        " subject keeps a record of its own, as the lab's agent does",
+        " subject records its calls itself, as the lab's agent does",
     )
     cassettes: str = Field(
-        "state/cassettes", min_length=1, description="the folder of what MODEL=record keeps and replay gives"
+        "state/cassettes",
+        min_length=1,
+        description="the folder where MODEL=record stores answers and replay finds them",
     )
     persona: Literal["diligent", "stubborn", "quitter", "fabricator"] = Field(
         "diligent", description="character of the scripted model"
@@ -100,16 +103,16 @@ class Settings(BaseModel):
     )
     fault_episodes: Probability = Field(
         1.0,
-        description="strike only episodes whose own draw is below this; the others are flown without faults",
+        description="fault only episodes whose own draw is below this; the others run without faults",
     )
     fault_calls: int = Field(
         0,
         ge=0,
-        description="strike at most so many calls of an episode by faults at the gateway; 0: any number",
+        description="maximum number of calls of an episode that the gateway may fault; 0: no limit",
     )
     shadow: str = Field(
         "",
-        description="what an experiment sets on its control: the faults of its other arms, evaluated and"
+        description="set by an experiment on its control: the faults of its other arms, evaluated and"
         " recorded as shadows, never applied",
     )
 
@@ -120,13 +123,13 @@ class Settings(BaseModel):
 
     budgets: str = Field(
         "",
-        description="a YAML file of what an episode and the run may use up: tokens, cost, time and others",
+        description="a YAML file of limits on an episode and the run: tokens, cost, time and others",
     )
 
     @field_validator("*", mode="before")
     @classmethod
     def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
-        # pydantic would take true for 1
+        # pydantic would accept true as 1
         if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation is not bool:
             raise ValueError("must not be true or false")
         return value
@@ -145,35 +148,36 @@ class Settings(BaseModel):
         except (ValueError, TypeError, AttributeError):
             known = False
         if not known:
-            raise ValueError("must be settings by the names of arms, as an experiment writes them")
+            raise ValueError("must map arm names to settings, as an experiment writes them")
         return text
 
     @field_validator("prices")
     @classmethod
     def _canonical_prices(cls, text: str) -> str:
-        """From their text; files are read before, by ``sources``."""
+        """Canonical JSON of a text; ``sources`` has already read files."""
         return canonical_prices(text)
 
     @field_validator("budgets")
     @classmethod
     def _canonical_budgets(cls, text: str) -> str:
-        """From their text; files are read before, by ``sources``."""
+        """Canonical JSON of a text; ``sources`` has already read files."""
         return canonical_budgets(text)
 
     @field_validator("faults", mode="before")
     @classmethod
-    def _canonical_faults(cls, given: object, info: ValidationInfo) -> object:
-        """From a set, its plain data or its text; presets and files are looked up before, by ``sources``.
+    def _canonical_faults(cls, value: object, info: ValidationInfo) -> object:
+        """Canonical text of a set, its plain data or its text; ``sources`` has already read presets and
+        files.
 
-        The context of the validation has the wiring's ``links``; without one they are the lab's.
+        The validation context has the wiring's ``links``; the default is the lab's links.
         """
-        if given == "":
-            return given
+        if value == "":
+            return value
         # only a run that has faults loads the catalogue
         from wirefault.faults.sets.presets import canonical_text
 
         links = (info.context or {}).get("links")
-        return canonical_text(given, lab_links() if links is None else links)
+        return canonical_text(value, lab_links() if links is None else links)
 
     @field_validator("model_base_url")
     @classmethod
@@ -184,7 +188,7 @@ class Settings(BaseModel):
         ):
             raise ValueError("must be an address, http://... or https://...")
         if "@" in parts.netloc:
-            raise ValueError("must hold no user and no password, since the logs show it; use MODEL_API_KEY")
+            raise ValueError("must not contain a user or password, since the logs show it; use MODEL_API_KEY")
         return url.rstrip("/")
 
     @property
@@ -193,21 +197,21 @@ class Settings(BaseModel):
 
     @property
     def asks_groq(self) -> bool:
-        """Whether Groq is the model's server: ``record`` asks it too, unless another address is given."""
+        """Return whether Groq is the model's server: also for ``record``, unless another address is set."""
         return self.model == "groq" or (self.model == "record" and not self.model_base_url)
 
     @property
     def translates_offline(self) -> bool:
-        """Whether the translator's ``auto`` is its phrasebook, since the run shall repeat itself."""
+        """Return whether the translator's ``auto`` means its phrasebook, so that the run is reproducible."""
         return self.model in ("scripted", "record", "replay")
 
     def timeout_at(self, link_name: str) -> float:
-        """Seconds for one try at that tool link."""
+        """Return the seconds allowed for one try at that tool link."""
         return float(getattr(self, timeout_setting(link_name, self.translator_backend)))
 
     @property
     def model_name(self) -> str:
-        """What the client asks the model server for."""
+        """Return the model name that the client requests from the server."""
         return f"scripted-{self.persona}" if self.model == "scripted" else self.groq_model
 
     def dump(self) -> str:
@@ -219,12 +223,14 @@ class Settings(BaseModel):
 
 
 NAMES = tuple(Settings.model_fields)
-# set by the environment, .env or config.json alone: no command has an option for them
+# set only by the environment, .env or config.json: no command has an option for them
 INTERNAL = frozenset({"arm_timeout", "settle_bound", "proxy_wait", "retry_after_max", "shadow"})
 
 
 def timeout_setting(link_name: str, translator_backend: str) -> str:
-    """The setting that bounds a try at that link: there is more time where a real backend is asked."""
+    """Return the name of the setting that bounds a try at that link; links with a real backend get more
+    time.
+    """
     if link_name in lab_links().model_names:
         return "model_timeout"
     asks_backend = link_name == "translator" and translator_backend not in ("auto", "offline")
@@ -232,5 +238,5 @@ def timeout_setting(link_name: str, translator_backend: str) -> str:
 
 
 def load_frozen(text: str) -> Settings:
-    """The settings as ``dump`` wrote them into a run's row; trusted, so that no catalogue is loaded."""
+    """Load settings as ``dump`` wrote them into a run's row; trusted, so the catalogue is not loaded."""
     return Settings.model_construct(**json.loads(text))

@@ -1,6 +1,6 @@
-"""Where settings come from: command line, environment, ``.env``, ``config.json``, default, in this order.
+"""Sources of settings, in order: command line, environment, ``.env``, ``config.json``, default.
 
-Whatever is unknown or out of range raises ``SettingsError``, which names the key and where it stands, before
+Unknown names and values out of range raise ``SettingsError`` that names the key and its source, before
 anything starts.
 """
 
@@ -27,7 +27,7 @@ from wirefault.settings.settings import NAMES, Settings, SettingsError
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.topology import default_ports, default_topology, listening_addresses
 
-# Variables that belong in .env but are no settings of a run: keys, and where the installation has its files.
+# Variables that belong in .env but are not settings of a run: keys, and locations of files and servers.
 INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
     """
     GROQ_API_KEY MODEL_API_KEY LAB_ID TOXIPROXY_URL WIRING PROMPTS_FILE CONFIG_FILE MOVIES_FILE PLAYBOOKS
@@ -39,23 +39,23 @@ INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
 
 
 _KNOWN = (*map(str.upper, NAMES), *INSTALLATION_VARIABLES)
-# how like a known name, from 0 to 1, one is that was meant to be it
+# similarity, from 0 to 1, above which a name counts as a misspelt known one
 _SLIP = 0.88
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where values come from: ``where`` is shown in errors, keys are setting names in lower case."""
+    """Values from one place: ``where`` is used in errors, keys are setting names in lower case."""
 
     where: str
     values: Mapping[str, Any]
 
 
 def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Settings:
-    """Validates what the sources say together, the first of them winning. Raises ``SettingsError``.
+    """Merge and validate the sources; earlier ones win. Raises ``SettingsError``.
 
-    ``links`` are those of the wiring, which a fault set may name; the lab's unless given.
+    ``links`` are the wiring's, which a fault set may name; default: the lab's.
     """
     merged: dict[str, Any] = {}
     origin: dict[str, str] = {}
@@ -83,26 +83,26 @@ def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Sett
     return settings
 
 
-def _fault_set_in_full(given: str, where: str, links: Links | None) -> str:
-    """The canonical text of a preset, a file or a text. The text may be empty, for no faults."""
-    if not given.strip():
+def _fault_set_in_full(text: str, where: str, links: Links | None) -> str:
+    """Return the canonical text of a preset, a file or a text; empty for no faults."""
+    if not text.strip():
         return ""
     # only a run that has faults loads the catalogue
     from wirefault.faults.sets.conditions import FaultSetError
     from wirefault.faults.sets.presets import find_set
 
     try:
-        return find_set(given, links).dump()
+        return find_set(text, links).dump()
     except FaultSetError as error:
         raise SettingsError(f"{where}: FAULTS: {error}") from None
 
 
-def _file_in_full(in_full: Callable[[str], str], given: str, where: str) -> str:
-    """The canonical text of the file that is named, or of what is given as text."""
+def _file_in_full(in_full: Callable[[str], str], text: str, where: str) -> str:
+    """Return the canonical text of the file of that name, or of a text."""
     try:
-        return in_full(given)
+        return in_full(text)
     except OSError as error:
-        raise SettingsError(f"{where}: {given[:80]}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{where}: {text[:80]}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise SettingsError(f"{where}: {error}") from None
 
@@ -119,21 +119,23 @@ def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links
 
 
 def _printable(value: object) -> str:
-    """The value for an error message: cut to 80 characters, and nothing of a URL that may hold a password."""
+    """Return the value for an error message: cut to 80 characters, without URLs that may contain a
+    password.
+    """
     return "..." if "@" in str(value) and "://" in str(value) else repr(value)[:80]
 
 
 def from_environment(environ: Mapping[str, str]) -> Source:
-    """The settings among the environment's variables; an empty one counts as not set."""
+    """Return the settings among the environment's variables; an empty variable counts as unset."""
     return Source("environment", {name: environ[name.upper()] for name in NAMES if environ.get(name.upper())})
 
 
 def from_dotenv(path: Path, *, of_lab: bool = False) -> tuple[Source, dict[str, str]]:
-    """A ``.env`` file's settings, and its other known variables (keys, places) as they are.
+    """Return a ``.env`` file's settings, and its other known variables (keys, locations) unchanged.
 
-    Other names are left out, since the file may be another program's, too (``dotenv_remarks`` tells of them).
-    Raises ``SettingsError`` for one that is a known one but for a slip, in a file that is ``of_lab`` alone
-    for any, and for what cannot be read.
+    Other names are ignored, since the file may belong to another program, too (``dotenv_remarks`` lists
+    them). Raises ``SettingsError`` for a misspelt known name, for any unknown name in a file that is
+    ``of_lab`` alone, and for a file that cannot be read.
     """
     settings: dict[str, str] = {}
     others: dict[str, str] = {}
@@ -148,9 +150,9 @@ def from_dotenv(path: Path, *, of_lab: bool = False) -> tuple[Source, dict[str, 
 
 
 def dotenv_remarks(path: Path) -> tuple[str, ...]:
-    """That a ``.env`` file has names which are not Wirefault's, in a sentence; none without any.
+    """Return a sentence that lists the names in a ``.env`` file that are not Wirefault's, if any.
 
-    Raises ``SettingsError`` for what cannot be read.
+    Raises ``SettingsError`` if the file cannot be read.
     """
     names = [
         name for name in _dotenv_values(path) if name.lower() not in NAMES and not _is_of_installation(name)
@@ -158,7 +160,7 @@ def dotenv_remarks(path: Path) -> tuple[str, ...]:
     if not names:
         return ()
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return (f"{path}: no settings of Wirefault's, and left alone: {', '.join(names[:_MOST_NAMED])}{more}",)
+    return (f"{path}: ignored, not settings of Wirefault: {', '.join(names[:_MOST_NAMED])}{more}",)
 
 
 def _is_of_installation(name: str) -> bool:
@@ -166,14 +168,14 @@ def _is_of_installation(name: str) -> bool:
 
 
 def _is_slip(name: str) -> bool:
-    """Whether a known name was meant: ``TOXIC_PRB`` is one, ``OPENAI_API_KEY`` or ``LOG_LEVEL`` is not."""
+    """Return whether a known name is meant: ``TOXIC_PRB`` is, ``OPENAI_API_KEY`` or ``LOG_LEVEL`` is not."""
     return bool(get_close_matches(name, _KNOWN, n=1, cutoff=_SLIP))
 
 
 def _dotenv_values(path: Path) -> dict[str, str | None]:
-    """The file's variables, none without a file. Raises for a line that dotenv would skip.
+    """Return the file's variables; none without a file. Raises for a line that dotenv would skip.
 
-    The error does not quote that line, since it may hold a secret.
+    The error does not quote the line, since it may contain a secret.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -202,7 +204,7 @@ _INTERVALS = (
     "retry_after_max",
 )
 _OLD_INTERVALS = {"proxy_timeout": "tool_timeout"}
-_HIGHEST_PORT = 63_535  # a link's gateway is 2000 above its service
+_HIGHEST_PORT = 63_535  # a link's gateway port is its service's port + 2000
 
 
 class _Section(BaseModel):
@@ -214,7 +216,7 @@ class _Proxy(_Section):
 
 
 class _Files(_Section):
-    """``prompts`` and ``movies`` lie beside the file; the others are of the folder that one works in."""
+    """``prompts`` and ``movies`` are relative to this file; the others to the working folder."""
 
     prompts: str | None = None
     movies: str | None = None
@@ -224,12 +226,12 @@ class _Files(_Section):
 
 
 class ConfigFile(_Section):
-    """``agent/config.json``: every key is optional and goes over a default.
+    """``agent/config.json``: every key is optional and overrides a default.
 
-    ``settings`` takes any setting in lower case; ``intervals`` those that are seconds. ``ports`` says where a
-    lab without Compose listens, a link's service by the link's name. ``proxy.host`` and ``services`` (link
-    name to ``host:port``) say where the subject dials; an address that is the default one leaves what the lab
-    in force says. ``files`` says where things lie.
+    ``settings`` takes any setting in lower case; ``intervals`` takes those in seconds. ``ports`` sets the
+    ports of a lab without Compose; a link's name means its service. ``proxy.host`` and ``services`` (link
+    name to ``host:port``) set the addresses that the subject dials; a default address there does not override
+    the running lab's. ``files`` sets locations of files.
     """
 
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -240,25 +242,26 @@ class ConfigFile(_Section):
     files: _Files = _Files()
 
     def sources(self, path: Path) -> list[Source]:
-        """The settings of the file at ``path``. Raises ``SettingsError`` for an unknown interval."""
+        """Return the settings of the file at ``path``. Raises ``SettingsError`` for an unknown interval."""
         for key in self.intervals:
             new = _OLD_INTERVALS.get(key)
             if new in self.intervals:
-                raise SettingsError(f"{path}: intervals.{key} is the old name of {new}, which is there too")
+                raise SettingsError(f"{path}: intervals.{key} is the old name of {new}, which is also set")
             if key not in _INTERVALS and not new:
                 raise SettingsError(f"{path}: intervals.{key} is no interval{nearest(key, _INTERVALS)}")
         intervals = {_OLD_INTERVALS.get(key, key): value for key, value in self.intervals.items()}
         return [Source(f"{path}: settings", self.settings), Source(f"{path}: intervals", intervals)]
 
     def remarks(self, path: Path) -> tuple[str, ...]:
-        """A sentence for each old name in the file at ``path``."""
+        """Return a sentence for each old name in the file at ``path``."""
         old = [key for key in self.intervals if key in _OLD_INTERVALS]
         return tuple(
-            f"{path}: intervals.{key} is now called {_OLD_INTERVALS[key]}; it is used as that" for key in old
+            f"{path}: intervals.{key} is now called {_OLD_INTERVALS[key]} and is still read as that"
+            for key in old
         )
 
     def listening_ports(self, path: Path) -> Mapping[str, int]:
-        """``ports``, checked. Raises ``SettingsError`` for an unknown name, and where two would be one."""
+        """Return the checked ``ports``. Raises ``SettingsError`` for an unknown name or a port used twice."""
         usual = default_ports(lab_links())
         for name in self.ports:
             if name not in usual:
@@ -267,13 +270,14 @@ class ConfigFile(_Section):
         for part, address in listening_addresses(default_topology("", ports=self.ports)):
             other = by_port.setdefault(address.port, part)
             if other != part:
-                raise SettingsError(f"{path}: ports: {part} and {other} would both have {address.port}")
+                raise SettingsError(f"{path}: ports: {part} and {other} both use port {address.port}")
         return self.ports
 
     def beside(self, path: Path, key: Literal["prompts", "movies"]) -> Path | None:
-        """The file of ``files`` that is read, beside this one at ``path``; None if it is not named.
+        """Return the path of a file named in ``files``, relative to this file at ``path``; None if it is not
+        named.
 
-        Raises ``SettingsError`` where it lies in the working folder instead, as an older version wanted it.
+        Raises ``SettingsError`` if the file is in the working folder, where an older version expected it.
         """
         named = getattr(self.files, key)
         if not named:
@@ -281,12 +285,14 @@ class ConfigFile(_Section):
         file = Path(os.path.normpath(path.parent / named))
         if not file.exists() and Path(named).exists():
             right = os.path.relpath(named, path.parent)
-            raise SettingsError(f"{path}: files.{key}: no {file}; it is beside this file, so write {right!r}")
+            raise SettingsError(
+                f"{path}: files.{key}: cannot find {file}; relative to this file it is {right!r}"
+            )
         return file
 
 
 def read_config_file(path: Path, required: bool = False) -> ConfigFile:
-    """The file's content, or the empty one if there is no file and none is required.
+    """Return the file's content, or defaults if it does not exist and is not required.
 
     Raises ``SettingsError`` that names the file, the line or the key.
     """
@@ -305,7 +311,8 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
         raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     except ValidationError as error:
         raise SettingsError(f"{path}: {_reason(error)}") from None
-    except (ValueError, RecursionError) as error:  # a key given twice, a number too long, nested too deep
+    # a duplicate key, a number that is too long, nested too deeply
+    except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: {error}") from None
 
 
@@ -316,7 +323,7 @@ def _reason(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         sections: dict[str, type[_Section]] = {"proxy": _Proxy, "files": _Files}
         section = sections.get(path[0], ConfigFile) if path[1:] else ConfigFile
-        return f"{place} is no key here{nearest(path[-1], section.model_fields)}"
+        return f"unknown key {place}{nearest(path[-1], section.model_fields)}"
     if first["type"] in ("model_type", "dict_type"):
         return f"{place}: must be an object"
     return f"{place}: {first['msg']}"

@@ -1,4 +1,4 @@
-"""``state/state.db``, through which runner and proxy manager speak to each other, and the manager's token.
+"""``state/state.db``, the interface between runner and proxy manager, and the manager's token.
 
 Imports from the rooms ``core`` to ``history``.
 """

@@ -1,4 +1,4 @@
-"""Worlds and side effects: what the tools write into ``state/effects.db`` and what the judge reads there.
+"""Worlds and side effects: written by the tools to ``state/effects.db``, read by the judge.
 
 A world is the state of one episode, keyed ``run_id/episode``. A side effect is a change in it.
 """
@@ -40,7 +40,7 @@ SELECT id, service, kind, fields, idempotency_key, at FROM effects WHERE world =
 
 @dataclass(frozen=True)
 class RecordedEffect:
-    """One side effect. The row of its service in the catalog declares its ``kind`` and its ``fields``.
+    """One side effect. The wiring declares its service's ``kind`` and ``fields``.
 
     ``at`` is the time of the commit, in seconds since the epoch.
     """
@@ -58,9 +58,9 @@ def world_key(run_id: str, episode: str) -> str:
 
 
 def read_effects(path: Path, world: str) -> list[RecordedEffect]:
-    """The side effects in that world, oldest first; none if no tool has written yet.
+    """Return the side effects in that world, oldest first; none if no tool has written yet.
 
-    Raises ``sqlite3.Error`` if the file is there and cannot be read.
+    Raises ``sqlite3.Error`` if the file exists and cannot be read.
     """
     if not os.path.lexists(path):
         return []

@@ -1,4 +1,4 @@
-"""``state/state.db``: runs, attempts, toxics and configurations, through which runner and manager speak.
+"""``state/state.db``: runs, attempts, toxics and configurations, shared by runner and manager.
 
 Every change of an attempt's state is a compare-and-set. Times are seconds since the epoch.
 """
@@ -33,9 +33,9 @@ AttemptState = Literal["requested", "armed", "finished", "healed", "abandoned"]
 
 HEARTBEAT_EVERY = 0.5
 STALE_AFTER = 2.0
-HUNG_AFTER = 30.0  # of a run whose process lives, as its lock shows
+HUNG_AFTER = 30.0  # of a run whose process is alive, as its lock shows
 
-# in every file as its ``user_version``: count it up with any change to a table
+# stored in every file as ``user_version``; increase it with any change to a table
 _VERSION = 5
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -74,9 +74,9 @@ class RunRow:
 
 @dataclass(frozen=True)
 class AttemptRow:
-    """``disturbed`` lists what made the attempt invalid (a repair, a foreign change), in words.
+    """``disturbed`` lists the events that made the attempt invalid (a repair, a foreign change), in words.
 
-    ``turn``: the user's turn that the runner asks for, from 1; ``armed_turn``: the one that is in force.
+    ``turn``: the user's turn that the runner requests, from 1; ``armed_turn``: the turn in force.
     """
 
     id: int
@@ -99,7 +99,7 @@ class AttemptRow:
 class State:
     """A connection to the database, for one thread at a time. Raises ``sqlite3.Error``.
 
-    Opening it raises ``SettingsError`` for a file whose tables another version of the lab made.
+    Raises ``SettingsError`` on opening a file whose tables another version of the lab made.
     """
 
     def __init__(self, path: Path) -> None:
@@ -116,7 +116,7 @@ class State:
         self.held_calls = HeldCallRows(self._database)
 
     def _create_tables(self) -> None:
-        # one statement, since another process may create the tables between two
+        # one statement, since another process may create the tables in between
         version, tables = self._database.execute(
             "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
         ).fetchone()
@@ -127,8 +127,8 @@ class State:
             )
         elif version != _VERSION:
             raise SettingsError(
-                f"{self.path} was made by another version of the lab; move it away: it holds only what runs"
-                " tell the manager, the histories in logs/ stay"
+                f"{self.path} belongs to another version of the lab; move it away:"
+                " it holds only current requests to the manager, and the histories in logs/ stay"
             )
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class State:
         self.close()
 
     def data_version(self) -> int:
-        """Changes when another connection has written: a cheap thing to poll."""
+        """Return a number that changes when another connection has written; cheap to poll."""
         return int(self._database.execute("PRAGMA data_version").fetchone()[0])
 
     # runs and the lease of a lane
@@ -158,7 +158,7 @@ class State:
         heartbeat: float | None = None,
         status: RunStatus = "waiting",
     ) -> None:
-        """``heartbeat``: the run's first sign of life, where that is later than ``created``."""
+        """Insert a run. ``heartbeat``: its first heartbeat, if later than ``created``."""
         self._database.execute(
             "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (run_id, lab_id, lane, status, seed, settings, settings_hash, created, heartbeat or created),
@@ -169,7 +169,7 @@ class State:
         return RunRow(**dict(row)) if row else None
 
     def runs(self, lab_id: str, lane: int, status: RunStatus) -> list[RunRow]:
-        """Oldest first."""
+        """Return the lane's runs with that status, oldest first."""
         rows = self._database.execute(
             "SELECT * FROM runs WHERE lab_id = ? AND lane = ? AND status = ? ORDER BY created, run_id",
             (lab_id, lane, status),
@@ -188,7 +188,7 @@ class State:
     def request_attempt(
         self, run: RunRow, episode: str, attempt: int, plan: Sequence[PlannedToxic], now: float
     ) -> int:
-        """Asks the manager to arm the plan; the attempt's id."""
+        """Ask the manager to arm the plan; return the attempt's id."""
         with self._transaction():
             cursor = self._database.execute(
                 "INSERT INTO attempts (run_id, lab_id, lane, episode, attempt, state, requested_at)"
@@ -204,7 +204,7 @@ class State:
         return _attempt(row)
 
     def open_attempts(self, lab_id: str, lane: int) -> list[AttemptRow]:
-        """Attempts that the manager has not healed yet: requested, armed or finished; oldest first."""
+        """Return attempts that are not healed yet (requested, armed or finished), oldest first."""
         rows = self._database.execute(
             "SELECT * FROM attempts WHERE lab_id = ? AND lane = ?"
             " AND state IN ('requested', 'armed', 'finished') ORDER BY id",
@@ -218,7 +218,7 @@ class State:
         """Compare-and-set of an attempt's state; False if it was not ``old``.
 
         Sets the time of the new state. ``armed`` also sets the time of the attempt's toxics, and removes the
-        reasons that had kept it from being armed.
+        reasons that kept it from being armed.
         """
         column = {"armed": "armed_at", "finished": "finished_at", "healed": "healed_at"}.get(new)
         stamp = f", {column} = {float(now)!r}" if column else ""
@@ -234,15 +234,15 @@ class State:
         return moved
 
     def request_turn(self, attempt_id: int, turn: int) -> None:
-        """Asks the manager for what stands in that turn of the user."""
+        """Ask the manager to arm the faults of that user turn."""
         self._database.execute("UPDATE attempts SET turn = ? WHERE id = ?", (turn, attempt_id))
 
     def arm_turn(self, attempt_id: int, turn: int) -> None:
-        """What stands in that turn is in force."""
+        """Record that the faults of that turn are in force."""
         self._database.execute("UPDATE attempts SET armed_turn = ? WHERE id = ?", (turn, attempt_id))
 
     def disturb(self, attempt_id: int, reason: str) -> None:
-        """Notes what makes the attempt invalid."""
+        """Record a reason that makes the attempt invalid."""
         with self._transaction():
             known = self.attempt(attempt_id).disturbed
             self._database.execute(
@@ -269,22 +269,22 @@ class State:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """``BEGIN IMMEDIATE`` to the end of the block: committed, or rolled back if it raises."""
+        """Run the block in ``BEGIN IMMEDIATE``: commit at its end, or roll back if it raises."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
             self._database.execute("COMMIT")
         finally:
-            # also after a COMMIT that failed: left open, the transaction would fail every later one
+            # also after a failed COMMIT: an open transaction would fail every later one
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
 
 
 def check_version(path: Path) -> None:
-    """Raises ``SettingsError`` for a file of another version, so that it is told before a lab starts.
+    """Raise ``SettingsError`` for a file of another version, before a lab starts.
 
-    ``UnsafeDatabaseError`` for one that nobody should open, likewise.
-    A file that cannot be used for another reason passes: whoever works with it says what is wrong.
+    Raises ``UnsafeDatabaseError`` for an unsafe file. Other problems pass here; they are reported on first
+    use.
     """
     if not os.path.lexists(path):
         return

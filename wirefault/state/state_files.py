@@ -1,8 +1,8 @@
-"""A lock that a run holds while its process lives, beside ``state.db``, where its manager can see it.
+"""A lock that a run holds while its process is alive, in a file beside ``state.db`` that its manager can see.
 
-A heartbeat needs a share of a processor, which a busy machine may give to the manager and not to the run: the
-system divides it between sessions or containers first, and a run's session may be a crowded one. The lock
-needs nothing, and the system frees it however the run ends.
+A heartbeat needs CPU time, which a busy machine may give to the manager but not to the run: the system
+divides it between sessions or containers first, and the run's session may be crowded. The lock needs no CPU
+time, and the system frees it however the run ends.
 """
 
 from __future__ import annotations
@@ -25,34 +25,36 @@ class RunLock:
         self._descriptor: int | None = None
 
     def take(self) -> None:
-        """Called by the run. On a full disk there is no lock: the heartbeat alone tells of its life."""
+        """Take the lock, for the run. On a full disk there is no lock, and only the heartbeat shows that the
+        run is alive.
+        """
         with suppress(OSError):
             self._descriptor = open_shared(self._folder, self._path, os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def free(self) -> None:
-        """Called by the run at its end; twice is once."""
+        """Free the lock at the end of the run; idempotent."""
         if self._descriptor is not None:
             self.remove()
             os.close(self._descriptor)
             self._descriptor = None
 
     def remove(self) -> None:
-        """Removes the file, which a run that was killed leaves behind."""
+        """Remove the file, which a killed run leaves behind."""
         with suppress(OSError, ValueError):
             remove_shared(self._folder, self._path)
 
     def is_held(self) -> bool:
-        """Whether the run's process lives, as far as its lock shows."""
+        """Return whether the run's process is alive, as far as its lock shows."""
         try:
             descriptor = open_shared(self._folder, self._path, os.O_RDONLY)
-        except (OSError, ValueError):  # the latter: the id of a run that no lab began is no name of a file
+        except (OSError, ValueError):  # ValueError: the id of a foreign run may not be a valid file name
             return False
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        except OSError:  # a folder that is shared by a system without locks
+        except OSError:  # a shared folder on a system without locks
             return False
         finally:
             os.close(descriptor)
@@ -65,10 +67,11 @@ _LONGEST = 256
 
 
 def lab_token(state: Path) -> str:
-    """The folder's token, made if there is none. Raises ``OSError``."""
+    """Return the folder's token, created if missing. Raises ``OSError``."""
     descriptor = open_shared(state, state / TOKEN_FILE, os.O_RDWR | os.O_CREAT, OWN)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # all processes that start at once read the same token
+        # processes that start at the same time must read the same token
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         if not os.fstat(descriptor).st_size:
             os.write(descriptor, secrets.token_hex(16).encode())
             os.fchmod(descriptor, _mode(state))
@@ -78,10 +81,10 @@ def lab_token(state: Path) -> str:
 
 
 def read_token(state: Path) -> str:
-    """The folder's token. Raises ``OSError``, ``UnicodeDecodeError``."""
+    """Return the folder's token. Raises ``OSError``, ``UnicodeDecodeError``."""
     return read_shared(state, state / TOKEN_FILE, _LONGEST).decode("ascii").strip()
 
 
 def _mode(folder: Path) -> int:
-    """As open as its folder: in Compose that lets in its owner and the services, who are other users."""
+    """Return the folder's permissions: in Compose its owner and the services are different users."""
     return OWN if folder.stat().st_mode & 0o007 else SHARED

@@ -1,4 +1,4 @@
-"""Numbered fault configurations of a lab that is up, kept in ``state.db``: each replaces the one before."""
+"""Numbered fault configurations of a lab that is up, in ``state.db``: each replaces the previous one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS configurations (
 
 @dataclass(frozen=True)
 class ConfigurationRow:
-    """``faults`` is the set's canonical text, empty for none; ``refused`` says why it never was in force."""
+    """``faults`` is the set's canonical text, empty for none; ``refused`` says why it never took effect."""
 
     lab_id: str
     lane: int
@@ -40,7 +40,7 @@ class Configurations:
         self._database = database
 
     def add(self, lab_id: str, lane: int, faults: str, source: str, now: float) -> int:
-        """Writes the lane's next configuration and returns its number, which counts from 1."""
+        """Insert the lane's next configuration and return its number, from 1."""
         row = self._database.execute(
             "INSERT INTO configurations SELECT ?, ?, COALESCE(MAX(number), 0) + 1, ?, ?, ?, NULL"
             " FROM configurations WHERE lab_id = ? AND lane = ? RETURNING number",
@@ -49,7 +49,7 @@ class Configurations:
         return int(row[0]["number"])
 
     def latest(self, lab_id: str, lane: int, since: float = 0.0) -> ConfigurationRow | None:
-        """The last configuration since that time that was not refused."""
+        """Return the last configuration since that time that was not refused."""
         row = self._database.execute(
             "SELECT * FROM configurations WHERE lab_id = ? AND lane = ? AND created >= ?"
             " AND refused IS NULL ORDER BY number DESC LIMIT 1",
@@ -65,7 +65,7 @@ class Configurations:
         return ConfigurationRow(**dict(row)) if row else None
 
     def refuse(self, row: ConfigurationRow, reason: str) -> None:
-        """Notes why it cannot be in force; the configuration before it stays in force."""
+        """Record why it cannot take effect; the previous configuration stays in force."""
         self._database.execute(
             "UPDATE configurations SET refused = ? WHERE lab_id = ? AND lane = ? AND number = ?",
             (reason, row.lab_id, row.lane, row.number),
@@ -85,7 +85,7 @@ FoundStatus = Literal["wanted", "open", "failed"]
 
 @dataclass(frozen=True)
 class FoundLink:
-    """``gateway`` and ``proxy`` are addresses, known once it is open; ``reason``: why opening it failed."""
+    """``gateway`` and ``proxy`` are addresses, known once it is open; ``reason`` says why opening failed."""
 
     link: Link
     status: FoundStatus
@@ -101,7 +101,7 @@ class FoundLinks:
         self._database = database
 
     def want(self, lab_id: str, lane: int, link: Link) -> None:
-        """Asks for the link; one of that name that failed is asked for again, any other stays as it is."""
+        """Request the link; a failed one of that name is requested again, any other stays as it is."""
         self._database.execute(
             "INSERT INTO found_links (lab_id, lane, name, link, status) VALUES (?, ?, ?, ?, 'wanted')"
             " ON CONFLICT DO UPDATE SET status = 'wanted', reason = '' WHERE status = 'failed'",
@@ -109,7 +109,7 @@ class FoundLinks:
         )
 
     def rows(self, lab_id: str, lane: int) -> list[FoundLink]:
-        """Those of the lane, in the order in which they were found."""
+        """Return the lane's found links, in the order in which they were found."""
         rows = self._database.execute(
             "SELECT * FROM found_links WHERE lab_id = ? AND lane = ? ORDER BY rowid", (lab_id, lane)
         )
@@ -118,7 +118,7 @@ class FoundLinks:
         ]
 
     def mark_open(self, lab_id: str, lane: int, name: str, gateway: str, proxy: str) -> None:
-        """The link can be dialled at ``proxy`` from now on."""
+        """Record that the link can be dialled at ``proxy``."""
         self._database.execute(
             "UPDATE found_links SET status = 'open', gateway = ?, proxy = ?, reason = ''"
             " WHERE lab_id = ? AND lane = ? AND name = ?",
@@ -126,7 +126,7 @@ class FoundLinks:
         )
 
     def mark_failed(self, lab_id: str, lane: int, name: str, reason: str) -> None:
-        """The link could not be opened; who waits for it need wait no longer."""
+        """Record that the link could not be opened, so that waiters stop waiting."""
         self._database.execute(
             "UPDATE found_links SET status = 'failed', reason = ? WHERE lab_id = ? AND lane = ? AND name = ?",
             (reason, lab_id, lane, name),
@@ -146,7 +146,7 @@ CREATE TABLE IF NOT EXISTS held_calls (
 
 @dataclass(frozen=True)
 class HeldCall:
-    """``call``: its number among all of the attempt on that link, from 1."""
+    """``call``: its ordinal among the attempt's calls on that link, from 1."""
 
     run_id: str
     episode: str
@@ -161,26 +161,26 @@ class HeldCallRows:
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
-    def add(self, held: HeldCall) -> None:
-        """The gateway holds it from now on."""
+    def add(self, call: HeldCall) -> None:
+        """Record that the gateway holds the call."""
         self._database.execute(
-            "INSERT OR IGNORE INTO held_calls VALUES (:run_id, :episode, :attempt, :link, :call)", vars(held)
+            "INSERT OR IGNORE INTO held_calls VALUES (:run_id, :episode, :attempt, :link, :call)", vars(call)
         )
 
     def of(self, run_id: str, episode: str, attempt: int) -> list[HeldCall]:
-        """Those of an attempt, in the order of their numbers."""
+        """Return an attempt's held calls, in order of their numbers."""
         rows = self._database.execute(
             "SELECT * FROM held_calls WHERE run_id = ? AND episode = ? AND attempt = ? ORDER BY call",
             (run_id, episode, attempt),
         )
         return [HeldCall(**dict(row)) for row in rows]
 
-    def remove(self, held: HeldCall) -> None:
-        """It is held no longer."""
+    def remove(self, call: HeldCall) -> None:
+        """Record that the gateway has released the call."""
         self._database.execute(
             "DELETE FROM held_calls WHERE run_id = :run_id AND episode = :episode AND attempt = :attempt"
             " AND link = :link AND call = :call",
-            vars(held),
+            vars(call),
         )
 
 
@@ -193,7 +193,7 @@ CREATE TABLE IF NOT EXISTS toxics (
 CREATE INDEX IF NOT EXISTS toxics_by_attempt ON toxics (attempt_id);
 CREATE INDEX IF NOT EXISTS toxics_left ON toxics (attempt_id) WHERE removed_at IS NULL;
 """
-# Of those that are left, which are few: a long flight has had a hundred thousand attempts.
+# Of remaining toxics, which are few: a long run may have a hundred thousand attempts.
 _LEFT_ON_LANE = (
     "removed_at IS NULL AND EXISTS"
     " (SELECT 1 FROM attempts WHERE id = toxics.attempt_id AND lab_id = ? AND lane = ?)"
@@ -217,32 +217,32 @@ class PlannedToxics:
         )
 
     def planned(self, attempt_id: int) -> list[PlannedToxic]:
-        """All that the attempt has at one time or another."""
+        """Return all toxics that the attempt has at any time."""
         rows = self._database.execute(
             "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
         )
         return [_toxic(row) for row in rows]
 
     def left(self, lab_id: str, lane: int) -> int:
-        """How many toxics of the lane nobody has seen to be gone."""
+        """Return the number of toxics on the lane that are not confirmed as removed."""
         row = self._database.execute(
             f"SELECT COUNT(*) FROM toxics WHERE {_LEFT_ON_LANE}", (lab_id, lane)
         ).fetchone()
         return int(row[0])
 
     def mark_armed(self, attempt_id: int, now: float) -> None:
-        """Notes that the attempt has its toxics, or gets them when their time comes."""
+        """Record that the attempt has its toxics, or gets them when their time comes."""
         self._database.execute(
             "UPDATE toxics SET armed_at = ?, removed_at = NULL WHERE attempt_id = ?", (now, attempt_id)
         )
 
     def mark_removed(self, lab_id: str, lane: int, now: float) -> None:
-        """Notes that the lane was seen to have no toxic."""
+        """Record that the lane was seen without toxics."""
         self._database.execute(f"UPDATE toxics SET removed_at = ? WHERE {_LEFT_ON_LANE}", (now, lab_id, lane))
 
 
 def _as_texts(toxic: PlannedToxic) -> dict[str, str]:
-    """What is no plain number or text, as JSON; null for what is not said."""
+    """Convert values other than numbers and texts to JSON; null for missing ones."""
     return {
         "attributes": json.dumps(dict(toxic.attributes)),
         "during": json.dumps(None if toxic.during is None else asdict(toxic.during)),

@@ -1,4 +1,4 @@
-"""The links between a subject and what it calls: their catalog, and the addresses of one lab.
+"""The links between a subject and the servers that it calls, and the addresses of one lab.
 
-Imports ``core`` alone.
+Imports only ``core``.
 """

@@ -25,36 +25,35 @@ STDIO = "stdio"
 
 @dataclass(frozen=True)
 class Link:
-    """What a wiring says of one link.
-
-    ``upstream`` is an address with its path prefix, ``lab`` for a tool service that the lab starts,
-    ``scripted`` for the scripted model, or ``stdio`` for an MCP server that the subject starts itself, by
-    ``command`` unless its own configuration names one. ``dialect`` is ``http``, ``mcp`` or that of a model's
-    API. ``env`` are the variables in which the subject finds its address. ``writes`` are the calls that
-    change state, as ``METHOD /path`` or, on a link of MCP, a tool's name, with ``*`` for any part of it;
-    ``key`` is the field of a write's JSON body, or of the tool's arguments, by which its upstream knows a
-    repetition. ``planted``: faults that plant instructions may strike it though it is not the lab's. ``port``
-    is where a service of the lab listens; ``tools`` are the names that the lab's agent knows the calls by,
-    each with its method and path; ``effects`` the kinds of side effects that the service records, each with
-    its fields, as prompts expect them. ``hosts``: whose intercepted connections are this link's, as ``name``
-    or ``name:port``; without any those of its upstream. ``found``: it was made when the subject called that
-    host for the first time.
-    """
+    """One link of a wiring."""
 
     name: str
     upstream: str = LAB
+    """An address with its path prefix, ``lab`` (a tool service that the lab starts), ``scripted`` (the
+    scripted model) or ``stdio`` (an MCP server that the subject starts)."""
     dialect: str = HTTP
+    """``http``, ``mcp`` or the name of a model's API."""
     env: tuple[str, ...] = ()
+    """Variables that give the subject the link's address."""
     writes: tuple[str, ...] = ()
+    """Calls that change state: ``METHOD /path`` or, on an MCP link, a tool name, with ``*`` for any part."""
     key: str = ""
+    """The field of a write's JSON body, or of the tool's arguments, that identifies a repetition."""
     planted: bool = False
+    """Whether faults that plant instructions may act on it although it is not the lab's."""
     service: str = ""
     port: int = 0
+    """Where the lab's service listens."""
     tools: tuple[tuple[str, str, str], ...] = ()
+    """The agent's name for each call, with its method and path."""
     effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """The fields of each kind of side effect that the service records."""
     hosts: tuple[str, ...] = ()
+    """Hosts (``name`` or ``name:port``) whose intercepted connections use this link; default: its own."""
     found: bool = False
+    """Whether it was made at run time, when the subject first called the host."""
     command: tuple[str, ...] = ()
+    """Starts the MCP server, unless the subject's configuration names a command."""
 
     @property
     def is_model(self) -> bool:
@@ -62,44 +61,48 @@ class Link:
 
     @property
     def takes_model(self) -> bool:
-        """Whether the setting MODEL chooses who answers: the scripted model's place is another's to take."""
+        """Return whether the setting MODEL chooses the server: it replaces the scripted model."""
         return self.upstream == SCRIPTED and self.dialect == OPENAI_CHAT.name
 
     @property
     def is_of_lab(self) -> bool:
-        """Whether its upstream is one of the lab's own servers."""
+        """Return whether the upstream is one of the lab's own servers."""
         return self.upstream in (LAB, SCRIPTED)
 
     @property
     def dialect_by_request(self) -> bool:
-        """Whether each request tells what is spoken there, HTTP or MCP, since nobody has declared it."""
+        """Return whether the dialect, HTTP or MCP, is detected for each request because the wiring does not
+        declare it.
+        """
         return self.found and self.dialect == HTTP
 
     @property
     def is_stdio(self) -> bool:
-        """Whether its server is a process that the subject starts, by way of ``wirefault mcp``."""
+        """Return whether the server is a process that the subject starts through ``wirefault mcp``."""
         return self.upstream == STDIO
 
     @property
     def base_path(self) -> str:
-        """The path prefix of its upstream, which the subject's address has too; empty for the lab's own."""
+        """Return the upstream's path prefix, which is also in the subject's address; empty for the lab's
+        servers.
+        """
         return "" if self.is_of_lab else urlsplit(self.upstream).path.rstrip("/")
 
     def proxy_name(self, lane: int = 0) -> str:
-        """Toxiproxy's name of this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
+        """Return Toxiproxy's name for this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
         return f"{self.name}_proxy" + (f"_{lane}" if lane else "")
 
     def is_write(self, method: str, target: str, tool: str = "") -> bool:
-        """Whether the request is declared as one that changes state; its query does not matter.
+        """Return whether the request is a declared write; its query does not matter.
 
-        ``tool``: what it calls, on a link of MCP.
+        ``tool``: the tool that it calls, on an MCP link.
         """
         call = tool if self.dialect == MCP.name else f"{method.upper()} {target.partition('?')[0]}"
         return any(fnmatchcase(call, pattern) for pattern in self.writes)
 
     @classmethod
     def of_entry(cls, name: str, entry: Mapping[str, Any]) -> Link:
-        """From an entry of a wiring's ``links`` in which nothing is wrong."""
+        """Build a link from a valid entry of a wiring's ``links``."""
         upstream, mcp, env = entry.get("upstream", ""), entry.get("mcp"), entry.get("env", ())
         variables = (env,) if isinstance(env, str) else tuple(env)
         return cls(
@@ -119,29 +122,31 @@ class Link:
         )
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON, which ``load`` takes."""
+        """Return plain JSON, which ``load`` can read."""
         return asdict(self)
 
     @classmethod
     def load(cls, row: Mapping[str, Any]) -> Link:
-        """From what ``dump`` gave, also by way of JSON. Raises ``ValueError`` for anything else."""
+        """Load the result of ``dump``, also after a round trip through JSON. Raises ``ValueError`` for
+        anything else.
+        """
         try:
             tools = tuple((tool, method, path) for tool, method, path in row.get("tools", ()))
             effects = {kind: tuple(fields) for kind, fields in row.get("effects", {}).items()}
             lists = {key: tuple(row.get(key, ())) for key in ("env", "writes", "hosts", "command")}
             return cls(**{**row, **lists, "tools": tools, "effects": effects})
         except (TypeError, AttributeError) as error:
-            raise ValueError(f"no link of a wiring: {error}") from None
+            raise ValueError(f"not a link of a wiring: {error}") from None
 
 
-# In a fault set for a subject whose links are found while it runs: those of a group that are found then.
+# Names in a fault set for links that are found while the subject runs, by group.
 FOUND_TOOLS, FOUND_WRITES, FOUND_MODELS = "found:tools", "found:writes", "found:model"
 
 
 class Links:
-    """Every link of one wiring by its name. It never changes.
+    """All links of one wiring by name; immutable.
 
-    ``grows``: while its subject runs further links are found, of which more Links are made by ``adding``.
+    ``grows``: further links are found while the subject runs; ``adding`` returns new Links with them.
     """
 
     def __init__(self, links: Iterable[Link], *, grows: bool = False) -> None:
@@ -165,11 +170,11 @@ class Links:
         return name in self._by_name
 
     def __getitem__(self, name: str) -> Link:
-        """The link of that name; raises ``KeyError`` that names the nearest one."""
+        """Return the link of that name; raises ``KeyError`` that names the closest one."""
         try:
             return self._by_name[name]
         except KeyError:
-            raise KeyError(f"no link is called {name!r}{nearest(name, self._by_name)}") from None
+            raise KeyError(f"unknown link {name!r}{nearest(name, self._by_name)}") from None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -177,7 +182,7 @@ class Links:
 
     @cached_property
     def tools(self) -> tuple[Link, ...]:
-        """Those to tools and services of any kind: all but the models'."""
+        """Return all links except model links."""
         return tuple(link for link in self._links if not link.is_model)
 
     @cached_property
@@ -190,8 +195,7 @@ class Links:
 
     @cached_property
     def mcp_names(self) -> tuple[str, ...]:
-        """What an entry about MCP may stand on: the links on which it is spoken, and those that are found,
-        where each request tells."""
+        """Return the targets of MCP entries: links that speak MCP, and those found at run time."""
         names = tuple(
             link.name for link in self._links if link.dialect == MCP.name or link.dialect_by_request
         )
@@ -199,12 +203,12 @@ class Links:
 
     @cached_property
     def declared_tools(self) -> frozenset[str]:
-        """The names of calls that the wiring gives; a server of MCP names its tools itself."""
+        """Return the names of calls that the wiring declares; an MCP server names its tools itself."""
         return frozenset(name for link in self._links for name, *_ in link.tools)
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[str, ...]]:
-        """What a fault set may say for several links."""
+        """Return the group names that stand for several links in a fault set."""
         writes = tuple(link.name for link in self._links if link.writes)
         tools, model = self.tool_names, self.model_names
         if self.grows:
@@ -213,27 +217,27 @@ class Links:
 
     @cached_property
     def eligible_names(self) -> tuple[str, ...]:
-        """What an entry of a fault set may stand on: the links, then those to be found, by group."""
+        """Return the possible targets of a fault set's entry: the links, then the groups to be found."""
         return (*self.names, *((FOUND_TOOLS, FOUND_MODELS) if self.grows else ()))
 
     @cached_property
     def found_by_group(self) -> Mapping[str, tuple[str, ...]]:
-        """The links that were found, by the name that a fault set has for those of a group."""
+        """Return the links found at run time, by their group's name in a fault set."""
         tools = tuple(link.name for link in self.tools if link.found)
         models = tuple(link.name for link in self._links if link.found and link.is_model)
         return {FOUND_TOOLS: tools, FOUND_WRITES: tools, FOUND_MODELS: models}
 
     def adding(self, links: Iterable[Link]) -> Links:
-        """These and those, which are left out where their name is here already."""
+        """Return these links and the new ones; a new one with an existing name is dropped."""
         return Links((*self._links, *(link for link in links if link.name not in self)), grows=self.grows)
 
     @cached_property
     def effect_fields(self) -> Mapping[str, tuple[str, ...]]:
-        """The fields of each kind of side effect that a service records."""
+        """Return the fields of each kind of side effect that a service records."""
         return {kind: fields for link in self._links for kind, fields in link.effects.items()}
 
     def link_of_tool(self, tool: str) -> tuple[str, str, str]:
-        """Link, method and path of a tool; raises ``KeyError`` that names the nearest one."""
+        """Return link, method and path of a tool; raises ``KeyError`` that names the closest one."""
         by_tool = {
             name: (link.name, method, path) for link in self._links for name, method, path in link.tools
         }
@@ -241,14 +245,14 @@ class Links:
             link, method, path = by_tool[tool]
             return link, method, path
         except KeyError:
-            raise KeyError(f"no tool is called {tool!r}{nearest(tool, by_tool)}") from None
+            raise KeyError(f"unknown tool {tool!r}{nearest(tool, by_tool)}") from None
 
     def link_of_service(self, service: str) -> str:
-        """The name of the link whose service of the lab that is; empty if there is none."""
+        """Return the name of the link to that lab service; empty if there is none."""
         return next((link.name for link in self._links if link.service and link.service == service), "")
 
     def dump(self) -> list[dict[str, Any]]:
-        """As plain JSON, which ``load`` takes."""
+        """Return plain JSON, which ``load`` can read."""
         return [link.dump() for link in self._links]
 
     @classmethod
@@ -261,15 +265,15 @@ LAB_WIRING = Path(__file__).with_name("lab.json")
 
 @lru_cache(maxsize=1)  # a file of this package, which does not change
 def lab_links() -> Links:
-    """The same as those of ``lab_wiring``, which checks the file too: that takes many times as long."""
+    """Return the links of ``lab_wiring`` without checking the file, which takes many times as long."""
     entries = json.loads(LAB_WIRING.read_text(encoding="utf-8"))["links"]
     return Links(Link.of_entry(name, entry) for name, entry in entries.items())
 
 
 MAX_FOUND_LINKS = 32
 _LONGEST_NAME = 32
-# Hosts of models' providers: the name of the link, and what is spoken there. The dialect of a single request
-# follows from its path, since one host answers in several.
+# Hosts of model providers: link name and dialect. The path of a request can override the dialect, since one
+# host serves several.
 MODEL_HOSTS = {
     "api.openai.com": ("openai", "openai_chat"),
     "api.anthropic.com": ("anthropic", "anthropic"),
@@ -287,10 +291,10 @@ _MODEL_SUFFIXES = {".openai.azure.com": ("azure_openai", "openai_chat")}
 
 
 def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scripted: bool = False) -> Link:
-    """The link to that server, under a name that is not ``taken``.
+    """Make a link to that server, under a name that is not in ``taken``.
 
-    ``scheme``: http or https, as the subject speaks there. A provider's host makes a model link; any other a
-    tool link named after the host, one on this machine after its port. ``scripted``: the scripted model
+    ``scheme``: http or https, as the subject uses there. A provider's host becomes a model link, any other
+    host a tool link named after the host, or after its port on this machine. ``scripted``: the scripted model
     answers for the providers.
     """
     host = host.lower().rstrip(".")
@@ -305,7 +309,7 @@ def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scr
 
 
 def is_model_host(host: str) -> bool:
-    """Whether a provider of models answers there."""
+    """Return whether the host belongs to a model provider."""
     return _model_at(host) is not None
 
 

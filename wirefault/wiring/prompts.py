@@ -4,7 +4,7 @@
 ``"next_turn": "module:function"`` makes further turns from the messages so far, up to ``"max_turns"``.
 
 The key of an entry is its ``id``, else a hash of its texts. It names the entry's episodes, worlds and draws,
-and stays the same when other entries are added, removed or moved.
+and does not change when other entries are added, removed or moved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wirefault.core.identity import digest, text_digest
 from wirefault.core.plain_data import unique
 from wirefault.core.plugins import checked_function_name, load_function, located_function
 
-# checks the ``expect`` of an entry and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
+# checks an entry's ``expect`` and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
 ExpectCheck = Callable[[Mapping[str, Any]], object]
 
 _NAMES = ("prompt", "turns", "id", "expect", "next_turn", "max_turns")
@@ -41,18 +41,18 @@ class PromptsError(InputError):
 
 @dataclass(frozen=True)
 class PromptsSource:
-    """Where the prompts of a run come from."""
+    """The source of a run's prompts."""
 
     file: str = ""
     """As the user named it."""
     sha256: str = ""
     """Of the file's bytes."""
     only: list[str] = field(default_factory=list)
-    """Keys, patterns or places that select entries; none selects all."""
+    """Keys, patterns or positions of the selected entries; empty selects all."""
     match: str = ""
-    """Words that a selected entry's text contains."""
+    """Words that the text of a selected entry contains."""
     texts: list[str] = field(default_factory=list)
-    """Prompts given as texts instead of a file."""
+    """Prompts passed as texts instead of a file."""
 
     @property
     def picked(self) -> bool:
@@ -72,7 +72,7 @@ class Prompt:
     """One usable entry."""
 
     key: str
-    """Names its episode."""
+    """The name of its episode."""
     text: str
     """All turns, joined by line ends."""
     expect: Mapping[str, Any] | None = None
@@ -89,7 +89,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The usable entries in order, and a line for each bad one: where it is and what is wrong."""
+    """The usable entries in order, and one line for each bad entry: where it is and what is wrong."""
 
     entries: list[Prompt]
     problems: list[str] = field(default_factory=list)
@@ -99,11 +99,11 @@ class Prompts:
 def load_prompts(
     path: Path, only: Sequence[str] = (), match: str = "", check_expect: ExpectCheck | None = None
 ) -> Prompts:
-    """Read the file; bad entries are left out and reported.
+    """Read the file; bad entries are skipped and reported.
 
-    ``only`` (keys, patterns of keys with ``*``, or places) and ``match`` (words of the text) select entries,
-    which keep the keys that they have in the whole file. Without ``check_expect`` oracles are not checked.
-    Raises ``PromptsError`` if no entry is usable or a selected one does not exist.
+    ``only`` (keys, patterns of keys with ``*``, or positions) and ``match`` (words of the text) select
+    entries, which keep their keys. Without ``check_expect`` oracles are not checked. Raises ``PromptsError``
+    if no entry is usable or a selected one does not exist.
     """
     data = _bytes(path)
     text, entries = _parsed(data, path)
@@ -119,7 +119,9 @@ def prompts_from_entries(
     check_expect: ExpectCheck | None = None,
     folder: Path = Path(),
 ) -> Prompts:
-    """Do the same for the entries of another file, at ``where`` in ``folder``. Raises ``PromptsError``."""
+    """Load the entries of another file, at ``where`` in ``folder``, like ``load_prompts``. Raises
+    ``PromptsError``.
+    """
     source = PromptsSource(only=list(only))
     return _loaded(entries, [where] * len(entries), where, source, check_expect, folder)
 
@@ -127,7 +129,7 @@ def prompts_from_entries(
 def prompts_from_texts(texts: Sequence[str]) -> Prompts:
     """Make prompts without oracles. Raises ``PromptsError`` for an empty text."""
     if not all(text.strip() for text in texts):
-        raise PromptsError("--prompt: must be a text that is not empty")
+        raise PromptsError("--prompt: must not be empty")
     keys = numbered(map(text_key, texts))
     entries = [
         Prompt(key, text.strip(), None, place)
@@ -150,7 +152,7 @@ def _loaded(
         try:
             loaded.entries.append(_prompt(entry, number, keys, check_expect, folder))
         except ValueError as error:
-            loaded.problems.append(f"{place}: entry {number} is left out: {error}")
+            loaded.problems.append(f"{place}: entry {number} is skipped: {error}")
     try:
         return replace(loaded, entries=_picked(loaded))
     except ValueError as error:
@@ -159,19 +161,19 @@ def _loaded(
 
 
 def check_turns(prompts: Prompts, holds_them: bool) -> None:
-    """Raises ``PromptsError`` for a conversation if the subject holds none."""
+    """Raise ``PromptsError`` for a conversation if the subject cannot hold one."""
     conversation = next((prompt for prompt in prompts.entries if prompt.is_conversation), None)
     if conversation and not holds_them:
         has = f"{len(conversation.turns)} turns" if conversation.turns else "a next_turn"
         where = f"{prompts.source.file}: entry {conversation.place} has {has}"
         raise PromptsError(
-            f"{where}, and this subject takes one prompt at a time; of a wiring's subjects python holds a"
-            " conversation, and service and http do whose request has {conversation} in it"
+            f"{where}, and this subject takes one prompt at a time; only python subjects, and"
+            " service and http subjects with {conversation} in their request, hold conversations"
         )
 
 
 def check_next_turns(prompts: Prompts) -> None:
-    """Loads the functions that make turns, once each. Raises ``PromptsError`` for one that is not there."""
+    """Load the functions that make turns, once each. Raises ``PromptsError`` if one is missing."""
     makers = {prompt.next_turn.function: prompt for prompt in prompts.entries if prompt.next_turn}
     for function, prompt in makers.items():
         try:
@@ -190,7 +192,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _parsed(data: bytes, path: Path) -> tuple[str, list[object]]:
-    """The file's text and its list."""
+    """Return the file's text and its list."""
     try:
         text = data.decode()
         entries = json.loads(text, object_pairs_hook=unique)
@@ -198,7 +200,8 @@ def _parsed(data: bytes, path: Path) -> tuple[str, list[object]]:
         raise PromptsError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except json.JSONDecodeError as error:
         raise PromptsError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from None
-    except (ValueError, RecursionError) as error:  # a key given twice, a number too long, nested too deep
+    # a duplicate key, a number that is too long, nested too deeply
+    except (ValueError, RecursionError) as error:
         raise PromptsError(f"{path}: {error}") from None
     if not isinstance(entries, list):
         raise PromptsError(f'{path}: must be a list, [{{"prompt": "..."}}], not {type(entries).__name__}')
@@ -206,7 +209,7 @@ def _parsed(data: bytes, path: Path) -> tuple[str, list[object]]:
 
 
 def _lines_of_entries(text: str) -> Iterator[int]:
-    """The line on which each entry of the list begins; the text is known to be a list in JSON."""
+    """Return the line on which each entry of the list begins; the text must be a valid JSON list."""
     decoder = json.JSONDecoder()
     before, end, line = 0, text.index("[") + 1, 1
     while text[start := _after_blanks(text, end)] != "]":
@@ -222,16 +225,18 @@ def _after_blanks(text: str, position: int) -> int:
 
 
 class _Keys:
-    """Hands out the keys of one file's entries. Those made of texts are settled before any ``id``."""
+    """Assigns the keys of one file's entries. Keys made of texts are settled before any ``id``."""
 
     def __init__(self, entries: Sequence[object]) -> None:
-        # a bad entry has its number, too: mending it moves no other
+        # a bad entry gets a number, too, so that fixing it does not change others
         unnamed = {place: turns for place, entry in enumerate(entries, start=1) if (turns := _unnamed(entry))}
         self._made = dict(zip(unnamed, numbered(map(turns_key, unnamed.values())), strict=True))
         self._places = {key: place for place, key in self._made.items()}
 
     def take(self, entry: Mapping[str, Any], place: int) -> str:
-        """The entry's own key. Raises ``ValueError`` if its ``id`` can be none, or is another entry's key."""
+        """Return the entry's key. Raises ``ValueError`` if its ``id`` is invalid or already the key of
+        another entry.
+        """
         if "id" not in entry:
             return self._made[place]
         key = _checked_id(entry["id"])
@@ -241,7 +246,7 @@ class _Keys:
 
 
 def _unnamed(entry: object) -> list[str]:
-    """What is said in an entry without an ``id``; nothing if it has one, or no text."""
+    """Return the texts of an entry without an ``id``; none if it has one, or no text."""
     if not isinstance(entry, dict) or "id" in entry:
         return []
     turns = entry.get("turns", [entry.get("prompt")])
@@ -253,10 +258,10 @@ def _unnamed(entry: object) -> list[str]:
 
 def _prompt(entry: object, place: int, keys: _Keys, check_expect: ExpectCheck | None, folder: Path) -> Prompt:
     if not isinstance(entry, dict):
-        raise ValueError(f'not an object with a "prompt" but {json.dumps(entry)[:60]}')
+        raise ValueError(f'must be an object with a "prompt", not {json.dumps(entry)[:60]}')
     for name in entry:
         if name not in _NAMES:
-            raise ValueError(f"{name!r} is no key of a prompt{nearest(name, _NAMES)}")
+            raise ValueError(f"unknown key {name!r}{nearest(name, _NAMES)}")
     turns, next_turn = _turns(entry), _next_turn(entry, folder)
     key = keys.take(entry, place)
     expect = entry.get("expect")
@@ -270,30 +275,34 @@ def _prompt(entry: object, place: int, keys: _Keys, check_expect: ExpectCheck | 
 
 
 def _turns(entry: Mapping[str, Any]) -> list[str]:
-    """What is said in the entry. Raises ``ValueError``."""
+    """Return the turns of the entry. Raises ``ValueError``."""
     if "turns" in entry and "prompt" in entry:
-        raise ValueError('has "turns" and a "prompt": one of them is enough')
+        raise ValueError('has both "turns" and a "prompt": remove one')
     name = "turns" if "turns" in entry else "prompt"
     turns = entry["turns"] if name == "turns" else [entry.get("prompt")]
     if not isinstance(turns, list) or not 1 <= len(turns) <= _MAX_TURNS:
         raise ValueError(f'"turns" must be a list of 1 to {_MAX_TURNS} texts')
     if not all(isinstance(turn, str) and turn.strip() for turn in turns):
-        shown = '"prompt" must be a text that is' if name == "prompt" else '"turns" must be texts that are'
-        raise ValueError(f"{shown} not empty")
+        subject = '"prompt" must be a text that is' if name == "prompt" else '"turns" must be texts that are'
+        raise ValueError(f"{subject} not empty")
     if any("\ud800" <= character <= "\udfff" for character in "".join(turns)):
         raise ValueError(f'"{name}" contains a lone surrogate (half a character)')
     return [turn.strip() for turn in turns]
 
 
 def _next_turn(entry: Mapping[str, Any], folder: Path) -> NextTurn | None:
-    """Who makes its further turns, a file of theirs looked for in that folder. Raises ``ValueError``."""
+    """Return the function that makes further turns; files are relative to that folder. Raises
+    ``ValueError``.
+    """
     function, most = entry.get("next_turn"), entry.get("max_turns", _DEFAULT_TURNS)
     if function is None:
         if "max_turns" in entry:
-            raise ValueError('has "max_turns", and no "next_turn" that would make any')
+            raise ValueError('has "max_turns" but no "next_turn" to make turns')
         return None
     if "id" not in entry:
-        raise ValueError('"next_turn" needs an "id": what it will say is not known, and can name no episode')
+        raise ValueError(
+            '"next_turn" needs an "id": its turns are not known beforehand and cannot name the episode'
+        )
     if not isinstance(most, int) or isinstance(most, bool) or not 2 <= most <= _MAX_TURNS:
         raise ValueError(f'"max_turns" must be 2 to {_MAX_TURNS}, not {most!r:.40}')
     try:
@@ -303,40 +312,40 @@ def _next_turn(entry: Mapping[str, Any], folder: Path) -> NextTurn | None:
 
 
 def text_key(text: str) -> str:
-    """8 hexadecimal digits of BLAKE2b over the text without blanks around it."""
+    """Return 8 hexadecimal digits of BLAKE2b over the stripped text."""
     return text_digest(text.strip(), _KEY_BYTES).hex()
 
 
 def turns_key(turns: Sequence[str]) -> str:
-    """The same over several texts; of one it is ``text_key``."""
+    """Return the same hash over several texts; for one text it equals ``text_key``."""
     if len(turns) == 1:
         return text_key(turns[0])
     return digest(*map(str.strip, turns), size=_KEY_BYTES).hex()
 
 
 def numbered(keys: Iterable[str]) -> Iterator[str]:
-    """The keys; equal ones go on as ``key-2``, ``key-3``."""
+    """Number equal keys as ``key-2``, ``key-3``."""
     counts = Counter[str]()
     for key in keys:
         counts[key] += 1
         yield key if counts[key] == 1 else f"{key}-{counts[key]}"
 
 
-def _checked_id(given: object) -> str:
-    """The ``id`` of an entry; raises ``ValueError`` if it can be none."""
-    if not isinstance(given, str) or not _ID.fullmatch(given):
-        raise ValueError(f'"id" must be 1 to 64 of letters, digits and ._- in quotes, not {given!r:.80}')
-    return given
+def _checked_id(value: object) -> str:
+    """Return the ``id`` of an entry; raises ``ValueError`` if it is invalid."""
+    if not isinstance(value, str) or not _ID.fullmatch(value):
+        raise ValueError(f'"id" must be 1 to 64 of letters, digits and ._- in quotes, not {value!r:.80}')
+    return value
 
 
 def _picked(prompts: Prompts) -> list[Prompt]:
-    """The prompts that one of ``only`` names and whose text contains ``match``, in any case.
+    """Return the prompts that match one of ``only`` and whose text contains ``match``, ignoring case.
 
     Raises ``ValueError`` if there is none.
     """
     entries, source = prompts.entries, prompts.source
     if not entries:
-        raise ValueError('no prompt in it; it needs [{"prompt": "..."}]')
+        raise ValueError('missing prompts; write [{"prompt": "..."}]')
     if not source.picked:
         return entries
     keys = {key for name in source.only for key in _keys_for(name, entries)}
@@ -353,17 +362,19 @@ def _hashed(prompt: Prompt) -> str:
 
 
 def _keys_for(name: str, entries: Sequence[Prompt]) -> Sequence[str]:
-    """Those that a pattern with ``*`` matches, else the one that is named. Raises ``ValueError``."""
+    """Return the keys that match a pattern with ``*``, else the one named. Raises ``ValueError``."""
     if "*" not in name:
         return [_key_for(name, entries)]
     matching = [prompt.key for prompt in entries if fnmatchcase(prompt.key, name)]
     if not matching:
-        raise ValueError(f"--only={name!r}: no prompt has such an id")
+        raise ValueError(f"--only={name!r}: no prompt has a matching id")
     return matching
 
 
 def _key_for(name: str, entries: Sequence[Prompt]) -> str:
-    """A key goes before a place, since an ``id`` may be a number. Raises ``ValueError``."""
+    """Return the key; a key takes precedence over a position, since an ``id`` may be a number. Raises
+    ``ValueError``.
+    """
     places = {str(prompt.place): prompt.key for prompt in entries}
     if name in places.values():
         return name
@@ -371,6 +382,4 @@ def _key_for(name: str, entries: Sequence[Prompt]) -> str:
         return places[name]
     ids = [prompt.key for prompt in entries if not prompt.key.startswith(_hashed(prompt))]
     hint = nearest(name, ids) if ids else ""
-    raise ValueError(
-        f"--only={name!r}: no entry has this id, and places go from 1 to {max(map(int, places))}{hint}"
-    )
+    raise ValueError(f"--only={name!r}: unknown id, and positions go from 1 to {max(map(int, places))}{hint}")

@@ -1,4 +1,4 @@
-"""A file that describes something, such as a wiring or an experiment, and errors that name its lines."""
+"""A file that describes a wiring or an experiment, with errors that name its lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml, sho
 
 
 class Spec(BaseModel):
-    """A mapping of the file: every key is known, and no text passes for a number."""
+    """A mapping in the file: unknown keys are errors, and a text is never read as a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
@@ -24,14 +24,16 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class SpecFile:
-    """``where`` is the file's name as it is shown; ``text`` what was read, empty if it was no file."""
+    """``where`` is the file's name for messages; ``text`` its content, empty if the data is not from a
+    file.
+    """
 
     where: str
     data: Mapping[str, Any]
     text: str = ""
 
     def error(self, place: Sequence[str | int], problem: str) -> InputError:
-        """The problem, with the line of that key or of the nearest one around it that is in the file."""
+        """Return an error with the line of that key, or of the closest enclosing key in the file."""
         key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
         line = self._line(tuple(place))
         return InputError(f"{self.where}{f':{line}' if line else ''}: {f'{key}: ' if key else ''}{problem}")
@@ -39,13 +41,13 @@ class SpecFile:
     def _line(self, place: Place) -> int | None:
         if not self.text:
             return None
-        from wirefault.core.yaml_text import yaml_lines  # only a mistake needs PyYAML's nodes
+        from wirefault.core.yaml_text import yaml_lines  # PyYAML is needed only for an error's line
 
         lines = yaml_lines(self.text)
         return next(lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in lines)
 
     def check(self, kind: type[BaseModel], place: Place, value: Any) -> Any:
-        """The value as that model. Raises ``InputError``."""
+        """Validate the value as that model. Raises ``InputError``."""
         if not isinstance(value, dict):
             raise self.error(place, f"must be a mapping, not {short_repr(value)}")
         try:
@@ -55,16 +57,16 @@ class SpecFile:
 
     def _explained(self, error: ValidationError, kind: type[BaseModel], place: Place) -> InputError:
         errors = error.errors(include_url=False)
-        # a key that is misspelt is unknown and missing: the first says more
-        first = next((found for found in errors if found["type"] == "extra_forbidden"), errors[0])
+        # a misspelt key is both unknown and missing: report it as unknown
+        first = next((problem for problem in errors if problem["type"] == "extra_forbidden"), errors[0])
         at = (*place, *first["loc"])
         if first["type"] == "extra_forbidden":
             return self.error(at, f"no such key{nearest(str(at[-1]), known_keys(kind))}")
         if first["type"] == "missing":
             return self.error(place, f"{first['loc'][-1]} is missing")
         reason = first["msg"].removeprefix("Value error, ")
-        shown = f", not {short_repr(first['input'])}" if reason.startswith("Input should") else ""
-        return self.error(at, reason + shown)
+        suffix = f", not {short_repr(first['input'])}" if reason.startswith("Input should") else ""
+        return self.error(at, reason + suffix)
 
 
 def known_keys(kind: type[BaseModel]) -> Iterable[str]:
@@ -72,12 +74,12 @@ def known_keys(kind: type[BaseModel]) -> Iterable[str]:
 
 
 def read_spec_file(path: Path, needs: str = "`links`") -> SpecFile:
-    """Reads YAML or JSON; ``needs`` are its keys, for the error. Raises ``InputError``."""
+    """Read YAML or JSON; ``needs`` names its keys, for the error. Raises ``InputError``."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text") from None
-    except (OSError, ValueError) as error:  # a NUL in its name
+    except (OSError, ValueError) as error:  # a NUL in the file name
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', error)}") from None
     try:
         data = plain_data(read_yaml(text, str(path)), str(path))

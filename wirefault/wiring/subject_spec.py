@@ -1,4 +1,4 @@
-"""The ``subject:`` of a wiring file: what is flown, and how it takes a prompt and answers."""
+"""The ``subject:`` of a wiring file: how to run the agent, pass it a prompt and read its answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wirefault.core.sockets import is_loopback
 from wirefault.wiring.spec_file import Place, Spec, SpecFile
 
 PROMPT, CONVERSATION = "{prompt}", "{conversation}"
-# a word in braces, which a shell's ${variable} is not
+# a word in braces, but not a shell's ${variable}
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALLABLE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -27,7 +27,7 @@ Command = Annotated[list[str], Field(min_length=1)]
 
 
 class InVariable(Spec):
-    """The prompt is in a variable of the process."""
+    """The prompt is in an environment variable."""
 
     variable: str
 
@@ -39,23 +39,23 @@ class InFile(Spec):
 
 
 class InJson(Spec):
-    """The answer is at this path of the last line of standard output that is a JSON object."""
+    """The answer is at this path in the last line of standard output that is a JSON object."""
 
     json_path: str = Field(alias="json")
 
 
-def _one_of(shown: str, words: tuple[str, ...], key: str) -> BeforeValidator:
+def _one_of(expected: str, words: tuple[str, ...], key: str) -> BeforeValidator:
     """One message instead of one for each member of a union."""
 
-    def check(given: object) -> object:
-        if isinstance(given, dict):
-            [name, text] = next(iter(given.items())) if len(given) == 1 else ("", None)
+    def check(value: object) -> object:
+        if isinstance(value, dict):
+            [name, text] = next(iter(value.items())) if len(value) == 1 else ("", None)
             is_good = name in (key, "file") and isinstance(text, str)
         else:
-            is_good = given in words or isinstance(given, Spec)
+            is_good = value in words or isinstance(value, Spec)
         if not is_good:
-            raise ValueError(f"must be {shown}, not {short_repr(given)}")
-        return given
+            raise ValueError(f"must be {expected}, not {short_repr(value)}")
+        return value
 
     return BeforeValidator(check)
 
@@ -68,34 +68,35 @@ _AnswerWay = Annotated[
     Literal["stdout", "json"] | InFile | InJson,
     _one_of("stdout, json, {json: PATH} or {file: NAME}", ("stdout", "json"), "json"),
 ]
-_FOLDER = "where it works, beside the wiring's file"
+_FOLDER = "its working folder, relative to the wiring's file"
 
 
 class CommandSpec(Spec):
-    """A process for each attempt."""
+    """One process per attempt."""
 
     command: Command = Field(description=f"program and arguments; {PROMPT} in one of them is the prompt")
     prompt: _PromptWay | None = Field(
-        None, description=f"how it gets the prompt if no argument has {PROMPT}: stdin if nothing is said"
+        None, description=f"how it gets the prompt if no argument has {PROMPT}; default: stdin"
     )
     answer: _AnswerWay = Field(
-        "stdout", description="where its answer is; json: the last line of its output that is a JSON object"
+        "stdout",
+        description="where its answer is; json: in the last line of its output that is a JSON object",
     )
-    folder: str = Field("", description=f"{_FOLDER}; a new one for each attempt if nothing is said")
-    show: bool = Field(False, description="show what it prints as it comes, on the standard error")
+    folder: str = Field("", description=f"{_FOLDER}; default: a new one for each attempt")
+    show: bool = Field(False, description="show its output on standard error while it runs")
 
 
 class RequestSpec(Spec):
-    """The HTTP request that takes a prompt to an agent, and the place of the answer in its reply."""
+    """The HTTP request that passes a prompt to an agent, and the path of the answer in the reply."""
 
     method: str = Field("POST", description=", ".join(_METHODS))
     body: Any = Field(
         {"prompt": PROMPT},
         alias="json",
-        description=f"the request's body: {PROMPT} and {CONVERSATION} in its texts are filled in",
+        description=f"the request's body: {PROMPT} and {CONVERSATION} in its texts are replaced",
     )
     headers: dict[str, str] = Field(
-        default_factory=dict, description="more headers; ${NAME} in one is that variable of the surroundings"
+        default_factory=dict, description="more headers; ${NAME} is replaced by that environment variable"
     )
     answer: str = Field(
         "",
@@ -104,35 +105,37 @@ class RequestSpec(Spec):
 
     @property
     def sent_texts(self) -> list[str]:
-        """What goes to the agent besides the URL."""
+        """Return the texts of the request besides the URL."""
         body = all_texts(self.body) if self.method != "GET" else ()
         return [*body, *self.headers.values()]
 
 
 class ServiceSpec(RequestSpec):
-    """A process that stays up for the whole run, and is asked over HTTP."""
+    """A process that stays up for the whole run and takes prompts over HTTP."""
 
     service: Command = Field(description="program and arguments")
-    url: str = Field(description="where it takes a prompt")
-    ready: str = Field("", description="answers 2xx once it is ready; if empty, its port must be open")
-    ready_within: float = Field(30, gt=0, le=600, description="seconds in which it must be ready")
-    folder: str = Field("", description=f"{_FOLDER}; the folder of that file if nothing is said")
+    url: str = Field(description="the URL that takes a prompt")
+    ready: str = Field(
+        "", description="a URL that answers 2xx once it is ready; if empty, an open port is enough"
+    )
+    ready_within: float = Field(30, gt=0, le=600, description="seconds until it must be ready")
+    folder: str = Field("", description=f"{_FOLDER}; default: that file's folder")
 
 
 class HttpSpec(RequestSpec):
     """An agent that runs elsewhere, on this machine or an allowed host."""
 
-    http: str = Field(description="where it takes a prompt")
-    ready_within: float = Field(
-        0, ge=0, le=600, description="seconds in which its port must be open, if not at once"
-    )
+    http: str = Field(description="the URL that takes a prompt")
+    ready_within: float = Field(0, ge=0, le=600, description="seconds until its port must be open")
 
 
 class PythonSpec(Spec):
-    """A callable in a process of its own: ``(prompt)`` or ``(prompt, context)``, async or not."""
+    """A callable in a separate process: ``(prompt)`` or ``(prompt, context)``, async or not."""
 
-    python: str = Field(description="MODULE:CALLABLE, a module beside the wiring's file or an installed one")
-    folder: str = Field("", description=f"{_FOLDER}; the folder of that file if nothing is said")
+    python: str = Field(
+        description="MODULE:CALLABLE, in a module beside the wiring's file or an installed one"
+    )
+    folder: str = Field("", description=f"{_FOLDER}; default: that file's folder")
 
 
 SubjectSpec = CommandSpec | ServiceSpec | HttpSpec | PythonSpec | Literal["lab"]
@@ -146,18 +149,18 @@ _KINDS: dict[str, type[Spec]] = {
 _AT: Place = ("subject",)
 
 
-def check_subject(file: SpecFile, given: Any) -> SubjectSpec:
-    """The subject of a wiring file, by the key that says its kind. Raises ``InputError``."""
-    if given == "lab":
+def check_subject(file: SpecFile, value: Any) -> SubjectSpec:
+    """Validate the subject of a wiring file, by the key that gives its kind. Raises ``InputError``."""
+    if value == "lab":
         return "lab"
-    if not isinstance(given, dict):
-        raise file.error(_AT, f"must be a mapping or `lab`, not {short_repr(given)}")
-    kinds = [key for key in given if key in _KINDS]
+    if not isinstance(value, dict):
+        raise file.error(_AT, f"must be a mapping or `lab`, not {short_repr(value)}")
+    kinds = [key for key in value if key in _KINDS]
     if len(kinds) != 1:
-        unknown = next((key for key in given if key not in _KINDS), "")
+        unknown = next((key for key in value if key not in _KINDS), "")
         hint = nearest(unknown, _KINDS) if not kinds else ""
         raise file.error(_AT, f"needs one of {', '.join(_KINDS)}{hint}")
-    checked: SubjectSpec = file.check(_KINDS[kinds[0]], _AT, given)
+    checked: SubjectSpec = file.check(_KINDS[kinds[0]], _AT, value)
     problem = next(_problems(file, checked), None)
     if problem:
         raise problem
@@ -165,7 +168,7 @@ def check_subject(file: SpecFile, given: Any) -> SubjectSpec:
 
 
 def holds_conversations(subject: Spec | Literal["lab"] | None) -> bool:
-    """Whether it can be told which of its prompts belong together; the lab's own agent cannot."""
+    """Return whether the subject can link prompts of one conversation; the lab's own agent cannot."""
     match subject:
         case ServiceSpec(url=url) | HttpSpec(http=url):
             return any(CONVERSATION in text for text in (*subject.sent_texts, url))
@@ -174,7 +177,7 @@ def holds_conversations(subject: Spec | Literal["lab"] | None) -> bool:
 
 
 def all_texts(value: Any) -> Iterator[str]:
-    """Every text in a JSON value."""
+    """Return every text in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -183,7 +186,7 @@ def all_texts(value: Any) -> Iterator[str]:
 
 
 def _problems(file: SpecFile, spec: SubjectSpec) -> Iterator[InputError]:
-    """What the types of the keys do not tell."""
+    """Yield the problems that the types of the keys do not cover."""
     match spec:
         case CommandSpec():
             yield from _of_command(file, spec)
@@ -206,11 +209,11 @@ def _of_command(file: SpecFile, spec: CommandSpec) -> Iterator[InputError]:
     yield from _of_words(file, "command", spec.command, ("prompt",))
     by_argument = any(PROMPT in word for word in spec.command)
     if CONVERSATION in "".join(spec.command):
-        yield file.error((*_AT, "command"), "a command holds no conversation: it ends after one prompt")
+        yield file.error((*_AT, "command"), "a command cannot hold a conversation: it ends after one prompt")
     if by_argument and spec.prompt is not None:
-        yield file.error((*_AT, "prompt"), f"the command has {PROMPT} already: leave one of them out")
+        yield file.error((*_AT, "prompt"), f"the command contains {PROMPT} already: remove one of them")
     if isinstance(spec.prompt, InVariable) and not _VARIABLE.fullmatch(spec.prompt.variable):
-        yield file.error((*_AT, "prompt"), f"{spec.prompt.variable!r} is no name of a variable")
+        yield file.error((*_AT, "prompt"), f"{spec.prompt.variable!r} is not a valid variable name")
     for key, way in (("prompt", spec.prompt), ("answer", spec.answer)):
         if isinstance(way, InFile):
             path = PurePath(way.file)
@@ -220,7 +223,7 @@ def _of_command(file: SpecFile, spec: CommandSpec) -> Iterator[InputError]:
 
 def _of_words(file: SpecFile, key: str, words: list[str], known: tuple[str, ...]) -> Iterator[InputError]:
     if not words[0]:
-        yield file.error((*_AT, key), "the program's name is empty")
+        yield file.error((*_AT, key), "the program name must not be empty")
     for index, word in enumerate(words):
         at = (*_AT, key, index)
         if "\0" in word:
@@ -229,27 +232,29 @@ def _of_words(file: SpecFile, key: str, words: list[str], known: tuple[str, ...]
 
 
 def _of_placeholders(file: SpecFile, at: Place, text: str, known: tuple[str, ...]) -> Iterator[InputError]:
-    """A misspelt placeholder would go to the subject as it stands. Other words in braces may be its own."""
+    """Report misspelt placeholders, which would reach the subject unchanged. Other words in braces are left
+    alone.
+    """
     for name in _PLACEHOLDER.findall(text):
         close = get_close_matches(name, known, n=1)
         if close and name != close[0]:
-            yield file.error(at, f"{{{name}}} is no placeholder; did you mean {{{close[0]}}}?")
+            yield file.error(at, f"unknown placeholder {{{name}}}; did you mean {{{close[0]}}}?")
 
 
 def _of_url(file: SpecFile, key: str, url: str, allowed: frozenset[str]) -> Iterator[InputError]:
     at, parts = (*_AT, key), urlsplit(url)
     try:
         port_is_good = parts.port != 0
-    except ValueError:  # no number, or too large a one
+    except ValueError:  # not a number, or too large
         port_is_good = False
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_good:
-        yield file.error(at, f"{url!r} is no address: write http://host:port/path")
+        yield file.error(at, f"{url!r} is not an address: write http://host:port/path")
         return
     if "@" in parts.netloc:
-        yield file.error(at, "must hold no user and no password, since reports show it; use headers")
+        yield file.error(at, "must not contain a user or password, since reports show it; use headers")
     host = parts.hostname.lower()
     if not is_loopback(host) and key != "http":
-        yield file.error(at, f"{host} is not this machine, where the service is started")
+        yield file.error(at, f"{host} must be this machine, since the service is started here")
     elif not is_loopback(host) and host not in {name.lower() for name in allowed}:
         yield file.error(at, f"{host} is not this machine: to send prompts there, list it: allow: [{host}]")
 
@@ -257,13 +262,11 @@ def _of_url(file: SpecFile, key: str, url: str, allowed: frozenset[str]) -> Iter
 def _of_request(file: SpecFile, spec: RequestSpec, url_key: str, url: str) -> Iterator[InputError]:
     known = ("prompt", "conversation")
     if spec.method not in _METHODS:
-        yield file.error(
-            (*_AT, "method"), f"{spec.method!r} is no method here{nearest(spec.method, _METHODS)}"
-        )
+        yield file.error((*_AT, "method"), f"unknown method {spec.method!r}{nearest(spec.method, _METHODS)}")
     texts = [("json", text) for text in all_texts(spec.body)] if spec.method != "GET" else []
     texts += [(url_key, url)]
     texts += [("headers", value) for value in spec.headers.values()]
     for key, text in texts:
         yield from _of_placeholders(file, (*_AT, key), text, known)
     if not any(PROMPT in text for key, text in texts if key != "headers"):
-        yield file.error((*_AT, url_key), f"the request does not carry the prompt: put {PROMPT} into json")
+        yield file.error((*_AT, url_key), f"the request lacks the prompt: put {PROMPT} into json")

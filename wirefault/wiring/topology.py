@@ -1,7 +1,8 @@
-"""Where everything of a lab listens.
+"""The addresses of a lab's parts.
 
-Without Compose all is on loopback. The launcher writes the addresses into a file (``WIREFAULT_TOPOLOGY``),
-since it replaces a port that is taken. In Compose each party has a host name, set by environment variables.
+Without Compose everything is on loopback. The launcher writes the addresses into a file
+(``WIREFAULT_TOPOLOGY``), since it replaces ports in use. In Compose each part has a host name, set by
+environment variables.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _SERVICE, _MODEL_SERVICE = "{service}", "model"
 
 
 def default_ports(links: Links) -> dict[str, int]:
-    """Where the parts of a lab listen unless told otherwise, by name.
+    """Return the default ports of the lab's parts, by name.
 
-    A link's port is that of its service; its proxy and its gateway have those 1000 and 2000 above. A link
-    whose wiring names no port has the first free one from 5000 on.
+    A link's port is its service's; its proxy and gateway are 1000 and 2000 above. A link without a port in
+    the wiring gets the first free one from 5000 on.
     """
     ports = {link.name: link.port for link in links}
     free = (port for port in count(_FIRST_PORT) if port not in ports.values())
@@ -49,60 +50,59 @@ def default_ports(links: Links) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Topology:
-    """The links of one lane of one lab and their addresses, by name, as the party before dials each.
-
-    ``services`` has those links alone whose upstream is a server of the lab, and ``scripted`` where the
-    scripted model answers for links that are found; ``wiring`` is all of its
-    wiring, as ``Wiring.dump`` gives it.
-    ``ingress``: where the ingress takes intercepted connections, None where nothing is intercepted.
-    ``egress``: where the gateway dials outside for it what passes the links by.
-    ``proxy_prefix`` is put before each proxy's name on a Toxiproxy server that other labs use too.
-    ``proxy_hosts``: where a proxy that is made later is dialled, and where it listens.
-    """
+    """The links of one lane of one lab and the addresses of their parts, by link name."""
 
     lab_id: str
     lane: int
     services: Mapping[str, Address]
+    """Only of links whose upstream is a server of the lab, and the scripted model for found links."""
     proxies: Mapping[str, Address]
+    """As the subject dials them."""
     gateways: Mapping[str, Address]
+    """As Toxiproxy dials them."""
     manager: Address
     control: Address
     toxiproxy: str
     links: Links = field(default_factory=lab_links)
     proxy_prefix: str = ""
+    """Precedes each proxy's name on a Toxiproxy server shared with other labs."""
     wiring: Mapping[str, Any] = field(default_factory=dict)
+    """The result of ``Wiring.dump``."""
     ingress: Address | None = None
+    """Where the ingress accepts intercepted connections; None without interception."""
     egress: Address | None = None
+    """Where the gateway connects the ingress to hosts outside the links."""
     proxy_listen: Mapping[str, Address] = field(default_factory=dict)
     proxy_hosts: tuple[str, str] = (LOOPBACK, LOOPBACK)
+    """Where a proxy added later is dialled, and where it listens."""
 
     def proxy_name(self, link_name: str) -> str:
         """Toxiproxy's name for the proxy of that link in this lane."""
         return self.proxy_prefix + self.links[link_name].proxy_name(self.lane)
 
     def listen_address(self, link_name: str) -> Address:
-        """Where Toxiproxy shall listen for that link (which may differ from what the agent dials)."""
+        """Return where Toxiproxy listens for that link (the agent may dial another address)."""
         return self.proxy_listen.get(link_name, self.proxies[link_name])
 
     @property
     def scripted(self) -> Address:
-        """Where the scripted model listens. Raises ``KeyError`` in a lab without one."""
+        """Return where the scripted model listens. Raises ``KeyError`` in a lab without one."""
         names = [link.name for link in self.links if link.upstream == SCRIPTED]
         return self.services[names[0] if names else SCRIPTED]
 
     def with_wiring(self, wiring: Wiring, model_host: str = LOOPBACK) -> Topology:
-        """The same lab with what the wiring says besides its links; the scripted model is on that host."""
+        """Return the same lab with the wiring's other keys; the scripted model is on that host."""
         services = dict(self.services)
         if wiring.intercept is not None and wiring.intercept.models == "scripted":
             services.setdefault(SCRIPTED, Address(model_host, MODEL_PORT))
         return replace(self, wiring=wiring.dump(), services=services)
 
     def with_proxies(self, proxies: Mapping[str, Address]) -> Topology:
-        """The same lab with the proxies where Toxiproxy has them."""
+        """Return the same lab with the proxies at Toxiproxy's addresses."""
         return replace(self, proxies=dict(proxies), proxy_listen={})
 
     def dump(self, path: Path) -> None:
-        """Writes the topology as JSON, in one step: a reader sees the old file or the new one."""
+        """Write the topology as JSON, atomically."""
         data = asdict(self) | {"links": self.links.dump()}
         write_whole(path, json.dumps(data, indent=1).encode())
 
@@ -119,7 +119,7 @@ class Topology:
 
 
 def topology_file(folder: Path, lab_id: str, lane: int) -> Path:
-    """In the launcher's private folder, the file that describes that lane."""
+    """Return the file that describes that lane, in the launcher's private folder."""
     return folder / (lab_id + (f"-{lane}" if lane else "") + ".json")
 
 
@@ -130,15 +130,15 @@ def draw_lab_id() -> str:
 def default_topology(
     lab_id: str, lane: int = 0, ports: Mapping[str, int] | None = None, links: Links | None = None
 ) -> Topology:
-    """Everything on loopback, on the usual ports, or others by the names of ``default_ports``.
+    """Return everything on loopback, on the usual ports or others by the names of ``default_ports``.
 
-    ``links`` are the lab's unless given. Lane k has its own proxies and gateways, 100 k ports above.
+    ``links`` default to the lab's. Lane k has its own proxies and gateways, 100 k ports above.
     """
     return _on_hosts({}, lab_id, lane, ports or {}, lab_links() if links is None else links)
 
 
 def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
-    """What listens in a lab, in words, and where."""
+    """Return the lab's listeners, in words, with their addresses."""
     for name in topology.links.names:
         if name in topology.services:
             yield f"the service of {name}", topology.services[name]
@@ -154,12 +154,12 @@ def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
 
 
 def topology_from(environ: Mapping[str, str]) -> Topology:
-    """This process's topology.
+    """Return this process's topology.
 
     ``WIREFAULT_TOPOLOGY`` names the launcher's file. Without it: the links of the file ``WIRING``, else the
-    lab's, on their ports and on the hosts of ``SERVICES_HOST`` (``{service}`` in it stands for the service's
-    name), ``PROXY_HOST``, ``GATEWAY_HOST``, ``CONTROL_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL`` and
-    ``PROXY_LISTEN_HOST``, all loopback unless set.
+    lab's, on their ports and on the hosts in ``SERVICES_HOST`` (``{service}`` in it is replaced by the
+    service's name), ``PROXY_HOST``, ``GATEWAY_HOST``, ``CONTROL_HOST``, ``MANAGER_HOST``, ``TOXIPROXY_URL``
+    and ``PROXY_LISTEN_HOST``, each loopback by default.
     """
     path = environ.get(TOPOLOGY_VARIABLE)
     if path:
@@ -201,7 +201,7 @@ def _on_hosts(
 
 
 def _service_address(link: Link, hosts: str, port: int) -> Address:
-    """In containers one server is the scripted model of every link that leads to one."""
+    """In containers one server is the scripted model for every link to one."""
     if link.upstream == SCRIPTED and _SERVICE in hosts:
         return Address(hosts.replace(_SERVICE, _MODEL_SERVICE), MODEL_PORT)
     return Address(hosts.replace(_SERVICE, link.service), port)

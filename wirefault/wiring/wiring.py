@@ -48,28 +48,29 @@ class InterceptSpec(Spec):
     """The key ``intercept``. A host is ``name``, ``*.name`` or either with ``:port``."""
 
     tap: Literal["auto", "namespace", "proxy"] = Field(
-        "auto", description="how connections are caught; auto: a network namespace where the system has them"
+        "auto",
+        description="how connections are intercepted; auto: a network namespace if the system supports it",
     )
-    only: list[str] = Field(default_factory=list, description="hosts to intercept; all others pass untouched")
-    pass_: list[str] = Field(default_factory=list, alias="pass", description="hosts that pass untouched")
+    only: list[str] = Field(default_factory=list, description="hosts to intercept; all others pass unchanged")
+    pass_: list[str] = Field(default_factory=list, alias="pass", description="hosts that pass unchanged")
     refuse: list[str] = Field(default_factory=list, description="hosts that cannot be reached")
     models: Literal["own", "scripted"] = Field(
-        "own", description="who answers for the models' providers: they themselves, or the scripted model"
+        "own", description="who answers for model providers: they themselves, or the scripted model"
     )
-    offline: bool = Field(False, description="nothing is dialled but this machine and wired upstreams")
+    offline: bool = Field(False, description="allow connections only to this machine and wired upstreams")
 
 
 def check_hosts(file: SpecFile, at: tuple[str | int, ...], hosts: list[str]) -> None:
-    """Raises ``InputError`` for what is no host."""
+    """Raise ``InputError`` for an invalid host."""
     for index, host in enumerate(hosts):
         port = _PORT.search(host)
         name = host[: port.start()] if port and port.end() == len(host) else host
         if not _HOST.fullmatch(name):
-            raise file.error((*at, index), f"{host!r} is no host: write name, *.name or name:port")
+            raise file.error((*at, index), f"{host!r} is not a host: write name, *.name or name:port")
 
 
 def check_intercept(file: SpecFile, data: object) -> InterceptSpec:
-    """From the wiring file's key. Raises ``InputError`` that names file, line and key."""
+    """Validate the wiring file's key. Raises ``InputError`` that names file, line and key."""
     spec: InterceptSpec = file.check(InterceptSpec, ("intercept",), {} if data is True else data)
     for key, hosts in (("only", spec.only), ("pass", spec.pass_), ("refuse", spec.refuse)):
         check_hosts(file, ("intercept", key), hosts)
@@ -86,7 +87,7 @@ class McpSpec(Spec):
 
     command: list[str] = Field(
         default_factory=list,
-        description="its program and arguments; without it the subject's configuration names them",
+        description="its program and arguments; default: those in the subject's configuration",
     )
 
 
@@ -94,23 +95,23 @@ class LinkSpec(Spec):
     """One entry of ``links``."""
 
     upstream: str = Field("", description="http(s)://host[:port][/prefix], `scripted` or `lab`")
-    mcp: McpSpec | None = Field(None, description="an MCP server over stdio, in the place of an upstream")
+    mcp: McpSpec | None = Field(None, description="an MCP server over stdio, instead of an upstream")
     dialect: str = Field(
-        HTTP, description="what is spoken there: http, mcp, or a model's API, for example openai_chat"
+        HTTP, description="the API spoken there: http, mcp, or a model's, for example openai_chat"
     )
     env: str | list[str] = Field(
-        default_factory=list, description="the variables in which the subject finds this link's address"
+        default_factory=list, description="the variables that give the subject this link's address"
     )
     writes: list[str] = Field(
         default_factory=list,
-        description="calls that change state: METHOD /path, on a link of MCP a tool's name; * for any part",
+        description="calls that change state: METHOD /path, on an MCP link a tool's name; * for any part",
     )
     hosts: list[str] = Field(
         default_factory=list,
-        description="hosts whose intercepted calls go this way; default: the upstream's",
+        description="hosts whose intercepted calls use this link; default: the upstream's",
     )
-    planted: bool = Field(False, description="whether faults that plant instructions may strike it")
-    key: str = Field("", description="the field of a write's JSON body by which a repetition is known")
+    planted: bool = Field(False, description="whether faults that plant instructions may act on it")
+    key: str = Field("", description="the field of a write's JSON body that identifies a repetition")
     port: int = Field(0, ge=0, le=65535, description="where a service of the lab listens")
     tools: dict[str, str] = Field(default_factory=dict, description="names of calls: METHOD /path")
     effects: dict[str, list[str]] = Field(
@@ -121,9 +122,9 @@ class LinkSpec(Spec):
 def build_link(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[str]) -> Link:
     at = ("links", name)
     if not _NAME.fullmatch(name):
-        raise file.error(at, "a link's name is a small letter, then small letters, digits or _")
+        raise file.error(at, "a link's name must be a small letter, then small letters, digits or _")
     if name in ("tools", "writes", "all"):
-        raise file.error(at, f"no link can be called {name}: a fault set means several links by that")
+        raise file.error(at, f"the name {name} is reserved: fault sets use it for several links")
     dialects = (HTTP, MCP.name, *MODEL_DIALECTS)
     if spec.dialect not in dialects:
         raise file.error((*at, "dialect"), f"{spec.dialect!r} is no dialect{nearest(spec.dialect, dialects)}")
@@ -134,23 +135,23 @@ def build_link(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[st
     variables = [spec.env] if isinstance(spec.env, str) else spec.env
     for variable in variables:
         if not _VARIABLE.fullmatch(variable):
-            raise file.error((*at, "env"), f"{variable!r} is no name of a variable")
+            raise file.error((*at, "env"), f"{variable!r} is not a valid variable name")
     check_hosts(file, (*at, "hosts"), spec.hosts)
     if spec.dialect != MCP.name:
         _check_calls(file, (*at, "writes"), spec.writes)
     elif spec.tools:
-        raise file.error((*at, "tools"), "a server of MCP names its tools itself: leave them out")
+        raise file.error((*at, "tools"), "an MCP server names its tools itself: leave them out")
     _check_calls(file, (*at, "tools"), list(spec.tools.values()))
     return Link.of_entry(name, spec.model_dump())
 
 
 def _over_stdio(file: SpecFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> LinkSpec:
     if spec.upstream:
-        raise file.error((*at, "upstream"), "a link has an upstream or mcp, not both")
+        raise file.error((*at, "upstream"), "a link must have either an upstream or mcp, not both")
     if spec.dialect not in (HTTP, MCP.name):
-        raise file.error((*at, "dialect"), "what is spoken to an MCP server is mcp: leave it out")
+        raise file.error((*at, "dialect"), "the dialect of an MCP server is always mcp: leave it out")
     if mcp.command[:1] == [""]:
-        raise file.error((*at, "mcp", "command"), "its first word is the program, and is empty")
+        raise file.error((*at, "mcp", "command"), "its first word, the program, must not be empty")
     return spec.model_copy(update={"upstream": STDIO, "dialect": MCP.name})
 
 
@@ -158,17 +159,17 @@ def _check_calls(file: SpecFile, at: Place, calls: Sequence[str]) -> None:
     for index, call in enumerate(calls):
         if not _CALL.fullmatch(call):
             raise file.error(
-                (*at, index), f"{call!r} is no call: write METHOD /path, for example POST /orders"
+                (*at, index), f"{call!r} is not a call: write METHOD /path, for example POST /orders"
             )
 
 
 def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collection[str]) -> None:
     if not spec.upstream:
-        raise file.error(at, "upstream is missing: give one, or mcp for an MCP server over stdio")
+        raise file.error(at, "missing upstream: set one, or mcp for an MCP server over stdio")
     at, upstream = (*at, "upstream"), spec.upstream
     if upstream == SCRIPTED:
         if spec.dialect not in MODEL_DIALECTS:
-            raise file.error(at, "the scripted model is behind a model link: give its dialect")
+            raise file.error(at, "the scripted model needs a model link: set its dialect")
         return
     if upstream == LAB:
         return
@@ -184,15 +185,13 @@ def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collecti
         or parts.query
         or parts.fragment
     ):
-        raise file.error(at, f"{upstream!r} is no address: write http://host:port or https://host/prefix")
+        raise file.error(at, f"{upstream!r} is not an address: write http://host:port or https://host/prefix")
     if "@" in parts.netloc:
-        raise file.error(at, "must hold no user and no password, since reports show it")
+        raise file.error(at, "must not contain a user or password, since reports show it")
     host = str(parts.hostname).lower()
     of_provider = spec.dialect in MODEL_DIALECTS and is_model_host(host)
     if not is_loopback(host) and host not in allowed and not of_provider:
-        raise file.error(
-            at, f"{host} is not this machine: to break what leads there, list it: allow: [{host}]"
-        )
+        raise file.error(at, f"{host} is not this machine: to inject faults there, list it: allow: [{host}]")
 
 
 MAX_LINKS = 64
@@ -207,7 +206,7 @@ class WiringSpec(Spec):
     world: WorldSpec | None = None
     prompts: str = Field("", description="the prompts file, beside this one")
     allow: list[str] = Field(
-        default_factory=list, description="hosts besides this machine and the models' providers"
+        default_factory=list, description="hosts besides this machine and the model providers"
     )
 
 
@@ -220,7 +219,7 @@ class Wiring:
     world: WorldSpec | None = None
     prompts: Path | None = None
     allow: frozenset[str] = frozenset()
-    folder: Path = Path()  # its relative paths start here
+    folder: Path = Path()  # base of relative paths
     file: str = ""
     data: Mapping[str, Any] = field(default_factory=dict, compare=False)
     arguments: tuple[str, ...] = ()  # words of the command line that give the same wiring
@@ -228,11 +227,11 @@ class Wiring:
 
     @property
     def is_lab(self) -> bool:
-        """Whether it is the lab's own: its subject knows what it calls and records it."""
+        """Return whether it is the lab's own wiring, whose subject records its calls itself."""
         return self.subject == LAB
 
     def dump(self) -> dict[str, Any]:
-        """As plain JSON, which ``dumped_wiring`` takes; empty for the lab's own as it ships."""
+        """Return plain JSON, which ``dumped_wiring`` can read; empty for the lab's own as it ships."""
         if self.is_lab and not self.arguments:
             return {}
         folder = str(self.folder.resolve())
@@ -245,31 +244,31 @@ class Wiring:
 
 
 def dumped_wiring(dumped: Mapping[str, Any]) -> Wiring:
-    """From what ``Wiring.dump`` gave, also after its way through JSON. Raises ``InputError``."""
+    """Load the result of ``Wiring.dump``, also after a round trip through JSON. Raises ``InputError``."""
     wiring = build_wiring(SpecFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
     return replace(wiring, arguments=tuple(dumped["arguments"]))
 
 
 def load_wiring(path: Path) -> Wiring:
-    """Reads the file. Raises ``InputError`` that names file, line and key."""
+    """Read the file. Raises ``InputError`` that names file, line and key."""
     wiring = build_wiring(read_spec_file(path), path.parent)
     return replace(wiring, arguments=(str(path),))
 
 
 def is_wiring_file(path: Path) -> bool:
-    """Whether the file is a wiring rather than an experiment. Raises ``InputError`` if it cannot be read."""
+    """Return whether the file is a wiring, not an experiment. Raises ``InputError`` if it cannot be read."""
     data = read_spec_file(path).data
     return "title" not in data and not data.keys().isdisjoint(("links", "intercept", "subject", "world"))
 
 
 @lru_cache(maxsize=1)  # a file of this package, which does not change
 def lab_wiring() -> Wiring:
-    """The wiring of the lab that ships."""
+    """Return the wiring of the lab that ships."""
     return _built(read_spec_file(LAB_WIRING), LAB_WIRING.parent)
 
 
 def build_wiring(file: SpecFile, folder: Path) -> Wiring:
-    """The same from what was read. Raises ``InputError``."""
+    """Build a wiring from parsed data. Raises ``InputError``."""
     wiring = _built(file, folder)
     services = [link.name for link in lab_links() if link.upstream == LAB]
     for link in wiring.links:
@@ -282,9 +281,9 @@ def build_wiring(file: SpecFile, folder: Path) -> Wiring:
 def _built(file: SpecFile, folder: Path) -> Wiring:
     spec: WiringSpec = file.check(WiringSpec, (), _checked_parts(file))
     if not spec.links and spec.intercept is None:
-        raise file.error(("links",), "there is no link: name one, or say intercept: {} to find them")
+        raise file.error(("links",), "missing links: name one, or write intercept: {} to find them")
     if len(spec.links) > MAX_LINKS:
-        raise file.error(("links",), f"at most {MAX_LINKS} links, not {len(spec.links)}")
+        raise file.error(("links",), f"must have at most {MAX_LINKS} links, not {len(spec.links)}")
     allowed = frozenset(host.lower() for host in spec.allow)
     named = (build_link(file, name, link, allowed) for name, link in spec.links.items())
     links = Links(named, grows=spec.intercept is not None)
@@ -293,7 +292,7 @@ def _built(file: SpecFile, folder: Path) -> Wiring:
         check_world(file, spec.world, allowed)
     prompts = folder / spec.prompts if spec.prompts else None
     if prompts is not None and not prompts.is_file():
-        raise file.error(("prompts",), f"there is no file {prompts}")
+        raise file.error(("prompts",), f"cannot find the file {prompts}")
     return Wiring(
         links,
         spec.subject,
@@ -307,42 +306,42 @@ def _built(file: SpecFile, folder: Path) -> Wiring:
     )
 
 
-def with_links(wiring: Wiring, given: Sequence[str]) -> Wiring:
-    """The wiring with links from the command line, ``NAME=URL[,dialect]`` each. Raises ``InputError``.
+def with_links(wiring: Wiring, entries: Sequence[str]) -> Wiring:
+    """Return the wiring with links from the command line, ``NAME=URL[,dialect]`` each. Raises ``InputError``.
 
-    A name that is there already gets the new upstream, and the new dialect if one is given.
+    An existing link of that name gets the new upstream, and the new dialect if there is one.
     """
-    if not given:
+    if not entries:
         return wiring
     specs: dict[str, Any] = {key: dict(value) for key, value in wiring.data.get("links", {}).items()}
-    for text in given:
+    for text in entries:
         name, equals, rest = text.partition("=")
         upstream, _, dialect = rest.partition(",")
         if not equals or not upstream:
-            raise InputError(f"--link {text}: give NAME=URL or NAME=URL,DIALECT")
+            raise InputError(f"--link {text}: write NAME=URL or NAME=URL,DIALECT")
         specs[name] = {
             **specs.get(name, {}),
             "upstream": upstream,
             **({"dialect": dialect} if dialect else {}),
         }
     file = SpecFile(wiring.file or "--link", {**wiring.data, "links": specs})
-    arguments = (*wiring.arguments, *(f"--link={text}" for text in given))
+    arguments = (*wiring.arguments, *(f"--link={text}" for text in entries))
     return replace(build_wiring(file, wiring.folder), file=wiring.file, arguments=arguments)
 
 
 def with_subject(wiring: Wiring, command: Sequence[str]) -> Wiring:
-    """The wiring with another subject: a process for each attempt. Raises ``InputError``."""
+    """Return the wiring with another subject, one process per attempt. Raises ``InputError``."""
     data = {**wiring.data, "subject": {"command": list(command)}}
     built = build_wiring(SpecFile(wiring.file or "the command after --", data), wiring.folder)
     return replace(built, file=wiring.file, arguments=(*wiring.arguments, "--", *command))
 
 
-def with_intercept(wiring: Wiring, given: Mapping[str, Any]) -> Wiring:
-    """The wiring with the connections of its subject caught, as the key ``intercept`` would say it.
+def with_intercept(wiring: Wiring, intercept: Mapping[str, Any]) -> Wiring:
+    """Return the wiring with its subject's connections intercepted, like the key ``intercept``.
 
     Raises ``InputError``.
     """
-    file = SpecFile(wiring.file or "wirefault exec", {**wiring.data, "intercept": dict(given)})
+    file = SpecFile(wiring.file or "wirefault exec", {**wiring.data, "intercept": dict(intercept)})
     return replace(build_wiring(file, wiring.folder), file=wiring.file, arguments=wiring.arguments)
 
 
@@ -350,7 +349,7 @@ NO_WIRING = Wiring(Links(()))
 
 
 def _checked_parts(file: SpecFile) -> dict[str, Any]:
-    """The data with each part whose errors pydantic would not explain well checked by itself."""
+    """Return the data, with the parts checked first whose errors pydantic would not explain well."""
     data = dict(file.data)
     if data.get("subject") is not None:
         data["subject"] = check_subject(file, data["subject"])
@@ -370,18 +369,16 @@ def _check_variables(file: SpecFile, links: Links) -> None:
         for variable in link.env:
             other = by_variable.setdefault(variable, link.name)
             if other != link.name:
-                raise file.error(
-                    ("links", link.name, "env"), f"{variable} is the variable of the link {other} already"
-                )
+                raise file.error(("links", link.name, "env"), f"the link {other} uses {variable} already")
 
 
 _HEAD = """# The servers that this command called, as links. To run it: wirefault run FILE
-# Say `writes` where a call changes state: then a write that is done twice is proven, not guessed.
+# Add `writes` where a call changes state: then a write that is executed twice is proven, not guessed.
 """
 
 
 def recorded_wiring(links: Iterable[Link], intercept: Mapping[str, Any], command: CommandSpec) -> str:
-    """The text of the file. ``intercept``: what its key of that name says."""
+    """Return the text of the file. ``intercept``: the value of that key."""
     links = list(links)
     hosts = [urlsplit(link.upstream).hostname or "" for link in links if not link.is_of_lab]
     allowed = sorted({host for host in hosts if not is_loopback(host) and not is_model_host(host)})

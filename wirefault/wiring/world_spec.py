@@ -1,10 +1,10 @@
-"""The ``world:`` of a wiring file: how it is reset, and what is looked at before and after an episode.
+"""The ``world:`` of a wiring file: how to reset it, and how to read it before and after an episode.
 
-    world:
-      reset: {http: POST http://127.0.0.1:9000/reset}
-      probe: {sql: {database: shop.db, query: SELECT item, count FROM orders}}
+        world:
+            reset: {http: POST http://127.0.0.1:9000/reset}
+            probe: {sql: {database: shop.db, query: SELECT item, count FROM orders}}
 
-Several resets may be given as a list; they are carried out in turn.
+Several resets may be a list; they run in order.
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ def _http_call(text: str) -> str:
     parts = urlsplit(url)
     if not method.isupper() or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
-            f"{text!r} is no call: write METHOD URL, for example POST http://127.0.0.1:9000/reset"
+            f"{text!r} is not a call: write METHOD URL, for example POST http://127.0.0.1:9000/reset"
         )
     return _without_password(text)
 
 
 def _without_password(address: str) -> str:
     if urlsplit(address.rpartition(" ")[2]).password:
-        raise ValueError("must hold no password, since reports show it: PostgreSQL reads PGPASSWORD")
+        raise ValueError("must not contain a password, since reports show it: PostgreSQL reads PGPASSWORD")
     return address
 
 
 def _callable(text: str) -> str:
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in [*module.split("."), name]):
-        raise ValueError(f"{text!r} is no callable: write MODULE:CALLABLE")
+        raise ValueError(f"{text!r} is not a callable: write MODULE:CALLABLE")
     return text
 
 
 class SqlSpec(Spec):
-    """``database`` is an SQLite file or a ``postgresql://`` address; the ``query``'s rows are the state."""
+    """``database`` is an SQLite file or a ``postgresql://`` address; the rows of the ``query`` are the
+    state.
+    """
 
     database: Annotated[str, Field(min_length=1), AfterValidator(_without_password)]
     query: str = Field(min_length=1)
@@ -57,17 +59,17 @@ class SqlSpec(Spec):
 
 
 class HookSpec(Spec):
-    """One way to the world: exactly one of these. ``timeout`` in seconds."""
+    """One hook into the world: exactly one of these. ``timeout`` in seconds."""
 
     http: Annotated[str, AfterValidator(_http_call)] | None = Field(
         None, description="METHOD URL; the reply's JSON is the state"
     )
     command: Annotated[list[str], Field(min_length=1)] | None = Field(
-        None, description="a command; what it prints as JSON is the state"
+        None, description="a command; the JSON that it prints is the state"
     )
     sql: SqlSpec | None = Field(None, description="a query in an SQLite file or a PostgreSQL database")
     python: Annotated[str, AfterValidator(_callable)] | None = Field(
-        None, description="MODULE:CALLABLE; what it returns is the state"
+        None, description="MODULE:CALLABLE; the value that it returns is the state"
     )
     timeout: float = Field(30.0, gt=0, le=600)
 
@@ -83,7 +85,7 @@ class HookSpec(Spec):
 
     @property
     def host(self) -> str:
-        """The other machine that it speaks to; empty if it names none."""
+        """Return the other machine that it connects to; empty if none."""
         address = self.http.partition(" ")[2] if self.http else ""
         if self.sql is not None and self.sql.is_postgresql:
             address = self.sql.database
@@ -91,10 +93,10 @@ class HookSpec(Spec):
 
 
 class WorldSpec(Spec):
-    """Without any of it the world is what the wire shows."""
+    """If empty, the world is known only from the wire."""
 
-    reset: HookSpec | list[HookSpec] | None = Field(None, description="what puts the world in order")
-    probe: HookSpec | None = Field(None, description="what reads the world's state")
+    reset: HookSpec | list[HookSpec] | None = Field(None, description="hooks that reset the world")
+    probe: HookSpec | None = Field(None, description="the hook that reads the world's state")
 
     @property
     def resets(self) -> list[HookSpec]:
@@ -104,7 +106,7 @@ class WorldSpec(Spec):
 
 
 def check_world(file: SpecFile, world: WorldSpec, allowed: Collection[str]) -> None:
-    """Raises ``InputError`` if a hook speaks to another machine that the wiring does not allow."""
+    """Raise ``InputError`` if a hook connects to a machine that the wiring does not allow."""
     for key, hooks in (("reset", world.resets), ("probe", [world.probe] if world.probe else [])):
         for hook in hooks:
             if hook.host and not is_loopback(hook.host) and hook.host.lower() not in allowed:

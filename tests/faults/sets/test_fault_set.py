@@ -139,7 +139,7 @@ WRONG_ENTRIES = [
     ("only: {path: '/message?to=Bob'}", "only: path: must not have a query"),
     ("only: {method: ''}", "only: method: must be a method such as POST"),
     ("only: {header: {'X Team': a}}", "only: header: invalid header name 'X Team'"),
-    ("only: {tool: send_mail}", "tool: no tool is called 'send_mail'; did you mean 'send_message'?"),
+    ("only: {tool: send_mail}", "tool: unknown tool 'send_mail'; did you mean 'send_message'?"),
     ("only: {tool: send_message, method: GET}", "send_message is called by POST, never by GET"),
     ("links: weather, only: {tool: translate}", "translate is on the link translator"),
     ("links: wheather", "links: unknown link 'wheather'; did you mean 'weather'?"),

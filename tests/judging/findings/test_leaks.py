@@ -61,7 +61,7 @@ def past(host="93.184.216.34", count=1, program="node", protocol="tcp"):
 def test_connections_past_the_lab():
     [finding] = found(PAST_THE_LAB, asked(), past(count=3), past("2001:db8::1", protocol="udp"))
     assert finding.text == (
-        "it went past the lab: node to 93.184.216.34:443 (3 connections);"
+        "connection bypassed the lab: node to 93.184.216.34:443 (3 connections);"
         " node to [2001:db8::1]:443 by UDP: no fault can reach that, and it is not recorded"
     )
     assert len(finding.evidence) == 2

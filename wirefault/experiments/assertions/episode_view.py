@@ -255,7 +255,7 @@ class EpisodeView:
         """Why requests on these links (default: all) may be missing; else empty."""
         past = self.trace.past_lab
         if past:
-            return f"connections went past the lab: {past[0].event.text}"
+            return f"connections bypassed the lab: {past[0].event.text}"
         hidden = self.trace.hidden_links & frozenset(links or self.trace.hidden_links)
         if hidden and not self.started.recorded:
             return f"a toxic on {', '.join(sorted(hidden))} may have kept requests from the gateway"

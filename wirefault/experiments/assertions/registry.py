@@ -90,14 +90,14 @@ class CallableAssertion(Assertion):
     def _loaded(self) -> Callable[..., object]:
         return load_function(self.function)
 
-    def _asked(self, given: object) -> AssertionResult:
+    def _asked(self, episode: object) -> AssertionResult:
         try:
             function = self._loaded
         except ValueError as error:
             raise NotRecorded(str(error)) from None
         try:
             with redirect_stdout(sys.stderr):
-                result = function(given)
+                result = function(episode)
         except (NotRecorded, NothingToJudge):
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - which tells nothing of the subject
@@ -150,9 +150,9 @@ def check_names(assertion: Assertion, known: NamesOfWiring) -> None:
 def _named(assertion: Assertion, keys: Collection[str]) -> Iterator[tuple[str, str]]:
     """Each name with its key in the experiment."""
     for key in keys:
-        given: str | list[str] = getattr(assertion, key)
+        value: str | list[str] = getattr(assertion, key)
         alias = type(assertion).model_fields[key].alias or key
-        for name in [given] if isinstance(given, str) else given:
+        for name in [value] if isinstance(value, str) else value:
             if name:
                 yield alias, name
 
@@ -183,31 +183,31 @@ AssertionEntry = str | dict[str, Any]
 
 def parse_assertion(entry: AssertionEntry) -> Assertion:
     """Parse an entry. Raises ``ValueError``."""
-    name, given = _parts(entry)
+    name, value = _parts(entry)
     kind = _BY_NAME.get(name)
     if kind is None:
-        if instead := replacement(name, given):
+        if instead := replacement(name, value):
             raise ValueError(f"{name} was removed; write: {instead}")
         raise ValueError(f"unknown assertion {name}{nearest(name, _BY_NAME)}")
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         if not kind.main:
-            raise ValueError(f"{name}: takes a mapping of parameters, not {short_repr(given)}")
-        given = {kind.main: given}
+            raise ValueError(f"{name}: takes a mapping of parameters, not {short_repr(value)}")
+        value = {kind.main: value}
     try:
-        return kind.model_validate(given)
+        return kind.model_validate(value)
     except ValidationError as error:
         raise ValueError(f"{name}: {_explained(error, kind)}") from None
 
 
-def entry_of(given: AssertionEntry | Assertion | Callable[..., Any]) -> AssertionEntry:
+def entry_of(value: AssertionEntry | Assertion | Callable[..., Any]) -> AssertionEntry:
     """An entry from Python as a file has it. Raises ``ValueError`` for anything but an assertion."""
-    if isinstance(given, Assertion):
-        result = given.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return {given.name: result[given.main] if result.keys() == {given.main} else result}
-    if callable(given):
-        return {CallableAssertion.name: function_name(given)}
-    parse_assertion(given)
-    return given
+    if isinstance(value, Assertion):
+        result = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return {value.name: result[value.main] if result.keys() == {value.main} else result}
+    if callable(value):
+        return {CallableAssertion.name: function_name(value)}
+    parse_assertion(value)
+    return value
 
 
 def located(entry: AssertionEntry, folder: Path, known: NamesOfWiring) -> AssertionEntry:
@@ -226,14 +226,14 @@ def located(entry: AssertionEntry, folder: Path, known: NamesOfWiring) -> Assert
 
 def statement_of(entry: AssertionEntry) -> str:
     """The entry in one line, as a user would write it."""
-    name, given = _parts(entry)
+    name, value = _parts(entry)
     if name == Statement.name:
-        given = given if isinstance(given, dict) else {Statement.main: given}
-        more = [f"{key} {_shown(value)}" for key, value in given.items() if key != Statement.main]
-        return ", ".join([str(given.get(Statement.main)), *more])
-    if not isinstance(given, dict):
-        return f"{name}: {_shown(given)}"
-    return f"{name}: {', '.join(f'{key} {_shown(value)}' for key, value in given.items())}" if given else name
+        value = value if isinstance(value, dict) else {Statement.main: value}
+        more = [f"{key} {_shown(each)}" for key, each in value.items() if key != Statement.main]
+        return ", ".join([str(value.get(Statement.main)), *more])
+    if not isinstance(value, dict):
+        return f"{name}: {_shown(value)}"
+    return f"{name}: {', '.join(f'{key} {_shown(each)}' for key, each in value.items())}" if value else name
 
 
 def entry_schema() -> dict[str, Any]:
@@ -257,8 +257,8 @@ def _parts(entry: object) -> tuple[str, Any]:
         return (Statement.name, entry) if _COMPARES.search(entry) else (entry, {})
     if not isinstance(entry, dict) or len(entry) != 1:
         raise ValueError(f"must be one assertion, such as `completes_within: 30s`, not {short_repr(entry)}")
-    [(name, given)] = entry.items()
-    return str(name), {} if given is None else given
+    [(name, value)] = entry.items()
+    return str(name), {} if value is None else value
 
 
 def _explained(error: ValidationError, kind: type[Assertion]) -> str:
@@ -270,8 +270,8 @@ def _explained(error: ValidationError, kind: type[Assertion]) -> str:
     if first["type"] == "missing":
         return f"{key} is missing"
     reason = first["msg"].removeprefix("Value error, ")
-    shown = f", not {short_repr(first['input'])}" if reason.startswith("Input should") else ""
-    return f"{key}: {reason}{shown}" if key else reason + shown
+    suffix = f", not {short_repr(first['input'])}" if reason.startswith("Input should") else ""
+    return f"{key}: {reason}{suffix}" if key else reason + suffix
 
 
 def _shown(value: object) -> str:

@@ -77,7 +77,7 @@ FOREIGN_SECRET = Rule(
 def _past_the_lab(trace: EpisodeTrace) -> Iterator[Observation]:
     if trace.past_lab:
         where = "; ".join(dict.fromkeys(past.event.text for past in trace.past_lab))
-        text = f"it went past the lab: {where}: no fault can reach that, and it is not recorded"
+        text = f"connection bypassed the lab: {where}: no fault can reach that, and it is not recorded"
         yield Observation(text, tuple(past.id for past in trace.past_lab))
 
 

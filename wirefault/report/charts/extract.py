@@ -115,7 +115,9 @@ def _charted(exchange: Exchange, zero: float) -> ChartedTry:
     """The request as it crossed the client's side; a toxic between the two is not in it."""
     start, status = exchange.start - zero, exchange.status
     # a delay is shown only if no other fault acted
-    injected = sorted((met for met in exchange.faults if met.injected), key=lambda met: met.delay_ms > 0)
+    injected = sorted(
+        (fault for fault in exchange.faults if fault.injected), key=lambda fault: fault.delay_ms > 0
+    )
     fault = group_of(injected[0].kind) if injected else None
     error = cause = None
     if status is None or not exchange.reply_complete:
@@ -165,9 +167,9 @@ def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
     for exchange in sorted(_all(events, Exchange), key=lambda event: event.start):
         start = exchange.start - zero
         spans += [
-            FaultSpan(exchange.link, group_of(met.kind), start, start + exchange.ms / 1000, toxic=False)
-            for met in exchange.faults
-            if met.injected
+            FaultSpan(exchange.link, group_of(fault.kind), start, start + exchange.ms / 1000, toxic=False)
+            for fault in exchange.faults
+            if fault.injected
         ]
     return spans
 
@@ -224,7 +226,7 @@ def _folders(logs: Path) -> list[str]:
     # live traffic has no prompts to chart
     names = sorted(name for name in folders if not name.startswith(LIVE))
     if not names:
-        raise ChartsError(f"{runs}: no run was recorded there; start one with: make run")
+        raise ChartsError(f"{runs}: no runs there; start one with: make run")
     return names
 
 

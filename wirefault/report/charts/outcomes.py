@@ -182,9 +182,9 @@ def _draw_strip(axes: Axes, run: RunData) -> None:
 
 
 def _each_run(sheet: Page, selection: Selection) -> None:
-    shown = selection.runs[-_MOST_RUNS:][::-1]
-    draw_runs(sheet.axes(left=3.2, right=1.9, top=1.45, bottom=0.65), shown, longest=36)
-    older = len(selection.runs) - len(shown)
+    latest = selection.runs[-_MOST_RUNS:][::-1]
+    draw_runs(sheet.axes(left=3.2, right=1.9, top=1.45, bottom=0.65), latest, longest=36)
+    older = len(selection.runs) - len(latest)
     note = "newest first" + (f"; {older} older runs are not drawn, the title has them" if older else "")
     sheet.text(LEFT, 1.12, f"Success rate of each run with its 95 % interval, {note}", size=10, color=MUTED)
 
