@@ -92,3 +92,18 @@ def test_length_of_reply(head: bytes, length: int | None) -> None:
 def test_reply_that_cannot_be_read(head: bytes) -> None:
     with pytest.raises(BadHead):
         read_reply(head)
+
+
+def test_blank_lines_before_a_request_are_skipped_at_once():
+    """A copy for each of them would take quadratic time: megabytes would block the gateway for seconds."""
+
+    class Counting(bytes):
+        copies = 0
+
+        def __getitem__(self, key):
+            Counting.copies += isinstance(key, slice) and key.stop is None
+            return bytes.__getitem__(self, key) if key.stop is not None else Counting(bytes(self)[key])
+
+    head, rest = find_head(Counting(b"\r\n" * 1000 + b"GET / HTTP/1.1\r\n\r\n"))
+    assert head is not None and head.method == "GET" and not rest
+    assert Counting.copies <= 2

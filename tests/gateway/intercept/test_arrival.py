@@ -61,9 +61,16 @@ def test_http_request_is_recognised(start):
     assert client_protocol(start) is ClientProtocol.HTTP
 
 
-@pytest.mark.parametrize("start", [b"", b"G", b"GET", b"GET ", b"GET ht", b"GET http:/", b"\x16\x03\x01"])
+@pytest.mark.parametrize(
+    "start", [b"", b"G", b"GET", b"GET ", b"GET ht", b"GET http:/", b"CONNECT a.b:4", b"\x16\x03\x01"]
+)
 def test_undecided_prefixes(start):
     assert client_protocol(start) is ClientProtocol.UNDECIDED
+
+
+def test_connect_is_a_protocol_of_its_own():
+    assert client_protocol(b"CONNECT a.b:443 HTTP/1.1\r\n") is ClientProtocol.CONNECT
+    assert client_protocol(b"CONNECT") is ClientProtocol.UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -179,11 +186,43 @@ def test_all_requests_are_rewritten_in_any_pieces(size: int) -> None:
     assert out == REQUESTS.replace(b"http://a.b", b"")
 
 
+def answer_all(rewriting: RequestRewriter) -> None:
+    """The server's replies to ``REQUESTS``."""
+    rewriting.follow_replies(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
+    rewriting.follow_replies(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nTransfer")
+    rewriting.follow_replies(b"-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
+
+
+def test_unfinished_reply_keeps_the_server() -> None:
+    other = b"GET http://c.d/ HTTP/1.1\r\nHost: c.d\r\n\r\n"
+    rewriting, elsewhere = rewriter(b"GET http://a.b/ HTTP/1.1\r\nHost: a.b\r\n\r\n" + other)
+    rewriting.begin()
+    rewriting.follow_replies(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhal")
+    assert elsewhere.calls == 0
+    rewriting.follow_replies(b"f")
+    assert elsewhere.calls == 1
+
+
+def test_client_that_sends_too_far_ahead_is_held() -> None:
+    holds = []
+    first, rest = parsed(
+        b"GET http://a.b/ HTTP/1.1\r\nHost: a.b\r\n\r\nGET http://c.d/ HTTP/1.1\r\nHost: c.d\r\n\r\n"
+    )
+    rewriting = RequestRewriter(first, rest, Elsewhere(), lambda: holds.append(1))
+    rewriting.begin()
+    rewriting.feed(b"x" * 1000)
+    assert not holds
+    rewriting.feed(b"x" * 300_000)
+    assert holds
+
+
 def test_request_for_other_server_waits() -> None:
     more = b"GET http://c.d/ HTTP/1.1\r\nHost: c.d\r\n\r\nGET http://c.d/2 HTTP/1.1\r\nHost: c.d\r\n\r\n"
     rewriting, elsewhere = rewriter(REQUESTS + more)
     assert rewriting.begin() == REQUESTS.replace(b"http://a.b", b"")
-    assert elsewhere.calls == 1 and rewriting.next is not None
+    assert elsewhere.calls == 0 and rewriting.next is not None
+    answer_all(rewriting)
+    assert elsewhere.calls == 1
     assert rewriting.feed(b"GET http://c.d/3 HTTP/1.1\r\n") == b""
     assert rewriting.next.target == Address("c.d", 80)
     assert rewriting.begin() == more.replace(b"http://c.d", b"")
@@ -200,4 +239,6 @@ def test_nothing_is_rewritten_after_upgrade() -> None:
 def test_bad_request_ends_rewriting(bad: bytes) -> None:
     rewriting, elsewhere = rewriter(REQUESTS + bad)
     assert rewriting.begin() == REQUESTS.replace(b"http://a.b", b"")
-    assert rewriting.bad is not None and elsewhere.calls == 1
+    assert rewriting.bad is not None and elsewhere.calls == 0
+    answer_all(rewriting)
+    assert elsewhere.calls == 1

@@ -123,6 +123,32 @@ def test_other_protocols_are_tunnelled(lab: IngressLab) -> None:
     assert "neither HTTP nor TLS" in lab.ended()[0].why
 
 
+def test_proxy_of_the_agent_is_named_as_such(lab: IngressLab, past: Address) -> None:
+    def own_proxy(connection: socket.socket) -> None:
+        connection.recv(1000)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+
+    with Upstream(own_proxy) as upstream, one_way(lab, "127.0.0.1", upstream.address.port) as client:
+        client.sendall(b"CONNECT api.test:443 HTTP/1.1\r\n\r\n")
+        assert read_all(client).startswith(b"HTTP/1.1 200")
+    assert "proxy of the agent" in lab.ended()[0].why
+
+
+def test_pipelined_requests_for_two_hosts_are_answered_in_order(
+    lab: IngressLab, anything: Address, past: Address
+) -> None:
+    requests_ = b"".join(
+        b"GET http://%s/%d HTTP/1.1\r\nHost: x\r\n\r\n" % (str(address).encode(), number)
+        for number, address in enumerate([anything, past, anything], 1)
+    )
+    with dial(lab.ingress) as client:
+        client.sendall(requests_)
+        received = b""
+        while received.count(b"GET /") < 3:
+            received += client.recv(65536)
+    assert re.findall(rb"GET /(\d)", received) == [b"1", b"2", b"3"]
+
+
 def test_server_speaks_first(lab: IngressLab) -> None:
     def speak_first(connection: socket.socket) -> None:
         connection.sendall(b"220 hello\r\n")

@@ -133,31 +133,29 @@ def test_early_server_loss_resets_client() -> None:
     run(drive())
 
 
-def test_server_finishes_reply_before_switch() -> None:
+def test_client_continues_with_another_server_after_the_reply() -> None:
     async def drive() -> None:
         (client, client_end), (first, first_end), (second, second_end) = pair(), pair(), pair()
 
-        def upward(data: bytes) -> bytes:
-            if data == b"two":
+        def downward(data: bytes) -> None:
+            if data.endswith(b"."):
                 splice.leave_server()
-                return b""
-            return data
 
-        splice = Splice(upward)
+        splice = Splice(downward=downward)
         await splice.attach(client_end)
         with client, first, second:
             joined = asyncio.create_task(splice.join(first_end))
             client.send(b"one")
             assert await receive(first, 3) == b"one"
-            client.send(b"two")
-            assert await receive(first, 1) == b""
-            first.send(b"reply to one, ")
-            first.close()
+            first.send(b"reply to ")
+            assert await receive(client, 9) == b"reply to "
+            first.send(b"one.")
             assert (await joined).switched
+            assert await receive(first, 1) == b""
             joined = asyncio.create_task(splice.join(second_end, lambda: b"two"))
             assert await receive(second, 3) == b"two"
             second.send(b"reply to two")
-            assert await receive(client, 26) == b"reply to one, reply to two"
+            assert await receive(client, 16) == b"one.reply to two"
             client.close()
             second.close()
             assert (await joined).how == "fin"

@@ -20,6 +20,7 @@ IDEMPOTENCY_KEY = b"idempotency-key"
 CONTENT_ENCODING = b"content-encoding"
 CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key")
 RETRY_COUNTS = (b"x-stainless-retry-count", b"amz-sdk-request")
+_BLANK_LINES = re.compile(rb"(?:\r\n)*+")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\r\n)")
 # second letters of the noted names: most lines are skipped by this letter alone
@@ -189,8 +190,8 @@ def find_head(pending: bytes) -> tuple[RequestHead | None, bytes]:
 
     Bytes that cannot become a request are refused before the block is whole.
     """
-    while pending[:2] == b"\r\n":  # tolerated between requests, as servers do
-        pending = pending[2:]
+    if pending[:2] == b"\r\n":  # tolerated between requests, as servers do
+        pending = pending[_BLANK_LINES.match(pending).end() :]  # type: ignore[union-attr]
     end = pending.find(b"\r\n\r\n") + 4
     size = len(pending)
     if (size if end < 4 else end) > MAX_HEAD:

@@ -11,13 +11,21 @@ import re
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from wirefault.core.sockets import Address
-from wirefault.gateway.http1.framing import NO_BODY, BadBody, Body, ChunkedBody, SizedBody
+from wirefault.gateway.http1.framing import (
+    NO_BODY,
+    BadBody,
+    Body,
+    ChunkedBody,
+    ReplyReader,
+    SizedBody,
+)
 from wirefault.gateway.http1.heads import BadHead, RequestHead, find_head
 from wirefault.gateway.intercept.splice import TLS_RECORD, readable
 from wirefault.history.events import TapKind
@@ -26,19 +34,24 @@ _CLIENT_HELLO = 1
 _SERVER_NAME, _HOST_NAME = 0, 0
 _RECORD_HEADER = 5
 _MAX_START = 16 * 1024
+_MAX_PIPELINED = 256 * 1024
 # a method, and a target as a client sends it to a server, to a proxy, or to begin HTTP/2 (``PRI *``)
 _HTTP = re.compile(rb"[A-Z][A-Z-]{2,19} (?:/|\*|https?://)")
-_HTTP_PREFIX = re.compile(rb"[A-Z][A-Z-]{0,19}(?: (?:h(?:t(?:t(?:p(?:s?(?::/?)?)?)?)?)?)?)?")
+_CONNECT = re.compile(rb"CONNECT [^ \r\n/]{1,300} ")
+_HTTP_PREFIX = re.compile(
+    rb"[A-Z][A-Z-]{0,19}(?: (?:h(?:t(?:t(?:p(?:s?(?::/?)?)?)?)?)?)?)?|CONNECT [^ \r\n/]{1,300}"
+)
 
 
 class ClientProtocol(Enum):
-    """A client's protocol. ``UNDECIDED``: too few bytes. ``OTHER``: neither of the two that a link can
-    carry.
+    """A client's protocol. ``UNDECIDED``: too few bytes. ``CONNECT``: the client takes its server for a
+    proxy. ``OTHER``: a protocol that a link cannot carry.
     """
 
     UNDECIDED = auto()
     TLS = auto()
     HTTP = auto()
+    CONNECT = auto()
     OTHER = auto()
 
 
@@ -49,6 +62,8 @@ def client_protocol(start: bytes) -> ClientProtocol:
         return ClientProtocol.TLS if whole and len(start) > _RECORD_HEADER else ClientProtocol.UNDECIDED
     if _HTTP.match(start):
         return ClientProtocol.HTTP
+    if _CONNECT.match(start):
+        return ClientProtocol.CONNECT
     return ClientProtocol.UNDECIDED if not start or _HTTP_PREFIX.fullmatch(start) else ClientProtocol.OTHER
 
 
@@ -130,6 +145,7 @@ class ProxyRequest:
     target: Address
     head: bytes = b""
     body: Body = NO_BODY
+    method: str = ""
     upgrade: bool = False
 
 
@@ -169,7 +185,9 @@ def _request(head: RequestHead) -> ProxyRequest:
     if not path.startswith("/"):
         path = "*" if head.method == "OPTIONS" and not path else f"/{path}"
     in_origin_form = _in_origin_form(head, path.encode("latin-1"), authority.encode("latin-1"))
-    return ProxyRequest(RequestKind.REQUEST, _address(with_port), in_origin_form, body, head.upgrade)
+    return ProxyRequest(
+        RequestKind.REQUEST, _address(with_port), in_origin_form, body, head.method, head.upgrade
+    )
 
 
 def _in_origin_form(head: RequestHead, path: bytes, authority: bytes) -> bytes:
@@ -188,34 +206,49 @@ def _in_origin_form(head: RequestHead, path: bytes, authority: bytes) -> bytes:
 class RequestRewriter:
     """Rewrites a client's requests to a proxy into origin form, for one server at a time.
 
-    A request for another server is kept as ``next``, a bad one as ``bad``; either calls ``elsewhere``, and
-    what follows it waits.
+    A request for another server is kept as ``next``, a bad one as ``bad``; what follows it waits. Once the
+    server has answered all requests before it, ``elsewhere`` is called. ``hold`` is called when so many bytes
+    wait that the client should stop sending.
     """
 
-    def __init__(self, first: ProxyRequest, pending: bytes, elsewhere: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        first: ProxyRequest,
+        pending: bytes,
+        elsewhere: Callable[[], None],
+        hold: Callable[[], None] = lambda: None,
+    ) -> None:
         self.next: ProxyRequest | None = first
         self.bad: BadHead | None = None
         self._pending = pending
         self._elsewhere = elsewhere
+        self._hold = hold
         self._target = first.target
         self._body: Body = NO_BODY
         self._passes = False
+        self._replies: deque[ReplyReader] = deque()
 
     def begin(self) -> bytes:
         """Return the first bytes for the server of ``next``."""
         assert self.next is not None
         request, self.next = self.next, None
         self._target = request.target
+        self._replies.clear()
         return self._start(request) + self.feed(b"")
 
     def _start(self, request: ProxyRequest) -> bytes:
         """After an upgrade nothing is parsed any more, since it need not be HTTP."""
         self._body, self._passes = request.body, request.upgrade
+        self._replies.append(ReplyReader(request.method, request.upgrade, False))
         return request.head
 
     def feed(self, data: bytes) -> bytes:
         """Return the bytes that the server gets of ``data``."""
         self._pending += data
+        if self.next is not None or self.bad is not None:
+            if len(self._pending) > _MAX_PIPELINED:
+                self._hold()
+            return b""
         out = []
         try:
             while self._pending and self.next is None and self.bad is None:
@@ -224,8 +257,21 @@ class RequestRewriter:
                     break
         except (BadHead, BadBody) as error:
             self.bad = error if isinstance(error, BadHead) else BadHead(str(error))
-            self._elsewhere()
+        self._leave_if_answered()
         return b"".join(out)
+
+    def follow_replies(self, data: bytes) -> None:
+        """Note what the server has answered."""
+        while data and self._replies:
+            reply = self._replies[0]
+            _, data = reply.feed(data)
+            if reply.done:
+                self._replies.popleft()
+        self._leave_if_answered()
+
+    def _leave_if_answered(self) -> None:
+        if (self.next is not None or self.bad is not None) and not self._replies:
+            self._elsewhere()
 
     def _take(self) -> bytes:
         """Return the next part of a body, or a whole header block; empty if it is incomplete."""
@@ -241,7 +287,6 @@ class RequestRewriter:
         if request.target == self._target:
             return self._start(request)
         self.next = request
-        self._elsewhere()
         return b""
 
 

@@ -149,11 +149,8 @@ class Ingress:
     async def _carry_requests(self, client: socket.socket, first: ProxyRequest, rest: bytes) -> None:
         """Serve requests in absolute form, to one server after another."""
 
-        def leave() -> None:
-            splice.leave_server()
-
-        rewriter = RequestRewriter(first, rest, leave)
-        splice = Splice(rewriter.feed)
+        rewriter = RequestRewriter(first, rest, lambda: splice.leave_server(), lambda: splice.hold_client())
+        splice = Splice(rewriter.feed, rewriter.follow_replies)
         try:
             await splice.attach(client)
         except OSError:  # the client disconnected

@@ -28,6 +28,7 @@ from wirefault.wiring.links import MAX_FOUND_LINKS, found_link, is_model_host
 from wirefault.wiring.topology import Topology
 
 _OPENED_WITHIN_S = 15.0
+_OWN_PROXY = "it is a proxy of the agent (CONNECT), which hides the servers behind it: unset that proxy"
 _POLL_S = 0.003
 
 
@@ -221,6 +222,8 @@ class Router:
                 return protocol
             if protocol is ClientProtocol.OTHER:
                 return await self._tunnel(arrival, "it speaks neither HTTP nor TLS")
+            if protocol is ClientProtocol.CONNECT:
+                return await self._tunnel(arrival, _OWN_PROXY)
             scheme = "https" if protocol is ClientProtocol.TLS else "http"
             if is_loopback(arrival.host):  # a certificate names the host, not its address
                 arrival.host = server_name(arrival.early) or arrival.host

@@ -13,7 +13,6 @@ from wirefault.gateway.exchange.client import ClientTransport
 
 TLS_RECORD = b"\x16"
 _BUFFERED = 256 * 1024  # bytes buffered for a slow reader before its sender is paused
-_LAST_REPLY_S = 1.0
 
 
 @dataclass
@@ -86,12 +85,17 @@ class _End(asyncio.Protocol):
 class Splice:
     """Joins a client's connection to one server, or to several in turn. Must be made in the running loop.
 
-    ``upward`` changes what the client sends. It may call ``leave_server``; its return value is then the last
-    that this server gets.
+    ``upward`` changes what the client sends; ``downward`` sees what it gets. Either may call
+    ``leave_server``.
     """
 
-    def __init__(self, upward: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(
+        self,
+        upward: Callable[[bytes], bytes] | None = None,
+        downward: Callable[[bytes], None] | None = None,
+    ) -> None:
         self._upward = upward
+        self._downward = downward
         self._client = _End(self._up, self._ended)
         self._server: _End | None = None
         self._leaving = False
@@ -128,20 +132,19 @@ class Splice:
         await self._over
         return self._transfer
 
+    def hold_client(self) -> None:
+        """Read no more from the client until the next ``join``."""
+        self._client.read(False)
+
     def leave_server(self) -> None:
-        """Let the server finish its reply, for a second at most; ``join`` then returns ``switched``."""
+        """Close the server's connection, which has answered everything; ``join`` returns ``switched``."""
         self._leaving = True
         self._client.read(False)
-        asyncio.get_running_loop().call_soon(self._half_close_server, self._server)
+        asyncio.get_running_loop().call_soon(self._switch, self._server)
 
-    def _half_close_server(self, server: _End | None) -> None:
-        if server is not None and not self._over.done():
-            server.write_eof()
-            asyncio.get_running_loop().call_later(_LAST_REPLY_S, self._switch, server)
-
-    def _switch(self, server: _End) -> None:
-        if server is self._server and not self._over.done():
-            server.transport.abort()
+    def _switch(self, server: _End | None) -> None:
+        if server is not None and server is self._server and not self._over.done():
+            server.transport.close()
             self._transfer.switched = True
             self._transfer.ended_by, self._transfer.how = "client", "fin"
             self._over.set_result(None)
@@ -174,6 +177,8 @@ class Splice:
             self._transfer.first_received = time.perf_counter()
         self._transfer.down_bytes += len(data)
         self._client.transport.write(data)
+        if self._downward:
+            self._downward(data)
 
     def _ended(self, end: _End) -> None:
         """Handle the end of one side."""
