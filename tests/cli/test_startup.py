@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 
 NETWORK = ("requests", "urllib3", "http.client", "httptools", "uvloop", "starlette", "uvicorn")
 MODELS = ("rich", "pydantic", "yaml", "wirefault.faults", "wirefault.settings")
+FACE = ("wirefault.core.identity",)
 ROOMS = ("wirefault.settings", "wirefault.judging", "wirefault.lab")
 NEVER = (
     *("agent", "flask_tools", "proxy_manager", "wirefault.gateway", "wirefault.model_server", "requests"),
@@ -26,7 +27,7 @@ NEVER = (
 )
 # the command, its exit code, and what it does without besides
 FLIGHTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
-    "help": ("--help", 0, (*NETWORK, *MODELS)),
+    "help": ("--help", 0, (*NETWORK, *MODELS, *FACE)),
     "version": ("--version", 0, (*NETWORK, *MODELS)),
     "list": ("faults list", 0, (*NETWORK, *ROOMS, "rich")),
     "show": ("faults show heavy", 0, (*NETWORK, *ROOMS, "rich")),

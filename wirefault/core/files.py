@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wirefault.core.errors import UserError
-from wirefault.core.identity import identifier
 
 # mode bits by which Compose's init marks a folder as shared with the services' group
 _SHARED_WITH_GROUP = stat.S_ISGID | stat.S_IWGRP
@@ -76,7 +74,7 @@ def read_end_of_shared(root: Path, path: Path, limit: int) -> bytes:
 
 def replace_shared(root: Path, path: Path, data: bytes) -> None:
     """Replace the file atomically, whatever was there. Raises ``UnsafeFileError`` or ``OSError``."""
-    temporary = f".{path.name}.{secrets.token_hex(4)}"
+    temporary = f".{path.name}.{os.urandom(4).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED
     with _parent_folder(root, path, make=True) as (folder, _):
         with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
@@ -181,7 +179,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
     Raises ``OSError``; the old file then remains.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
@@ -226,4 +224,6 @@ def private_file(state: Path, suffix: str) -> Path:
     """Return the private file of the lab with that state folder; paths to the same folder give the same
     file.
     """
+    from wirefault.core.identity import identifier  # only now, since every command imports this module
+
     return private_folder() / (identifier(state.resolve()) + suffix)
