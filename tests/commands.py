@@ -19,15 +19,15 @@ from wirefault.cli.main import main
 
 def wirefault(folder: Path, environ: Mapping[str, str], *words: str) -> CompletedProcess[str]:
     """Its exit code and what it and the processes that it starts print, called in that folder."""
-    with tempfile.TemporaryDirectory() as kept, ExitStack() as around:
-        told, complained = Path(kept, "stdout"), Path(kept, "stderr")
+    with tempfile.TemporaryDirectory() as folder_of_outputs, ExitStack() as around:
+        stdout, stderr = Path(folder_of_outputs, "stdout"), Path(folder_of_outputs, "stderr")
         around.enter_context(shared_imports())
         around.enter_context(chdir(folder))
         around.enter_context(_environment(environ))
-        around.enter_context(_printed_to(told, complained))
+        around.enter_context(_printed_to(stdout, stderr))
         code = _exit_code(words)
         around.close()
-        return CompletedProcess(words, code, told.read_text("utf-8"), complained.read_text("utf-8"))
+        return CompletedProcess(words, code, stdout.read_text("utf-8"), stderr.read_text("utf-8"))
 
 
 def _exit_code(words: tuple[str, ...]) -> int:
@@ -52,12 +52,12 @@ def _environment(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _printed_to(told: Path, complained: Path) -> Iterator[None]:
+def _printed_to(stdout: Path, stderr: Path) -> Iterator[None]:
     """The descriptors lead there too: processes print to them."""
     sys.stdout.flush()
     sys.stderr.flush()
     with ExitStack() as around:
-        for number, path in ((1, told), (2, complained)):
+        for number, path in ((1, stdout), (2, stderr)):
             file = around.enter_context(path.open("wb"))
             before = os.dup(number)
             around.callback(os.close, before)

@@ -84,8 +84,8 @@ def _start_by_fork(
 
 def _keep_only(descriptors: Sequence[int]) -> None:
     """Closes what a program would not inherit: the end of a pipe that tells that the launcher is there."""
-    kept = sorted({0, 1, 2, *descriptors})
-    for low, high in pairwise([*kept, os.sysconf("SC_OPEN_MAX")]):
+    inherited = sorted({0, 1, 2, *descriptors})
+    for low, high in pairwise([*inherited, os.sysconf("SC_OPEN_MAX")]):
         os.closerange(low + 1, high)
 
 

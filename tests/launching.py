@@ -28,7 +28,7 @@ class Launched:
     ) -> None:
         """``command`` is started in the place of the forked process, if there is one."""
         with tempfile.NamedTemporaryFile(delete=False) as output:
-            self._said = Path(output.name)
+            self._output = Path(output.name)
             program = python(PROGRAM, str(folder), *words)
             fresh = command or required("processes")
             forked = None if fresh else fork(program, environ, (), output.file)
@@ -45,7 +45,7 @@ class Launched:
 
     def __exit__(self, *_: object) -> None:
         self.wait()
-        self._said.unlink()
+        self._output.unlink()
 
     @property
     def pid(self) -> int:
@@ -68,7 +68,7 @@ class Launched:
     def wait(self, timeout: float = RUN_PATIENCE_S) -> int:
         return self._child.wait(timeout)
 
-    def said(self) -> str:
+    def output(self) -> str:
         """All that it, and what it has started, has printed when it has ended."""
         self.wait()
-        return self._said.read_text(encoding="utf-8")
+        return self._output.read_text(encoding="utf-8")

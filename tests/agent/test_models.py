@@ -60,11 +60,11 @@ def _agent(server: Wire, **options: Any) -> Iterator[Agent]:
         yield Agent(build_model(frozen, topology, KEY, client), "subject")
 
 
-Fly = Callable[..., tuple[AttemptRun, Wire]]
+RunAgent = Callable[..., tuple[AttemptRun, Wire]]
 
 
 @pytest.fixture
-def run_agent(wire: Callable[..., Wire]) -> Fly:
+def run_agent(wire: Callable[..., Wire]) -> RunAgent:
     def make(*answers: Answer, **options: Any) -> tuple[AttemptRun, Wire]:
         server, tools = wire(*answers), wire(http(200, {"temp": 8}))
         options = {"model": "groq"} | options
@@ -77,7 +77,7 @@ def run_agent(wire: Callable[..., Wire]) -> Fly:
     return make
 
 
-def test_groq_requests_have_no_response_format(run_agent: Fly) -> None:
+def test_groq_requests_have_no_response_format(run_agent: RunAgent) -> None:
     outcome, server = run_agent(says(WEATHER), says(REPORT), groq_model="openai/gpt-oss-120b")
     assert outcome.result.ended_by == "report"
     assert len(server.received) == 2
@@ -87,7 +87,7 @@ def test_groq_requests_have_no_response_format(run_agent: Fly) -> None:
         assert "Report" in [tool["function"]["name"] for tool in request.json["tools"]]
 
 
-def test_request_follows_settings(run_agent: Fly) -> None:
+def test_request_follows_settings(run_agent: RunAgent) -> None:
     _, server = run_agent(says(REPORT), seed=2**31 - 1, groq_model="some-model")
     [request] = server.received
     assert (request.method, request.target) == ("POST", "/openai/v1/chat/completions")
@@ -96,12 +96,12 @@ def test_request_follows_settings(run_agent: Fly) -> None:
     assert request.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_scripted_model_name_has_persona(run_agent: Fly) -> None:
+def test_scripted_model_name_has_persona(run_agent: RunAgent) -> None:
     _, server = run_agent(says(REPORT), model="scripted", persona="stubborn")
     assert server.received[0].json["model"] == "scripted-stubborn"
 
 
-def test_tools_are_strict_on_wire_too(run_agent: Fly) -> None:
+def test_tools_are_strict_on_wire_too(run_agent: RunAgent) -> None:
     _, server = run_agent(says(REPORT))
     functions = [tool["function"] for tool in server.received[0].json["tools"]]
     lab_tools = [function for function in functions if function["name"] != "Report"]
@@ -109,14 +109,14 @@ def test_tools_are_strict_on_wire_too(run_agent: Fly) -> None:
     assert all(function["parameters"]["additionalProperties"] is False for function in lab_tools)
 
 
-def test_tools_are_equal_in_each_request(run_agent: Fly) -> None:
+def test_tools_are_equal_in_each_request(run_agent: RunAgent) -> None:
     _, server = run_agent(says(WEATHER), says(WEATHER), says(REPORT))
     first, *others = [request.json["tools"] for request in server.received]
     assert len(first) == len(TOOLS) + 1  # and the report
     assert others == [first, first]
 
 
-def test_model_input_has_no_key_or_identity(run_agent: Fly) -> None:
+def test_model_input_has_no_key_or_identity(run_agent: RunAgent) -> None:
     outcome, server = run_agent(says(WEATHER), says(WEATHER), says(REPORT))
     for request in server.received:
         text = request.body.decode()
@@ -126,7 +126,7 @@ def test_model_input_has_no_key_or_identity(run_agent: Fly) -> None:
     assert KEY not in json.dumps([asdict(event) for event in outcome.events])
 
 
-def test_each_request_has_call_and_try_numbers(run_agent: Fly) -> None:
+def test_each_request_has_call_and_try_numbers(run_agent: RunAgent) -> None:
     outcome, server = run_agent(SOON, says(WEATHER), says(REPORT))
     expected = [(1, 1), (1, 2), (2, 1)]
     assert [(request.identity.call, request.identity.try_) for request in server.received] == expected
@@ -148,7 +148,7 @@ def test_each_request_has_call_and_try_numbers(run_agent: Fly) -> None:
     ],
 )
 def test_unretried_model_errors_end_the_attempt(
-    answer: Answer, error: str | None, ended_by: str | None, run_agent: Fly
+    answer: Answer, error: str | None, ended_by: str | None, run_agent: RunAgent
 ) -> None:
     outcome, server = run_agent(answer)
     [call] = outcome.of(ModelCall)
@@ -167,26 +167,26 @@ def test_unretried_model_errors_end_the_attempt(
         (b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"a', "RemoteProtocolError"),
     ],
 )
-def test_model_failures_are_recorded_and_retried(answer: Answer, error: str, run_agent: Fly) -> None:
+def test_model_failures_are_recorded_and_retried(answer: Answer, error: str, run_agent: RunAgent) -> None:
     outcome, _ = run_agent(answer, says(REPORT), model_timeout=2 if error == "ReadTimeout" else 30)
     first, second = outcome.of(ModelCall)
     assert (first.error, first.status, first.try_) == (error, None, 1)
     assert (second.error, second.try_, outcome.result.ended_by) == (None, 2, "report")
 
 
-def test_attempt_time_bounds_a_silent_model(run_agent: Fly) -> None:
+def test_attempt_time_bounds_a_silent_model(run_agent: RunAgent) -> None:
     outcome, server = run_agent(silence, attempt_time=2, model_timeout=30)
     assert (outcome.result.ended_by, outcome.result.error) == ("limit", "2 s have passed (ATTEMPT_TIME)")
     assert (len(server.received), len(outcome.of(ModelCall))) == (1, 1)
 
 
-def test_environment_proxy_is_ignored(run_agent: Fly, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_proxy_is_ignored(run_agent: RunAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "socks5://127.0.0.1:1")
     assert run_agent(says(REPORT))[0].result.ended_by == "report"
 
 
-def test_malformed_arguments_end_in_empty_answer(run_agent: Fly) -> None:
+def test_malformed_arguments_end_in_empty_answer(run_agent: RunAgent) -> None:
     broken = says(("get_weather", {})).replace(b'"{}"', b'"{ "')
     outcome, _ = run_agent(broken)
     assert (outcome.result.ended_by, outcome.of(ToolCalled)) == ("empty", [])

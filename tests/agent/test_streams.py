@@ -43,11 +43,11 @@ def _stream(events: Sequence[bytes]) -> bytes:
     return HEAD + b"".join(events)
 
 
-Fly = Callable[..., tuple[AttemptRun, Wire]]
+RunAgent = Callable[..., tuple[AttemptRun, Wire]]
 
 
 @pytest.fixture
-def run_agent(wire: Callable[..., Wire]) -> Fly:
+def run_agent(wire: Callable[..., Wire]) -> RunAgent:
     def make(answer: Answer, **options: object) -> tuple[AttemptRun, Wire]:
         server, events = wire(answer), list[Event]()
         options = {"model": "groq", "stream": True} | options
@@ -60,7 +60,7 @@ def run_agent(wire: Callable[..., Wire]) -> Fly:
     return make
 
 
-def test_stream_is_assembled_and_recorded(run_agent: Fly) -> None:
+def test_stream_is_assembled_and_recorded(run_agent: RunAgent) -> None:
     outcome, server = run_agent(_stream(EVENTS))
     assert (outcome.result.ended_by, outcome.result.response) == ("report", "It is 8.")
     assert server.received[0].json["stream"] is True
@@ -73,7 +73,7 @@ def test_stream_is_assembled_and_recorded(run_agent: Fly) -> None:
     [(silence, "ReadTimeout"), (lambda connection: None, "RemoteProtocolError")],
 )
 def test_interrupted_stream_is_recorded_with_its_error(
-    rest: Callable[[socket.socket], None], error: str, run_agent: Fly
+    rest: Callable[[socket.socket], None], error: str, run_agent: RunAgent
 ) -> None:
     def stops(connection: socket.socket) -> None:
         head = HEAD.replace(b"Connection: close", b"Content-Length: 9999")
@@ -86,14 +86,14 @@ def test_interrupted_stream_is_recorded_with_its_error(
     assert (outcome.result.ended_by, outcome.result.error_type) == ("exception", error)
 
 
-def test_abandoned_stream_is_recorded(run_agent: Fly) -> None:
+def test_abandoned_stream_is_recorded(run_agent: RunAgent) -> None:
     outcome, _ = run_agent(_stream([*EVENTS[:2], b"data: {no json\n\n", *EVENTS[2:]]))
     [call] = outcome.of(ModelCall)
     assert (call.status, call.error, call.reply_digest) == (200, None, "")
     assert outcome.result.error_type == "JSONDecodeError"
 
 
-def test_endless_stream_is_bounded_by_attempt_time(run_agent: Fly) -> None:
+def test_endless_stream_is_bounded_by_attempt_time(run_agent: RunAgent) -> None:
     def endless(connection: socket.socket) -> None:
         connection.sendall(HEAD)
         try:

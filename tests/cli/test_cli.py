@@ -14,7 +14,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import NAMES, Settings
 
-FLY = ["run", "--link", "shop=http://127.0.0.1:9", "--prompt", "x", "--no-charts", "--", "true"]
+RUN_SHOP = ["run", "--link", "shop=http://127.0.0.1:9", "--prompt", "x", "--no-charts", "--", "true"]
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def _fly_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
     return ExperimentResult(saved, code=0)
 
 
-@pytest.mark.parametrize("command", [["demo"], FLY])
+@pytest.mark.parametrize("command", [["demo"], RUN_SHOP])
 def test_foreign_dotenv_names_only_warn(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:

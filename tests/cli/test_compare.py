@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.experiments.test_compare import Flown
+from tests.experiments.test_compare import SavedRuns
 from wirefault.cli.main import main
 
 
@@ -25,17 +25,17 @@ def compare(folder: Path, *words: str) -> Result:
     ],
 )
 def test_exit_code_matches_the_text(tmp_path: Path, second: str, code: int, expected: str) -> None:
-    recorded = Flown(tmp_path / "logs")
+    recorded = SavedRuns(tmp_path / "logs")
     recorded.run("run-1", "S" * 10)
     recorded.run("run-2", second)
     result = compare(tmp_path, "run-1", "run-2")
     assert (result.exit_code, expected in result.output) == (code, True)
-    shown = json.loads(compare(tmp_path, "run-1", "run-2", "--json").output)
-    assert (shown["change"] == "worse") == (code == 1)
+    comparison = json.loads(compare(tmp_path, "run-1", "run-2", "--json").output)
+    assert (comparison["change"] == "worse") == (code == 1)
 
 
 def test_changed_outcomes_show_their_prompts(tmp_path: Path) -> None:
-    recorded = Flown(tmp_path / "logs")
+    recorded = SavedRuns(tmp_path / "logs")
     recorded.run("run-1", "SS")
     recorded.run("run-2", "SF", settings={"tool_limit": 3})
     lines = compare(tmp_path, "run-1", "run-2").output.splitlines()
@@ -44,6 +44,6 @@ def test_changed_outcomes_show_their_prompts(tmp_path: Path) -> None:
 
 
 def test_missing_run_is_usage_error(tmp_path: Path) -> None:
-    Flown(tmp_path / "logs").run("run-1", "S")
+    SavedRuns(tmp_path / "logs").run("run-1", "S")
     result = compare(tmp_path, "run-1", "run-3")
     assert result.exit_code == 64 and "did you mean 'run-1'?" in result.output

@@ -45,16 +45,16 @@ def test_list_has_every_fault_once():
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
 def test_show_prints_page_of_a_fault(kind):
-    shown = call("show", kind.name).output
-    assert shown.startswith(f"{kind.name}   (")
+    output = call("show", kind.name).output
+    assert output.startswith(f"{kind.name}   (")
     for name, info in kind.model_fields.items():
-        assert f"\n{info.alias or name} " in shown and (info.description or "").split()[-1] in shown
+        assert f"\n{info.alias or name} " in output and (info.description or "").split()[-1] in output
 
 
 def test_show_prints_usable_example_without_markdown():
-    shown = call("show", "delay").output
-    assert not set("`|#") & set(shown)
-    Path("mine.yaml").write_text(shown.partition("in a fault set:\n")[2])
+    output = call("show", "delay").output
+    assert not set("`|#") & set(output)
+    Path("mine.yaml").write_text(output.partition("in a fault set:\n")[2])
     assert "delay tools 100 % of tries" in " ".join(call("show", "mine.yaml").output.split())
 
 
@@ -64,8 +64,8 @@ def test_show_prints_true_rates_at_a_level():
         " {fault: stale, links: search, when: {nth: 2}}]\n"
         "toxics: [{toxic: latency, when: {probability: 0.5}}, {toxic: down, together: true, duration: 2}]\n"
     )
-    shown = call("show", "mine.yaml", "--chaos-level", "0.5").output
-    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    output = call("show", "mine.yaml", "--chaos-level", "0.5").output
+    rows = [" ".join(line.split()) for line in output.splitlines()]
     assert "what for" in rows
     assert "empty search 25 % of tries" in rows
     assert "stale search 37.5 % of tries nth 2" in rows
@@ -74,8 +74,8 @@ def test_show_prints_true_rates_at_a_level():
 
 
 def test_links_with_equal_rates_share_a_row():
-    shown = call("show", "lost-replies").output
-    assert sum(line.startswith("lose_reply ") for line in shown.splitlines()) == 2
+    output = call("show", "lost-replies").output
+    assert sum(line.startswith("lose_reply ") for line in output.splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 WIREFAULT = [sys.executable, "-m", "wirefault"]
 # Each ends by itself, with an error, once it has imported what it needs. It is interrupted at every so many
 # of its imports, at a third of them outside CI.
-FLIGHTS: dict[str, tuple[Sequence[str], int]] = {
+COMMANDS: dict[str, tuple[Sequence[str], int]] = {
     "script": ([str(Path(sysconfig.get_path("scripts"), "wirefault")), "runs", "verify", "nope"], 1),
     "module": ([*WIREFAULT, "--nonsense"], 1),
     "faults": ([*WIREFAULT, "faults", "show", "nope"], 4),
@@ -60,10 +60,10 @@ def fly(folder: Path, command: Sequence[str], every: int) -> list[Row]:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[Row]]]]:
     folder = tmp_path_factory.mktemp("interrupted")
     with ThreadPoolExecutor(2) as pool:
-        yield {name: pool.submit(fly, folder / name, *FLIGHTS[name]) for name in FLIGHTS}
+        yield {name: pool.submit(fly, folder / name, *COMMANDS[name]) for name in COMMANDS}
 
 
-@pytest.mark.parametrize("name", FLIGHTS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_at_any_import_is_one_line_and_130(recorded: dict[str, Future[list[Row]]], name: str) -> None:
     rows = recorded[name].result()
     ended_otherwise = [row for row in rows if row[1:] != (130, repr("interrupted\n"))]
@@ -96,7 +96,7 @@ def test_background_job_keeps_ignoring_sigint() -> None:
     assert (done.returncode, done.stdout) == (0, "goes on\n")
 
 
-FLIES = """
+COMMAND_IN_PROCESS = """
 import importlib.abc, os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -114,6 +114,6 @@ main()
 
 @pytest.mark.parametrize(("command", "code"), [("demo", 130), ("run", 130), ("lab", 130), ("runs", 0)])
 def test_background_run_ends_at_sigint_from_the_start(command: str, code: int) -> None:
-    program = [sys.executable, "-c", FLIES.format(command=command)]
+    program = [sys.executable, "-c", COMMAND_IN_PROCESS.format(command=command)]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (code, "interrupted\n" if code else "")

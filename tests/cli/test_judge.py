@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.judging.oracle.histories import ASK_BOB, episode, run_finished, run_started, sent, world
+from tests.judging.oracle.histories import ASK_BOB, episode, message_sent, run_finished, run_started, world
 from wirefault.cli.main import main
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import Event, RunFinished, RunSealed
@@ -20,7 +20,7 @@ from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Links
 
 START = replace(run_started(1), run_id="run-1", settings=Settings(seed=1).model_dump())
-EVENTS = [START, *episode(world(sent()), expect=ASK_BOB)]
+EVENTS = [START, *episode(world(message_sent()), expect=ASK_BOB)]
 VERDICT = judge_run([*EVENTS, run_finished()]).episodes[0].as_event(120.0)
 WHOLE = [*EVENTS, VERDICT, run_finished(), RunSealed({})]
 
@@ -61,8 +61,8 @@ def test_altered_run_is_2_and_not_scored(tmp_path):
     place = f"{tmp_path}/runs/run-1/agent-0.jsonl:{len(altered) + 1}: altered or lost: run_sealed"
     assert result.exit_code == 2
     assert result.stderr.startswith(f"altered: {place}")
-    shown = json.loads(result.stdout)
-    assert (shown["run_id"], len(shown["altered"]), "success" in shown) == ("run-1", 1, False)
+    document = json.loads(result.stdout)
+    assert (document["run_id"], len(document["altered"]), "success" in document) == ("run-1", 1, False)
 
 
 @pytest.mark.parametrize("line", [b"no JSON", b"{}", b'{"event":"nonsense"}', b"[" * 9999, b"\xff", b""])

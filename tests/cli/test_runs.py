@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.report.synthetic import Flight
+from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 
 OLD, NEW = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LOGS_DIR", raising=False)
     for run_id in (OLD, NEW):
-        Flight(tmp_path / "logs", run_id, prompts=2).write()
+        SyntheticRun(tmp_path / "logs", run_id, prompts=2).write()
     for path in tmp_path.rglob("*"):
         os.utime(path, (1e9, 1e9))
     return tmp_path

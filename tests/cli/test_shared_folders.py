@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 import charts
 from tests.core.hostile import TRAPS, VICTIM, database_with, victim_of
-from tests.report.synthetic import Flight
+from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.history.events import RunStarted
 from wirefault.history.writer import Writer, history_file
@@ -74,7 +74,7 @@ def test_history_must_be_a_regular_file(trap: Callable[..., None], command: Call
 
 @pytest.mark.parametrize("command", [judge, draw])
 def test_linked_runs_folder_is_refused(folder: Path, command: Callable[[], Result]) -> None:
-    Flight(folder / "elsewhere", run_id=RUN, prompts=1).write()
+    SyntheticRun(folder / "elsewhere", run_id=RUN, prompts=1).write()
     Path("logs", "runs").symlink_to(folder / "elsewhere" / "runs")
     refused(command(), "agent-0.jsonl")
 
@@ -125,7 +125,7 @@ def one_chart(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_chart")
 @pytest.mark.parametrize("trap", ["link", "hard_link"])
 def test_charts_replace_links_not_their_targets(folder: Path, trap: str) -> None:
-    Flight(folder / "logs", run_id=RUN, prompts=1).write()
+    SyntheticRun(folder / "logs", run_id=RUN, prompts=1).write()
     place = folder / "logs" / "charts" / RUN / "overview.png"
     place.parent.mkdir(parents=True)
     victim = victim_of(place)
@@ -136,7 +136,7 @@ def test_charts_replace_links_not_their_targets(folder: Path, trap: str) -> None
 
 @pytest.mark.usefixtures("one_chart")
 def test_charts_follow_no_linked_folder(folder: Path) -> None:
-    Flight(folder / "logs", run_id=RUN, prompts=1).write()
+    SyntheticRun(folder / "logs", run_id=RUN, prompts=1).write()
     (folder / "mine").mkdir()
     (folder / "logs" / "charts").symlink_to(folder / "mine")
     refused(draw(), "overview.png")

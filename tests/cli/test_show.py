@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.report.synthetic import Flight
+from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    Flight(tmp_path / "logs", "20260101-000000-aaaaaa", prompts=3).write()
-    Flight(tmp_path / "logs", "20260102-000000-bbbbbb", prompts=2).write()
+    SyntheticRun(tmp_path / "logs", "20260101-000000-aaaaaa", prompts=3).write()
+    SyntheticRun(tmp_path / "logs", "20260102-000000-bbbbbb", prompts=2).write()
     return tmp_path
 
 
@@ -25,9 +25,9 @@ def show(folder: Path, *words: str) -> Result:
 
 @pytest.mark.parametrize("episode", ["e002", "2"])
 def test_episode_by_key_or_place(folder: Path, episode: str) -> None:
-    shown = json.loads(show(folder, "20260101-000000-aaaaaa", episode, "--json").output)
-    assert (shown["run_id"], shown["episode"]) == ("20260101-000000-aaaaaa", "e002")
-    assert {"attempt", "model", "answer", "claim"} <= {line["kind"] for line in shown["timeline"]}
+    document = json.loads(show(folder, "20260101-000000-aaaaaa", episode, "--json").output)
+    assert (document["run_id"], document["episode"]) == ("20260101-000000-aaaaaa", "e002")
+    assert {"attempt", "model", "answer", "claim"} <= {line["kind"] for line in document["timeline"]}
 
 
 def test_latest_is_newest_and_lists_all_episodes(folder: Path) -> None:

@@ -26,7 +26,7 @@ NEVER = (
     *("langchain", "langchain_core", "langchain_groq", "groq", "matplotlib", "flask", "waitress"),
 )
 # the command, its exit code, and what it does without besides
-FLIGHTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+STARTED: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "help": ("--help", 0, (*NETWORK, *MODELS, *FACE)),
     "version": ("--version", 0, (*NETWORK, *MODELS)),
     "list": ("faults list", 0, (*NETWORK, *ROOMS, "rich")),
@@ -48,9 +48,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", FLIGHTS)
+@pytest.mark.parametrize("name", STARTED)
 def test_command_imports_only_what_it_needs(folder: Path, name: str) -> None:
-    words, code, without = FLIGHTS[name]
+    words, code, without = STARTED[name]
     command = [sys.executable, "-X", "importtime", "-m", "wirefault", *words.split()]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr[-300:]

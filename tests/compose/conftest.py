@@ -61,34 +61,34 @@ class FirstUp:
     """What `docker compose up` did in a fresh clone."""
 
     code: int
-    said: str
+    output: str
     still_up: set[str]
 
 
-def fly(lab: Lab, line: str, said: Path) -> FirstUp:
+def start_in_foreground(lab: Lab, line: str, output_file: Path) -> FirstUp:
     """Types an `up` that stays in the foreground, and leaves when the agent has ended. The lab stays up."""
     before = lab.containers("agent").get("agent", {}).get("State", {}).get("StartedAt")
 
     def started() -> bool:
-        assert process.poll() is None, f"{line} ended: {said.read_text()}"
+        assert process.poll() is None, f"{line} ended: {output_file.read_text()}"
         agent = lab.containers("agent").get("agent")
         # a date before our era is Docker's word for never
         return bool(agent and agent["State"]["StartedAt"] not in (before, "0001-01-01T00:00:00Z"))
 
-    with lab.typed(line, said) as process:
+    with lab.typed(line, output_file) as process:
         until(started, "the agent to start", **SELDOM | {"patience": BUILD_PATIENCE_S})
         code = lab.wait()
         until(
-            lambda: "error:" in said.read_text() or "history:" in said.read_text(),
+            lambda: "error:" in output_file.read_text() or "history:" in output_file.read_text(),
             "the agent's last words",
             **SELDOM,
         )
-        return FirstUp(code, said.read_text(), lab.alive())
+        return FirstUp(code, output_file.read_text(), lab.alive())
 
 
 @pytest.fixture(scope="package")
 def first(clone: Lab, tmp_path_factory: pytest.TempPathFactory) -> FirstUp:
-    return fly(clone, readme_lines()[0], tmp_path_factory.mktemp("said") / "first.txt")
+    return start_in_foreground(clone, readme_lines()[0], tmp_path_factory.mktemp("output") / "first.txt")
 
 
 @pytest.fixture

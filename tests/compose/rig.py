@@ -60,12 +60,12 @@ def copy_clone(folder: Path) -> None:
 
 def environment(name: str = "") -> dict[str, str]:
     """The user's, without any setting of the lab; what is added lets two labs run on one machine."""
-    kept = {
+    own_variables = {
         key: value
         for key, value in os.environ.items()
         if key.lower() not in NAMES and key not in INSTALLATION_VARIABLES
     }
-    return kept | {
+    return own_variables | {
         "COMPOSE_PROJECT_NAME": f"{PROJECT}{name}{os.getpid()}",
         "WIREFAULT_IMAGE": IMAGE,
         "STATUS_PORT": str(free_port()),
@@ -119,9 +119,9 @@ class Lab:
         return done.stdout + done.stderr
 
     @contextmanager
-    def typed(self, line: str, said: Path, **more: str) -> Iterator[subprocess.Popen[str]]:
+    def typed(self, line: str, output_file: Path, **more: str) -> Iterator[subprocess.Popen[str]]:
         """A line that goes on, until the block ends; what it says goes into the file. The lab stays."""
-        with said.open("w") as file:
+        with output_file.open("w") as file:
             process = subprocess.Popen(
                 ["bash", "-c", f"exec env {self._spelled(line)}"],
                 cwd=self.folder,
@@ -159,15 +159,17 @@ class Lab:
         if service:
             wanted.append(f"label=com.docker.compose.service={service}")
         ids = docker("ps", "-aq", *(word for label in wanted for word in ("--filter", label))).split()
-        shown = json.loads(docker("inspect", *ids, check=False)) if ids else []
-        return {container["Config"]["Labels"]["com.docker.compose.service"]: container for container in shown}
+        described = json.loads(docker("inspect", *ids, check=False)) if ids else []
+        return {
+            container["Config"]["Labels"]["com.docker.compose.service"]: container for container in described
+        }
 
     def container(self, service: str) -> dict[str, Any]:
         return self.containers(service)[service]
 
     def alive(self) -> set[str]:
         """The services whose container runs."""
-        return {service for service, shown in self.containers().items() if shown["State"]["Running"]}
+        return {service for service, container in self.containers().items() if container["State"]["Running"]}
 
     def health(self, service: str) -> str:
         return str(self.container(service)["State"].get("Health", {}).get("Status"))
@@ -207,12 +209,12 @@ class Lab:
         variables = dict(word.split("=", 1) for word in self.container("proxy_mgr")["Config"]["Env"])
         code = ASK_TOXIPROXY.format(url=variables["TOXIPROXY_URL"])
         if "proxy_mgr" in self.alive():
-            said = self.python("proxy_mgr", code)
+            answer = self.python("proxy_mgr", code)
         else:
-            said = self.play(
+            answer = self.play(
                 f"docker compose run --rm --no-deps proxy_mgr python -c {shlex.quote(code)}"
             ).stdout
-        proxies = json.loads(said)
+        proxies = json.loads(answer)
         assert len(proxies) >= 8
         return {name: proxy["toxics"] for name, proxy in proxies.items() if proxy["toxics"]}
 

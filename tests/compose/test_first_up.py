@@ -27,7 +27,7 @@ def test_the_readme_begins_with_up_and_nothing_else() -> None:
 
 def test_the_run_ends_with_its_summary_and_the_lab_stays_up(first: FirstUp) -> None:
     assert first.code == 0
-    assert "success" in first.said
+    assert "success" in first.output
     assert first.still_up == set(LONG_LIVED)
 
 

@@ -36,8 +36,8 @@ def owner(lab: Lab) -> int:
 
 @pytest.mark.parametrize("folder", ["state", "logs"])
 def test_the_folder_is_the_owner_s_and_the_services(lab: Lab, owner: int, folder: str) -> None:
-    shown = (lab.folder / folder).stat()
-    assert (shown.st_uid, shown.st_gid, oct(shown.st_mode & 0o7777)) == (owner, 10001, "0o2770")
+    status = (lab.folder / folder).stat()
+    assert (status.st_uid, status.st_gid, oct(status.st_mode & 0o7777)) == (owner, 10001, "0o2770")
 
 
 def test_a_third_user_can_do_nothing(lab: Lab) -> None:

@@ -51,8 +51,8 @@ with ThreadPoolExecutor(100) as pool:
 CONNECT_S = 0.7
 
 
-def outcomes(said: str, targets: list[tuple[str, int]]) -> dict[tuple[str, int], str]:
-    return dict(zip(targets, json.loads(said.splitlines()[-1]), strict=True))
+def outcomes(output: str, targets: list[tuple[str, int]]) -> dict[tuple[str, int], str]:
+    return dict(zip(targets, json.loads(output.splitlines()[-1]), strict=True))
 
 
 def from_agent(lab: Lab, targets: list[tuple[str, int]]) -> dict[tuple[str, int], str]:
@@ -72,11 +72,11 @@ def addresses(lab: Lab) -> dict[str, set[str]]:
     return {
         service: {
             name
-            for network in shown["NetworkSettings"]["Networks"].values()
+            for network in container["NetworkSettings"]["Networks"].values()
             for name in (network["IPAddress"], *(network["Aliases"] or ()))
             if name
         }
-        for service, shown in lab.containers().items()
+        for service, container in lab.containers().items()
     }
 
 
@@ -130,8 +130,8 @@ def leads_out(network: dict[str, Any]) -> bool:
 def test_one_port_is_published_on_loopback(lab: Lab) -> None:
     published = {
         (service, port, binding["HostIp"])
-        for service, shown in lab.containers().items()
-        for port, bindings in (shown["NetworkSettings"]["Ports"] or {}).items()
+        for service, container in lab.containers().items()
+        for port, bindings in (container["NetworkSettings"]["Ports"] or {}).items()
         for binding in bindings or ()
     }
     assert published == {("proxy_mgr", f"{MANAGER_PORT}/tcp", "127.0.0.1")}
@@ -139,13 +139,13 @@ def test_one_port_is_published_on_loopback(lab: Lab) -> None:
 
 @pytest.mark.parametrize("service", LONG_LIVED)
 def test_a_service_runs_without_rights(lab: Lab, service: str) -> None:
-    shown = lab.container(service)
-    lines = Path(f"/proc/{shown['State']['Pid']}/status").read_text().splitlines()
+    container = lab.container(service)
+    lines = Path(f"/proc/{container['State']['Pid']}/status").read_text().splitlines()
     status = {name: value.split() for name, value in (line.split(":", 1) for line in lines)}
     assert set(status["Uid"]) == set(status["Gid"]) == {"10001"}
     assert [status[name] for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")] == [[PLAIN]] * 4
     assert status["NoNewPrivs"] == ["1"]
-    assert shown["HostConfig"]["ReadonlyRootfs"]
+    assert container["HostConfig"]["ReadonlyRootfs"]
 
 
 def test_the_agent_runs_without_rights_too(lab: Lab) -> None:
@@ -157,13 +157,13 @@ def test_the_agent_runs_without_rights_too(lab: Lab) -> None:
 
 
 def test_init_alone_is_root_and_may_little(lab: Lab) -> None:
-    shown: dict[str, dict[str, Any]] = lab.containers()
+    containers: dict[str, dict[str, Any]] = lab.containers()
     roots = {
         service
-        for service, container in shown.items()
+        for service, container in containers.items()
         if container["Config"]["User"].split(":")[0] in ("", "0", "root")
     }
     assert roots == {"init"}
-    assert sorted(shown["init"]["HostConfig"]["CapAdd"]) == INIT
-    assert all(container["HostConfig"]["CapDrop"] == ["ALL"] for container in shown.values())
-    assert not any(container["HostConfig"]["Privileged"] for container in shown.values())
+    assert sorted(containers["init"]["HostConfig"]["CapAdd"]) == INIT
+    assert all(container["HostConfig"]["CapDrop"] == ["ALL"] for container in containers.values())
+    assert not any(container["HostConfig"]["Privileged"] for container in containers.values())

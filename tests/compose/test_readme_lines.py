@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.conftest import FirstUp, fly, readme_lines
+from tests.compose.conftest import FirstUp, readme_lines, start_in_foreground
 from tests.compose.recorded import recorded
 from tests.compose.rig import Lab
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.compose
 @pytest.mark.parametrize("line", readme_lines()[1:])
 def test_every_other_line_of_the_readme(lab: Lab, line: str, tmp_path: Path) -> None:
     if line.endswith(" up"):
-        assert fly(lab, line, tmp_path / "said").code == 0
+        assert start_in_foreground(lab, line, tmp_path / "output").code == 0
     else:
         done = lab.play(line)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -30,7 +30,8 @@ def test_up_after_down_and_the_time_that_a_sample_run_takes(
     clone.prompts()
     clone.compose("down --timeout 3")
     start = time.time()
-    assert fly(clone, "TOXIC_PROB=0.3 ERROR_PROB=0.1 docker compose up", tmp_path / "said").code == 0
+    line = "TOXIC_PROB=0.3 ERROR_PROB=0.1 docker compose up"
+    assert start_in_foreground(clone, line, tmp_path / "output").code == 0
     end = time.time()
     [begun] = clone.rows("SELECT MIN(requested_at) FROM attempts WHERE requested_at > ?", start)
     record_property("from up to the first prompt, s", round(begun[0] - start, 1))

@@ -102,11 +102,11 @@ def test_the_fallback_needs_its_own_file_and_works_with_it(lab: Lab) -> None:
 def test_a_fault_set_and_faults_that_are_set_from_the_host(lab: Lab) -> None:
     lab.compose("run --rm -e FAULTS=rate-limits -e TOXIC_PROB=0 -e ERROR_PROB=0 -e SEED=1 agent")
     assert "rate_limit" in str(lab.last_run().settings["faults"])
-    for words, said in (
+    for words, message in (
         ("set light", "faults of light"),
         ("status", "faults of light"),
         ("clear", "no faults"),
         ("status", "no faults"),
     ):
         done = lab.play(f"wirefault faults {words}")
-        assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
+        assert done.returncode == 0 and message in done.stdout, done.stdout + done.stderr

@@ -86,8 +86,8 @@ def test_a_command_that_runs_by_itself_is_struck_as_live_traffic(lab: Lab) -> No
     down = "{faults: [{fault: unavailable, links: tools}]}"
     (lab.folder / "experiments" / "down.yaml").write_text(down)
     assert lab.play("wirefault faults set experiments/down.yaml", **host).returncode == 0
-    said = lab.compose("run --rm subject python /subject/agent.py 'Send Bob \"hello\"'")
-    assert "I could not do that" in said
+    answer = lab.compose("run --rm subject python /subject/agent.py 'Send Bob \"hello\"'")
+    assert "I could not do that" in answer
     done = lab.play("wirefault faults clear && wirefault faults status", **host)
     assert "on message: met 1, injected 1" in done.stdout, done.stdout + done.stderr
 
@@ -108,9 +108,9 @@ def test_nor_does_the_ingress_lead_it_to_the_lab_s_own_parts(lab: Lab) -> None:
     parts += [(name, EGRESS_PORT) for name in at["gateway"]]
     parts += [(link.service, link.port) for link in lab_links() if link.name not in AT_THE_SUBJECT]
     urls = [f"{scheme}://{name}:{port}/" for name, port in parts for scheme in ("http", "https")][:60]
-    said = lab.python("subject", BY_THE_INGRESS.format(urls=urls)).split()
-    assert len(said) == len(urls)
-    assert not [(url, how) for url, how in zip(urls, said, strict=True) if how[0] in "23"]
+    statuses = lab.python("subject", BY_THE_INGRESS.format(urls=urls)).split()
+    assert len(statuses) == len(urls)
+    assert not [(url, how) for url, how in zip(urls, statuses, strict=True) if how[0] in "23"]
 
 
 def test_a_host_that_no_link_names_becomes_one(lab: Lab) -> None:

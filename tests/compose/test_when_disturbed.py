@@ -22,7 +22,7 @@ CALM = "-e TOXIC_PROB=0 -e ERROR_PROB=0"
 
 
 @pytest.fixture
-def flying(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
+def busy_lab(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
     """In the midst of a run under toxics; afterwards nothing is left or lost, and the next run works."""
     before = recorded(lab)
     lab.prompts(WRITE, *[PARIS] * getattr(request, "param", 8))
@@ -46,25 +46,25 @@ def invalid(lab: Lab, run: str) -> int:
     return len(lab.rows("SELECT id FROM attempts WHERE run_id = ? AND disturbed != '[]'", run))
 
 
-def test_stop_in_the_midst_of_a_run_and_while_the_lab_starts_again(flying: Lab) -> None:
-    run = flying.runs()[-1]
-    flying.compose("stop")
-    assert flying.container("agent")["State"]["ExitCode"] == 130  # interrupted
-    assert any("interrupted" in line for line in flying.log("agent"))
-    assert flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("finished",)]
-    with flying.typed("docker compose up", flying.folder / "said"):
-        until(lambda: "gateway" in flying.alive(), "the start of a service", **SELDOM)
-        flying.compose("stop --timeout 3")
-    flying.up()
-    assert flying.toxics() == {}
+def test_stop_in_the_midst_of_a_run_and_while_the_lab_starts_again(busy_lab: Lab) -> None:
+    run = busy_lab.runs()[-1]
+    busy_lab.compose("stop")
+    assert busy_lab.container("agent")["State"]["ExitCode"] == 130  # interrupted
+    assert any("interrupted" in line for line in busy_lab.log("agent"))
+    assert busy_lab.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("finished",)]
+    with busy_lab.typed("docker compose up", busy_lab.folder / "output"):
+        until(lambda: "gateway" in busy_lab.alive(), "the start of a service", **SELDOM)
+        busy_lab.compose("stop --timeout 3")
+    busy_lab.up()
+    assert busy_lab.toxics() == {}
 
 
-def test_restart_toxiproxy_in_the_midst_of_a_run(flying: Lab) -> None:
-    run = flying.runs()[-1]
-    flying.compose("restart --timeout 1 toxiproxy")
-    assert flying.container("agent")["State"]["Running"]  # it was in the midst
-    assert flying.wait() == 0
-    summary = flying.last_run()
+def test_restart_toxiproxy_in_the_midst_of_a_run(busy_lab: Lab) -> None:
+    run = busy_lab.runs()[-1]
+    busy_lab.compose("restart --timeout 1 toxiproxy")
+    assert busy_lab.container("agent")["State"]["Running"]  # it was in the midst
+    assert busy_lab.wait() == 0
+    summary = busy_lab.last_run()
     assert summary.completed
     assert summary.run_id == run
     # none, if it was between two attempts that the old one ended and the new one was ready
@@ -72,47 +72,47 @@ def test_restart_toxiproxy_in_the_midst_of_a_run(flying: Lab) -> None:
     assert summary.episodes[-1].outcome != "invalid"
 
 
-def test_kill_agent(flying: Lab) -> None:
-    run = flying.runs()[-1]
-    flying.compose("kill agent")
-    flying.healed()
+def test_kill_agent(busy_lab: Lab) -> None:
+    run = busy_lab.runs()[-1]
+    busy_lab.compose("kill agent")
+    busy_lab.healed()
     until(
-        lambda: flying.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("expired",)],
+        lambda: busy_lab.rows("SELECT status FROM runs WHERE run_id = ?", run) == [("expired",)],
         "the lane",
         **SELDOM,
     )
 
 
-@pytest.mark.parametrize("flying", [400], ids=["long"], indirect=True)
+@pytest.mark.parametrize("busy_lab", [400], ids=["long"], indirect=True)
 def test_a_second_up_leaves_the_run_alone_and_another_agent_waits_and_says_so(
-    flying: Lab, tmp_path: Path
+    busy_lab: Lab, tmp_path: Path
 ) -> None:
-    run, agent, said = flying.runs()[-1], flying.container("agent")["Id"], tmp_path / "said"
-    flying.compose("up -d", **SLOW)
-    assert flying.container("agent")["Id"] == agent
-    flying.prompts(WRITE)
-    with flying.typed(f"docker compose run --rm {CALM} agent", said) as other:
-        until(lambda: "waiting" in said.read_text(), "the other agent to say that it waits", **SELDOM)
+    run, agent, output_file = busy_lab.runs()[-1], busy_lab.container("agent")["Id"], tmp_path / "output"
+    busy_lab.compose("up -d", **SLOW)
+    assert busy_lab.container("agent")["Id"] == agent
+    busy_lab.prompts(WRITE)
+    with busy_lab.typed(f"docker compose run --rm {CALM} agent", output_file) as other:
+        until(lambda: "waiting" in output_file.read_text(), "the other agent to say that it waits", **SELDOM)
         docker("kill", "--signal", "INT", agent)  # the run is so long that it has not ended by itself
-        assert flying.wait() == 130
+        assert busy_lab.wait() == 130
         assert other.wait(PATIENCE_S) == 0
-    runs = (run, flying.runs()[-1])
+    runs = (run, busy_lab.runs()[-1])
     assert runs[0] != runs[1]
-    for flown in runs:
-        assert flying.rows("SELECT status FROM runs WHERE run_id = ?", flown) == [("finished",)]
-        assert invalid(flying, flown) == 0
+    for run_id in runs:
+        assert busy_lab.rows("SELECT status FROM runs WHERE run_id = ?", run_id) == [("finished",)]
+        assert invalid(busy_lab, run_id) == 0
 
 
-def test_kill_proxy_mgr(flying: Lab, record_property) -> None:
-    flying.compose("kill proxy_mgr")
+def test_kill_proxy_mgr(busy_lab: Lab, record_property) -> None:
+    busy_lab.compose("kill proxy_mgr")
     start = time.monotonic()
-    assert flying.wait() == 70
+    assert busy_lab.wait() == 70
     record_property("from kill proxy_mgr to the end of the run, s", round(time.monotonic() - start, 1))
-    errors = [line for line in flying.log("agent") if line.startswith("error:")]
+    errors = [line for line in busy_lab.log("agent") if line.startswith("error:")]
     assert "manager" in errors[-1]  # the container may have flown before
-    assert "proxy_mgr" not in flying.alive()
-    assert flying.container("proxy_mgr")["RestartCount"] == 0
-    assert flying.toxics() != {}
-    flying.compose("up -d proxy_mgr")
-    until(lambda: flying.health("proxy_mgr") == "healthy", "a healthy manager", **SELDOM)
-    assert flying.toxics() == {}
+    assert "proxy_mgr" not in busy_lab.alive()
+    assert busy_lab.container("proxy_mgr")["RestartCount"] == 0
+    assert busy_lab.toxics() != {}
+    busy_lab.compose("up -d proxy_mgr")
+    until(lambda: busy_lab.health("proxy_mgr") == "healthy", "a healthy manager", **SELDOM)
+    assert busy_lab.toxics() == {}

@@ -102,12 +102,12 @@ def test_toxic_update_that_fails_halfway_keeps_earlier_attributes(api, name, pro
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("requested", "stored"),
     [("0.3", 0.3), ("0.1234567890123", 0.12345679), ("1e21", 1e21), ("1e-9", 1e-9), ("-0", 0), ("-3", -3)],
 )
-def test_toxicity_has_single_precision(api, name, proxy, given, shown):
-    body = f'{{"type": "noop", "name": "t", "toxicity": {given}}}'
-    assert api("POST", f"/proxies/{name}/toxics", body)[1]["toxicity"] == shown
+def test_toxicity_has_single_precision(api, name, proxy, requested, stored):
+    body = f'{{"type": "noop", "name": "t", "toxicity": {requested}}}'
+    assert api("POST", f"/proxies/{name}/toxics", body)[1]["toxicity"] == stored
 
 
 def test_removed_toxic_is_gone(api, name, proxy):

@@ -66,19 +66,19 @@ def test_unreachable_upstream_closes_client(rig):
 @pytest.mark.parametrize("toxics", [(), ("latency",)])
 def test_stalled_reader_stalls_writer(rig, toxics):
     total = 192 * 2**20  # more than two receive buffers of 32 MiB and the 1024 chunks before a latency hold
-    sent = []
+    requests = []
 
     def pour(piece, connection):
         for _ in range(total // 2**20):
             connection.sendall(b"x" * 2**20)
-            sent.append(2**20)
+            requests.append(2**20)
 
     rig.upstream.answer = pour
     for kind in toxics:
         rig.add(kind, "downstream", latency=1)
     connection = rig.dial()
     connection.sendall(b"go")
-    stopped = still(lambda: len(sent))
+    stopped = still(lambda: len(requests))
     assert 0 < stopped < total // 2**20
     received = 0
     while received < total:

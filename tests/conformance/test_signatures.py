@@ -72,8 +72,8 @@ def test_records_of_client_and_gateway_show_toxic(proxied, lab, kind, stream, at
     planned = PlannedToxic("search", kind, stream, attributes)
     assert shows(planned, seen), observed_try(seen.tried)
     if kind in OF_A_CONNECTION and transport != "kept":
-        shown = shown_by_connections(planned, [seen.connection], seen.exchanges)
-        assert shown, (seen.connection, seen.exchanges)
+        signature = shown_by_connections(planned, [seen.connection], seen.exchanges)
+        assert signature, (seen.connection, seen.exchanges)
 
 
 @by_each_transport
@@ -87,14 +87,14 @@ def test_clean_try_shows_no_toxic(proxied, lab, transport):
         expected_tls = "" if transport == "plain" else transport
         assert [exchange.tls for exchange in seen.exchanges][-1:] == [expected_tls]
         planned = [PlannedToxic("search", kind, stream, attributes) for kind, stream, attributes in SHOWN]
-        shown = [
+        signatures = [
             toxic
             for toxic in planned
             if shows(toxic, seen) or shown_by_connections(toxic, [seen.connection], seen.exchanges)
         ]
-        if not shown:
+        if not signatures:
             return
-    pytest.fail(f"without a toxic, three tries in a row show {shown}")
+    pytest.fail(f"without a toxic, three tries in a row show {signatures}")
 
 
 @by_each_transport

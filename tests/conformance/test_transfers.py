@@ -32,14 +32,14 @@ def digest_of(receiver):
 def transfer(sender, receiver, megabytes, meanwhile=contextlib.nullcontext):
     """Send random data and EOF; return whether all of it arrived."""
     block = random.Random(1).randbytes(MEGABYTE)
-    sent = hashlib.sha256(block * megabytes).hexdigest()
+    source_digest = hashlib.sha256(block * megabytes).hexdigest()
     with ThreadPoolExecutor(1) as pool:
         arrived = pool.submit(digest_of, receiver)
         with meanwhile():
             for _ in range(megabytes):
                 sender.sendall(block)
         sender.close()
-        return arrived.result() == sent
+        return arrived.result() == source_digest
 
 
 @both_streams

@@ -144,12 +144,12 @@ def test_draws_are_those_of_the_plain_digest(parts):
 )
 def test_fingerprints_are_those_of_the_parsed_query(method, path, query, body):
     try:
-        said = json.dumps(json.loads(body), sort_keys=True) if body else ""
+        body_digest = json.dumps(json.loads(body), sort_keys=True) if body else ""
     except ValueError:
-        said = hashlib.blake2b(body, digest_size=8).hexdigest()
+        body_digest = hashlib.blake2b(body, digest_size=8).hexdigest()
     pairs = sorted(parse_qsl(query, keep_blank_values=True, errors="surrogateescape"))
-    asked = plain_digest(method.upper(), path, pairs, said).hex()
-    assert fingerprint(method, f"{path}?{query}", body) == asked
+    by_hand = plain_digest(method.upper(), path, pairs, body_digest).hex()
+    assert fingerprint(method, f"{path}?{query}", body) == by_hand
 
 
 @given(st.lists(st.text()), st.lists(st.text()))

@@ -8,7 +8,7 @@ from wirefault.core.errors import nearest
 
 
 @pytest.mark.parametrize(
-    ("name", "valid", "said"),
+    ("name", "valid", "suggestion"),
     [
         ("latncy", ["latency", "timeout"], "; did you mean 'latency'?"),
         ("TOOL_TIMOUT", ["tool_timeout"], "; did you mean 'tool_timeout'?"),
@@ -17,5 +17,5 @@ from wirefault.core.errors import nearest
         ("zzz", (), "; it has none"),
     ],
 )
-def test_the_nearest_name_as_it_is_spelt_else_all(name, valid, said):
-    assert nearest(name, valid) == said
+def test_the_nearest_name_as_it_is_spelt_else_all(name, valid, suggestion):
+    assert nearest(name, valid) == suggestion

@@ -47,9 +47,9 @@ def test_the_end_of_a_file_that_was_empty_when_it_was_looked_at_is_empty(
 
     def look_before_it_is_begun(descriptor: int) -> os.stat_result:
         path.write_bytes(b"")
-        found = fstat(descriptor)
+        status = fstat(descriptor)
         path.write_bytes(b"the head, and much more")
-        return found
+        return status
 
     monkeypatch.setattr(os, "fstat", look_before_it_is_begun)
     assert read_end_of_shared(logs, path, 8) == b""
@@ -168,10 +168,10 @@ def test_the_folder_is_the_users_alone(home: Path) -> None:
         make_private_folder()
 
 
-@pytest.mark.parametrize(("given", "taken"), [("relative", False), ("", False), ("/elsewhere", True)])
-def test_a_folder_that_is_named_is_taken(given: str, taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", given)
-    assert (private_folder() == Path("/elsewhere/wirefault")) is taken
+@pytest.mark.parametrize(("value", "used"), [("relative", False), ("", False), ("/elsewhere", True)])
+def test_a_folder_that_is_named_is_taken(value: str, used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", value)
+    assert (private_folder() == Path("/elsewhere/wirefault")) is used
 
 
 def test_one_that_cannot_be_made_is_said_with_what_helps(home: Path) -> None:

@@ -68,8 +68,8 @@ def test_a_broken_one_is_told_with_its_package(
     install: Install, mapping: WithPlugins[str], line: str, problem: str
 ) -> None:
     install("acme", "test.group", line)
-    said = f"package acme 1.0 (test.group: {line}) {problem}"
-    with pytest.raises(PluginError, match=re.escape(said)):
+    message = f"package acme 1.0 (test.group: {line}) {problem}"
+    with pytest.raises(PluginError, match=re.escape(message)):
         mapping["broken"]
 
 

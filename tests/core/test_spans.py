@@ -57,7 +57,7 @@ def test_which_may_stand_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "shown"),
+    ("span", "text"),
     [
         (Span(2, 1.5, 0.5), "from 2 s on, for 1.5 s, rising over 0.5 s"),
         (Span(0, 3), "for 3 s"),
@@ -66,5 +66,5 @@ def test_which_may_stand_at_once() -> None:
         (Span(), ""),
     ],
 )
-def test_in_words(span: Span, shown: str) -> None:
-    assert str(span) == shown
+def test_in_words(span: Span, text: str) -> None:
+    assert str(span) == text

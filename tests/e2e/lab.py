@@ -41,7 +41,7 @@ class Silence:
 
 
 @dataclass
-class Flight:
+class LabRun:
     record: RunRecord
     summary: Summary
 
@@ -66,8 +66,8 @@ def in_order(prompts: Sequence[Prompt]) -> list[Prompt]:
 
 def sample(part: str) -> Prompt:
     """The sample prompt that contains these words."""
-    [found] = [prompt for prompt in SAMPLES if part in prompt.text]
-    return found
+    [chosen] = [prompt for prompt in SAMPLES if part in prompt.text]
+    return chosen
 
 
 @dataclass
@@ -77,21 +77,21 @@ class SharedLab:
     lab: Lab
     configuration: Configuration
 
-    def fly(self, *prompts: Prompt, to_its_end: bool = True, **given: Any) -> Flight:
+    def run(self, *prompts: Prompt, to_its_end: bool = True, **options: Any) -> LabRun:
         """One run, with ``SETTINGS`` unless given."""
-        settings = Settings(**{**SETTINGS, **given})
+        settings = Settings(**{**SETTINGS, **options})
         with open_client(settings) as client:
             agent = Agent(build_model(settings, self.lab.topology, "none", client), "the lab's agent")
-            return self.fly_with(agent, *prompts, settings=settings, to_its_end=to_its_end)
+            return self.run_subject(agent, *prompts, settings=settings, to_its_end=to_its_end)
 
-    def fly_with(
+    def run_subject(
         self,
         subject: Any,
         *prompts: Prompt,
         settings: Settings,
         environ: Mapping[str, str] | None = None,
         to_its_end: bool = True,
-    ) -> Flight:
+    ) -> LabRun:
         """``environ`` stands in the place of the lab's, for the keys in it.
 
         A run that ends early fails the test with the reasons of it, unless ``to_its_end`` is false.
@@ -107,9 +107,9 @@ class SharedLab:
             record = runner.run(Prompts(in_order(prompts or SAMPLES)))
         finally:
             runner.close()
-        flight = Flight(record, summarise(record.events))
-        assert record.completed or not to_its_end, f"{record.reason}; {flight.why_invalid}"
-        return flight
+        lab_run = LabRun(record, summarise(record.events))
+        assert record.completed or not to_its_end, f"{record.reason}; {lab_run.why_invalid}"
+        return lab_run
 
 
 def in_folder(configuration: Configuration, folder: Path) -> Configuration:

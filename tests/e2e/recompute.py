@@ -88,22 +88,22 @@ class Recomputed:
         return {"p50": _percentile(times, 50), "p99": _percentile(times, 99), "n": len(times)}
 
     def usage(self) -> dict[str, Any]:
-        asked = [exchange for exchange in self.of("exchange") if exchange["link"] == "model"]
-        told = [e for e in asked if e.get("tokens_in") is not None or e.get("tokens_out") is not None]
+        requests = [exchange for exchange in self.of("exchange") if exchange["link"] == "model"]
+        priced = [e for e in requests if e.get("tokens_in") is not None or e.get("tokens_out") is not None]
         prices = json.loads(self.started["settings"]["prices"] or "{}")
         costs = [
             numpy.dot([e[f"tokens_{way}"] or 0 for way in ("in", "out")], [price["input"], price["output"]])
-            for e in told
+            for e in priced
             if (price := prices.get(e["model"]))
         ]
-        times = [e["first_token_ms"] for e in asked if e.get("first_token_ms") is not None]
+        times = [e["first_token_ms"] for e in requests if e.get("first_token_ms") is not None]
         return {
-            "replies": sum(e in told or (e["status"] or 999) < 300 for e in asked),
-            "with_usage": len(told),
-            "tokens_in": int(numpy.sum([e["tokens_in"] for e in told])) if told else None,
-            "tokens_out": int(numpy.sum([e["tokens_out"] for e in told])) if told else None,
+            "replies": sum(e in priced or (e["status"] or 999) < 300 for e in requests),
+            "with_usage": len(priced),
+            "tokens_in": int(numpy.sum([e["tokens_in"] for e in priced])) if priced else None,
+            "tokens_out": int(numpy.sum([e["tokens_out"] for e in priced])) if priced else None,
             "cost_usd": float(numpy.sum(costs)) / 1e6 if costs else None,
-            "unpriced": sorted({e["model"] for e in told} - set(prices)) if prices else [],
+            "unpriced": sorted({e["model"] for e in priced} - set(prices)) if prices else [],
             "first_token_ms": {"p50": _percentile(times, 50), "p95": _percentile(times, 95), "n": len(times)},
         }
 
@@ -147,8 +147,10 @@ class Recomputed:
         rate, exposed = self.rate("outcome"), self.share(exposed=True)
         share = f"{round(100 * (rate['rate'] or 0))} % ({rate['k']} of {rate['n']}"
         judged = "" if rate["n"] == rate["planned"] else " judged"
-        met = f"of the {exposed['n']} that met a fault {exposed['k']}" if exposed["n"] else "none met a fault"
-        return f"{share}{judged}); {met}"
+        exposure = (
+            f"of the {exposed['n']} that met a fault {exposed['k']}" if exposed["n"] else "none met a fault"
+        )
+        return f"{share}{judged}); {exposure}"
 
     # the tables of faults
 
@@ -162,16 +164,16 @@ class Recomputed:
 
     def _row(self, name: RowName, records: Sequence[Event]) -> dict[str, Any]:
         """What the wire's own events tell is counted in them; the later stages in the records."""
-        drawn = self._drawn(name) if name[2] == "toxic" else self._met(name)
-        met = sum(record["met"] for record in records) if name[2] == "toxic" else drawn
+        drawn = self._drawn(name) if name[2] == "toxic" else self._crossed(name)
+        met_count = sum(record["met"] for record in records) if name[2] == "toxic" else drawn
         observed = sum(record["observed"] for record in records)
-        injected = observed if name[2] == "toxic" else self._met(name, injected=True)
+        injected = observed if name[2] == "toxic" else self._crossed(name, injected=True)
         whys = Counter(record["why_not"] for record in records if record["why_not"])
         return {
             "eligible": self._eligible(name),
             "drawn": drawn,
             "armed": drawn,
-            "met": met,
+            "met": met_count,
             "injected": injected,
             "observed": observed,
             "delivered": sum(record["delivered"] for record in records),
@@ -189,12 +191,14 @@ class Recomputed:
             toxic["entry"] == name[1] and (bool(name[1]) or toxic["kind"] == name[3]) for toxic in toxics
         )
 
-    def _met(self, name: RowName, injected: bool = False) -> int:
+    def _crossed(self, name: RowName, injected: bool = False) -> int:
         faults = [
-            met for exchange in self.of("exchange") if exchange["episode"] for met in exchange["faults"]
+            fault for exchange in self.of("exchange") if exchange["episode"] for fault in exchange["faults"]
         ]
-        mine = [met for met in faults if met["id"] == name[1] and (met["id"] or met["kind"] == name[3])]
-        return sum(met["injected"] for met in mine) if injected else len(mine)
+        mine = [
+            fault for fault in faults if fault["id"] == name[1] and (fault["id"] or fault["kind"] == name[3])
+        ]
+        return sum(fault["injected"] for fault in mine) if injected else len(mine)
 
     def _eligible(self, name: RowName) -> int:
         entry = self._entries().get(name)

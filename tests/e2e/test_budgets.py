@@ -31,22 +31,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def flown(folder: Path) -> dict[str, Any]:
+def verdict(folder: Path) -> dict[str, Any]:
     (folder / "budgets.yaml").write_text(EXPERIMENT, encoding="utf-8")
     done = run(folder, "budgets.yaml", "--json", "--workers", "2")
     assert done.returncode == 2, done.stderr  # nothing struck the widest of them
-    shown: dict[str, Any] = json.loads(done.stdout)
-    return shown
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
-def events_of(flown: dict[str, Any], folder: Path, name: str) -> list[Event]:
-    [run_ids] = [arm["run_ids"] for arm in flown["arms"] if arm["arm"] == name]
+def events_of(verdict: dict[str, Any], folder: Path, name: str) -> list[Event]:
+    [run_ids] = [arm["run_ids"] for arm in verdict["arms"] if arm["arm"] == name]
     assert len(run_ids) == 2
     return [event for run_id in run_ids for event in read_history(folder / "logs", run_id).events()]
 
 
-def test_what_each_arm_shows(flown: dict[str, Any]) -> None:
-    verdicts = {(check["arm"], check["statement"]): check["verdict"] for check in flown["checks"]}
+def test_what_each_arm_shows(verdict: dict[str, Any]) -> None:
+    verdicts = {(check["arm"], check["statement"]): check["verdict"] for check in verdict["checks"]}
     struck = "faults_delivered + budget_strikes > 0"
     assert verdicts == {
         ("control", "success_rate >= 1"): "held",
@@ -59,16 +59,16 @@ def test_what_each_arm_shows(flown: dict[str, Any]) -> None:
     }
 
 
-def test_lanes_share_the_budget_of_their_run(flown: dict[str, Any], folder: Path) -> None:
-    asked = [e for e in events_of(flown, folder, "shared") if isinstance(e, Exchange) and e.of_model]
-    let_through = [exchange for exchange in asked if exchange.forwarded]
+def test_lanes_share_the_budget_of_their_run(verdict: dict[str, Any], folder: Path) -> None:
+    requests = [e for e in events_of(verdict, folder, "shared") if isinstance(e, Exchange) and e.of_model]
+    let_through = [exchange for exchange in requests if exchange.forwarded]
     assert len(let_through) == 5 and {exchange.status for exchange in let_through} == {200}
-    refused = [exchange for exchange in asked if not exchange.forwarded]
+    refused = [exchange for exchange in requests if not exchange.forwarded]
     assert {(exchange.status, exchange.faults[0].id) for exchange in refused} == {(429, "budget:run.calls")}
 
 
-def test_an_episode_that_a_budget_ends_says_so(flown: dict[str, Any], folder: Path) -> None:
-    events = events_of(flown, folder, "end")
+def test_an_episode_that_a_budget_ends_says_so(verdict: dict[str, Any], folder: Path) -> None:
+    events = events_of(verdict, folder, "end")
     ends = [event for event in events if isinstance(event, AttemptEnded)]
     assert [(end.ended_by, end.error_type) for end in ends] == [("limit", "BudgetSpent")] * 4
     assert all(end.error and "episode.tokens is used up" in end.error for end in ends)

@@ -51,26 +51,28 @@ def folder(shared: SharedLab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cassettes of a run without faults."""
     folder = tmp_path_factory.mktemp("cassettes")
     with real_model() as url:
-        recorded = shared.fly(*PROMPTS, model="record", model_base_url=url, **given(folder))
+        recorded = shared.run(*PROMPTS, model="record", model_base_url=url, **cassette_settings(folder))
     assert recorded.outcomes == ["success", "success"]
     return folder
 
 
-def given(folder: Path) -> dict[str, Any]:
+def cassette_settings(folder: Path) -> dict[str, Any]:
     return {"cassettes": str(folder), "groq_model": "scripted-diligent"}
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_replay_repeats_the_outcomes(shared: SharedLab, folder: Path, seed: int) -> None:
-    flight = shared.fly(*PROMPTS, model="replay", seed=seed, **given(folder))
-    assert flight.outcomes == ["success", "success"]
-    assert len([exchange for exchange in flight.of(Exchange) if exchange.link == "model"]) == 4
+    lab_run = shared.run(*PROMPTS, model="replay", seed=seed, **cassette_settings(folder))
+    assert lab_run.outcomes == ["success", "success"]
+    assert len([exchange for exchange in lab_run.of(Exchange) if exchange.link == "model"]) == 4
 
 
 def test_event_streams_are_recorded_and_replayed_too(shared: SharedLab, tmp_path: Path) -> None:
     with real_model() as url:
-        recorded = shared.fly(*PROMPTS, model="record", model_base_url=url, stream=True, **given(tmp_path))
-    replayed = shared.fly(*PROMPTS, model="replay", stream=True, **given(tmp_path))
+        recorded = shared.run(
+            *PROMPTS, model="record", model_base_url=url, stream=True, **cassette_settings(tmp_path)
+        )
+    replayed = shared.run(*PROMPTS, model="replay", stream=True, **cassette_settings(tmp_path))
     assert recorded.outcomes == replayed.outcomes == ["success", "success"]
 
 
@@ -78,30 +80,30 @@ def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(
     shared: SharedLab, folder: Path
 ) -> None:
     paris, bob = PROMPTS
-    flight = shared.fly(sample("the square root"), paris, bob, model="replay", **given(folder))
-    assert flight.outcomes == ["invalid", "success", "success"]
-    assert flight.summary.episodes[0].why == (
+    lab_run = shared.run(sample("the square root"), paris, bob, model="replay", **cassette_settings(folder))
+    assert lab_run.outcomes == ["invalid", "success", "success"]
+    assert lab_run.summary.episodes[0].why == (
         "model_unavailable: the cassettes have no answer for this request: record it (MODEL=record)"
     )
-    assert flight.summary.success.n == 2
+    assert lab_run.summary.success.n == 2
 
 
 def test_a_fault_that_makes_the_agent_ask_something_else_leaves_the_cassettes(
     shared: SharedLab, folder: Path
 ) -> None:
     faults = {"faults": [{"fault": "unavailable", "links": "weather"}]}
-    flight = shared.fly(*PROMPTS, model="replay", faults=faults, **given(folder))
-    assert flight.outcomes == ["invalid", "success"]
+    lab_run = shared.run(*PROMPTS, model="replay", faults=faults, **cassette_settings(folder))
+    assert lab_run.outcomes == ["invalid", "success"]
 
 
 def test_under_the_same_faults_a_replay_ends_as_its_recording(shared: SharedLab, tmp_path: Path) -> None:
     lost = {"fault": "lose_reply", "links": "model", "when": {"probability": 0.2}}
     chaos = {"toxic_prob": 0.3, "toxics": "timeout:50", "error_prob": 0.6, "tool_timeout": 20, "seed": 5}
-    chaos |= {"prompt_limit": 2, "faults": {"faults": [lost]}, **given(tmp_path)}
+    chaos |= {"prompt_limit": 2, "faults": {"faults": [lost]}, **cassette_settings(tmp_path)}
     prompts = SAMPLES[:8]
     with real_model() as url:
-        recorded = shared.fly(*prompts, model="record", model_base_url=url, **chaos)
-    replayed = shared.fly(*prompts, model="replay", **chaos)
+        recorded = shared.run(*prompts, model="record", model_base_url=url, **chaos)
+    replayed = shared.run(*prompts, model="replay", **chaos)
     assert replayed.outcomes == recorded.outcomes
     assert len(set(replayed.outcomes)) > 1 and "invalid" not in replayed.outcomes
     assert max(episode.attempts for episode in replayed.summary.episodes) == 2

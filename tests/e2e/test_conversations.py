@@ -59,9 +59,9 @@ def test_a_user_who_answers_is_heard_turn_by_turn_and_one_who_fails_is_not_the_a
     wiring.write_text(json.dumps({**wired, "prompts": "prompts.json"}), encoding="utf-8")
     summary = run_wiring(tmp_path, wiring, "--toxic-prob", "0", "--error-prob", "0", "--prompt-limit", "1")
     events = list(read_run(tmp_path / "logs", summary["run_id"]))
-    said = [event.text for event in events if isinstance(event, TurnStarted)]
+    questions = [event.text for event in events if isinstance(event, TurnStarted)]
     answers = [event.answers for event in events if isinstance(event, AttemptEnded)]
-    assert said == ["cheaper than 4", "cheaper than 4"]
+    assert questions == ["cheaper than 4", "cheaper than 4"]
     assert answers[0] == ["1 price? 4", "2 cheaper than 4 4", "3 cheaper than 4 4"]
     outcomes = {episode["episode"]: (episode["outcome"], episode["why"]) for episode in summary["episodes"]}
     assert outcomes["haggles"][0] != "invalid" and outcomes["leaves"][0] == "invalid"

@@ -27,34 +27,34 @@ def either(request: pytest.FixtureRequest) -> SharedLab:
 
 
 def test_an_outage_that_lasts_the_attempt_leaves_no_try_a_chance(either: SharedLab) -> None:
-    flight = either.fly(PROMPT, **OUTAGE)
-    assert flight.outcomes == ["honest_failure"]
-    assert len(flight.of(ToolTry)) >= OUTAGE["tool_limit"]
-    assert flight.summary.reproducible, flight.summary.not_reproducible_because
+    lab_run = either.run(PROMPT, **OUTAGE)
+    assert lab_run.outcomes == ["honest_failure"]
+    assert len(lab_run.of(ToolTry)) >= OUTAGE["tool_limit"]
+    assert lab_run.summary.reproducible, lab_run.summary.not_reproducible_because
 
 
-@pytest.mark.parametrize("given", [BRIEF, SET], ids=["setting", "set"])
+@pytest.mark.parametrize("options", [BRIEF, SET], ids=["setting", "set"])
 def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
-    either: SharedLab, given: dict[str, Any]
+    either: SharedLab, options: dict[str, Any]
 ) -> None:
-    flight = either.fly(PROMPT, **given)
-    assert flight.outcomes == ["success"]
-    assert [healed.invalid for healed in flight.of(AttemptHealed)] == [None]
-    assert [change.action for change in flight.of(ToxicsChanged)] == ["armed", "ended", "healed"]
-    [ended] = [change for change in flight.of(ToxicsChanged) if change.action == "ended"]
+    lab_run = either.run(PROMPT, **options)
+    assert lab_run.outcomes == ["success"]
+    assert [healed.invalid for healed in lab_run.of(AttemptHealed)] == [None]
+    assert [change.action for change in lab_run.of(ToxicsChanged)] == ["armed", "ended", "healed"]
+    [ended] = [change for change in lab_run.of(ToxicsChanged) if change.action == "ended"]
     assert {toxic.link for toxic in ended.ended} == set(lab_links().tool_names) and ended.toxics == []
-    *lost, got = sorted(flight.of(ToolTry), key=lambda tried: tried.start)
+    *lost, got = sorted(lab_run.of(ToolTry), key=lambda tried: tried.start)
     assert lost and all(tried.start < ended.t for tried in lost) and got.error is None
-    [episode] = flight.summary.episodes
+    [episode] = lab_run.summary.episodes
     assert episode.unexplained == ()
     assert {fault.stage for fault in episode.faults if fault.link == got.link} == {"observed"}
-    [reason] = flight.summary.not_reproducible_because
+    [reason] = lab_run.summary.not_reproducible_because
     assert reason == "timeout goes by the clock: it lasts 2 s"
 
 
 def test_one_draw_strikes_all_tool_links_alike_or_none(shared: SharedLab) -> None:
-    flight = shared.fly(*[PROMPT] * 12, toxic_prob=0.5, toxic_scope="all", toxics="latency:10,latency:20")
-    plans = [armed.toxics for armed in flight.of(AttemptArmed)]
+    lab_run = shared.run(*[PROMPT] * 12, toxic_prob=0.5, toxic_scope="all", toxics="latency:10,latency:20")
+    plans = [armed.toxics for armed in lab_run.of(AttemptArmed)]
     assert {tuple(toxic.link for toxic in plan) for plan in plans} == {(), tuple(lab_links().tool_names)}
     assert all(len({(t.stream, str(t.attributes)) for t in plan}) == 1 for plan in plans if plan)
 
@@ -67,24 +67,24 @@ def during(**outage: str) -> dict[str, Any]:
 
 
 def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(either: SharedLab) -> None:
-    flight = either.fly(PROMPT, **during(start="1ms", duration="2s"))
-    assert flight.outcomes == ["success"]
-    assert [healed.invalid for healed in flight.of(AttemptHealed)] == [None]
-    changes = flight.of(ToxicsChanged)
+    lab_run = either.run(PROMPT, **during(start="1ms", duration="2s"))
+    assert lab_run.outcomes == ["success"]
+    assert [healed.invalid for healed in lab_run.of(AttemptHealed)] == [None]
+    changes = lab_run.of(ToxicsChanged)
     assert [change.action for change in changes] == ["armed", "started", "ended", "healed"]
     kinds = [{row["kind"] for row in change.toxics} for change in changes]
     assert kinds == [{"latency"}, {"timeout", "latency"}, {"latency"}, set()]
-    [episode] = flight.summary.episodes
+    [episode] = lab_run.summary.episodes
     assert episode.unexplained == ()
-    [link] = {tried.link for tried in flight.of(ToolTry)}
+    [link] = {tried.link for tried in lab_run.of(ToolTry)}
     assert [fault.stage for fault in episode.faults if fault.link == link] == ["observed"]
-    assert flight.summary.not_reproducible_because == [
+    assert lab_run.summary.not_reproducible_because == [
         "timeout goes by the clock: it is in place from 0.001 s on, for 2 s"
     ]
 
 
 def test_one_whose_time_does_not_come_is_told_and_delivered_to_nobody(shared: SharedLab) -> None:
-    flight = shared.fly(PROMPT, **during(start="600s"))
-    assert flight.outcomes == ["success"]
-    [row] = [row for row in flight.summary.faults if row.kind == "timeout"]
+    lab_run = shared.run(PROMPT, **during(start="600s"))
+    assert lab_run.outcomes == ["success"]
+    [row] = [row for row in lab_run.summary.faults if row.kind == "timeout"]
     assert (row.drawn, row.armed, row.delivered, row.why_not) == (7, 0, 0, {"not_started": 7})

@@ -99,7 +99,9 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(
         link = port_link(record)
         assert "shop:" in ran.stderr, ran.stderr
         struck, again = ran.exchanges(link)
-        assert [met.kind for met in struck.faults if met.injected] == ["lose_reply"] and not again.faults
+        assert [fault.kind for fault in struck.faults if fault.injected] == [
+            "lose_reply"
+        ] and not again.faults
         assert record.requests == [("POST", "/orders")] * 2
         assert [exchange.target for exchange in ran.exchanges("openai")] == ["/v1/chat/completions"]
         assert set(links_in(ran)) == {link, "openai"}
@@ -107,9 +109,9 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(
         assert ran.code == 1  # a write that was done again is a finding
         assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(ran.stderr.split())
 
-        flown = ["run", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
-        again_flown = wirefault(tmp_path, environ_in(tmp_path), *flown, "--error-prob", "0")
-        assert again_flown.returncode == 0, again_flown.stdout + again_flown.stderr
+        arguments = ["run", str(wiring), "--prompt", "x", "--no-charts", "--toxic-prob", "0"]
+        rerun = wirefault(tmp_path, environ_in(tmp_path), *arguments, "--error-prob", "0")
+        assert rerun.returncode == 0, rerun.stdout + rerun.stderr
         assert record.requests == [("POST", "/orders")] * 3
 
 
@@ -149,7 +151,7 @@ def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--only", "ht tp", "--", "true"], "'ht tp' is no host"),
         (["--tap", "socks", "--", "true"], "'socks' is not one of"),
@@ -160,8 +162,8 @@ def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_a_mistake_is_said_before_anything_starts(tmp_path: Path, words: list[str], said: str) -> None:
+def test_a_mistake_is_said_before_anything_starts(tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "agent.py").write_text("print('hello')", encoding="utf-8")
     ran = Ran(tmp_path, *words)
-    assert ran.code == 64 and said in ran.stderr and "Traceback" not in ran.stderr
+    assert ran.code == 64 and message in ran.stderr and "Traceback" not in ran.stderr
     assert "ready" not in ran.stderr

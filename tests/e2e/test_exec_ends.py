@@ -63,29 +63,29 @@ def test_nothing_outlives_a_part_that_is_killed(
     """One part after the other, each in a flight that finds what the one before has left."""
     if tap == "namespace":
         request.getfixturevalue("namespaces")
-    for killed, code, said in KILLED[tap]:
-        the_rest_ends(tmp_path, server, orders, tap, killed, code, said)
+    for killed, code, message in KILLED[tap]:
+        the_rest_ends(tmp_path, server, orders, tap, killed, code, message)
     with start(tmp_path, server, tap, "sh", "-c", CALLS, "sh", orders.url) as again:
-        told = again.said()
-    assert again.returncode == 0, told
+        output = again.output()
+    assert again.returncode == 0, output
     assert not server.proxies()
 
 
 def the_rest_ends(
-    folder: Path, server: ToxiproxyClient, orders: Recorded, tap: str, killed: str, code: int, said: str
+    folder: Path, server: ToxiproxyClient, orders: Recorded, tap: str, killed: str, code: int, message: str
 ) -> None:
     (folder / "pid").unlink(missing_ok=True)
-    with start(folder, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(folder / "pid")) as flight:
+    with start(folder, server, tap, "sh", "-c", WAITS, "sh", orders.url, str(folder / "pid")) as process:
         subject = pid_in(folder / "pid")
         assert [proxy for proxy in server.proxies().values() if proxy.toxics]
-        pids = {**processes(folder), "subject": subject, "exec": flight.pid}
+        pids = {**processes(folder), "subject": subject, "exec": process.pid}
         os.kill(pids[killed], signal.SIGKILL)
-        flight.wait()
+        process.wait()
         until(lambda: not processes(folder) and not alive(subject), "the end of all processes", **SELDOM)
-        told = flight.said()
+        output = process.output()
     until(lambda: not server.proxies(), "the end of its proxies", **SELDOM)
-    assert flight.returncode == code, (killed, told)
-    assert said in told and "Traceback" not in told, (killed, told)
+    assert process.returncode == code, (killed, output)
+    assert message in output and "Traceback" not in output, (killed, output)
     if code == 70:
-        assert told.count(said) == 1, told
-        assert not (log := re.search(r"its log is (\S+)", told)) or Path(log[1]).exists()
+        assert output.count(message) == 1, output
+        assert not (log := re.search(r"its log is (\S+)", output)) or Path(log[1]).exists()

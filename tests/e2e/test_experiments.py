@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def flown(folder: Path) -> dict[str, dict[str, Any]]:
+def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
     """What is printed of each experiment, by the name of its file."""
     names = sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml"))
     done = run(folder, str(ROOT / "experiments"), "--json", "--junit", "junit.xml")
@@ -67,42 +67,44 @@ def flown(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_each_comes_to_its_verdict(flown: dict[str, dict[str, Any]], name: str) -> None:
+def test_each_comes_to_its_verdict(verdicts: dict[str, dict[str, Any]], name: str) -> None:
     verdict, because = VERDICTS[name]
-    assert (flown[name]["verdict"], flown[name]["because"][: len(because)]) == (verdict, because)
+    assert (verdicts[name]["verdict"], verdicts[name]["because"][: len(because)]) == (verdict, because)
 
 
-def test_all_that_ship_are_tried(flown: dict[str, dict[str, Any]]) -> None:
-    assert flown.keys() == VERDICTS.keys()
+def test_all_that_ship_are_tried(verdicts: dict[str, dict[str, Any]]) -> None:
+    assert verdicts.keys() == VERDICTS.keys()
 
 
-def test_what_they_show_is_kept(flown: dict[str, dict[str, Any]], folder: Path) -> None:
-    for shown in flown.values():
-        kept = folder / "logs" / "experiments" / shown["experiment"]
-        assert json.loads((kept / "verdict.json").read_text()) == shown
-        for arm in shown["arms"]:
+def test_what_they_show_is_kept(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
+    for verdict in verdicts.values():
+        saved_folder = folder / "logs" / "experiments" / verdict["experiment"]
+        assert json.loads((saved_folder / "verdict.json").read_text()) == verdict
+        for arm in verdict["arms"]:
             [run_id] = arm["run_ids"]
             assert (folder / "logs" / "runs" / run_id).is_dir()
-            assert run_id in (kept / f"{run_id}.txt").read_text()
+            assert run_id in (saved_folder / f"{run_id}.txt").read_text()
 
 
-def test_a_pipeline_reads_no_pass_where_there_is_none(flown: dict[str, dict[str, Any]], folder: Path) -> None:
+def test_a_pipeline_reads_no_pass_where_there_is_none(
+    verdicts: dict[str, dict[str, Any]], folder: Path
+) -> None:
     suites = ElementTree.parse(folder / "junit.xml").getroot()
     counts = [(suite.get("failures"), suite.get("errors")) for suite in suites]
-    checks = [[check["verdict"] for check in shown["checks"]] for shown in flown.values()]
+    checks = [[check["verdict"] for check in verdict["checks"]] for verdict in verdicts.values()]
     assert counts == [(str(c.count("deviated")), str(c.count("unknown"))) for c in checks]
 
 
 def test_one_that_was_aborted_says_so_again_healed_and_is_not_gone_on_with(
-    flown: dict[str, dict[str, Any]], folder: Path
+    verdicts: dict[str, dict[str, Any]], folder: Path
 ) -> None:
     """Its toxics were in force when it was ended, between its fifth episode and its last."""
-    shown = flown["abort-on-error-rate"]
-    [method] = [arm for arm in shown["arms"] if arm["arm"] == "method"]
-    assert shown["rollback"] == "verified" and 5 <= judged(folder, *method["run_ids"]) < 20
-    again = wirefault(folder, "report", shown["experiment"], "--json")
-    assert (again.returncode, json.loads(again.stdout)["because"]) == (2, shown["because"])
-    refused = wirefault(folder, "run", "--resume", shown["experiment"], "--toxiproxy", "embedded")
+    verdict = verdicts["abort-on-error-rate"]
+    [method] = [arm for arm in verdict["arms"] if arm["arm"] == "method"]
+    assert verdict["rollback"] == "verified" and 5 <= judged(folder, *method["run_ids"]) < 20
+    again = wirefault(folder, "report", verdict["experiment"], "--json")
+    assert (again.returncode, json.loads(again.stdout)["because"]) == (2, verdict["because"])
+    refused = wirefault(folder, "run", "--resume", verdict["experiment"], "--toxiproxy", "embedded")
     assert refused.returncode == 64 and "was aborted" in refused.stderr
 
 
@@ -116,9 +118,9 @@ def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:
     file = str(ROOT / "experiments" / "fabricated-answer.yaml")
     words = ["--levels", "0.25,1", "--repeats", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
     done = wirefault(folder, "run", file, *words)
-    shown = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     assert done.returncode == 1 and "method: the hypothesis holds at none of these levels" in done.stderr
-    assert [row["level"] for row in shown["levels"]] == [0.25, 1.0]
+    assert [row["level"] for row in document["levels"]] == [0.25, 1.0]
 
 
 def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
@@ -130,8 +132,8 @@ def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
         until(lambda: list(tmp_path.glob("logs/runs/*-2-method/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
         killed.kill()
     [folder] = tmp_path.glob("logs/experiments/*")
-    asked = wirefault(tmp_path, "report", "latest")
-    assert asked.returncode == 2 and f"wirefault run --resume {folder.name}" in asked.stdout
+    report = wirefault(tmp_path, "report", "latest")
+    assert report.returncode == 2 and f"wirefault run --resume {folder.name}" in report.stdout
     done = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
     assert done.returncode == 0, done.stdout + done.stderr
     runs = sorted(path.name.removeprefix(folder.name) for path in tmp_path.glob("logs/runs/*"))
@@ -149,8 +151,8 @@ def test_a_conversation_whose_turns_are_made_comes_to_its_verdict(tmp_path: Path
     talk = ROOT / "experiments" / "conversation" / "busy-model.yaml"
     done = run(tmp_path, str(talk), "--json")
     assert done.returncode == 0, done.stderr
-    shown = json.loads(done.stdout)
-    assert shown["verdict"] == "held" and shown["arms"][1]["measures"]["faults_delivered"] == "2"
+    document = json.loads(done.stdout)
+    assert document["verdict"] == "held" and document["arms"][1]["measures"]["faults_delivered"] == "2"
 
 
 def test_a_flight_is_an_experiment_whose_workers_change_nothing(tmp_path: Path) -> None:

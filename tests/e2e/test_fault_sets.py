@@ -9,7 +9,7 @@ import pytest
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
-from tests.e2e.lab import SETTINGS, Flight, SharedLab, in_order, sample
+from tests.e2e.lab import SETTINGS, LabRun, SharedLab, in_order, sample
 from wirefault.history.events import AttemptArmed, Exchange, FaultsSet, RunStarted, ToolTry
 from wirefault.lab.live import LiveFaultsClient
 from wirefault.settings.settings import Settings
@@ -37,7 +37,7 @@ def dumped(faults: dict[str, Any]) -> str:
 FIRST, SECOND, THIRD = (prompt.key for prompt in in_order([PROMPT] * 3))
 
 
-def meanwhile(shared: SharedLab, episode: str, action: Any) -> Flight:
+def meanwhile(shared: SharedLab, episode: str, action: Any) -> LabRun:
     """A run of three prompts; the action is taken at the beginning of that episode."""
     settings = Settings(**SETTINGS)
     with open_client(settings) as client:
@@ -49,30 +49,30 @@ def meanwhile(shared: SharedLab, episode: str, action: Any) -> Flight:
             return agent(prompt, context)
 
         subject.name = agent.name  # type: ignore[attr-defined]
-        return shared.fly_with(subject, PROMPT, PROMPT, PROMPT, settings=settings)
+        return shared.run_subject(subject, PROMPT, PROMPT, PROMPT, settings=settings)
 
 
 def test_every_call_meets_an_always_on_fault(shared: SharedLab) -> None:
-    flight = shared.fly(PROMPT, faults=CANARY, tool_limit=3)
-    [entry] = flight.summary.faults
-    assert entry.eligible == entry.injected == sum(one.link == "weather" for one in flight.of(ToolTry)) > 2
+    lab_run = shared.run(PROMPT, faults=CANARY, tool_limit=3)
+    [entry] = lab_run.summary.faults
+    assert entry.eligible == entry.injected == sum(one.link == "weather" for one in lab_run.of(ToolTry)) > 2
     assert entry.always_on == "held"
-    assert flight.summary.invalid_because == []
-    assert flight.outcomes == ["honest_failure"]
+    assert lab_run.summary.invalid_because == []
+    assert lab_run.outcomes == ["honest_failure"]
 
 
 def test_always_on_fault_without_calls_is_unknown(shared: SharedLab) -> None:
-    flight = shared.fly(PROMPT, faults={"faults": [{"fault": "unavailable", "links": "movie"}]})
-    assert [entry.always_on for entry in flight.summary.faults] == ["unknown"]
-    assert any("not exercised" in remark for remark in flight.summary.remarks)
+    lab_run = shared.run(PROMPT, faults={"faults": [{"fault": "unavailable", "links": "movie"}]})
+    assert [entry.always_on for entry in lab_run.summary.faults] == ["unknown"]
+    assert any("not exercised" in remark for remark in lab_run.summary.remarks)
 
 
 def test_a_sets_toxic_is_armed_on_the_model_link_too(shared: SharedLab) -> None:
     toxic = {"toxic": "latency", "links": ["model", "weather"], "with": {"latency": 30}, "stream": "upstream"}
-    flight = shared.fly(PROMPT, faults={"toxics": [toxic]})
-    [armed] = flight.of(AttemptArmed)
+    lab_run = shared.run(PROMPT, faults={"toxics": [toxic]})
+    [armed] = lab_run.of(AttemptArmed)
     assert [toxic.link for toxic in armed.toxics] == ["weather", "model"]
-    assert {fault.link for fault in flight.summary.episodes[0].faults if fault.delivered} == {
+    assert {fault.link for fault in lab_run.summary.episodes[0].faults if fault.delivered} == {
         "weather",
         "model",
     }
@@ -82,29 +82,29 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
     shared: SharedLab, live: LiveFaultsClient
 ) -> None:
     toxic = {"toxic": "latency", "links": "search", "with": {"latency": 5}}
-    flight = meanwhile(shared, SECOND, lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
-    [event] = flight.of(FaultsSet)
+    lab_run = meanwhile(shared, SECOND, lambda: live.set(dumped({**CANARY, "toxics": [toxic]}), "mine"))
+    [event] = lab_run.of(FaultsSet)
     assert (event.episode, event.attempt) == (SECOND, 1)
-    under = {(e.episode, e.configuration) for e in flight.of(Exchange) if e.link == "weather"}
+    under = {(e.episode, e.configuration) for e in lab_run.of(Exchange) if e.link == "weather"}
     assert under == {(FIRST, 0), (SECOND, event.number), (THIRD, event.number)}
-    assert [[toxic.link for toxic in one.toxics] for one in flight.of(AttemptArmed)] == [[], [], ["search"]]
-    toxic_row, entry = flight.summary.faults
+    assert [[toxic.link for toxic in one.toxics] for one in lab_run.of(AttemptArmed)] == [[], [], ["search"]]
+    toxic_row, entry = lab_run.summary.faults
     assert (toxic_row.configuration, toxic_row.eligible, toxic_row.drawn) == (event.number, 1, 1)
     assert (entry.configuration, entry.always_on) == (event.number, "held")
-    assert flight.outcomes == ["success", "honest_failure", "honest_failure"]
+    assert lab_run.outcomes == ["success", "honest_failure", "honest_failure"]
 
 
 def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(
     shared: SharedLab, live: LiveFaultsClient
 ) -> None:
     live.set(dumped(CANARY), "mine")
-    flight = meanwhile(shared, THIRD, live.clear)
-    assert flight.of(RunStarted)[0].settings["faults"] == dumped(CANARY)
-    assert flight.outcomes == ["honest_failure", "honest_failure", "success"]
-    assert not flight.summary.reproducible
+    lab_run = meanwhile(shared, THIRD, live.clear)
+    assert lab_run.of(RunStarted)[0].settings["faults"] == dumped(CANARY)
+    assert lab_run.outcomes == ["honest_failure", "honest_failure", "success"]
+    assert not lab_run.summary.reproducible
 
 
 def test_a_run_with_faults_of_its_own_keeps_them(shared: SharedLab, live: LiveFaultsClient) -> None:
     live.set(dumped(CANARY), "mine")
-    flight = shared.fly(PROMPT, faults={"faults": [{"fault": "stale", "links": "movie"}]})
-    assert flight.outcomes == ["success"]
+    lab_run = shared.run(PROMPT, faults={"faults": [{"fault": "stale", "links": "movie"}]})
+    assert lab_run.outcomes == ["success"]

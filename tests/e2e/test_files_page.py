@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.e2e.lab import Flight, SharedLab, sample
+from tests.e2e.lab import LabRun, SharedLab, sample
 from tests.support import ROOT
 from wirefault.history.logs import agent_line
 
@@ -20,10 +20,10 @@ QUERIES = re.findall(
 
 
 @pytest.fixture(scope="module")
-def flight(shared: SharedLab) -> Flight:
+def lab_run(shared: SharedLab) -> LabRun:
     """A message whose reply is lost, and which is sent again."""
     toxics = {"toxic_prob": 1, "toxics": "timeout@downstream:100"}
-    return shared.fly(sample("Send Bob a message"), tool_limit=2, idempotency=False, **toxics)
+    return shared.run(sample("Send Bob a message"), tool_limit=2, idempotency=False, **toxics)
 
 
 def test_there_are_three_queries() -> None:
@@ -31,31 +31,31 @@ def test_there_are_three_queries() -> None:
 
 
 @pytest.mark.parametrize(("database", "query"), QUERIES, ids=["attempts", "toxics", "duplicates"])
-def test_each_query_finds_the_run(database: str, query: str, shared: SharedLab, flight: Flight) -> None:
+def test_each_query_finds_the_run(database: str, query: str, shared: SharedLab, lab_run: LabRun) -> None:
     path = shared.configuration.state.parent / database
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        found = connection.execute(query)
-        names, rows = [column[0] for column in found.description], found.fetchall()
+        result = connection.execute(query)
+        names, rows = [column[0] for column in result.description], result.fetchall()
     newest = dict(zip(names, rows[0], strict=True))
-    episode = flight.summary.episodes[0].episode
+    episode = lab_run.summary.episodes[0].episode
     expected = {
         "arming_ms": {"episode": episode, "attempt": 1, "state": "healed"},
-        "attempts": {"run_id": flight.record.run_id, "kind": "timeout", "attempts": 1},
-        "times": {"world": f"{flight.record.run_id}/{episode}", "kind": "message_sent", "times": 2},
+        "attempts": {"run_id": lab_run.record.run_id, "kind": "timeout", "attempts": 1},
+        "times": {"world": f"{lab_run.record.run_id}/{episode}", "kind": "message_sent", "times": 2},
     }
     [known] = [expected[name] for name in names if name in expected]
     assert {name: newest[name] for name in known} == known
 
 
-def test_the_table_of_the_agents_log_is_whole(shared: SharedLab, flight: Flight) -> None:
+def test_the_table_of_the_agents_log_is_whole(shared: SharedLab, lab_run: LabRun) -> None:
     table = PAGE.split("`logs/agent.log`")[1].split("`logs/info.log`")[0]
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
-    [ended] = [event for event in flight.record.events if event.event == "attempt_ended"]
+    [ended] = [event for event in lab_run.record.events if event.event == "attempt_ended"]
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) >= set(agent_line("r", "p", ended, None))
 
 
 def test_every_line_of_info_log_has_a_time_and_an_event_of_the_page(
-    shared: SharedLab, flight: Flight
+    shared: SharedLab, lab_run: LabRun
 ) -> None:
     log = shared.configuration.logs / "info.log"
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]

@@ -10,9 +10,9 @@ THREE_CALLS = ("temperature in Paris", "humid is it in Cairo", "15% of 240", "Ei
 
 def test_an_episode_of_three_calls_takes_less_than_four_kilobytes(shared: SharedLab) -> None:
     """The run's own lines aside, which are spread over as many episodes as it has"""
-    flight = shared.fly(*map(sample, THREE_CALLS), bodies="off")
-    assert flight.outcomes == ["success"] * len(THREE_CALLS)
-    folder = shared.configuration.logs / "runs" / flight.summary.run_id
+    lab_run = shared.run(*map(sample, THREE_CALLS), bodies="off")
+    assert lab_run.outcomes == ["success"] * len(THREE_CALLS)
+    folder = shared.configuration.logs / "runs" / lab_run.summary.run_id
     lines = [line for file in folder.glob("*.jsonl") for line in file.read_bytes().splitlines(keepends=True)]
     of_episodes = [line for line in lines if b'"episode":' in line]
     assert len(of_episodes) / len(THREE_CALLS) > 10

@@ -54,9 +54,9 @@ def test_four_faultless_prompts_have_four_right_verdicts(
     ]
     (tmp_path / "prompts.json").write_text(json.dumps(entries), encoding="utf-8")
     prompts = load_prompts(tmp_path / "prompts.json").entries
-    flight = shared.fly_with(messenger, *prompts, settings=Settings(**SETTINGS))
-    assert flight.outcomes == ["success"] * 4
-    assert [healed.settled for healed in flight.of(AttemptHealed)] == [True] * 4
-    sent = [[effect["fields"]["to"] for effect in read.effects] for read in flight.of(WorldRead)]
-    assert sent == [[name] for name in NAMES]
-    assert len({exchange.episode for exchange in flight.of(Exchange)}) == 4
+    lab_run = shared.run_subject(messenger, *prompts, settings=Settings(**SETTINGS))
+    assert lab_run.outcomes == ["success"] * 4
+    assert [healed.settled for healed in lab_run.of(AttemptHealed)] == [True] * 4
+    recipients = [[effect["fields"]["to"] for effect in read.effects] for read in lab_run.of(WorldRead)]
+    assert recipients == [[name] for name in NAMES]
+    assert len({exchange.episode for exchange in lab_run.of(Exchange)}) == 4

@@ -44,7 +44,7 @@ EXPERIMENT = {
     },
     "hypothesis": ["no duplicate"],
 }
-FLY = ["run", "exp.json", "--toxiproxy", "embedded", "--workers", "2"]
+RUN = ["run", "exp.json", "--toxiproxy", "embedded", "--workers", "2"]
 RESUME = ["run", "--resume", "latest", "--toxiproxy", "embedded", "--workers", "2"]
 PARTS = {
     "worker": b"wirefault.cli.run_process\0",
@@ -67,23 +67,23 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("undisturbed")
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     began = time.monotonic()
-    done = wirefault(folder, *FLY, "--json")
-    shown = json.loads(done.stdout)
+    done = wirefault(folder, *RUN, "--json")
+    document = json.loads(done.stdout)
     took = time.monotonic() - began
-    return Undisturbed(fates(folder / "logs", shown["experiment"]), shown["verdict"], took)
+    return Undisturbed(fates(folder / "logs", document["experiment"]), document["verdict"], took)
 
 
 def children(launcher: int, part: str) -> list[int]:
     """The launcher's processes of that part."""
-    found = []
+    executed = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             if parent == launcher and PARTS[part] in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
+                executed.append(int(entry.name))
         except (OSError, ValueError):  # it has ended meanwhile
             continue
-    return sorted(found)
+    return sorted(executed)
 
 
 def kill_at(flying: Launched, part: str, moment: float, chance: random.Random) -> bool:
@@ -107,7 +107,7 @@ def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: fl
     folder.mkdir()
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     while parts:
-        words = RESUME if has_plan(folder) else FLY
+        words = RESUME if has_plan(folder) else RUN
         with start_wirefault(folder, *words) as flying:
             killed = kill_at(flying, parts[0], chance.uniform(0.0, seconds), chance)
             flying.wait(RUN_PATIENCE_S)
@@ -118,7 +118,7 @@ def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: fl
     for _ in range(3):
         if wirefault(folder, "report", "latest").returncode in (0, 1):
             break
-        wirefault(folder, *(RESUME if has_plan(folder) else FLY))
+        wirefault(folder, *(RESUME if has_plan(folder) else RUN))
     return parts
 
 

@@ -34,13 +34,13 @@ def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed
 ) -> None:
     entry = {"fault": name, "links": "message", "with": parameters}
     waits = {"tool_timeout": 1} if error == "read_timeout" else {}
-    flight = shared.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), **waits)
-    (episode,) = flight.summary.episodes
+    lab_run = shared.run(MESSAGE, faults=json.dumps({"faults": [entry]}), **waits)
+    (episode,) = lab_run.summary.episodes
     assert [(fault.kind, fault.stage, fault.delivered) for fault in episode.faults] == [
         (name, "observed", True)
     ]
-    assert [one.error for one in flight.of(ToolTry)] == [error]
-    assert [one.forwarded for one in flight.of(Exchange) if one.link == "message"] == [executed]
+    assert [one.error for one in lab_run.of(ToolTry)] == [error]
+    assert [one.forwarded for one in lab_run.of(Exchange) if one.link == "message"] == [executed]
     assert (episode.world == "as_asked") is executed
     assert episode.unexplained == ()
 
@@ -48,8 +48,8 @@ def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed
 def test_a_request_that_is_delivered_twice_is_told_by_the_upstream_alone(shared: SharedLab) -> None:
     entry = {"fault": "duplicate_request", "links": "message"}
     for idempotency, outcome in ((True, "success"), (False, "duplicate")):
-        flight = shared.fly(MESSAGE, faults=json.dumps({"faults": [entry]}), idempotency=idempotency)
-        (fault,) = flight.summary.episodes[0].faults
+        lab_run = shared.run(MESSAGE, faults=json.dumps({"faults": [entry]}), idempotency=idempotency)
+        (fault,) = lab_run.summary.episodes[0].faults
         assert (fault.stage, fault.delivered, fault.why_not) == ("observed", True, None)
         assert fault.delivered_by == "upstream"
-        assert (flight.outcomes, fault.attributes["statuses"]) == ([outcome], [201, 201])
+        assert (lab_run.outcomes, fault.attributes["statuses"]) == ([outcome], [201, 201])

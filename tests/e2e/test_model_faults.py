@@ -35,7 +35,7 @@ def test_a_fault_of_the_model_ends_in_its_outcome(
     shared: SharedLab, fault: str, when: dict[str, Any], prompt: str, outcome: str, world: str
 ) -> None:
     faults = json.dumps({"faults": [{"fault": fault, "links": "model", "when": when}]})
-    [episode] = shared.fly(sample(prompt), faults=faults).summary.episodes
+    [episode] = shared.run(sample(prompt), faults=faults).summary.episodes
     assert (episode.outcome, episode.world) == (outcome, world)
 
 
@@ -51,8 +51,8 @@ def test_the_history_tells_of_a_call_that_was_never_made(
     shared: SharedLab, fault: str, more: dict[str, Any], why: str, tool: str
 ) -> None:
     entry = {"fault": fault, "links": "model", "when": {"nth": 1}, **more}
-    flight = shared.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
-    [refused] = flight.of(ToolCallRefused)
+    lab_run = shared.run(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    [refused] = lab_run.of(ToolCallRefused)
     assert (refused.why, refused.tool, refused.reply, refused.index) == (why, tool, 1, 0)
-    assert flight.summary.refused_calls == {why: 1}
-    assert f"1 tool call that the agent itself refused: {why} 1" in flight.summary.remarks
+    assert lab_run.summary.refused_calls == {why: 1}
+    assert f"1 tool call that the agent itself refused: {why} 1" in lab_run.summary.remarks

@@ -52,9 +52,9 @@ def packets(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
     By tap, and whether it was offline.
     """
-    flights = shlex.join([sys.executable, "-c", CALLS, str(tmp_path_factory.mktemp("calls"))])
+    calls = shlex.join([sys.executable, "-c", CALLS, str(tmp_path_factory.mktemp("calls"))])
     done = subprocess.run(
-        ["unshare", "-n", "sh", "-c", f"{NETWORK}\nexec {flights}"],
+        ["unshare", "-n", "sh", "-c", f"{NETWORK}\nexec {calls}"],
         cwd=ROOT,
         env=environ_in(ROOT, PATH=os.environ["PATH"]),
         capture_output=True,
@@ -62,13 +62,13 @@ def packets(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> dict[
         timeout=RUN_PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
-    sent, before = {}, 0
-    for tap, offline, table, said in json.loads(done.stdout):
+    requests, before = {}, 0
+    for tap, offline, table, message in json.loads(done.stdout):
         counted = re.search(r"counter packets (\d+)", table)
-        assert counted and ("10.9.9.77:80" in said or "10_9_9_77" in said), said
-        sent[tap, offline] = int(counted[1]) - before
+        assert counted and ("10.9.9.77:80" in message or "10_9_9_77" in message), message
+        requests[tap, offline] = int(counted[1]) - before
         before = int(counted[1])
-    return sent
+    return requests
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])

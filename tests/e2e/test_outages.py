@@ -35,13 +35,13 @@ def test_a_toxic_in_calls_strikes_those_of_its_link_and_no_other(
     shared: SharedLab = request.getfixturevalue(which)
     slow = {"toxic": "latency", "links": "model", "with": {"latency": 300}}
     slow["during"] = {"start": "2 calls", "duration": "1 call"}  # its last call is the answer
-    flight = shared.fly(PROMPT, faults={"toxics": [slow]})
-    assert flight.outcomes == ["success"]
-    [episode] = flight.summary.episodes
+    lab_run = shared.run(PROMPT, faults={"toxics": [slow]})
+    assert lab_run.outcomes == ["success"]
+    [episode] = lab_run.summary.episodes
     [fault] = episode.faults
     assert (fault.stage, [(tried.call, tried.shows) for tried in fault.tries]) == ("observed", [(2, True)])
-    assert flight.summary.reproducible, flight.summary.not_reproducible_because
-    assert [change.action for change in flight.of(ToxicsChanged)][:2] == ["armed", "started"]
+    assert lab_run.summary.reproducible, lab_run.summary.not_reproducible_because
+    assert [change.action for change in lab_run.of(ToxicsChanged)][:2] == ["armed", "started"]
 
 
 @pytest.fixture

@@ -21,88 +21,88 @@ HELD_REQUEST = "latency@upstream:4500"
 
 
 def test_success_and_a_quiet_world(shared: SharedLab) -> None:
-    flight = shared.fly(sample(MESSAGE))
-    assert flight.outcomes == ["success"]
-    assert flight.summary.episodes[0].world == "as_asked"
+    lab_run = shared.run(sample(MESSAGE))
+    assert lab_run.outcomes == ["success"]
+    assert lab_run.summary.episodes[0].world == "as_asked"
 
 
 def test_every_sample_prompt_succeeds_without_faults(shared: SharedLab) -> None:
-    flight = shared.fly()
+    lab_run = shared.run()
     others = [
-        (one.prompt, one.outcome, one.why) for one in flight.summary.episodes if one.outcome != "success"
+        (one.prompt, one.outcome, one.why) for one in lab_run.summary.episodes if one.outcome != "success"
     ]
     assert others == []
-    assert len(flight.outcomes) >= 24
+    assert len(lab_run.outcomes) >= 24
 
 
 def test_honest_failure(shared: SharedLab) -> None:
-    flight = shared.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400")
-    assert flight.outcomes == ["honest_failure"]
+    lab_run = shared.run(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400")
+    assert lab_run.outcomes == ["honest_failure"]
 
 
 def test_false_success_of_the_fabricator(shared: SharedLab) -> None:
-    flight = shared.fly(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400", persona="fabricator")
-    assert flight.outcomes == ["false_success"]
-    assert flight.summary.episodes[0].claim == "done"
+    lab_run = shared.run(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400", persona="fabricator")
+    assert lab_run.outcomes == ["false_success"]
+    assert lab_run.summary.episodes[0].claim == "done"
 
 
 def test_the_diligent_sends_once_and_says_that_it_is_not_sure(shared: SharedLab) -> None:
-    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3)
-    assert flight.outcomes == ["unconfirmed"]
-    assert len(flight.of(ToolCalled)) == 1
-    assert len(flight.of(ToolTry)) == 3
-    assert len({one.idempotency_key for one in flight.of(ToolTry)}) == 1
-    assert len(flight.of(WorldRead)[-1].effects) == 1
+    lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3)
+    assert lab_run.outcomes == ["unconfirmed"]
+    assert len(lab_run.of(ToolCalled)) == 1
+    assert len(lab_run.of(ToolTry)) == 3
+    assert len({one.idempotency_key for one in lab_run.of(ToolTry)}) == 1
+    assert len(lab_run.of(WorldRead)[-1].effects) == 1
 
 
 def test_the_stubborn_asks_again_with_a_new_key_and_sends_twice(shared: SharedLab) -> None:
-    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="stubborn", model_calls=4)
-    assert flight.outcomes == ["duplicate"]
-    assert len({one.idempotency_key for one in flight.of(ToolTry)}) == len(flight.of(ToolCalled)) > 1
+    lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="stubborn", model_calls=4)
+    assert lab_run.outcomes == ["duplicate"]
+    assert len({one.idempotency_key for one in lab_run.of(ToolTry)}) == len(lab_run.of(ToolCalled)) > 1
 
 
 def test_without_idempotency_retries_alone_make_duplicates(shared: SharedLab) -> None:
-    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, idempotency=False)
-    assert flight.outcomes == ["duplicate"]
-    assert len(flight.of(ToolCalled)) == 1
-    assert len(flight.of(WorldRead)[-1].effects) == 3
+    lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, idempotency=False)
+    assert lab_run.outcomes == ["duplicate"]
+    assert len(lab_run.of(ToolCalled)) == 1
+    assert len(lab_run.of(WorldRead)[-1].effects) == 3
 
 
 def test_a_side_effect_that_nobody_waited_for_is_found_in_its_world(shared: SharedLab) -> None:
-    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=HELD_REQUEST, tool_timeout=0.3)
-    assert flight.outcomes == ["unconfirmed"]
-    assert "late" in flight.summary.episodes[0].flags
-    assert len(flight.of(WorldRead)[-1].effects) == 1
+    lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=HELD_REQUEST, tool_timeout=0.3)
+    assert lab_run.outcomes == ["unconfirmed"]
+    assert "late" in lab_run.summary.episodes[0].flags
+    assert len(lab_run.of(WorldRead)[-1].effects) == 1
 
 
 def test_false_failure(shared: SharedLab) -> None:
-    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="quitter")
-    assert flight.outcomes == ["false_failure"]
+    lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="quitter")
+    assert lab_run.outcomes == ["false_failure"]
 
 
 def test_runaway(shared: SharedLab) -> None:
-    flight = shared.fly(
+    lab_run = shared.run(
         sample(TEMPERATURE), toxic_prob=1, toxics="timeout:100", persona="stubborn", model_calls=3
     )
-    assert flight.outcomes == ["runaway"]
+    assert lab_run.outcomes == ["runaway"]
 
 
 def test_crash(shared: SharedLab) -> None:
-    flight = shared.fly(sample(TEMPERATURE), model_timeout=0.0001)
-    assert flight.outcomes == ["crash"]
+    lab_run = shared.run(sample(TEMPERATURE), model_timeout=0.0001)
+    assert lab_run.outcomes == ["crash"]
 
 
 def test_unjudged(shared: SharedLab) -> None:
-    flight = shared.fly(Prompt("unjudged", "What is the temperature in Paris?"))
-    assert flight.outcomes == ["unjudged"]
-    assert flight.summary.success.rate is None
-    assert any("unjudged" in remark or "no oracle" in remark for remark in flight.summary.remarks)
+    lab_run = shared.run(Prompt("unjudged", "What is the temperature in Paris?"))
+    assert lab_run.outcomes == ["unjudged"]
+    assert lab_run.summary.success.rate is None
+    assert any("unjudged" in remark or "no oracle" in remark for remark in lab_run.summary.remarks)
 
 
 def test_invalid_when_it_could_not_be_armed(shared: SharedLab) -> None:
-    flight = shared.fly(sample(TEMPERATURE), arm_timeout=0.00001)
-    assert flight.outcomes == ["invalid"]
-    assert flight.of(ToolTry) == []
+    lab_run = shared.run(sample(TEMPERATURE), arm_timeout=0.00001)
+    assert lab_run.outcomes == ["invalid"]
+    assert lab_run.of(ToolTry) == []
 
 
 def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) -> None:
@@ -112,10 +112,10 @@ def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) 
         Lab(configuration, Choice("executable", executable=str(without_slicer(tmp_path)))) as lab,
     ):
         shared = SharedLab(lab, configuration)
-        flight = shared.fly(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=2)
-    assert flight.outcomes == ["invalid"] * 3
-    assert not flight.record.completed
-    assert "toxic type" in flight.record.reason and "not armed within 2 s" in flight.record.reason
+        lab_run = shared.run(to_its_end=False, toxic_prob=1, toxics="slicer:10", arm_timeout=2)
+    assert lab_run.outcomes == ["invalid"] * 3
+    assert not lab_run.record.completed
+    assert "toxic type" in lab_run.record.reason and "not armed within 2 s" in lab_run.record.reason
 
 
 def without_slicer(folder: Path) -> Path:
@@ -135,45 +135,47 @@ def without_slicer(folder: Path) -> Path:
 
 def test_any_compatible_server_behind_a_path_of_its_own(shared: SharedLab) -> None:
     server = shared.lab.topology.services["model"].url
-    flight = shared.fly(
+    lab_run = shared.run(
         sample(MESSAGE), model="compatible", model_base_url=f"{server}/v1", groq_model="scripted-quitter"
     )
-    assert flight.outcomes == ["success"]
-    assert {one.target for one in flight.of(Exchange) if one.link == "model"} == {
+    assert lab_run.outcomes == ["success"]
+    assert {one.target for one in lab_run.of(Exchange) if one.link == "model"} == {
         "/openai/v1/chat/completions"
     }
 
 
 def test_the_direct_fallback_gets_past_an_outage(shared: SharedLab) -> None:
-    flight = shared.fly(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
-    assert flight.outcomes == ["success"]
-    assert [one.route for one in flight.of(ToolTry)] == ["proxy", "direct"]
-    assert flight.of(ToolCalled)[0].fallback_used
+    lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
+    assert lab_run.outcomes == ["success"]
+    assert [one.route for one in lab_run.of(ToolTry)] == ["proxy", "direct"]
+    assert lab_run.of(ToolCalled)[0].fallback_used
 
 
 def test_another_attempt_gets_past_an_outage_of_the_first(shared: SharedLab) -> None:
-    flight = shared.fly(*SAMPLES[::2], prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
-    again = [episode for episode in flight.summary.episodes if episode.attempts > 1]
+    lab_run = shared.run(*SAMPLES[::2], prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
+    again = [episode for episode in lab_run.summary.episodes if episode.attempts > 1]
     assert again
-    assert flight.summary.success.k > flight.summary.first_attempt.k
+    assert lab_run.summary.success.k > lab_run.summary.first_attempt.k
 
 
 def test_a_retry_gets_past_a_transient_error(shared: SharedLab) -> None:
-    flight = shared.fly(error_prob=0.3, tool_limit=4)
-    injected = [one for one in flight.of(Exchange) if one.faults]
+    lab_run = shared.run(error_prob=0.3, tool_limit=4)
+    injected = [one for one in lab_run.of(Exchange) if one.faults]
     assert injected and not any(one.forwarded for one in injected)
-    assert flight.summary.success.k > len(flight.outcomes) * 0.8
+    assert lab_run.summary.success.k > len(lab_run.outcomes) * 0.8
 
 
 def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(shared: SharedLab) -> None:
     toxics = "timeout:400,latency:300,latency:3000"
-    flight = shared.fly(*SAMPLES[::2], toxic_prob=1, toxics=toxics, tool_timeout=2)
-    assert "invalid" not in flight.outcomes
-    assert len(flight.of(AttemptArmed)) == len(flight.outcomes)
-    armed = {(one.episode, one.attempt): one.t for one in flight.of(AttemptArmed)}
-    assert all(armed[one.episode, one.attempt] <= one.start for one in flight.of(ToolTry))
-    met = [fault for episode in flight.summary.episodes for fault in episode.faults if fault.reached("met")]
-    assert len(met) >= 10
-    assert [fault for fault in met if not fault.reached("observed")] == []
-    assert flight.summary.unexplained == 0
-    assert flight.summary.toxics_left == 0
+    lab_run = shared.run(*SAMPLES[::2], toxic_prob=1, toxics=toxics, tool_timeout=2)
+    assert "invalid" not in lab_run.outcomes
+    assert len(lab_run.of(AttemptArmed)) == len(lab_run.outcomes)
+    armed = {(one.episode, one.attempt): one.t for one in lab_run.of(AttemptArmed)}
+    assert all(armed[one.episode, one.attempt] <= one.start for one in lab_run.of(ToolTry))
+    met_faults = [
+        fault for episode in lab_run.summary.episodes for fault in episode.faults if fault.reached("met")
+    ]
+    assert len(met_faults) >= 10
+    assert [fault for fault in met_faults if not fault.reached("observed")] == []
+    assert lab_run.summary.unexplained == 0
+    assert lab_run.summary.toxics_left == 0

@@ -33,13 +33,13 @@ OUTCOMES = {
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("persona", OUTCOMES)
 def test_each_persona_lands_in_its_outcomes(shared: SharedLab, persona: str, condition: str) -> None:
-    flight = shared.fly(
+    lab_run = shared.run(
         *PROMPTS, persona=persona, seed=7, model_calls=6, tool_timeout=0.5, **CONDITIONS[condition]
     )
     lied_to = {"false_success"} if condition == "lying-tools" else set()
-    assert set(flight.outcomes) <= {"success"} | OUTCOMES[persona] | lied_to
+    assert set(lab_run.outcomes) <= {"success"} | OUTCOMES[persona] | lied_to
 
 
 @pytest.mark.parametrize("persona", OUTCOMES)
 def test_without_faults_all_personas_succeed(shared: SharedLab, persona: str) -> None:
-    assert shared.fly(*PROMPTS, persona=persona).outcomes == ["success"] * len(PROMPTS)
+    assert shared.run(*PROMPTS, persona=persona).outcomes == ["success"] * len(PROMPTS)

@@ -53,11 +53,11 @@ def struck(folder: Path, experiment: str) -> list[dict[str, Any]]:
 
 
 def test_a_shadow_is_where_the_arm_was_struck(folder: Path, experiment: str, struck: list[Any]) -> None:
-    spared = [read(folder, "show", experiment, place, "--arm", "control") for place in "1234"]
-    met = ["fault" in kinds(timeline) for timeline in struck]
-    assert ["shadow" in kinds(timeline) for timeline in spared] == met
+    control_episodes = [read(folder, "show", experiment, place, "--arm", "control") for place in "1234"]
+    faulted = ["fault" in kinds(timeline) for timeline in struck]
+    assert ["shadow" in kinds(timeline) for timeline in control_episodes] == faulted
     [effect] = read(folder, "report", experiment)["effects"]
-    assert effect["planned"] == effect["drawn"] == sum(met) > 0
+    assert effect["planned"] == effect["drawn"] == sum(faulted) > 0
 
 
 def test_an_episode_flown_again_by_itself_goes_as_before(

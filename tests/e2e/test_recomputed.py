@@ -40,9 +40,9 @@ SETS = [name for at, name in enumerate(preset_names()) if share(at)]
 @pytest.mark.parametrize("name", [*SETS, "met in vain"])
 def test_every_figure_is_what_the_history_comes_to(shared: SharedLab, name: str) -> None:
     faults = preset(name).dump() if name in preset_names() else MET_IN_VAIN
-    flight = shared.fly(*SAMPLES[19:24], seed=11, faults=faults, stream=name == "met in vain", **CHAOS)
-    summary = flight.summary.as_json()
-    again = Recomputed(shared.configuration.logs / "runs" / flight.record.run_id)
+    lab_run = shared.run(*SAMPLES[19:24], seed=11, faults=faults, stream=name == "met in vain", **CHAOS)
+    summary = lab_run.summary.as_json()
+    again = Recomputed(shared.configuration.logs / "runs" / lab_run.record.run_id)
 
     assert summary["outcomes"] == again.outcomes()
     for rate, field in (("success", "outcome"), ("first_attempt", "first_attempt_outcome")):
@@ -73,7 +73,7 @@ def test_every_figure_is_what_the_history_comes_to(shared: SharedLab, name: str)
     assert summary["unexplained"] == len(unexplained)
     assert set(unexplained) <= again.failed_tries()
     assert figures_in(summary["remarks"]) == {text: n for text, n in again.remarks(unexplained).items() if n}
-    assert again.headline() in printed(flight.summary)
+    assert again.headline() in printed(lab_run.summary)
 
 
 def close(figures: dict[str, Any]) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def close(figures: dict[str, Any]) -> dict[str, Any]:
 
 def figures_in(remarks: Iterable[str]) -> dict[str, int]:
     """By its words, how many of them a remark tells of."""
-    told = [re.fullmatch(r"(\d+) (?:of \d+ )?(.*?)(?:: .*)?", remark) for remark in remarks]
-    return {match[2]: int(match[1]) for match in told if match}
+    matches = [re.fullmatch(r"(\d+) (?:of \d+ )?(.*?)(?:: .*)?", remark) for remark in remarks]
+    return {match[2]: int(match[1]) for match in matches if match}
 
 
 def printed(summary: Summary) -> str:

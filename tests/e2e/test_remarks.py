@@ -12,12 +12,12 @@ from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
 from wirefault.wiring.prompts import Prompts
 
 
-class Heard(Silence):
+class HeardMessages(Silence):
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def say(self, message: str) -> None:
-        self.said.append(message)
+        self.messages.append(message)
 
 
 def idle(prompt: str, context: AttemptContext) -> SubjectResult:
@@ -31,8 +31,8 @@ def test_an_old_name_is_told_of_in_one_line(shared: SharedLab) -> None:
         topology=shared.lab.topology,
         remarks=("intervals.proxy_timeout is now called tool_timeout",),
     )
-    heard, prompts = Heard(), Prompts([sample("temperature in Paris")])
-    flight = run_prompts(new_run_id(), configuration, as_subject(idle), prompts, heard)
-    assert f"warning: {configuration.remarks[0]}" in heard.said
-    notes = [event.message for event in flight.record.events if isinstance(event, Note)]
+    heard, prompts = HeardMessages(), Prompts([sample("temperature in Paris")])
+    lab_run = run_prompts(new_run_id(), configuration, as_subject(idle), prompts, heard)
+    assert f"warning: {configuration.remarks[0]}" in heard.messages
+    notes = [event.message for event in lab_run.record.events if isinstance(event, Note)]
     assert configuration.remarks[0] in notes

@@ -17,12 +17,12 @@ TITLE = {"title": "Slow tools", "only": ["1", "2"], "seed": 1, "hypothesis": ["n
 SLOW = {"toxic": "latency", "links": ["weather"], "with": {"latency": 9000}, "id": "slow"}
 
 
-def flown(folder: Path, experiment: dict[str, Any]) -> dict[str, Any]:
+def run_experiment(folder: Path, experiment: dict[str, Any]) -> dict[str, Any]:
     (folder / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
     done = run(folder, "exp.json", "--json")
-    shown = json.loads(done.stdout)
-    assert isinstance(shown, dict)
-    return {**shown, "code": done.returncode, "flown": len(list(judged(folder)))}
+    verdict = json.loads(done.stdout)
+    assert isinstance(verdict, dict)
+    return {**verdict, "code": done.returncode, "episodes": len(list(judged(folder)))}
 
 
 def judged(folder: Path) -> list[str]:
@@ -33,13 +33,13 @@ def judged(folder: Path) -> list[str]:
 
 def test_after_a_limit_no_episode_begins_and_the_rest_is_resumed(tmp_path: Path) -> None:
     method = {"faults": {"toxics": [SLOW]}}
-    shown = flown(
+    verdict = run_experiment(
         tmp_path,
         TITLE
         | {"only": ["1", "4"], "settings": {"tool_timeout": 20}, "method": method, "limits": {"time": 4}},
     )
-    assert (shown["code"], shown["verdict"], shown["rollback"]) == (2, "unknown", "verified")
-    assert shown["because"].startswith("the limit of time, 4 s, was reached") and shown["flown"] < 2
+    assert (verdict["code"], verdict["verdict"], verdict["rollback"]) == (2, "unknown", "verified")
+    assert verdict["because"].startswith("the limit of time, 4 s, was reached") and verdict["episodes"] < 2
     for _ in range(30):  # a busy machine flies few of them in that time
         done = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
         if done.returncode == 0:
@@ -49,7 +49,7 @@ def test_after_a_limit_no_episode_begins_and_the_rest_is_resumed(tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def spared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def limited_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder of a flight whose faults have a radius, with its verdict in a file; and what it printed."""
     folder = tmp_path_factory.mktemp("spared")
     faults = {"faults": [{"fault": "rate_limit", "links": "tools"}]}
@@ -61,17 +61,17 @@ def spared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
-def test_faults_keep_to_their_radius(spared: tuple[Path, str]) -> None:
-    folder, _ = spared
-    shown = json.loads((folder / "verdict.json").read_text())
-    [method] = [arm for arm in shown["arms"] if arm["arm"] == "method"]
-    assert shown["verdict"] == "held" and method["measures"]["faults_delivered"] == "2"
+def test_faults_keep_to_their_radius(limited_run: tuple[Path, str]) -> None:
+    folder, _ = limited_run
+    verdict = json.loads((folder / "verdict.json").read_text())
+    [method] = [arm for arm in verdict["arms"] if arm["arm"] == "method"]
+    assert verdict["verdict"] == "held" and method["measures"]["faults_delivered"] == "2"
     [gateway] = folder.glob("logs/runs/*-2-method/gateway-0.jsonl")
     assert '"why_not":"outside_radius"' in gateway.read_text().replace(" ", "")
 
 
-def test_the_verdict_lies_in_a_file_beside_the_words(spared: tuple[Path, str]) -> None:
-    folder, printed = spared
+def test_the_verdict_lies_in_a_file_beside_the_words(limited_run: tuple[Path, str]) -> None:
+    folder, printed = limited_run
     assert "held: all of" in printed
     assert json.loads((folder / "verdict.json").read_text())["verdict"] == "held"
     planned = wirefault(folder, "plan", "exp.json").stdout

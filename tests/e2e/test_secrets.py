@@ -34,9 +34,11 @@ class Leaky(Subject):
 @pytest.mark.parametrize("crash", [False, True])
 def test_a_key_reaches_no_file(shared: SharedLab, crash: bool) -> None:
     settings, environ = Settings(seed=1, toxic_prob=0), {"GROQ_API_KEY": KEY}
-    flight = shared.fly_with(Leaky(crash), Prompt("say", f"say {KEY}"), settings=settings, environ=environ)
+    lab_run = shared.run_subject(
+        Leaky(crash), Prompt("say", f"say {KEY}"), settings=settings, environ=environ
+    )
     logs: Path = shared.configuration.logs
     files = [path for path in logs.rglob("*") if path.is_file()]
-    assert any(flight.record.run_id in str(path) for path in files)
+    assert any(lab_run.record.run_id in str(path) for path in files)
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
-    assert KEY not in str(flight.summary.as_json()) and KEY not in str(flight.record.events)
+    assert KEY not in str(lab_run.summary.as_json()) and KEY not in str(lab_run.record.events)

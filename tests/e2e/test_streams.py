@@ -26,18 +26,18 @@ def test_it_is_injected_and_observed(shared: SharedLab, fault: str) -> None:
     entry = {"fault": fault, "links": "model", "when": {"nth": 1}, "with": MORE.get(fault, {})}
     faults = json.dumps({"faults": [entry]})
     model_timeout = 2 if fault == "stream_hang" else 30
-    flight = shared.fly(sample(TEMPERATURE), faults=faults, stream=True, model_timeout=model_timeout)
-    [record] = flight.summary.episodes[0].faults
+    lab_run = shared.run(sample(TEMPERATURE), faults=faults, stream=True, model_timeout=model_timeout)
+    [record] = lab_run.summary.episodes[0].faults
     assert (record.kind, record.stage, record.delivered) == (fault, "observed", True)
-    assert flight.summary.unexplained == 0
+    assert lab_run.summary.unexplained == 0
 
 
 def test_without_it_none_does(shared: SharedLab) -> None:
     entry = {"fault": "stream_cut", "links": "model"}
-    flight = shared.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
-    assert {record.why_not for record in flight.summary.episodes[0].faults} == {"not_a_stream"}
+    lab_run = shared.run(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    assert {record.why_not for record in lab_run.summary.episodes[0].faults} == {"not_a_stream"}
 
 
 def test_without_a_fault_a_run_ends_as_it_does_without_streams(shared: SharedLab) -> None:
-    plain, streamed = (shared.fly(sample(TEMPERATURE), stream=stream) for stream in (False, True))
+    plain, streamed = (shared.run(sample(TEMPERATURE), stream=stream) for stream in (False, True))
     assert streamed.outcomes == plain.outcomes == ["success"]

@@ -24,7 +24,7 @@ from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
 from wirefault.wiring.prompts import load_prompts
 
 CASES = (ROOT / "tests" / "history" / "cases" / "tampering.txt").read_text(encoding="utf-8").splitlines()
-FLIGHT: dict[str, Any] = {
+CHAOS: dict[str, Any] = {
     "faults": {
         "faults": [{"fault": "unavailable", "links": "weather"}],
         "toxics": [{"toxic": "latency", "links": "message", "with": {"latency": 50}}],
@@ -39,8 +39,8 @@ Change = Callable[[dict[str, Any]], None]
 @pytest.fixture(scope="module")
 def recorded(shared: SharedLab) -> Path:
     """The folder of a run with a failed report, a message that was sent, a toxic and a fault."""
-    flight = shared.fly(sample("temperature in Paris"), sample("Send Bob a message"), **FLIGHT)
-    return shared.configuration.logs / "runs" / flight.record.run_id
+    lab_run = shared.run(sample("temperature in Paris"), sample("Send Bob a message"), **CHAOS)
+    return shared.configuration.logs / "runs" / lab_run.record.run_id
 
 
 class Run:
@@ -203,9 +203,9 @@ def first_differences(run: Run, recorded: Path) -> Iterator[tuple[str, int]]:
 def test_the_run_as_it_was_recorded_is_sealed_and_judged(run: Run) -> None:
     result = run.judge("--json")
     assert (result.exit_code, result.stderr) == (0, "")
-    shown = json.loads(result.stdout)
-    assert len(shown["seal"]) == 32 and shown["altered"] == []
-    assert "seal" not in " ".join(shown["remarks"])
+    document = json.loads(result.stdout)
+    assert len(document["seal"]) == 32 and document["altered"] == []
+    assert "seal" not in " ".join(document["remarks"])
 
 
 @pytest.mark.parametrize("case", [" ".join(case.split()) for case in CASES])

@@ -19,7 +19,7 @@ def test_version_does_not_come_from_package_metadata(
 ) -> None:
     """A build in the checkout rewrites the metadata, and a run that starts meanwhile reads no version."""
     monkeypatch.setattr(Distribution, "version", None)
-    run = shared.fly(sample("in Paris right now"))
+    run = shared.run(sample("in Paris right now"))
     [started] = run.of(RunStarted)
     assert started.versions["wirefault"] == __version__
     assert read_run(shared.configuration.logs, run.record.run_id)

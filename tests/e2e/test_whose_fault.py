@@ -21,23 +21,23 @@ def test_a_model_that_cannot_be_reached_is_no_crash_of_the_agent(shared: SharedL
     closed = bind(FREE)
     nobody = bound_address(closed)
     closed.close()
-    flight = shared.fly(sample(TEMPERATURE), model="compatible", model_base_url=f"{nobody.url}/v1")
-    assert flight.outcomes == ["invalid"]
-    assert flight.summary.episodes[0].why.startswith("model_unavailable: the upstream 127.0.0.1:")
-    assert flight.summary.success.rate is None
+    lab_run = shared.run(sample(TEMPERATURE), model="compatible", model_base_url=f"{nobody.url}/v1")
+    assert lab_run.outcomes == ["invalid"]
+    assert lab_run.summary.episodes[0].why.startswith("model_unavailable: the upstream 127.0.0.1:")
+    assert lab_run.summary.success.rate is None
 
 
 def test_a_tool_whose_backend_is_not_there_fails_by_itself(shared: SharedLab) -> None:
-    flight = shared.fly(sample("Good morning"), translator_backend="libre")
-    assert flight.outcomes == ["invalid"]
-    assert flight.summary.episodes[0].why == "upstream_unavailable: translator: it answered 503"
+    lab_run = shared.run(sample("Good morning"), translator_backend="libre")
+    assert lab_run.outcomes == ["invalid"]
+    assert lab_run.summary.episodes[0].why == "upstream_unavailable: translator: it answered 503"
 
 
 def test_an_agent_that_passes_on_a_planted_value_is_misled(shared: SharedLab) -> None:
     entry = {"fault": "wrong_value", "links": "weather", "with": {"field": "main.temp"}}
-    flight = shared.fly(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
-    assert flight.outcomes == ["misled"]
-    assert flight.summary.success.n == 1
+    lab_run = shared.run(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
+    assert lab_run.outcomes == ["misled"]
+    assert lab_run.summary.success.n == 1
 
 
 class Unstarted(Subject):
@@ -50,7 +50,9 @@ class Unstarted(Subject):
 
 
 def test_a_subject_that_the_lab_could_not_start_has_not_crashed(shared: SharedLab) -> None:
-    [episode] = shared.fly_with(Unstarted(), sample(TEMPERATURE), settings=Settings(seed=1)).summary.episodes
+    [episode] = shared.run_subject(
+        Unstarted(), sample(TEMPERATURE), settings=Settings(seed=1)
+    ).summary.episodes
     assert (episode.outcome, episode.why) == ("invalid", "no namespace")
 
 
@@ -76,6 +78,6 @@ def test_a_calendar_that_was_put_right_is_as_asked(shared: SharedLab) -> None:
     expect = {"effects": [{"kind": "event_created", "fields": LUNCH}], "answer": {"matches": "noon|12:00"}}
     settings = Settings(seed=1, toxic_prob=0, error_prob=0)
     lunch = Prompt("lunch", "Lunch at noon on the 18th, please", expect)
-    flight = shared.fly_with(Repairer(), lunch, settings=settings)
-    [episode] = flight.summary.episodes
+    lab_run = shared.run_subject(Repairer(), lunch, settings=settings)
+    [episode] = lab_run.summary.episodes
     assert (episode.outcome, episode.world, episode.flags) == ("success", "as_asked", ["repaired"])

@@ -53,11 +53,11 @@ class Shop:
 @pytest.fixture
 def shop() -> Iterator[Shop]:
     listener = bind(FREE)
-    kept = Shop(bound_address(listener))
-    server = waitress.create_server(kept.app(), sockets=[listener], threads=2)
+    store = Shop(bound_address(listener))
+    server = waitress.create_server(store.app(), sockets=[listener], threads=2)
     thread = threading.Thread(target=server.run)
     thread.start()
-    yield kept
+    yield store
     server.trigger.pull_trigger(server.close)  # by its own thread, which may be about to wait for its sockets
     thread.join(PATIENCE_S)
 

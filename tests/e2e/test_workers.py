@@ -73,8 +73,8 @@ _SHARES = {"lane", "prompts_source"}
 class Judged:
     """A flight: what its command printed, also for people, and what ``wirefault report`` makes of it."""
 
-    shown: dict[str, Any]
-    told: str
+    document: dict[str, Any]
+    stderr: str
     again: ExperimentResult
 
     @property
@@ -85,12 +85,14 @@ class Judged:
     @property
     def conclusions(self) -> list[tuple[Any, ...]]:
         """The verdict and what decided it, by both; evidence names the run, which has an id of its own."""
-        return [_concluded(self.shown), _concluded(json.loads(json.dumps(self.again.as_json())))]
+        return [_concluded(self.document), _concluded(json.loads(json.dumps(self.again.as_json())))]
 
 
-def _concluded(shown: dict[str, Any]) -> tuple[Any, ...]:
-    checks = [(c["arm"], c["statement"], c["verdict"], c["measured"], c["episodes"]) for c in shown["checks"]]
-    return shown["verdict"], shown["because"], checks, [arm["invalid"] for arm in shown["arms"]]
+def _concluded(verdict: dict[str, Any]) -> tuple[Any, ...]:
+    checks = [
+        (c["arm"], c["statement"], c["verdict"], c["measured"], c["episodes"]) for c in verdict["checks"]
+    ]
+    return verdict["verdict"], verdict["because"], checks, [arm["invalid"] for arm in verdict["arms"]]
 
 
 @pytest.fixture(scope="module")
@@ -98,33 +100,33 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("workers")
 
 
-def fly(folder: Path, experiment: str, workers: int) -> Judged:
+def run(folder: Path, experiment: str, workers: int) -> Judged:
     file = folder / "experiment.yaml"
     file.write_text(experiment, encoding="utf-8")
     words = [str(file), f"--workers={workers}", "--toxiproxy=embedded", "--json"]
     done = wirefault(folder, environ_in(folder), "run", *words)
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    shown = json.loads(done.stdout)
+    verdict = json.loads(done.stdout)
     logs = folder / "logs"
     return Judged(
-        shown, done.stderr, judged_again(load_saved(logs, shown["experiment"], {"LOGS_DIR": str(logs)}))
+        verdict, done.stderr, judged_again(load_saved(logs, verdict["experiment"], {"LOGS_DIR": str(logs)}))
     )
 
 
 @pytest.fixture(scope="module")
 def by_one(folder: Path) -> Judged:
-    return fly(folder, EXPERIMENT, 1)
+    return run(folder, EXPERIMENT, 1)
 
 
 # three are dealt three, three and two prompts: several lanes, in each of them several episodes
 @pytest.mark.parametrize("workers", [3, 8], ids=["three", "eight"])
 def test_two_flights_differ_in_nothing_but_times(folder: Path, by_one: Judged, workers: int) -> None:
-    by_others = fly(folder, EXPERIMENT, workers)
+    by_others = run(folder, EXPERIMENT, workers)
     assert by_others.plan == by_one.plan
-    said, said_by_one = histories(by_others), histories(by_one)
-    assert said.keys() == said_by_one.keys()
-    for place, events in said.items():
-        assert events == said_by_one[place], place
+    by_several, by_single = histories(by_others), histories(by_one)
+    assert by_several.keys() == by_single.keys()
+    for place, events in by_several.items():
+        assert events == by_single[place], place
     assert by_others.conclusions == by_one.conclusions
     assert effects_in(by_others.again.saved) == effects_in(by_one.again.saved)
     assert obstacles_in(by_others.again) == obstacles_in(by_one.again) == {}
@@ -146,29 +148,29 @@ def test_the_flights_have_faults_of_all_kinds_and_two_tools_at_once(by_one: Judg
 
 def test_a_flight_ends_with_what_its_faults_did_and_whether_it_is_reproducible(by_one: Judged) -> None:
     effects, verdict = (
-        by_one.told.index("success, faulted - control"),
-        by_one.told.index("rollback: verified"),
+        by_one.stderr.index("success, faulted - control"),
+        by_one.stderr.index("rollback: verified"),
     )
-    assert effects < by_one.told.index("reproducible: yes") < verdict
+    assert effects < by_one.stderr.index("reproducible: yes") < verdict
 
 
 def test_where_order_decides_the_report_says_so(folder: Path) -> None:
     """Which of both calls is struck is chance at every number of workers."""
-    flight = fly(folder, BY_ORDER, 2)
+    lab_run = run(folder, BY_ORDER, 2)
     because = "the blast radius was used up by one of several calls at once: the order decides which one"
-    assert obstacles_in(flight.again) == {"method": [because]}
-    assert f"method, reproducible: no, because {because}" in " ".join(flight.told.split())
+    assert obstacles_in(lab_run.again) == {"method": [because]}
+    assert f"method, reproducible: no, because {because}" in " ".join(lab_run.stderr.split())
 
 
-def histories(flight: Judged) -> dict[tuple[str, str, str], Counter[str]]:
+def histories(lab_run: Judged) -> dict[tuple[str, str, str], Counter[str]]:
     """By arm, kind and episode what the events of that kind say, times and ids of random origin aside."""
-    said: dict[tuple[str, str, str], Counter[str]] = {}
-    for arm in flight.again.plan.arms:
-        for event in flight.again.saved.history_of(arm).events:
+    outcomes: dict[tuple[str, str, str], Counter[str]] = {}
+    for arm in lab_run.again.plan.arms:
+        for event in lab_run.again.saved.history_of(arm).events:
             fields = asdict(event)
             place = arm.name, event.event, str(fields.get("episode", ""))
-            said.setdefault(place, Counter())[json.dumps(_lasting(fields), sort_keys=True)] += 1
-    return said
+            outcomes.setdefault(place, Counter())[json.dumps(_lasting(fields), sort_keys=True)] += 1
+    return outcomes
 
 
 def _lasting(value: Any) -> Any:

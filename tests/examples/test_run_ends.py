@@ -78,7 +78,7 @@ class OngoingRun:
         with self.process:
             self.process.wait()
             until(self._is_over, "the end of all processes", **SELDOM)
-            output = self.process.said()
+            output = self.process.output()
         until(lambda: not self._server.proxies(), "the end of its proxies", **SELDOM)
         assert "Traceback" not in output
         return output

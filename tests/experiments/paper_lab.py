@@ -32,10 +32,10 @@ class RecordingEngine(PaperEngine):
     """Flies on paper, and keeps what it was told."""
 
     name: str = "local"
-    told: list[tuple[SavedExperiment, RunControl]] = field(default_factory=list)
+    engine_calls: list[tuple[SavedExperiment, RunControl]] = field(default_factory=list)
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        self.told.append((saved, how))
+        self.engine_calls.append((saved, how))
         return super().run(saved, how, run_arms)
 
 
@@ -65,17 +65,17 @@ class PaperLab:
     def object(self) -> dict[str, Any]:
         """What was printed with --json."""
         assert self.result is not None
-        shown = json.loads(self.result.stdout)
-        assert isinstance(shown, dict | list)
-        return shown if isinstance(shown, dict) else {"of": shown}
+        document = json.loads(self.result.stdout)
+        assert isinstance(document, dict | list)
+        return document if isinstance(document, dict) else {"of": document}
 
     @property
     def how(self) -> RunControl:
-        return self.engine.told[0][1]
+        return self.engine.engine_calls[0][1]
 
     @property
     def saved(self) -> SavedExperiment:
-        return self.engine.told[0][0]
+        return self.engine.engine_calls[0][0]
 
     @property
     def prompts(self) -> list[str]:

@@ -13,7 +13,7 @@ from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_episode
 
 
-def flown(key: str, *, judged: bool = True) -> list[Event]:
+def episode_events(key: str, *, judged: bool = True) -> list[Event]:
     events: list[Event] = [replace(event, episode=key) for event in episode(expect={})]
     return [*events, judge_episode(events).as_event(time.time())] if judged else events[:2]
 
@@ -29,7 +29,7 @@ def write(logs: Path, run_id: str, events: Sequence[Event]) -> None:
 
 def invalid(key: str) -> list[Event]:
     """An episode in which the lab failed."""
-    events = flown(key, judged=False)
+    events = episode_events(key, judged=False)
     healed = AttemptHealed(1.0, key, 1, None, "not armed within 2 s")
-    verdict = next(event for event in flown(key) if isinstance(event, EpisodeJudged))
+    verdict = next(event for event in episode_events(key) if isinstance(event, EpisodeJudged))
     return [*events, healed, replace(verdict, outcome="invalid")]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.recorded_runs import flown, invalid, write
+from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import exchange, run_finished, run_started
 from wirefault.experiments import facts as facts_file
 from wirefault.experiments.arms import ArmFacts, put_together
@@ -28,8 +28,8 @@ def keys(arm: ArmFacts) -> list[str]:
 
 
 def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
-    write(tmp_path, "a", [run_started(3), *flown("one"), *flown("two", judged=False)])
-    write(tmp_path, "a.2", [run_started(2), *flown("two"), *flown("three"), run_finished()])
+    write(tmp_path, "a", [run_started(3), *episode_events("one"), *episode_events("two", judged=False)])
+    write(tmp_path, "a.2", [run_started(2), *episode_events("two"), *episode_events("three"), run_finished()])
     broken = facts(tmp_path, ["a"], 3)
     assert (keys(broken), broken.missing) == (["one"], 2)
     assert broken.failure == "2 episodes were not run: the run a ended early: it was killed"
@@ -44,10 +44,10 @@ def test_a_history_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_an_invalid_episode_counts_by_its_next_flight_and_both_are_told(tmp_path: Path) -> None:
-    write(tmp_path, "a", [run_started(2), *invalid("one"), *flown("two"), run_finished()])
+    write(tmp_path, "a", [run_started(2), *invalid("one"), *episode_events("two"), run_finished()])
     once = facts(tmp_path, ["a"], 2)
     assert (set(keys(once)), once.invalid, once.superseded) == ({"one", "two"}, {"one": 1}, ())
-    write(tmp_path, "a.2", [run_started(1), *flown("one"), run_finished()])
+    write(tmp_path, "a.2", [run_started(1), *episode_events("one"), run_finished()])
     again = facts(tmp_path, ["a", "a.2"], 2)
     assert again.invalid == {} and again.success.k == 2
     assert list(map(str, again.superseded)) == ["one in a: not armed within 2 s"]
@@ -64,11 +64,11 @@ def test_an_episode_that_stays_invalid_counts_its_tries(tmp_path: Path) -> None:
 
 def test_what_broke_a_run_is_no_verdict_on_its_last_episode(tmp_path: Path) -> None:
     lost = replace(run_finished(), completed=False, reason="gateway was killed")
-    write(tmp_path, "a", [run_started(2), *flown("one"), *invalid("two"), lost])
+    write(tmp_path, "a", [run_started(2), *episode_events("one"), *invalid("two"), lost])
     broken = facts(tmp_path, ["a"], 2)
     assert keys(broken) == ["one"] and broken.invalid == {}
     assert broken.problems == ("the run a ended early: gateway was killed",)
-    write(tmp_path, "a.2", [run_started(1), *flown("two"), run_finished()])
+    write(tmp_path, "a.2", [run_started(1), *episode_events("two"), run_finished()])
     whole = facts(tmp_path, ["a", "a.2"], 2)
     assert keys(whole) == ["one", "two"] and [each.run_id for each in whole.superseded] == ["a"]
 
@@ -79,16 +79,16 @@ def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run_ids: list[str] = []
     work_out = facts_file.facts_of
 
-    def noted(run_id: str, *given: object) -> RunFacts:
+    def noted(run_id: str, *recorded: object) -> RunFacts:
         run_ids.append(run_id)
-        return work_out(run_id, *given)  # type: ignore[arg-type]
+        return work_out(run_id, *recorded)  # type: ignore[arg-type]
 
     monkeypatch.setattr(facts_file, "facts_of", noted)
     return run_ids
 
 
 def test_a_history_is_judged_again_only_if_it_has_changed(tmp_path: Path, worked_out: list[str]) -> None:
-    write(tmp_path, "a", [run_started(1), *flown("one"), run_finished()])
+    write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
     first = facts(tmp_path, ["a"], 1)
     assert measures_of(facts(tmp_path, ["a"], 1)) == measures_of(first)
     assert facts(tmp_path, ["a"], 1) == first and worked_out == ["a"]
@@ -102,19 +102,19 @@ def test_a_history_is_judged_again_only_if_it_has_changed(tmp_path: Path, worked
 def test_what_others_have_judged_by_other_assertions_or_broken_off_is_not_believed(
     tmp_path: Path, worked_out: list[str]
 ) -> None:
-    write(tmp_path, "a", [run_started(1), *flown("one"), run_finished()])
+    write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
     folder = tmp_path / "experiments" / "x" / "facts"
     plain = read_facts(tmp_path, "a", (), folder)
     assert read_facts(tmp_path, "a", ("completes",), folder).episodes[0].asserted
-    kept = folder / "a.json"
-    kept.write_bytes(kept.read_bytes()[:-9])
+    stored = folder / "a.json"
+    stored.write_bytes(stored.read_bytes()[:-9])
     assert read_facts(tmp_path, "a", (), folder) == plain
     assert worked_out == ["a"] * 3
 
 
 def test_a_sum_without_an_upper_bound_is_kept(tmp_path: Path, worked_out: list[str]) -> None:
     silent = replace(exchange(link="model", dialect="openai_chat"), episode="one")
-    write(tmp_path, "a", [run_started(1), *flown("one"), silent, run_finished()])
+    write(tmp_path, "a", [run_started(1), *episode_events("one"), silent, run_finished()])
     folder = tmp_path / "experiments" / "x" / "facts"
     entries = ({"statement": {"text": "tokens <= 9", "over": "arm"}},)
     first = read_facts(tmp_path, "a", entries, folder)
@@ -125,7 +125,7 @@ def test_a_sum_without_an_upper_bound_is_kept(tmp_path: Path, worked_out: list[s
 
 
 def test_without_room_for_them_they_are_worked_out_each_time(tmp_path: Path, worked_out: list[str]) -> None:
-    write(tmp_path, "a", [run_started(1), *flown("one"), run_finished()])
+    write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
     (tmp_path / "experiments").write_text("no folder")
     assert facts(tmp_path, ["a"], 1) == facts(tmp_path, ["a"], 1)
     assert worked_out == ["a", "a"]

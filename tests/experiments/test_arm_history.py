@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.experiments.recorded_runs import flown, invalid, write
+from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from wirefault.experiments.arms import read_arm
 from wirefault.history.events import EpisodeJudged, RunFinished
@@ -12,8 +12,8 @@ from wirefault.judging.summary import summarise
 
 
 def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
-    write(tmp_path, "a", [run_started(3), *flown("one"), *flown("two", judged=False)])
-    write(tmp_path, "a.2", [run_started(2), *flown("two"), *flown("three"), run_finished()])
+    write(tmp_path, "a", [run_started(3), *episode_events("one"), *episode_events("two", judged=False)])
+    write(tmp_path, "a.2", [run_started(2), *episode_events("two"), *episode_events("three"), run_finished()])
     broken = read_arm(tmp_path, ["a"], 3)
     assert broken.problems == ("the run a ended early: it was killed",)
     whole = read_arm(tmp_path, ["a", "a.2"], 3)
@@ -25,7 +25,7 @@ def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
 
 def test_runs_side_by_side_are_one(tmp_path: Path) -> None:
     for number in range(3):
-        write(tmp_path, f"a.{number}", [run_started(1), *flown(f"e{number}"), run_finished()])
+        write(tmp_path, f"a.{number}", [run_started(1), *episode_events(f"e{number}"), run_finished()])
     history = read_arm(tmp_path, [f"a.{number}" for number in range(3)], 3)
     assert sum(isinstance(event, EpisodeJudged) for event in history.events) == 3
     assert [event.completed for event in history.events if isinstance(event, RunFinished)] == [True]
@@ -33,7 +33,7 @@ def test_runs_side_by_side_are_one(tmp_path: Path) -> None:
 
 def test_no_episode_counts_twice(tmp_path: Path) -> None:
     for run_id in ("a", "a.2"):
-        write(tmp_path, run_id, [run_started(1), *flown("one"), run_finished()])
+        write(tmp_path, run_id, [run_started(1), *episode_events("one"), run_finished()])
     assert len(summarise(read_arm(tmp_path, ["a", "a.2"], 1).events).episodes) == 1
 
 
@@ -43,8 +43,8 @@ def test_a_history_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_an_invalid_episode_counts_by_its_next_flight(tmp_path: Path) -> None:
-    write(tmp_path, "a", [run_started(2), *invalid("one"), *flown("two"), run_finished()])
-    write(tmp_path, "a.2", [run_started(1), *flown("one"), run_finished()])
+    write(tmp_path, "a", [run_started(2), *invalid("one"), *episode_events("two"), run_finished()])
+    write(tmp_path, "a.2", [run_started(1), *episode_events("one"), run_finished()])
     events = read_arm(tmp_path, ["a", "a.2"], 2).events
     assert sum(isinstance(event, EpisodeJudged) for event in events) == 2
     assert summarise(events).success.k == 2

@@ -72,7 +72,7 @@ def test_they_are_the_same_in_python() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"method": {"budgets": {"episode": {"token": 1}}}},
@@ -86,10 +86,10 @@ def test_they_are_the_same_in_python() -> None:
     ],
     ids=["key", "setting", "baseline", "no fault", "no prices", "no file"],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
         planned(tmp_path, **changes)
-    assert said in str(error.value) and "exp.json" in str(error.value)
+    assert message in str(error.value) and "exp.json" in str(error.value)
 
 
 @pytest.mark.parametrize(

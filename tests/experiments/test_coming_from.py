@@ -76,32 +76,32 @@ def test_each_experiment_of_the_page_can_be_planned(target: str) -> None:
 
 
 def test_the_pytest_of_the_page_passes_where_the_verdict_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
+    requests: list[list[str]] = []
     module = ModuleType("page")
     exec(blocks("python")[1], vars(module))
 
     def run(words: list[str]) -> subprocess.CompletedProcess[str]:
-        asked.append(words)
+        requests.append(words)
         return subprocess.CompletedProcess(words, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
     module.test_my_agent_bears_a_rate_limit()
-    assert asked == [["wirefault", "run", "checks:weather"]]
+    assert requests == [["wirefault", "run", "checks:weather"]]
 
 
 def test_the_operation_of_the_page_is_carried_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def serve(connection: Any) -> None:
         for request in requests_of(connection):
-            asked.append(str(request))
+            requests.append(str(request))
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n3 results")
 
     [prompt] = json.loads((folder / "scenario.json").read_text(encoding="utf-8"))["prompts"]
     with Upstream(serve) as upstream:
         monkeypatch.setenv("SEARCH_URL", upstream.address.url)
         answer = load_function(f"{folder}/operations.py:call")(prompt["prompt"])
-    assert "AI%20safety" in asked[0]
+    assert "AI%20safety" in requests[0]
     assert prompt["expect"]["answer"]["contains"] in str(answer)
 
 

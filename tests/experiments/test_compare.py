@@ -19,7 +19,7 @@ FOUR = {"values": [{"number": 4}]}
 
 
 @dataclass
-class Flown:
+class SavedRuns:
     """Runs whose episodes ended as a test says: S for success, F for honest failure, I for invalid."""
 
     logs: Path
@@ -43,12 +43,12 @@ class Flown:
 
 
 @pytest.fixture
-def flown(tmp_path: Path) -> Flown:
-    return Flown(tmp_path)
+def saved_runs(tmp_path: Path) -> SavedRuns:
+    return SavedRuns(tmp_path)
 
 
-def compared(flown: Flown, first: str, second: str, **more: Any) -> ArmComparison:
-    [arm] = compare(flown.run("run-1", first), flown.run("run-2", second, **more)).arms
+def compared(saved_runs: SavedRuns, first: str, second: str, **more: Any) -> ArmComparison:
+    [arm] = compare(saved_runs.run("run-1", first), saved_runs.run("run-2", second, **more)).arms
     return arm
 
 
@@ -65,44 +65,44 @@ def compared(flown: Flown, first: str, second: str, **more: Any) -> ArmCompariso
     ],
 )
 def test_the_second_is_worse_only_if_it_is_whatever_the_open_ones_had_become(
-    flown: Flown, first: str, second: str, change: str
+    saved_runs: SavedRuns, first: str, second: str, change: str
 ) -> None:
-    assert compared(flown, first, second).change == change
+    assert compared(saved_runs, first, second).change == change
 
 
-def test_episodes_are_paired_by_their_keys(flown: Flown) -> None:
-    one, other = flown.run("run-1", "SSF", "abc"), flown.run("run-2", "FSS", "cad")
+def test_episodes_are_paired_by_their_keys(saved_runs: SavedRuns) -> None:
+    one, other = saved_runs.run("run-1", "SSF", "abc"), saved_runs.run("run-2", "FSS", "cad")
     [arm] = compare(one, other).arms
     assert (arm.paired, arm.unmatched, arm.open) == (True, 2, 0)
     assert arm.success is not None and (arm.success.value, arm.success.n) == (0.0, 2)
     assert arm.changed == []
 
 
-def test_without_a_common_episode_groups_are_compared(flown: Flown) -> None:
-    [arm] = compare(flown.run("run-1", "SS", "ab"), flown.run("run-2", "SF", "cd")).arms
+def test_without_a_common_episode_groups_are_compared(saved_runs: SavedRuns) -> None:
+    [arm] = compare(saved_runs.run("run-1", "SS", "ab"), saved_runs.run("run-2", "SF", "cd")).arms
     assert arm.success is not None and (arm.paired, arm.success.value) == (False, -0.5)
 
 
-def test_of_a_run_that_ended_early_it_is_not_said_that_it_is_no_worse(flown: Flown) -> None:
-    arm = compared(flown, "SSSS", "SS", completed=False)
+def test_of_a_run_that_ended_early_it_is_not_said_that_it_is_no_worse(saved_runs: SavedRuns) -> None:
+    arm = compared(saved_runs, "SSSS", "SS", completed=False)
     assert (arm.change, arm.differs["completed"]) == ("unknown", ("yes", "no"))
 
 
-def test_outcomes_that_changed_are_named(flown: Flown) -> None:
-    arm = compared(flown, "SSF", "SFI")
+def test_outcomes_that_changed_are_named(saved_runs: SavedRuns) -> None:
+    arm = compared(saved_runs, "SSF", "SFI")
     assert [(c.episode, c.first, c.second) for c in arm.changed] == [
         ("e1", "success", "honest_failure"),
         ("e2", "honest_failure", "invalid"),
     ]
 
 
-def test_settings_and_versions_that_differ_are_named(flown: Flown) -> None:
-    arm = compared(flown, "S", "S", settings={"tool_limit": 3}, versions={"wirefault": "9"})
+def test_settings_and_versions_that_differ_are_named(saved_runs: SavedRuns) -> None:
+    arm = compared(saved_runs, "S", "S", settings={"tool_limit": 3}, versions={"wirefault": "9"})
     assert dict(arm.differs) == {"tool_limit": ("1", "3"), "version of wirefault": ("unknown", "9")}
 
 
-def test_measures_that_differ_stand_side_by_side(flown: Flown) -> None:
-    measures = compared(flown, "SS", "SF").measures
+def test_measures_that_differ_stand_side_by_side(saved_runs: SavedRuns) -> None:
+    measures = compared(saved_runs, "SS", "SF").measures
     assert [name for name in measures if name not in ("success_rate_low", "success_rate_high")] == [
         "success_rate",
         "success",

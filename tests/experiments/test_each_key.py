@@ -48,7 +48,7 @@ def method(**more: Any) -> dict[str, Any]:
 Sees = Callable[[list[ExperimentPlan]], object]
 
 
-def told(plans: list[ExperimentPlan]) -> Mapping[str, Any]:
+def settings_of_plans(plans: list[ExperimentPlan]) -> Mapping[str, Any]:
     """What a verdict says of the first of them."""
     return ExperimentResult(save(plans[0], new_run_id())).as_json()
 
@@ -60,14 +60,14 @@ def of_arm(see: Callable[[Any], object]) -> Sees:
 
 @dataclass(frozen=True)
 class Case:
-    """``changes`` make ``key`` be seen as ``seen``; ``wrong`` ones are refused as ``said``."""
+    """``changes`` make ``key`` be seen as ``seen``; the message for ``wrong`` ones contains ``expected``."""
 
     key: str
     changes: dict[str, Any]
     sees: Sees
     seen: object
     wrong: dict[str, Any]
-    said: str
+    expected: str
 
 
 def chance(plans: list[ExperimentPlan]) -> object:
@@ -95,16 +95,16 @@ def radius(**more: Any) -> dict[str, Any]:
 
 
 CASES = [
-    Case("title", {"title": "y"}, lambda p: told(p)["title"], "y", {"title": ""}, "title"),
+    Case("title", {"title": "y"}, lambda p: settings_of_plans(p)["title"], "y", {"title": ""}, "title"),
     Case(
         "description",
         {"description": "why"},
-        lambda p: told(p)["description"],
+        lambda p: settings_of_plans(p)["description"],
         "why",
         {"description": 3},
         "description",
     ),
-    Case("tags", {"tags": ["t"]}, lambda p: told(p)["tags"], ["t"], {"tags": "t"}, "tags"),
+    Case("tags", {"tags": ["t"]}, lambda p: settings_of_plans(p)["tags"], ["t"], {"tags": "t"}, "tags"),
     Case(
         "wiring",
         {"wiring": "w.json", "method": {"settings": {"error_prob": 1}}},
@@ -346,7 +346,7 @@ def test_it_makes_the_difference(tmp_path: Path, case: Case) -> None:
 def test_where_it_is_wrong_it_is_named(tmp_path: Path, case: Case) -> None:
     with pytest.raises(InputError) as error:
         plans(tmp_path, case.wrong)
-    assert case.said in str(error.value) and "\n" not in str(error.value)
+    assert case.expected in str(error.value) and "\n" not in str(error.value)
 
 
 def keys_of(kind: type[BaseModel], before: str = "") -> Iterator[str]:

@@ -18,8 +18,8 @@ from tests.judging.oracle.histories import (
     ended,
     episode,
     exchange,
-    met,
-    sent,
+    fault_met,
+    message_sent,
     timeout,
     tried,
     world,
@@ -35,7 +35,7 @@ RIGHT, WRONG = [{"value": 4.0, "unit": None}], [{"value": 5.0, "unit": None}]
 PRICES = '{"m": {"input": 1000000, "output": 1000000}}'  # a dollar a token
 
 
-def asked(**more: Any) -> list[Any]:
+def model_requests(**more: Any) -> list[Any]:
     """An episode with one request to the model, of 15 tokens."""
     return episode(exchange(**{**OF_MODEL, **more}), expect={})
 
@@ -44,8 +44,8 @@ def quick(ms: float) -> list[Any]:
     return episode(ended(ms=ms), expect={})
 
 
-UNTOLD = asked(tokens_in=None, tokens_out=None)
-STRUCK = episode(tried(error="server_error", status=503), exchange(status=503, fault=met()), expect={})
+UNTOLD = model_requests(tokens_in=None, tokens_out=None)
+STRUCK = episode(tried(error="server_error", status=503), exchange(status=503, fault=fault_met()), expect={})
 SPENT = episode(BudgetSpent(1.0, "001", 1, "episode.memory", 3, 3, ends=True), expect={})
 UNCOUNTED = episode(BudgetUnknown(1.0, "001", 1, "episode.tokens", "no_usage"), expect={})
 PAST_LAB = episode(WentPastLab(104.0, "001", 1, "10.0.0.1", 443, "tcp", "agent", 1), expect={})
@@ -65,14 +65,14 @@ OF_OUTCOMES: dict[str, list[Any]] = {
     "unconfirmed": episode(ended("unsure", RIGHT), expect=FOUR),
     "false_failure": episode(ended("failed", RIGHT), expect=FOUR),
     "false_success": BAD,
-    "duplicate": episode(world(sent(), sent()), expect=ASK_BOB),
+    "duplicate": episode(world(message_sent(), message_sent()), expect=ASK_BOB),
     "runaway": episode(ended(ended_by="limit"), expect={}),
     "crash": episode(ended(ended_by="exception"), expect={}),
     "unjudged": NO_ORACLE,
     "invalid": INVALID,
 }
 TOLD = '{"city": "Paris", "temp": 18.4}'
-PLANTED = met(
+PLANTED = fault_met(
     "wrong_value", 200, "w", content=True, evidence={"field": "temp", "original": 8.4, "changed": 18.4}
 )
 OF_OUTCOMES["misled"] = episode(
@@ -104,17 +104,17 @@ ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("p99 <= 9s", [quick(1000), quick(9000)], "held"),
     ("p99 <= 8s", [quick(1000), quick(9000)], "deviated"),
     ("p99 <= 8s", [INVALID], "unknown"),
-    ("model_requests <= 0.5", [asked(), GOOD], "held"),
-    ("model_requests <= 0.4", [asked(), GOOD], "deviated"),
-    ("model_requests <= 9", [asked(), INVALID], "unknown"),
-    ("tokens <= 7.5", [asked(), GOOD], "held"),
-    ("tokens <= 7", [asked(), GOOD], "deviated"),
+    ("model_requests <= 0.5", [model_requests(), GOOD], "held"),
+    ("model_requests <= 0.4", [model_requests(), GOOD], "deviated"),
+    ("model_requests <= 9", [model_requests(), INVALID], "unknown"),
+    ("tokens <= 7.5", [model_requests(), GOOD], "held"),
+    ("tokens <= 7", [model_requests(), GOOD], "deviated"),
     ("tokens <= 9", [UNTOLD], "unknown"),
     ("tokens <= 9", [GOOD], "unknown"),
-    ("tokens <= 90", [asked(), INVALID], "unknown"),
-    ("cost <= 15", [asked()], "held"),
-    ("cost <= 14", [asked()], "deviated"),
-    ("cost <= 14", [asked(model="dear")], "unknown"),
+    ("tokens <= 90", [model_requests(), INVALID], "unknown"),
+    ("cost <= 15", [model_requests()], "held"),
+    ("cost <= 14", [model_requests()], "deviated"),
+    ("cost <= 14", [model_requests(model="dear")], "unknown"),
     ("cost <= 14", [UNTOLD], "unknown"),
     ("mttr <= 2s", [BACK], "held"),
     ("mttr <= 1s", [BACK], "deviated"),
@@ -156,7 +156,7 @@ AGAINST: list[tuple[str, Sequence[Any], Sequence[Any], str]] = [
 ]
 
 
-def said(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> str:
+def verdict_text(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> str:
     """What is said of the statement about an arm of these episodes, against a control of those."""
     measures = measured(*arm, prices=PRICES)
     if "faults_delivered" not in statement:
@@ -173,33 +173,35 @@ def ids(rows: Sequence[tuple[Any, ...]]) -> list[str]:
 
 @pytest.mark.parametrize(("statement", "episodes", "verdict"), ROWS, ids=ids(ROWS))
 def test_it_says_so(statement: str, episodes: Sequence[Any], verdict: str) -> None:
-    assert said(statement, episodes, [GOOD]) == verdict
+    assert verdict_text(statement, episodes, [GOOD]) == verdict
 
 
 @pytest.mark.parametrize(("statement", "episodes", "verdict"), ROWS, ids=ids(ROWS))
 def test_it_says_so_of_the_control(statement: str, episodes: Sequence[Any], verdict: str) -> None:
     [name] = parse_expression(statement).names
-    assert said(statement.replace(name, f"control_{name}"), [STRUCK], episodes) == verdict
+    assert verdict_text(statement.replace(name, f"control_{name}"), [STRUCK], episodes) == verdict
 
 
 @pytest.mark.parametrize(("statement", "arm", "control", "verdict"), AGAINST, ids=ids(AGAINST))
 def test_it_says_so_against_the_control(
     statement: str, arm: Sequence[Any], control: Sequence[Any], verdict: str
 ) -> None:
-    assert said(statement, arm, control) == verdict
+    assert verdict_text(statement, arm, control) == verdict
 
 
 def test_each_has_all_three_answers_here() -> None:
     answers = {name: set[str]() for name in known_names(with_control=True)}
     for statement, *_, verdict in [*ROWS, *AGAINST]:
         [name] = parse_expression(statement).names
-        for shown in (name, f"control_{name}") if name in known_names(with_control=False) else (name,):
-            answers[shown].add(verdict)
-    assert {name for name, given in answers.items() if len(given) < 3} == set()
+        for measure_name in (name, f"control_{name}") if name in known_names(with_control=False) else (name,):
+            answers[measure_name].add(verdict)
+    assert {name for name, results in answers.items() if len(results) < 3} == set()
 
 
 def test_an_episode_that_was_not_flown_is_as_open_as_one_that_is_invalid() -> None:
     for name in ("p95", "model_requests", "tokens", "cost", "findings", "budgets_spent"):
-        flown, missing = (measured(asked(), prompts=count, prices=PRICES)[name].bounds for count in (1, 2))
-        assert flown is not None and missing is not None
-        assert flown.low == flown.high and missing.high == math.inf and missing.low <= flown.low
+        ran, missing = (
+            measured(model_requests(), prompts=count, prices=PRICES)[name].bounds for count in (1, 2)
+        )
+        assert ran is not None and missing is not None
+        assert ran.low == ran.high and missing.high == math.inf and missing.low <= ran.low

@@ -17,9 +17,9 @@ from wirefault.cli.main import main
 from wirefault.settings.settings import NAMES
 
 COMMANDS = ("run", "plan", "report", "compare", "list", "show", "faults draw")
-FLY = "run exp.json --toxiproxy embedded --json"
+RUN = "run exp.json --toxiproxy embedded --json"
 BOTH = "run both --toxiproxy embedded --json"
-OUT = f"{FLY} --out o"
+OUT = f"{RUN} --out o"
 BROKEN_OFF = "run limited.json --toxiproxy embedded"
 AGAIN = "run --again latest --toxiproxy embedded"
 RESUME = "run --resume latest --toxiproxy embedded"
@@ -38,10 +38,9 @@ Sees = Callable[[PaperLab], object]
 
 @dataclass(frozen=True)
 class Case:
-    """With the ``option`` and its value the ``words`` show ``seen``, and without it not.
+    """The ``words`` show ``seen`` with the ``option`` and its value, and do not without it.
 
-    A ``wrong`` value is refused as ``said``; a flag, which takes none, cannot be wrong. ``before``: what is
-    called first.
+    A ``wrong`` value is refused with ``message``; flags have none. ``before`` is the command to call first.
     """
 
     words: str
@@ -49,7 +48,7 @@ class Case:
     sees: Sees
     seen: object
     wrong: str = ""
-    said: str = ""
+    message: str = ""
     before: str = ""
 
     @property
@@ -131,7 +130,7 @@ def retries(h: PaperLab) -> object:
 
 
 def flights(h: PaperLab) -> object:
-    return len(h.engine.told)
+    return len(h.engine.engine_calls)
 
 
 def is_object(h: PaperLab) -> bool:
@@ -140,15 +139,15 @@ def is_object(h: PaperLab) -> bool:
 
 
 CASES = [
-    *of_flights(FLY),
-    *of_changes(FLY),
-    Case(FLY, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
-    Case(FLY, "--junit j.xml", exists("j.xml"), True, "no/j.xml", "no folder no"),
-    Case(FLY, "--output o.json", exists("o.json"), True, "no/o.json", "no folder no"),
+    *of_flights(RUN),
+    *of_changes(RUN),
+    Case(RUN, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
+    Case(RUN, "--junit j.xml", exists("j.xml"), True, "no/j.xml", "no folder no"),
+    Case(RUN, "--output o.json", exists("o.json"), True, "no/o.json", "no folder no"),
     Case(BOTH, "--fail-fast", lambda h: len(h.object.get("of", [1])), 1),
-    Case(FLY, "--dry-run", lambda h: h.engine.flown, []),
+    Case(RUN, "--dry-run", lambda h: h.engine.ran, []),
     Case("run both --toxiproxy embedded --json", "--recursive", lambda h: len(h.object.get("of", [1])), 3),
-    Case(FLY, "--persona quitter", persona, "quitter", "x", "PERSONA"),
+    Case(RUN, "--persona quitter", persona, "quitter", "x", "PERSONA"),
     Case(
         BOTH,
         "--filter A",
@@ -157,8 +156,8 @@ CASES = [
         "c",
         "no experiment has this title or tag; tags: quick",
     ),
-    Case(FLY, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range"),
-    Case(FLY, "--only two", prompts, ["two"], "three", "unknown id"),
+    Case(RUN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range"),
+    Case(RUN, "--only two", prompts, ["two"], "three", "unknown id"),
     Case("run exp.json --toxiproxy embedded", "--json", is_object, True),
     Case(PLAN, "--only two", printed("4 arms of 1 episodes each"), True, "three", "unknown id"),
     Case(
@@ -181,10 +180,10 @@ CASES = [
         "no runs there",
         before=OUT,
     ),
-    Case("report latest", "--json", is_object, True, before=FLY),
-    Case("report latest", "--junit -", printed("<testsuite"), True, before=FLY),
-    Case("report latest", "--junit j.xml", exists("j.xml"), True, "no/j.xml", "No such file", before=FLY),
-    Case("compare latest latest", "--arm a", lambda h: "control" in h.output, False, "c", "'c'", before=FLY),
+    Case("report latest", "--json", is_object, True, before=RUN),
+    Case("report latest", "--junit -", printed("<testsuite"), True, before=RUN),
+    Case("report latest", "--junit j.xml", exists("j.xml"), True, "no/j.xml", "No such file", before=RUN),
+    Case("compare latest latest", "--arm a", lambda h: "control" in h.output, False, "c", "'c'", before=RUN),
     Case(
         "compare latest latest",
         "--out o",
@@ -194,11 +193,11 @@ CASES = [
         "no runs there",
         before=OUT,
     ),
-    Case("compare latest latest", "--json", is_object, True, before=FLY),
-    *of_flights(AGAIN, before=FLY),
+    Case("compare latest latest", "--json", is_object, True, before=RUN),
+    *of_flights(AGAIN, before=RUN),
     Case(AGAIN, "--out o", flights, 1, "no", "no runs there", before=OUT),
-    Case(AGAIN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=FLY),
-    Case(AGAIN, "--episode two", prompts, ["two"], "three", "--episode three", before=FLY),
+    Case(AGAIN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=RUN),
+    Case(AGAIN, "--episode two", prompts, ["two"], "three", "--episode three", before=RUN),
     Case(
         AGAIN,
         "--arm a",
@@ -206,7 +205,7 @@ CASES = [
         ["control", "a", "control-after"],
         "c",
         "no such arm with faults; valid: a, b",
-        before=FLY,
+        before=RUN,
     ),
     *of_flights(RESUME, before=BROKEN_OFF),
     Case(RESUME, "--out o", flights, 1, "no", "no runs there", before=f"{BROKEN_OFF} --out o"),
@@ -220,9 +219,9 @@ CASES = [
         "no run and no experiment was recorded there",
         before=OUT,
     ),
-    Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=FLY),
+    Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=RUN),
     Case("show latest --arm a", "--out o", printed("1/2"), True, "no", "no runs there", before=OUT),
-    Case("show latest --arm a", "--json", is_object, True, before=FLY),
+    Case("show latest --arm a", "--json", is_object, True, before=RUN),
     *of_flights(LEVELS),
     *of_changes(LEVELS),
     Case(
@@ -296,13 +295,13 @@ def test_it_makes_the_difference(paper_lab: PaperLab, case: Case) -> None:
 def test_where_it_is_wrong_it_is_said(paper_lab: PaperLab, case: Case) -> None:
     paper_lab.wirefault(*case.before.split())
     paper_lab.wirefault(*case.words.split(), case.place[1], case.wrong)
-    assert case.said in " ".join(paper_lab.output.split()) and not paper_lab.engine.flown
+    assert case.message in " ".join(paper_lab.output.split()) and not paper_lab.engine.ran
 
 
 @pytest.mark.parametrize("option", OF_WIRINGS)
 def test_what_is_not_for_experiments_is_refused_of_one(paper_lab: PaperLab, option: str) -> None:
-    assert paper_lab.wirefault(*FLY.split(), option, "x").exit_code == 64
-    assert "an experiment names its subject and prompts" in paper_lab.output and not paper_lab.engine.flown
+    assert paper_lab.wirefault(*RUN.split(), option, "x").exit_code == 64
+    assert "an experiment names its subject and prompts" in paper_lab.output and not paper_lab.engine.ran
 
 
 @pytest.mark.parametrize("command", COMMANDS)

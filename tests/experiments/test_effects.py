@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from tests.judging.oracle.histories import armed, ended, episode, exchange, healed, met, run_started, timeout
+from tests.judging.oracle.histories import (
+    armed,
+    ended,
+    episode,
+    exchange,
+    fault_met,
+    healed,
+    run_started,
+    timeout,
+)
 from wirefault.experiments.effects import FaultEffect, fault_effects
 from wirefault.experiments.facts import facts_of
 from wirefault.history.events import Event, ShadowMet, ShadowToxic
@@ -16,11 +25,11 @@ from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import summarise
 
 FOUR, RIGHT = {"values": [{"number": 4}]}, [{"value": 4.0, "unit": None}]
-LOST = met("lose_reply", id="lost", shows=None)
+LOST = fault_met("lose_reply", id="lost", shows=None)
 SHADOW = ShadowMet("method", "lost", "lose_reply")
 
 
-def flown(outcomes: str, more: Mapping[int, Sequence[Any]] | None = None) -> list[Event]:
+def arm_events(outcomes: str, more: Mapping[int, Sequence[Any]] | None = None) -> list[Event]:
     """A run whose episodes end as said (S success, F honest failure, I invalid), with more events in some."""
     events: list[Event] = [run_started(len(outcomes))]
     for place, outcome in enumerate(outcomes):
@@ -43,8 +52,8 @@ def effects(control: list[Event], struck: list[Event]) -> list[FaultEffect]:
 
 
 def test_only_episodes_for_which_it_was_planned_are_compared() -> None:
-    control = flown("SSSF", {place: [shadowed(SHADOW)] for place in (0, 1, 3)})
-    [effect] = effects(control, flown("SFFF", {0: [exchange(fault=LOST)], 1: [exchange(fault=LOST)]}))
+    control = arm_events("SSSF", {place: [shadowed(SHADOW)] for place in (0, 1, 3)})
+    [effect] = effects(control, arm_events("SFFF", {0: [exchange(fault=LOST)], 1: [exchange(fault=LOST)]}))
     assert (effect.fault, effect.planned, effect.drawn, effect.alone) == ("lost", 3, 2, 3)
     assert (effect.control, effect.struck, effect.open) == (2, 1, 0)
     assert effect.success is not None
@@ -52,39 +61,42 @@ def test_only_episodes_for_which_it_was_planned_are_compared() -> None:
 
 
 def test_what_was_drawn_in_the_arm_alone_has_no_say() -> None:
-    control = flown("SS", {0: [shadowed(SHADOW)]})
-    [effect] = effects(control, flown("SF", {place: [exchange(fault=LOST)] for place in (0, 1)}))
+    control = arm_events("SS", {0: [shadowed(SHADOW)]})
+    [effect] = effects(control, arm_events("SF", {place: [exchange(fault=LOST)] for place in (0, 1)}))
     assert (effect.planned, effect.drawn, effect.struck) == (1, 1, 1)
 
 
 def test_toxics_have_shadows_by_the_plan() -> None:
     toxic = timeout()
-    control = flown("SS", {0: [replace(armed(), shadows=[ShadowToxic("method", toxic)])]})
-    [effect] = effects(control, flown("FS", {0: [armed(toxic)]}))
+    control = arm_events("SS", {0: [replace(armed(), shadows=[ShadowToxic("method", toxic)])]})
+    [effect] = effects(control, arm_events("FS", {0: [armed(toxic)]}))
     assert (effect.fault, effect.planned, effect.drawn) == ("TOXIC_PROB: timeout", 1, 1)
 
 
 def test_faults_that_were_planned_together_are_not_alone() -> None:
     by_chance = ShadowMet("method", "", "http_error")
-    control = flown("SS", {0: [shadowed(SHADOW, by_chance)], 1: [shadowed(SHADOW)]})
-    rows = {effect.fault: effect for effect in effects(control, flown("FS"))}
+    control = arm_events("SS", {0: [shadowed(SHADOW, by_chance)], 1: [shadowed(SHADOW)]})
+    rows = {effect.fault: effect for effect in effects(control, arm_events("FS"))}
     assert (rows["lost"].alone, rows["ERROR_PROB"].alone) == (1, 0)
 
 
 def test_the_shadows_of_another_arm_are_not_its_own() -> None:
-    control = flown("S", {0: [shadowed(replace(SHADOW, arm="other"))]})
-    assert effects(control, flown("F")) == []
+    control = arm_events("S", {0: [shadowed(replace(SHADOW, arm="other"))]})
+    assert effects(control, arm_events("F")) == []
 
 
-@pytest.mark.parametrize("struck", [flown("I"), []])
+@pytest.mark.parametrize("struck", [arm_events("I"), []])
 def test_without_outcomes_nothing_is_said(struck: list[Event]) -> None:
-    [effect] = effects(flown("S", {0: [shadowed(SHADOW)]}), struck)
+    [effect] = effects(arm_events("S", {0: [shadowed(SHADOW)]}), struck)
     assert (effect.success, effect.open) == (None, 1)
 
 
 def test_shadows_have_no_part_in_any_verdict() -> None:
     toxic = replace(armed(), shadows=[ShadowToxic("method", timeout())])
     failed = exchange(status=503, shadows=[SHADOW])
-    plain, twin = flown("F", {0: [armed(), replace(failed, shadows=[])]}), flown("F", {0: [toxic, failed]})
+    plain, twin = (
+        arm_events("F", {0: [armed(), replace(failed, shadows=[])]}),
+        arm_events("F", {0: [toxic, failed]}),
+    )
     assert judge_run(twin).episodes == judge_run(plain).episodes
     assert summarise(twin).as_json() == summarise(plain).as_json()

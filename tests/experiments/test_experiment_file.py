@@ -32,7 +32,7 @@ def problem_of(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "said"),
+    ("good", "bad", "message"),
     [
         ("title: Lost replies\n", "", "title is missing"),
         ("title:", "titel:", "exp.yaml:1: titel: no such key; did you mean 'title'?"),
@@ -64,10 +64,10 @@ def problem_of(folder: Path, text: str) -> str:
         ("title: Lost replies", "- a list", "must be a mapping with `title` and `hypothesis`"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, good: str, bad: str, said: str) -> None:
+def test_a_mistake_is_one_line(tmp_path: Path, good: str, bad: str, message: str) -> None:
     text = GOOD.replace(good, bad) if not bad.startswith("- ") else bad
     problem = problem_of(tmp_path, text)
-    assert said in problem and "\n" not in problem
+    assert message in problem and "\n" not in problem
 
 
 def test_a_prompt_that_cannot_be_used_is_a_mistake(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_files_of_a_folder_are_taken_by_name(tmp_path: Path) -> None:
 
 
 def test_python_says_the_same() -> None:
-    said = Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicate"])
-    assert list(said.arms) == ["method"]
+    experiment = Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicate"])
+    assert list(experiment.arms) == ["method"]
     with pytest.raises(ValueError, match="is not a measure; did you mean 'duplicate'"):
         Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicat"])
 
@@ -95,7 +95,7 @@ def more(conversation: object) -> None: ...
 
 def test_python_gives_a_function_that_has_a_name() -> None:
     entry = {"prompt": "Hello", "id": "hello", "next_turn": more}
-    said = Experiment(title="x", prompts=[entry], method=Arm(faults="heavy"), hypothesis=["no crash"])
-    assert said.prompts == [{**entry, "next_turn": f"{__name__}:more"}]
+    experiment = Experiment(title="x", prompts=[entry], method=Arm(faults="heavy"), hypothesis=["no crash"])
+    assert experiment.prompts == [{**entry, "next_turn": f"{__name__}:more"}]
     with pytest.raises(ValueError, match="must be a top-level function of an importable module"):
         Experiment(title="x", prompts=[{**entry, "next_turn": lambda _: None}], method=Arm(faults="heavy"))

@@ -96,7 +96,7 @@ def test_each_form_has_all_three_answers_here() -> None:
         for node in ast.walk(parse_expression(text)._tree):
             if type(node) in answers:
                 answers[type(node)].add(expected)
-    assert [form.__name__ for form, given in answers.items() if len(given) < 3] == []
+    assert [form.__name__ for form, results in answers.items() if len(results) < 3] == []
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_a_fault_of_mcp_is_drawn_where_the_wiring_has_mcp() -> None:
 
 def test_a_file_of_somebody_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "fuzz-default-1-0002.yaml").write_text("mine")
-    told = fuzz(tmp_path, "--n=3")
-    assert told.exit_code == 64 and "exists already" in told.output
+    result = fuzz(tmp_path, "--n=3")
+    assert result.exit_code == 64 and "exists already" in result.output
     assert (tmp_path / "fuzz-default-1-0002.yaml").read_text() == "mine"
 
 

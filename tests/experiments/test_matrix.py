@@ -34,8 +34,8 @@ def test_what_the_control_shows_too_is_an_experiment_by_itself(tmp_path: Path) -
     matrix = {"settings": {"persona": ["diligent", "quitter"]}, "prompts": [[{"prompt": "a"}], "p.json"]}
     (tmp_path / "p.json").write_text('[{"prompt": "b"}, {"prompt": "c"}]', encoding="utf-8")
     many = plans(tmp_path, matrix=matrix, only=[], method={"faults": "lost-replies"})
-    told = [(p.experiment.title, p.arms[0].settings.persona, len(p.prompts)) for p in many]
-    assert told == [
+    cells = [(p.experiment.title, p.arms[0].settings.persona, len(p.prompts)) for p in many]
+    assert cells == [
         ("T [persona=diligent, prompts=in place]", "diligent", 1),
         ("T [persona=diligent, prompts=p.json]", "diligent", 2),
         ("T [persona=quitter, prompts=in place]", "quitter", 1),
@@ -66,9 +66,9 @@ def test_subjects_are_flown_as_the_command_line_names_them(tmp_path: Path) -> No
     ],
 )
 def test_what_cannot_be_flown_is_said_with_its_place(tmp_path: Path, more: Any, wrong: str) -> None:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         plans(tmp_path, **more)
-    assert wrong in str(told.value) and "e.yaml" in str(told.value)
+    assert wrong in str(caught.value) and "e.yaml" in str(caught.value)
 
 
 def test_where_one_experiment_is_wanted_a_matrix_is_refused(tmp_path: Path) -> None:

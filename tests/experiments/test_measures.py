@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, met, tried
+from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, fault_met, tried
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly
@@ -22,7 +22,7 @@ def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dic
 
 
 @pytest.mark.parametrize(
-    ("name", "bounds", "shown"),
+    ("name", "bounds", "expected"),
     [
         ("success_rate", Bounds(2 / 6, 5 / 6), "33.3 % to 83.3 % [20.8 %, 93.9 %]"),
         ("success", Bounds(2, 5), "2 to 5 of 6"),
@@ -32,9 +32,11 @@ def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dic
         ("faults_delivered", exactly(0), "0"),
     ],
 )
-def test_an_episode_without_a_verdict_leaves_its_outcome_open(name: str, bounds: Bounds, shown: str) -> None:
+def test_an_episode_without_a_verdict_leaves_its_outcome_open(
+    name: str, bounds: Bounds, expected: str
+) -> None:
     measure = measured(GOOD, GOOD, BAD, INVALID, NO_ORACLE, prompts=6)[name]
-    assert (measure.bounds, measure.text) == (bounds, shown)
+    assert (measure.bounds, measure.text) == (bounds, expected)
 
 
 def test_a_count_that_is_known_has_an_interval_and_names_its_episodes() -> None:
@@ -45,10 +47,10 @@ def test_a_count_that_is_known_has_an_interval_and_names_its_episodes() -> None:
 
 def test_a_claim_that_cannot_be_told_may_have_been_false() -> None:
     unclear = episode(ended(ended_by="text", response="It is done, I think"), expect=ASK_BOB)
-    found = measured(GOOD, unclear)
-    assert found["failure"].bounds == exactly(1)
-    assert found["false_success"].bounds == Bounds(0, 1)
-    assert found["duplicate"].bounds == exactly(0)
+    measures = measured(GOOD, unclear)
+    assert measures["failure"].bounds == exactly(1)
+    assert measures["false_success"].bounds == Bounds(0, 1)
+    assert measures["duplicate"].bounds == exactly(0)
 
 
 def test_no_data_is_no_figure() -> None:
@@ -58,12 +60,14 @@ def test_no_data_is_no_figure() -> None:
 
 
 def test_faults_that_were_delivered_are_counted() -> None:
-    struck = episode(tried(error="server_error", status=503), exchange(status=503, fault=met()), expect={})
+    struck = episode(
+        tried(error="server_error", status=503), exchange(status=503, fault=fault_met()), expect={}
+    )
     assert measured(struck)["faults_delivered"].bounds == exactly(1)
 
 
 def test_an_arm_is_held_against_its_control() -> None:
-    found = against_control(measured(GOOD, BAD), measured(GOOD, GOOD, GOOD, INVALID))
-    assert found["degradation"].bounds == Bounds(0.25, 0.5)
-    assert found["control_success"].bounds == Bounds(3, 4)
-    assert set(found) == set(known_names(with_control=True))
+    difference = against_control(measured(GOOD, BAD), measured(GOOD, GOOD, GOOD, INVALID))
+    assert difference["degradation"].bounds == Bounds(0.25, 0.5)
+    assert difference["control_success"].bounds == Bounds(3, 4)
+    assert set(difference) == set(known_names(with_control=True))

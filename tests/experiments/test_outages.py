@@ -19,17 +19,17 @@ from wirefault.history.events import Exchange
 from wirefault.judging.requests import traces
 
 
-def sent(at: float, status: int = 200, **more: Any) -> Exchange:
+def request(at: float, status: int = 200, **more: Any) -> Exchange:
     """A request whose reply takes no time."""
     made: Exchange = exchange(status=status, ms=0.0, start=at, **more)
     return made
 
 
-BACK = episode(sent(103, 503), sent(104, 503, try_=2), sent(105, try_=3), expect={})
-LOST = episode(sent(103, 503), ended(), expect={})  # its attempt ends at 108
-FINE = episode(sent(103), expect={})
-HIDDEN = episode(armed(timeout(stream="upstream")), sent(103), expect={})  # was that reply lost?
-INVALID = episode(sent(103), healed(invalid="disturbed"), expect={})
+BACK = episode(request(103, 503), request(104, 503, try_=2), request(105, try_=3), expect={})
+LOST = episode(request(103, 503), ended(), expect={})  # its attempt ends at 108
+FINE = episode(request(103), expect={})
+HIDDEN = episode(armed(timeout(stream="upstream")), request(103), expect={})  # was that reply lost?
+INVALID = episode(request(103), healed(invalid="disturbed"), expect={})
 
 
 def measured(*episodes: Any, prompts: int | None = None) -> dict[str, Measure]:
@@ -52,8 +52,8 @@ def measured(*episodes: Any, prompts: int | None = None) -> dict[str, Measure]:
 def test_what_did_not_come_back_is_censored(
     episodes: list[Any], mttr: Bounds | None, rate: Bounds | None
 ) -> None:
-    found = measured(*episodes)
-    assert (found["mttr"].bounds, found["recovery_rate"].bounds) == (mttr, rate)
+    measures = measured(*episodes)
+    assert (measures["mttr"].bounds, measures["recovery_rate"].bounds) == (mttr, rate)
 
 
 def test_no_failure_is_no_data_and_no_pass() -> None:
@@ -71,23 +71,28 @@ def outages(*events: Any) -> list[tuple[str, float]]:
 
 
 def test_each_failure_after_a_success_is_an_outage_of_its_own() -> None:
-    again = [sent(103, 503), sent(104, try_=2), sent(105, 500, try_=3), sent(107, try_=4)]
+    again = [
+        request(103, 503),
+        request(104, try_=2),
+        request(105, 500, try_=3),
+        request(107, try_=4),
+    ]
     assert outages(*again) == [("recovered", 1.0), ("recovered", 2.0)]
 
 
 def test_only_the_same_request_ends_it_in_whichever_attempt() -> None:
-    other = sent(104, fingerprint="f2")
-    assert outages(sent(103, 503), other) == [("not_recovered", 5.0)]
-    assert outages(sent(103, 503), other, sent(106, attempt=2)) == [("recovered", 3.0)]
+    other = request(104, fingerprint="f2")
+    assert outages(request(103, 503), other) == [("not_recovered", 5.0)]
+    assert outages(request(103, 503), other, request(106, attempt=2)) == [("recovered", 3.0)]
 
 
 def test_of_a_model_s_request_without_its_body_it_is_not_known_what_it_asked_again() -> None:
     model = {"link": "model", "dialect": "openai_chat", "identity": "counted"}
-    assert outages(sent(103, 503, **model), sent(105, **model)) == [("unknown", 2.0)]
-    assert outages(sent(103, 503, **model)) == [("not_recovered", 5.0)]
+    assert outages(request(103, 503, **model), request(105, **model)) == [("unknown", 2.0)]
+    assert outages(request(103, 503, **model)) == [("not_recovered", 5.0)]
 
 
 def test_a_try_that_never_came_to_the_gateway_counts_as_its_caller_saw_it() -> None:
     refused = tried(error="connection_refused", ms=0, start=103.0)
     well = tried(try_=2, ms=0, start=106.0)
-    assert outages(refused, well, sent(106, try_=2)) == [("recovered", 3.0)]
+    assert outages(refused, well, request(106, try_=2)) == [("recovered", 3.0)]

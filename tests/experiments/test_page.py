@@ -53,10 +53,10 @@ def test_the_example_can_be_planned(example: str) -> None:
 
 def test_the_example_can_be_made_safe(example: str) -> None:
     Path(example).write_text(EXAMPLE + SAFETY, encoding="utf-8")
-    shown = planned(example)
-    assert "method: 5 of 10 episodes are outside the blast radius" in shown
-    assert "aborted as soon as: error_rate > 50 %; time > 10min" in shown
-    assert "no episode begins after 1800 s" in shown
+    page = planned(example)
+    assert "method: 5 of 10 episodes are outside the blast radius" in page
+    assert "aborted as soon as: error_rate > 50 %; time > 10min" in page
+    assert "no episode begins after 1800 s" in page
 
 
 def test_the_plan_tells_how_often_each_fault_acts(example: str) -> None:
@@ -78,11 +78,11 @@ def test_an_experiment_in_python_is_planned_as_one_in_a_file(
     (tmp_path / "checks.py").write_text(program, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])
-    shown = planned("checks:orders", "--seed", "4", "--only", "1")
-    assert "A lost reply does not make my agent order twice" in shown and "3 episodes, seed 4" in shown
-    for name, said in [("checks:Arm", "must be a wirefault"), ("nowhere:x", "cannot be imported")]:
+    page = planned("checks:orders", "--seed", "4", "--only", "1")
+    assert "A lost reply does not make my agent order twice" in page and "3 episodes, seed 4" in page
+    for name, message in [("checks:Arm", "must be a wirefault"), ("nowhere:x", "cannot be imported")]:
         refused = CliRunner().invoke(main, ["plan", name])
-        assert refused.exit_code == 64 and said in refused.output
+        assert refused.exit_code == 64 and message in refused.output
 
 
 def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +97,8 @@ def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.Mo
 def test_experiments_are_picked_by_title_or_tag(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert "Nothing is said of an agent" not in planned("experiments", "--filter", "HONESTY")
-    shown = planned("experiments", "--filter", "*write twice", "--filter", "no such tag")
-    assert shown.count(" episodes, seed") == 1 and "A lost reply does not" in shown
+    page = planned("experiments", "--filter", "*write twice", "--filter", "no such tag")
+    assert page.count(" episodes, seed") == 1 and "A lost reply does not" in page
     refused = CliRunner().invoke(main, ["plan", "experiments", "--filter", "nothing"])
     assert refused.exit_code == 64 and "no experiment has this title or tag; tags: " in refused.output
 
@@ -123,8 +123,8 @@ def test_the_plan_guesses_no_time(example: str) -> None:
     (folder / "plan.json").write_text("{}")
     title = "A lost reply does not make my agent order twice"
     (folder / "verdict.json").write_text(json.dumps({"title": title, "timing": flight}))
-    said = "about 60.0 s, as in e1, where 10 episodes took 20.0 s with --workers 2"
-    assert said in planned(example).replace("\n", " ")
+    estimate = "about 60.0 s, as in e1, where 10 episodes took 20.0 s with --workers 2"
+    assert estimate in planned(example).replace("\n", " ")
 
 
 @pytest.mark.parametrize(

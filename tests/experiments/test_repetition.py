@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.synthetic import Flight
+from tests.report.synthetic import SyntheticRun
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
@@ -32,14 +32,14 @@ def plan(tmp_path: Path) -> ExperimentPlan:
 
 
 @pytest.mark.parametrize(
-    ("episodes", "flown"),
+    ("episodes", "ran"),
     [([], ["a", "b", "a.r2", "b.r2"]), (["a.r2"], ["a.r2"]), (["4", "a", "1"], ["a", "b.r2"])],
 )
 def test_episodes_are_picked_by_key_or_place_and_keep_their_keys(
-    plan: ExperimentPlan, episodes: list[str], flown: list[str]
+    plan: ExperimentPlan, episodes: list[str], ran: list[str]
 ) -> None:
     part = repeated_part(plan, episodes, [])
-    assert [prompt.key for prompt in part.prompts] == flown
+    assert [prompt.key for prompt in part.prompts] == ran
     assert (part.arms, part.seed) == (plan.arms, plan.seed)
 
 
@@ -49,7 +49,7 @@ def test_an_arm_is_flown_with_its_controls(plan: ExperimentPlan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("episodes", "arms", "said"),
+    ("episodes", "arms", "message"),
     [
         (["a.r3"], [], "did you mean 'a.r2'?"),
         (["5"], [], "--episode 5: the experiment has no such episode; there are 4"),
@@ -58,23 +58,23 @@ def test_an_arm_is_flown_with_its_controls(plan: ExperimentPlan) -> None:
     ],
 )
 def test_what_the_plan_does_not_have_is_said(
-    plan: ExperimentPlan, episodes: list[str], arms: list[str], said: str
+    plan: ExperimentPlan, episodes: list[str], arms: list[str], message: str
 ) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(message)):
         repeated_part(plan, episodes, arms)
 
 
 def test_a_run_of_an_arm_stands_for_the_arm(plan: ExperimentPlan, tmp_path: Path) -> None:
     save(plan, "e1")
-    Flight(tmp_path, "e1-3-many", prompts=1).write()
-    found, arms = saved_plan(tmp_path, "e1-3-many", {"LOGS_DIR": str(tmp_path)})
-    assert (found.arms, arms) == (plan.arms, ["many"])
+    SyntheticRun(tmp_path, "e1-3-many", prompts=1).write()
+    saved, arms = saved_plan(tmp_path, "e1-3-many", {"LOGS_DIR": str(tmp_path)})
+    assert (saved.arms, arms) == (plan.arms, ["many"])
     for name in ("e1", "latest"):
-        found, arms = saved_plan(tmp_path, name, {"LOGS_DIR": str(tmp_path)})
-        assert (found.arms, arms) == (plan.arms, ())
+        saved, arms = saved_plan(tmp_path, name, {"LOGS_DIR": str(tmp_path)})
+        assert (saved.arms, arms) == (plan.arms, ())
 
 
 def test_of_a_run_by_itself_no_plan_was_saved(tmp_path: Path) -> None:
-    Flight(tmp_path, "run-a", prompts=1).write()
+    SyntheticRun(tmp_path, "run-a", prompts=1).write()
     with pytest.raises(InputError, match="wirefault runs verify run-a ends with the line that repeats it"):
         saved_plan(tmp_path, "run-a", {})

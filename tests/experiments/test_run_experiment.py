@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.test_arm_history import flown, invalid, write
+from tests.experiments.test_arm_history import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from wirefault.core.errors import InputError
 from wirefault.experiments.engine import RunArm, RunControl
@@ -28,15 +28,15 @@ class PaperEngine:
 
     fails: int = 0
     rollback: str = VERIFIED
-    flown: list[str] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         def run_arm(arm: PlannedArm) -> int:
             left = saved.left_of(arm)
             [run_id] = saved.next_run_ids(arm, 1)
-            fate = invalid if len(saved.run_ids(arm)) < self.fails else flown
+            fate = invalid if len(saved.run_ids(arm)) < self.fails else episode_events
             episodes = [event for prompt in left for event in fate(prompt.key)]
-            self.flown += [f"{arm.name} {prompt.key}" for prompt in left]
+            self.ran += [f"{arm.name} {prompt.key}" for prompt in left]
             logs = saved.plan.configuration.logs
             write(logs, run_id, [run_started(len(left)), *episodes, replace(run_finished(), toxics_left=0)])
             return 0
@@ -72,16 +72,16 @@ def test_invalid_episodes_are_run_again_up_to_the_limit(saved: SavedExperiment) 
     engine = PaperEngine(fails=2)
     flight = fly(replace(saved, retry_invalid=1), engine)
     control = flight.arms[0]
-    assert len(engine.flown) == 4 and len(control.invalid) == 2 and len(control.reruns) == 2
+    assert len(engine.ran) == 4 and len(control.invalid) == 2 and len(control.reruns) == 2
     assert flight.as_json()["verdict"] == "unknown"
     assert "not armed within 2 s" in str(flight.as_json()["arms"][0]["reruns"])
     assert fly(replace(saved, retry_invalid=2), engine).arms[0].invalid == {}
-    assert len(engine.flown) > 4
+    assert len(engine.ran) > 4
 
 
 def test_without_a_retry_an_invalid_episode_stays(saved: SavedExperiment) -> None:
     engine = PaperEngine(fails=1)
-    assert len(fly(saved, engine).arms[0].invalid) == 2 and len(engine.flown) == 2
+    assert len(fly(saved, engine).arms[0].invalid) == 2 and len(engine.ran) == 2
 
 
 def test_what_was_not_taken_back_has_not_held(saved: SavedExperiment) -> None:
@@ -101,7 +101,7 @@ def test_what_was_aborted_stays_so(tmp_path: Path) -> None:
     engine = PaperEngine()
     flight = fly(saved, engine)
     assert (flight.as_json()["verdict"], flight.code, flight.can_be_resumed) == ("aborted", 2, False)
-    assert len(engine.flown) == 2  # no arm began after the control
+    assert len(engine.ran) == 2  # no arm began after the control
     with pytest.raises(InputError, match="was aborted"):
         fly(saved, engine)
     assert judged_again(saved).as_json()["verdict"] == "aborted"
@@ -114,7 +114,7 @@ def test_a_limit_leaves_the_rest_to_a_resume(tmp_path: Path) -> None:
         flight = fly(saved, engine)
         codes.append((flight.as_json()["verdict"], flight.can_be_resumed))
     assert codes[0] == ("unknown", True) and "the limit of time" in fly_because(saved)
-    assert len(engine.flown) == len(set(engine.flown))
+    assert len(engine.ran) == len(set(engine.ran))
 
 
 def fly_because(saved: SavedExperiment) -> str:

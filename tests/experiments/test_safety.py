@@ -37,8 +37,8 @@ def test_an_empty_radius_is_an_error(tmp_path: Path, radius: Any) -> None:
 
 def test_what_strikes_outside_of_the_radius_is_named(tmp_path: Path) -> None:
     radius = {"safety": {"blast_radius": {"links": ["search", "model"]}}}
-    said = refused(tmp_path, **radius)
-    assert "method: the fault busy strikes weather, outside of safety.blast_radius.links" in said
+    message = refused(tmp_path, **radius)
+    assert "method: the fault busy strikes weather, outside of safety.blast_radius.links" in message
     toxic = {"faults": {"toxics": [{"toxic": "latency", "links": "tools", "id": "slow"}]}}
     assert "variants.a: the toxic slow strikes weather" in refused(
         tmp_path, method=None, variants={"a": toxic}, **radius
@@ -49,20 +49,20 @@ def test_what_strikes_outside_of_the_radius_is_named(tmp_path: Path) -> None:
 
 
 def test_a_link_that_is_not_there_is_no_radius(tmp_path: Path) -> None:
-    said = refused(tmp_path, safety={"blast_radius": {"links": ["wether"]}})
-    assert "unknown link wether; did you mean 'weather'?" in said
+    message = refused(tmp_path, safety={"blast_radius": {"links": ["wether"]}})
+    assert "unknown link wether; did you mean 'weather'?" in message
 
 
 def test_a_share_of_the_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
     plan = planned(tmp_path, repeats=5, safety={"blast_radius": {"episodes": "25 %"}})
-    spared = [is_outside_radius(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]
-    assert spared.count(False) == len(spared) // 4
+    outside = [is_outside_radius(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]
+    assert outside.count(False) == len(outside) // 4
     assert not any(is_outside_radius(plan.arms[0].settings, prompt.key) for prompt in plan.prompts)
 
 
 def test_a_share_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
-    said = refused(tmp_path, only=["1", "2"], safety={"blast_radius": {"episodes": 0.25}})
-    assert "0.25 of 2 episodes is none" in said
+    message = refused(tmp_path, only=["1", "2"], safety={"blast_radius": {"episodes": 0.25}})
+    assert "0.25 of 2 episodes is none" in message
 
 
 def test_the_radius_counts_calls_of_faults_alone(tmp_path: Path) -> None:
@@ -73,15 +73,15 @@ def test_the_radius_counts_calls_of_faults_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("condition", "message"),
     [
         ("error_rat > 1", "error_rat is not watched; did you mean 'error_rate'?"),
         ("1 > 2", "names nothing that is watched"),
         ("cost", "compares nothing"),
     ],
 )
-def test_a_condition_that_cannot_be_watched_is_an_error(tmp_path: Path, condition: str, said: str) -> None:
-    assert said in refused(tmp_path, safety={"abort": [condition]})
+def test_a_condition_that_cannot_be_watched_is_an_error(tmp_path: Path, condition: str, message: str) -> None:
+    assert message in refused(tmp_path, safety={"abort": [condition]})
 
 
 @pytest.mark.parametrize("limits", [{"time": 0}, {"time": "soon"}, {"cost": 0}, {"tim": 1}])
@@ -96,12 +96,12 @@ def test_a_target_must_be_this_machine_or_listed(tmp_path: Path) -> None:
     }
     wiring = {"links": links, "allow": ["api.example.com"], "subject": {"command": ["true", "{prompt}"]}}
     (tmp_path / "w.json").write_text(json.dumps(wiring), encoding="utf-8")
-    flown = {
+    arms = {
         "wiring": "w.json",
         "prompts": [{"prompt": "Hello"}],
         "method": {"settings": {"error_prob": 1}},
     }
-    said = refused(tmp_path, **flown, safety={"targets": []})
-    assert "safety.targets: the link maps leads to api.example.com, which is neither this machine" in said
-    assert planned(tmp_path, **flown, safety={"targets": ["API.example.com"]}).arms
-    assert planned(tmp_path, **flown).arms
+    message = refused(tmp_path, **arms, safety={"targets": []})
+    assert "safety.targets: the link maps leads to api.example.com, which is neither this machine" in message
+    assert planned(tmp_path, **arms, safety={"targets": ["API.example.com"]}).arms
+    assert planned(tmp_path, **arms).arms

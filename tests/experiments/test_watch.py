@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.recorded_runs import flown, write
+from tests.experiments.recorded_runs import episode_events, write
 from tests.experiments.test_run_experiment import planned
 from tests.judging.oracle.histories import ended, run_started
 from wirefault.experiments.expression import Bounds, exactly
@@ -118,18 +118,18 @@ def test_an_error_rate_that_stays_open_was_not_watched(
 ) -> None:
     measures = {"success_rate": Measure(success, ""), "cost": Measure(exactly(1), "")}
     arms = [ArmResult("method", ("r",), (), measures), ArmResult("broken", ("r",), (), {}, "no run")]
-    told = unwatched_bounds(Safety(abort=[condition]), Spending(), arms)
+    unwatched_names = unwatched_bounds(Safety(abort=[condition]), Spending(), arms)
     why = "episodes without an outcome leave error_rate open in method"
-    assert told == ({f"abort: {condition}": why} if is_open else {})
+    assert unwatched_names == ({f"abort: {condition}": why} if is_open else {})
 
 
 @pytest.mark.parametrize("name", ABORT_NAMES)
 def test_each_name_ends_a_flight_and_does_not_and_says_where_it_has_no_data(name: str) -> None:
     assert {ends for condition, ends in CONDITIONS if condition.startswith(name)} == {True, False}
     arm = ArmResult("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
-    told = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
+    unwatched_names = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
     # the clock is always there, and of each episode it is known whether it is invalid
-    assert bool(told) is (name not in ("time", "invalid_share"))
+    assert bool(unwatched_names) is (name not in ("time", "invalid_share"))
 
 
 def peak_of_a_look(folder: Path, runs: int) -> int:
@@ -158,11 +158,11 @@ def test_a_run_that_is_sealed_is_read_once(tmp_path: Path) -> None:
     saved = planned(tmp_path)
     arm, logs = saved.plan.arms[0], saved.plan.configuration.logs
     [run_id] = saved.next_run_ids(arm, 1)
-    write(logs, run_id, [run_started(1), *flown("1"), RunSealed({})])
+    write(logs, run_id, [run_started(1), *episode_events("1"), RunSealed({})])
     watch = Watch(saved, Halt(), None)
     watch.look(arm)
     assert watch.arm.outcomes.keys() == {"1"}
     shutil.rmtree(logs / "runs" / run_id)
-    write(logs, run_id, [run_started(1), *flown("2")])
+    write(logs, run_id, [run_started(1), *episode_events("2")])
     watch.look(arm)
     assert watch.arm.outcomes.keys() == {"1"}

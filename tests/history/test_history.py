@@ -156,9 +156,9 @@ def test_any_text_and_arguments_come_back(tmp_path_factory, result, arguments):
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc80\ud800", "\\ud800"])
 def test_half_a_character_does_not_make_a_line_unreadable(path, text):
     write(path, note(text), replace(CALL, arguments={text: text}))
-    shown, call = read_file(path)
-    assert shown.message == text.encode("utf-8", "replace").decode()
-    assert list(call.arguments) == [shown.message]
+    events, call = read_file(path)
+    assert events.message == text.encode("utf-8", "replace").decode()
+    assert list(call.arguments) == [events.message]
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400", "9" * 40])
@@ -328,7 +328,7 @@ def test_a_run_that_is_not_there_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "stripped"),
     [
         ("a\tb\nc", "a\tb\nc"),
         ("\x1b[31mred\x1b[0m\x07", "[31mred[0m"),
@@ -339,8 +339,8 @@ def test_a_run_that_is_not_there_is_an_error(tmp_path):
         ("naïve 日本 🙂 \u200d", "naïve 日本 🙂 \u200d"),
     ],
 )
-def test_what_would_disturb_a_console_is_stripped(text, shown):
-    assert strip_control(text) == shown
+def test_what_would_disturb_a_console_is_stripped(text, stripped):
+    assert strip_control(text) == stripped
 
 
 @given(st.text())

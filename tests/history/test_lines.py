@@ -35,9 +35,9 @@ def chain(count: int) -> list[bytes]:
 
 
 def broken(lines: list[bytes]) -> tuple[int, str]:
-    found = first_break(lines, START)
-    assert found is not None
-    return found.line, found.what.split(":")[0]
+    break_at = first_break(lines, START)
+    assert break_at is not None
+    return break_at.line, break_at.what.split(":")[0]
 
 
 def test_a_chain_as_it_was_written_is_whole():

@@ -56,25 +56,25 @@ def call(fallback_used, ok=True):
 
 
 @pytest.fixture
-def told(tmp_path):
+def log_lines(tmp_path):
     """Tells events; the lines of info.log that they made."""
 
-    def tell(*events):
+    def emit(*events):
         logs = Logs(tmp_path / "logs", "run-1")
         for event in events:
             logs.tell(event)
         logs.close()
         return lines(tmp_path / "logs" / "info.log")
 
-    return tell
+    return emit
 
 
 def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
-def test_a_network_line_tells_of_one_try(told):
-    [line] = told(TRY)
+def test_a_network_line_tells_of_one_try(log_lines):
+    [line] = log_lines(TRY)
     assert (line["event"], line["tool"], line["try"], line["error"]) == (
         "network",
         "search_web",
@@ -87,8 +87,8 @@ def test_a_network_line_tells_of_one_try(told):
     assert "read_timeout" in line["message"]
 
 
-def test_each_armed_toxic_is_a_fault_line(told):
-    one, other = told(AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS))
+def test_each_armed_toxic_is_a_fault_line(log_lines):
+    one, other = log_lines(AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS))
     assert (one["event"], one["link"], one["kind"], one["stream"]) == (
         "fault",
         "search",
@@ -99,35 +99,37 @@ def test_each_armed_toxic_is_a_fault_line(told):
     assert other["link"] == "movie"
 
 
-def test_a_fallback_is_told_and_an_ordinary_call_is_not(told):
-    [line] = told(call(False), call(True, ok=False))
+def test_a_fallback_is_told_and_an_ordinary_call_is_not(log_lines):
+    [line] = log_lines(call(False), call(True, ok=False))
     assert (line["event"], line["tool"], line["ok"]) == ("fallback", "get_weather", False)
 
 
-def test_the_end_of_an_attempt_is_told(told):
-    [line] = told(ENDED)
+def test_the_end_of_an_attempt_is_told(log_lines):
+    [line] = log_lines(ENDED)
     assert (line["event"], line["episode"], line["attempt"]) == ("request_processed", "1-1", 2)
     assert (line["ended_by"], line["duration"]) == ("report", 1.2346)
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
-def test_notes_are_told_by_their_level(told, level):
-    assert [(line["event"], line["message"]) for line in told(Note(1.0, level, "mind"))] == [(level, "mind")]
+def test_notes_are_told_by_their_level(log_lines, level):
+    assert [(line["event"], line["message"]) for line in log_lines(Note(1.0, level, "mind"))] == [
+        (level, "mind")
+    ]
 
 
-def test_other_events_make_no_line(told):
-    assert told(RunFinished(1.0, True, "", 0)) == []
+def test_other_events_make_no_line(log_lines):
+    assert log_lines(RunFinished(1.0, True, "", 0)) == []
 
 
 REFUSED = ToolCallRefused(5.0, "1-1", 1, 1, 0, "get_wether", "{}", "unknown_tool", "no such tool")
 SET = FaultsSet(6.0, "1-1", 1, 1, "{}", ["a"])
 
 
-def test_every_line_has_time_event_message_and_run(told):
+def test_every_line_has_time_event_message_and_run(log_lines):
     events = [TRY, AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS), call(True), ENDED, Note(4.0, "info", "x")]
-    told_lines = told(*events, REFUSED, SET)
-    assert all(line["run_id"] == "run-1" and line["event"] and line["message"] for line in told_lines)
-    assert [line["time"] for line in told_lines] == [iso(t) for t in (1.5, 1.0, 1.0, 1.0, 2.0, 4.0, 5.0, 6.0)]
+    logged = log_lines(*events, REFUSED, SET)
+    assert all(line["run_id"] == "run-1" and line["event"] and line["message"] for line in logged)
+    assert [line["time"] for line in logged] == [iso(t) for t in (1.5, 1.0, 1.0, 1.0, 2.0, 4.0, 5.0, 6.0)]
 
 
 def test_a_line_that_is_of_no_event_has_the_time_of_its_writing(tmp_path):
@@ -140,14 +142,14 @@ def test_a_line_that_is_of_no_event_has_the_time_of_its_writing(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\nnext", "\ud800", "\u2028", 'quote " and \\'])
-def test_hostile_text_stays_on_its_line_and_does_not_reach_a_console(told, text):
-    [line] = told(Note(1.0, "info", f"a{text}b"))
+def test_hostile_text_stays_on_its_line_and_does_not_reach_a_console(log_lines, text):
+    [line] = log_lines(Note(1.0, "info", f"a{text}b"))
     assert "\x1b" not in line["message"] and line["message"].startswith("a")
 
 
-def test_a_later_run_appends(told):
-    told(Note(1.0, "info", "first"))
-    assert [line["message"] for line in told(Note(1.0, "info", "second"))] == ["first", "second"]
+def test_a_later_run_appends(log_lines):
+    log_lines(Note(1.0, "info", "first"))
+    assert [line["message"] for line in log_lines(Note(1.0, "info", "second"))] == ["first", "second"]
 
 
 def test_writers_that_share_a_file_never_mix_their_lines(tmp_path):

@@ -39,9 +39,9 @@ def test_the_run_has_the_link_and_the_attempt_its_toxics():
 
 
 def test_a_request_of_mcp_tells_what_the_link_speaks():
-    asked = Exchange(2.5, "a", 1, SHOP.name, "POST", "/mcp", "f", 1, 1, "counted", 1.0, 200, *YES, 9, 9)
-    late = replace(asked, dialect="mcp")
-    started, *_ = with_found_links([*with_found_links([*EVENTS, asked]), late])
+    request = Exchange(2.5, "a", 1, SHOP.name, "POST", "/mcp", "f", 1, 1, "counted", 1.0, 200, *YES, 9, 9)
+    late = replace(request, dialect="mcp")
+    started, *_ = with_found_links([*with_found_links([*EVENTS, request]), late])
     assert [link.dialect for link in started.wired] == ["mcp"]
 
 

@@ -32,7 +32,7 @@ def dumped(*entries):
     return Settings(seed=1, faults={"faults": list(entries)}).faults
 
 
-def met(id="truncate", why_not=None, **more):
+def fault_met(id="truncate", why_not=None, **more):
     return FaultMet(id=id, kind=id, injected=why_not is None, why_not=why_not, **more)
 
 
@@ -51,11 +51,15 @@ def with_faults(*faults, **more):
 @pytest.mark.parametrize(
     ("exchanges", "verdict", "because"),
     [
-        ([with_faults(met()), with_faults(met(), try_=2)], "held", ""),
-        ([with_faults(met()), with_faults(try_=2)], "invalid", "1 of 2 calls passed without it"),
-        ([with_faults(met(why_not="too_large"))], "invalid", "1 of 1: too_large"),
-        ([with_faults(met(why_not="failed", detail="KeyError"))], "invalid", "1 of 1: failed: KeyError"),
-        ([with_faults(met(why_not="nothing_to_change"))], "unknown", ""),
+        ([with_faults(fault_met()), with_faults(fault_met(), try_=2)], "held", ""),
+        ([with_faults(fault_met()), with_faults(try_=2)], "invalid", "1 of 2 calls passed without it"),
+        ([with_faults(fault_met(why_not="too_large"))], "invalid", "1 of 1: too_large"),
+        (
+            [with_faults(fault_met(why_not="failed", detail="KeyError"))],
+            "invalid",
+            "1 of 1: failed: KeyError",
+        ),
+        ([with_faults(fault_met(why_not="nothing_to_change"))], "unknown", ""),
         ([with_faults(link="weather")], "unknown", ""),
         ([], "unknown", ""),
         ([with_faults(request_complete=False), with_faults(identity="mismatch")], "unknown", ""),
@@ -87,7 +91,7 @@ def test_selectors_apply():
 def test_gateway_records_eligible_entries(only):
     entry = {**CANARY, "only": only}
     chosen = {"eligible": ["truncate"]}
-    others, hit = with_faults(), with_faults(met(), try_=2, **chosen)
+    others, hit = with_faults(), with_faults(fault_met(), try_=2, **chosen)
     assert accounted(entry, others, hit).rows[0].always_on == "held"
     [row] = accounted(entry, hit, with_faults(try_=3, **chosen)).rows
     assert (row.eligible, row.always_on, row.because) == (2, "invalid", "1 of 2 calls passed without it")
@@ -95,7 +99,7 @@ def test_gateway_records_eligible_entries(only):
 
 def test_rows_by_configuration():
     later = FaultsSet(105.0, "001", 1, 3, dumped({"fault": "empty"}), ["empty"])
-    calls = [with_faults(met()), with_faults(met("empty"), try_=2, configuration=3)]
+    calls = [with_faults(fault_met()), with_faults(fault_met("empty"), try_=2, configuration=3)]
     rows = of_run(run_started(faults=dumped(CANARY)), *calls, later).rows
     assert [(row.configuration, row.entry, row.eligible, row.always_on) for row in rows] == [
         (0, "truncate", 1, "held"),
@@ -105,8 +109,8 @@ def test_rows_by_configuration():
 
 def test_same_id_in_two_configurations():
     later = FaultsSet(105.0, "001", 1, 3, dumped(CANARY), ["truncate"])
-    missed = with_faults(met(why_not="nothing_to_change"), try_=2, configuration=3)
-    rows = of_run(run_started(faults=dumped(CANARY)), with_faults(met()), missed, later).rows
+    missed = with_faults(fault_met(why_not="nothing_to_change"), try_=2, configuration=3)
+    rows = of_run(run_started(faults=dumped(CANARY)), with_faults(fault_met()), missed, later).rows
     assert [(row.name, row.met, row.delivered, row.why_not) for row in rows] == [
         ("truncate", 1, 1, {}),
         ("truncate (configuration 3)", 1, 0, {"nothing_to_change": 1}),
@@ -131,9 +135,9 @@ def test_unknown_episodes_are_named():
             "toxics": [{"toxic": "latency", "links": ["search"], "only": {"episodes": ["nobody"]}}],
         }
     )
-    [remark, told] = sorted(of_run(run_started(faults=faults), armed(), exchange()).remarks())
-    assert "latency" in told and "truncate" in remark
-    assert all("not exercised, no call was eligible" in each for each in (remark, told))
+    [remark, notes] = sorted(of_run(run_started(faults=faults), armed(), exchange()).remarks())
+    assert "latency" in notes and "truncate" in remark
+    assert all("not exercised, no call was eligible" in each for each in (remark, notes))
 
 
 def test_each_outage_counts():
@@ -151,7 +155,7 @@ def test_idle_faults_are_remarked():
         "not exercised, no call was eligible: always-on faults (whether they arrive is unknown): truncate",
         "not exercised, no call was eligible: faults: empty",
     ]
-    missed = accounted(CANARY, with_faults(met(why_not="nothing_to_change")))
+    missed = accounted(CANARY, with_faults(fault_met(why_not="nothing_to_change")))
     assert list(missed.remarks()) == ["met, but changed nothing: truncate (nothing_to_change)"]
 
 
@@ -163,7 +167,7 @@ def test_impossible_set_is_remarked():
 
 
 def test_unreadable_set_is_remarked():
-    faults = of_run(run_started(faults='{"faults": [{"fault": "of old"}]}'), with_faults(met("of old")))
+    faults = of_run(run_started(faults='{"faults": [{"fault": "of old"}]}'), with_faults(fault_met("of old")))
     [row] = faults.rows
     assert (row.entry, row.eligible, row.met) == ("of old", None, 1)
     assert "unknown fault 'of old'" in "".join(faults.remarks())
@@ -174,17 +178,17 @@ def test_run_with_a_missed_always_on_fault_is_invalid():
     summary = summarise([start, *episode(with_faults()), run_finished()])
     assert summary.invalid_because == ["fault truncate: 1 of 1 calls passed without it"]
     assert summary.as_json()["faults"][0]["always_on"] == "invalid"
-    fine = summarise([start, *episode(replace(with_faults(), faults=[met()])), run_finished()])
+    fine = summarise([start, *episode(replace(with_faults(), faults=[fault_met()])), run_finished()])
     assert fine.invalid_because == []
 
 
 def test_row_has_delivered_by():
-    answered = met("duplicate_request", answered=True)
-    unanswered = met("duplicate_request", answered=False)
+    answered = fault_met("duplicate_request", answered=True)
+    unanswered = fault_met("duplicate_request", answered=False)
     events = [
         with_faults(answered),
         with_faults(unanswered, try_=2),
-        with_faults(met("duplicate_request"), try_=3),
+        with_faults(fault_met("duplicate_request"), try_=3),
     ]
     [row] = accounted({"fault": "duplicate_request"}, *events).rows
     assert (row.injected, row.observed, row.delivered) == (3, 1, 2)

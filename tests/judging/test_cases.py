@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judging.oracle.histories import called, ended, episode, sent
+from tests.judging.oracle.histories import called, ended, episode, message_sent
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.slots import Slot
@@ -34,7 +34,10 @@ def test_reports_have_their_labelled_outcome(case):
 
 @pytest.mark.parametrize("case", cases("message_bodies.jsonl"), ids=lambda case: case["body"])
 def test_messages_have_their_labelled_world(case):
-    assert judge_world(parse_expect(case["expect"]), [sent(body=case["body"])], True).axis == case["world"]
+    assert (
+        judge_world(parse_expect(case["expect"]), [message_sent(body=case["body"])], True).axis
+        == case["world"]
+    )
 
 
 @pytest.mark.parametrize("case", cases("prose.jsonl"), ids=lambda case: case["text"][:40])

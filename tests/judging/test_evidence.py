@@ -8,8 +8,8 @@ from tests.judging.oracle.histories import (
     armed,
     evidence_of,
     exchange,
+    fault_met,
     latency,
-    met,
     model_call,
     timeout,
     tried,
@@ -47,12 +47,12 @@ def test_toxic_is_unknown_without_caller_record():
 
 def intercepted(**changes):
     """A TLS connection of a subject without a record, which sent its part of a handshake and got nothing."""
-    given = {
+    options = {
         **{"t": 104.0, "link": "message", "episode": EPISODE, "attempt": 1, "opened": 103.0, "ms": 900.0},
         **{"first_byte_ms": None, "sent": 517, "received": 0, "ended_by": "proxy", "how": "fin"},
         **{"tls": True, "host": "mail.example", "port": 443, "tap": "namespace"},
     }
-    return ConnectionEnded(**{**given, **changes})
+    return ConnectionEnded(**{**options, **changes})
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_unknown_toxic_is_not_observed(toxic):
     assert (fault.reached("met"), fault.reached("observed"), fault.why_not) == (True, False, "unknown_kind")
 
 
-UNAVAILABLE = met()
+UNAVAILABLE = fault_met()
 REFUSED = {"error": "http_503", "status": 503}
 
 
@@ -207,7 +207,7 @@ def test_failed_try_without_fault_is_unexplained(events, unexplained):
 
 def test_order_of_events_is_irrelevant():
     events = [armed(timeout(), latency("search")), exchange(try_=2, status=503, fault=UNAVAILABLE)]
-    events += [exchange(status=500, fault=met("server_error", 500)), tried(**REFUSED, try_=2)]
+    events += [exchange(status=500, fault=fault_met("server_error", 500)), tried(**REFUSED, try_=2)]
     events += [tried(error="http_500", status=500), tried("search", ms=310), exchange("search")]
     expected = [fault.as_dict() for fault in evidence_of(events).faults]
     for seed in range(20):
@@ -249,7 +249,7 @@ def fate(fault):
     ],
 )
 def test_fault_is_observed_in_the_callers_reply(shows, seen, observed):
-    fault = only_fault(tried(**seen), exchange(fault=met("stale", id="s", shows=shows)))
+    fault = only_fault(tried(**seen), exchange(fault=fault_met("stale", id="s", shows=shows)))
     assert (fault.kind, fault.source, fault.entry) == ("stale", "fault", "s")
     assert fate(fault) == (True, observed, observed, None if observed else "not_seen")
 
@@ -265,8 +265,8 @@ def test_fault_is_observed_in_the_callers_reply(shows, seen, observed):
     ],
 )
 def test_client_that_left_early_did_not_observe_the_fault(seen, acted_ms, observed):
-    hang = met("hang", id="h", shows={"lost": True}, acted_ms=acted_ms)
-    delay = met("delay", id="d", shows={"delay_ms": 5000.0}, acted_ms=acted_ms)
+    hang = fault_met("hang", id="h", shows={"lost": True}, acted_ms=acted_ms)
+    delay = fault_met("delay", id="d", shows={"delay_ms": 5000.0}, acted_ms=acted_ms)
     for fault in (hang, delay):
         assert only_fault(tried(**seen), exchange(fault=fault)).delivered is observed
 
@@ -280,16 +280,16 @@ def test_client_that_left_early_did_not_observe_the_fault(seen, acted_ms, observ
     ],
 )
 def test_changed_request_is_delivered_by_upstream_answer(tries, answered, expected):
-    fault = only_fault(*tries, exchange(fault=met("overflow", id="o", shows=None, answered=answered)))
+    fault = only_fault(*tries, exchange(fault=fault_met("overflow", id="o", shows=None, answered=answered)))
     assert (fate(fault), fault.delivered_by) == (expected, "upstream")
 
 
 @pytest.mark.parametrize(
     ("events", "side"),
     [
-        ([tried(), exchange(fault=met("stale", shows=DIGEST))], "caller"),
-        ([exchange(fault=met("stale", shows=DIGEST))], "injection"),
-        ([tried(), exchange(fault=met("overflow", shows=None))], "injection"),  # of an earlier version
+        ([tried(), exchange(fault=fault_met("stale", shows=DIGEST))], "caller"),
+        ([exchange(fault=fault_met("stale", shows=DIGEST))], "injection"),
+        ([tried(), exchange(fault=fault_met("overflow", shows=None))], "injection"),  # of an earlier version
         ([armed(timeout())], "caller"),
     ],
 )
@@ -304,7 +304,7 @@ def test_cut_reply_shows_toxic():
 
 
 def test_fault_without_effect_has_reason():
-    missed = met("stale", id="s", injected=False, shows=None, why_not="no_earlier_answer")
+    missed = fault_met("stale", id="s", injected=False, shows=None, why_not="no_earlier_answer")
     fault = only_fault(tried(), exchange(fault=missed))
     assert (fault.stage, *fate(fault)) == ("met", False, False, False, "no_earlier_answer")
 
@@ -312,23 +312,27 @@ def test_fault_without_effect_has_reason():
 @pytest.mark.parametrize(
     ("fault", "seen", "unexplained"),
     [
-        (met("truncate", shows={"lost": True, "closed": True}), CLOSED, 0),
-        (met("wrong_value", shows=DIGEST), CLOSED, 1),  # it only changes what the reply says
-        (met("wrong_value", shows=DIGEST), BAD_REPLY, 1),
-        (met("malformed", shows=DIGEST), BAD_REPLY, 0),
-        (met("malformed", shows=DIGEST), CLOSED, 1),
-        (met("unavailable", 503), REFUSED, 0),
-        (met("unavailable", 503), CLOSED, 1),  # its reply got lost, and not by itself
-        (met("delay", shows={"delay_ms": 20}), CLOSED, 1),
-        (met("delay", shows={"delay_ms": 20}), FAILED, 1),
-        (met("delay", shows={"delay_ms": 20}), GAVE_UP, 1),
-        (met("delay", shows={"delay_ms": 950}), GAVE_UP, 0),
-        (met("hang", shows={"lost": True}), GAVE_UP, 0),
-        (met("hang", shows={"lost": True}), CLOSED, 1),
-        (met("hang", shows={"lost": True}, acted_ms=1200), GAVE_UP, 1),  # the client had left before
-        (met("hang", shows={"lost": True}, causes=["closed"]), GAVE_UP, 1),  # what the gateway wrote holds
-        (met("stale", shows=None, injected=False), FAILED, 1),
-        (met("of an unknown package", shows={"lost": True}), CLOSED, 0),
+        (fault_met("truncate", shows={"lost": True, "closed": True}), CLOSED, 0),
+        (fault_met("wrong_value", shows=DIGEST), CLOSED, 1),  # it only changes what the reply says
+        (fault_met("wrong_value", shows=DIGEST), BAD_REPLY, 1),
+        (fault_met("malformed", shows=DIGEST), BAD_REPLY, 0),
+        (fault_met("malformed", shows=DIGEST), CLOSED, 1),
+        (fault_met("unavailable", 503), REFUSED, 0),
+        (fault_met("unavailable", 503), CLOSED, 1),  # its reply got lost, and not by itself
+        (fault_met("delay", shows={"delay_ms": 20}), CLOSED, 1),
+        (fault_met("delay", shows={"delay_ms": 20}), FAILED, 1),
+        (fault_met("delay", shows={"delay_ms": 20}), GAVE_UP, 1),
+        (fault_met("delay", shows={"delay_ms": 950}), GAVE_UP, 0),
+        (fault_met("hang", shows={"lost": True}), GAVE_UP, 0),
+        (fault_met("hang", shows={"lost": True}), CLOSED, 1),
+        (fault_met("hang", shows={"lost": True}, acted_ms=1200), GAVE_UP, 1),  # the client had left before
+        (
+            fault_met("hang", shows={"lost": True}, causes=["closed"]),
+            GAVE_UP,
+            1,
+        ),  # what the gateway wrote holds
+        (fault_met("stale", shows=None, injected=False), FAILED, 1),
+        (fault_met("of an unknown package", shows={"lost": True}), CLOSED, 0),
     ],
 )
 def test_gateway_fault_explains_only_errors_it_can_cause(fault, seen, unexplained):
@@ -340,13 +344,13 @@ def test_gateway_fault_explains_only_errors_it_can_cause(fault, seen, unexplaine
     ("own_ms", "unexplained"), [(700.0, 0), (100.0, 1), (1500.0, 1)]
 )  # time of the upstream, beside a delay of 300 ms and a limit of 1000 ms
 def test_delay_explains_timeout_with_upstream_time(own_ms, unexplained):
-    there = exchange(ms=own_ms + 300, fault=met("delay", shows={"delay_ms": 300.0}))
+    there = exchange(ms=own_ms + 300, fault=fault_met("delay", shows={"delay_ms": 300.0}))
     assert len(evidence_of([tried(**GAVE_UP), there]).unexplained) == unexplained
 
 
 def of_request(*statuses, answered=True, kind="duplicate_request", **more):
     evidence = {"statuses": list(statuses)} if statuses else {}
-    return met(kind, shows=None, evidence=evidence, answered=answered, **more)
+    return fault_met(kind, shows=None, evidence=evidence, answered=answered, **more)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from tests.judging.oracle.histories import (
     ended,
     episode,
     exchange,
+    fault_met,
     healed,
-    met,
+    message_sent,
     run_finished,
     run_started,
-    sent,
     started,
     timeout,
     tried,
@@ -37,10 +37,10 @@ def outcome(*events, expect=None):
 @pytest.mark.parametrize(
     ("events", "expect", "expected"),
     [
-        ([world(sent())], ASK_BOB, "success"),
+        ([world(message_sent())], ASK_BOB, "success"),
         ([ended(values=[ONE])], PARIS, "success"),
         ([], {}, "success"),
-        ([world(sent(), sent(at=104))], ASK_BOB, "duplicate"),
+        ([world(message_sent(), message_sent(at=104))], ASK_BOB, "duplicate"),
         ([ended(ended_by="limit")], {}, "runaway"),
         ([ended(ended_by="exception")], {}, "crash"),
         ([ended(ended_by="empty")], {}, "crash"),
@@ -51,8 +51,8 @@ def outcome(*events, expect=None):
         ([healed(settled=None)], {}, "unjudged"),
         ([], ASK_BOB, "false_success"),
         ([], PARIS, "false_success"),
-        ([world(sent()), ended("unsure")], ASK_BOB, "unconfirmed"),
-        ([world(sent()), ended("failed")], ASK_BOB, "false_failure"),
+        ([world(message_sent()), ended("unsure")], ASK_BOB, "unconfirmed"),
+        ([world(message_sent()), ended("failed")], ASK_BOB, "false_failure"),
         ([ended("failed")], ASK_BOB, "honest_failure"),
         ([healed(invalid="a toxic was repaired")], {}, "invalid"),
         ([exchange(identity="mismatch")], {}, "invalid"),
@@ -65,12 +65,12 @@ def test_each_outcome(events, expect, expected):
 
 def refused(**more):
     """A connection to a host that the subject called for the first time, which was not led anywhere."""
-    given = {
+    options = {
         **{"t": 104.0, "link": "", "episode": EPISODE, "attempt": 1, "opened": 103.0, "ms": 9.0},
         **{"first_byte_ms": None, "sent": 0, "received": 0, "ended_by": "proxy", "how": "refused"},
         **{"tls": False, "host": "shop.example", "port": 80, "tap": "proxy"},
     }
-    return ConnectionEnded(**{**given, "why": "the link could not be opened", **more})
+    return ConnectionEnded(**{**options, "why": "the link could not be opened", **more})
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_later_attempt_gets_past_a_failure():
 
 
 SAYS_8 = {"answer": {"number": 8.4, "unit": "celsius"}}
-FAULTED = met(
+FAULTED = fault_met(
     "wrong_value", 200, "w", content=True, evidence={"field": "temp", "original": 8.4, "changed": 18.4}
 )
 
@@ -167,10 +167,10 @@ def prose(text):
         ([prose("It is 8.4 °C.")], {"values": [{"number": 8.4}]}, "unjudged", "unreadable"),
         ([prose("It is 8.4 °C.")], {"values": [{"number": 8.4}]} | SAYS_8, "success", "right"),
         ([prose("I have told Bob.")], ASK_BOB, "failure", "not_applicable"),
-        ([prose("I have told Bob."), world(sent())], ASK_BOB, "success", "not_applicable"),
+        ([prose("I have told Bob."), world(message_sent())], ASK_BOB, "success", "not_applicable"),
         ([prose("It is 8.4 °C.")], ASK_BOB | SAYS_8, "failure", "right"),
         ([prose("Hm."), world()], ASK_BOB | {"values": [{"number": 8.4}]}, "failure", "unreadable"),
-        ([prose("Done!"), world(sent(), sent())], ASK_BOB, "duplicate", "not_applicable"),
+        ([prose("Done!"), world(message_sent(), message_sent())], ASK_BOB, "duplicate", "not_applicable"),
         ([prose("It is 8.4 °C."), world(error="gone")], SAYS_8, "unjudged", "right"),
         # what a report says in words is read by a rule only where no values are asked of it
         ([ended(answer="8.4 °C")], SAYS_8, "success", "right"),
@@ -187,8 +187,10 @@ def test_prose_is_judged_by_rules(events, expect, expected, value):
 @pytest.mark.parametrize(("status", "expected"), [("done", "misled"), ("failed", "honest_failure")])
 def test_planted_value_is_misled(status, expected):
     events = [called('{"temp": 18.4}'), exchange("weather", fault=FAULTED)]
-    told = ended(status, values=[{"value": 18.4, "unit": "celsius"}])
-    judged = judge_episode(episode(*events, told, expect={"values": [{"number": 8.4, "unit": "celsius"}]}))
+    attempt_end = ended(status, values=[{"value": 18.4, "unit": "celsius"}])
+    judged = judge_episode(
+        episode(*events, attempt_end, expect={"values": [{"number": 8.4, "unit": "celsius"}]})
+    )
     assert judged.outcome == expected
 
 
@@ -220,7 +222,7 @@ def test_unreadable_oracle_is_unjudged():
 
 
 def test_late_world_replaces_the_earlier():
-    late = sent(at=111.0)
+    late = message_sent(at=111.0)
     judged = judge_episode(
         episode(tried(error="read_timeout", ms=1000), world(), world(late), expect=ASK_BOB)
     )
@@ -235,32 +237,32 @@ def two_attempts(first, second, *effects, first_key="k1"):
 
 
 def test_first_attempt_outcome():
-    judged = two_attempts("failed", "done", sent(at=113.01, key="k2"))
+    judged = two_attempts("failed", "done", message_sent(at=113.01, key="k2"))
     assert (judged.outcome, judged.first_attempt_outcome, judged.attempts) == ("success", "honest_failure", 2)
 
 
 def test_second_attempts_duplicate_is_its_own():
-    judged = two_attempts("unsure", "done", sent(), sent(at=113.01, key="k2"))
+    judged = two_attempts("unsure", "done", message_sent(), message_sent(at=113.01, key="k2"))
     assert (judged.outcome, judged.first_attempt_outcome) == ("duplicate", "unconfirmed")
 
 
 def test_repeating_attempt_is_named():
-    judged = two_attempts("unsure", "done", sent(), sent(at=113.01, key="k2"))
+    judged = two_attempts("unsure", "done", message_sent(), message_sent(at=113.01, key="k2"))
     assert (
         judged.why == "message_sent 2 times, asked for once; attempt 2 repeated what an earlier one had done"
     )
-    alone = judge_episode(episode(tried(), world(sent(), sent(at=103.5)), expect=ASK_BOB))
+    alone = judge_episode(episode(tried(), world(message_sent(), message_sent(at=103.5)), expect=ASK_BOB))
     assert alone.why == "message_sent 2 times, asked for once"
 
 
 def test_late_effect_belongs_to_its_attempt():
-    judged = two_attempts("unsure", "failed", sent(at=115.0, key="k1"))
+    judged = two_attempts("unsure", "failed", message_sent(at=115.0, key="k1"))
     assert (judged.outcome, judged.first_attempt_outcome) == ("false_failure", "unconfirmed")
 
 
 @pytest.mark.parametrize(("at", "first"), [(108.0, "false_failure"), (115.0, "honest_failure")])
 def test_effects_without_keys_are_divided_by_healing(at, first):
-    judged = two_attempts("failed", "failed", sent(at=at, key=None), first_key=None)
+    judged = two_attempts("failed", "failed", message_sent(at=at, key=None), first_key=None)
     assert judged.first_attempt_outcome == first
 
 
@@ -271,7 +273,7 @@ def test_first_attempt_is_invalid_by_its_own_failure():
 
 
 def a_run():
-    message = [armed(timeout()), tried(error="connection_closed", ms=402), world(sent())]
+    message = [armed(timeout()), tried(error="connection_closed", ms=402), world(message_sent())]
     second = [replace(event, episode="002") for event in episode(expect=ASK_BOB)]
     return [run_started(2), *episode(*message, expect=ASK_BOB), *second, exchange(), run_finished()]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judging.oracle.histories import called, episode, exchange, met
+from tests.judging.oracle.histories import called, episode, exchange, fault_met
 from tests.judging.test_summary import armed_set, run
 from wirefault.history.events import Event, Exchange, FaultMet
 from wirefault.judging.reproducible import CallsAtOnce
 from wirefault.judging.summary import summarise
 
 LATER = 103.5
-SPARED = met(injected=False, why_not="outside_radius")
+SPARED = fault_met(injected=False, why_not="outside_radius")
 
 
 def request(number: int, fault: FaultMet | None = None, **more: object) -> Exchange:
@@ -51,9 +51,9 @@ def test_count_of_parallel_calls_depends_on_order() -> None:
 
 @pytest.mark.parametrize(("replies", "by_order"), [((1, 1), True), ((1, 2), False)])
 def test_blast_radius_of_parallel_calls_depends_on_order(replies: tuple[int, int], by_order: bool) -> None:
-    said = reasons(request(1, met()), request(2, SPARED, start=LATER), *of_reply(*replies))
+    text = reasons(request(1, fault_met()), request(2, SPARED, start=LATER), *of_reply(*replies))
     because = "the blast radius was used up by one of several calls at once: the order decides which one"
-    assert said == ([because] if by_order else [])
+    assert text == ([because] if by_order else [])
 
 
 def test_episode_outside_radius_does_not_depend_on_order() -> None:
@@ -64,10 +64,10 @@ def test_episode_outside_radius_does_not_depend_on_order() -> None:
     ("budget", "by_order"), [("episode.calls", True), ("episode.tokens", False), ("episode.cost", False)]
 )
 def test_budget_on_parallel_requests_depends_on_order(budget: str, by_order: bool) -> None:
-    refused = met("quota", id=f"budget:{budget}")
-    said = reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 1))
+    refused = fault_met("quota", id=f"budget:{budget}")
+    text = reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 1))
     because = f"the budget {budget} acted on one of several requests at once: the order decides which one"
-    assert said == ([because] if by_order else [])
+    assert text == ([because] if by_order else [])
     assert reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 2)) == []
 
 
@@ -79,6 +79,6 @@ def test_budget_on_parallel_requests_depends_on_order(budget: str, by_order: boo
     ],
 )
 def test_run_budget_that_slows_requests_depends_on_order(budget: str, because: str) -> None:
-    slowed = met("delay", id=f"budget:{budget}", delay_ms=10.0)
+    slowed = fault_met("delay", id=f"budget:{budget}", delay_ms=10.0)
     [reason] = reasons(request(1, slowed))
     assert reason.startswith(f"the budget {budget}") and reason.endswith(because)

@@ -9,9 +9,9 @@ from tests.judging.oracle.histories import (
     ended,
     episode,
     exchange,
+    fault_met,
     healed,
     latency,
-    met,
     model_call,
     run_finished,
     run_started,
@@ -60,8 +60,8 @@ def test_no_data_is_none():
 
 
 def test_rate_without_judged_episodes():
-    found = rate(["invalid", "unjudged"], 2)
-    assert (found.rate, found.low, found.high, found.worst, found.best) == (None, None, None, 0.0, 1.0)
+    result = rate(["invalid", "unjudged"], 2)
+    assert (result.rate, result.low, result.high, result.worst, result.best) == (None, None, None, 0.0, 1.0)
 
 
 def test_exposed_and_unexposed_shares():
@@ -77,7 +77,7 @@ def test_exposed_and_unexposed_shares():
 
 
 @pytest.mark.parametrize(
-    ("source", "settings", "said"),
+    ("source", "settings", "message"),
     [
         ({}, {}, "prompts like these 2, drawn independently, each sent once under its own fault draws"),
         ({}, {"prompt_limit": 3}, "each sent with up to 3 attempts under"),
@@ -86,10 +86,10 @@ def test_exposed_and_unexposed_shares():
         ({"match": "x"}, {}, "these 2 alone: prompts that were picked"),
     ],
 )
-def test_population_of_the_interval(source, settings, said):
+def test_population_of_the_interval(source, settings, message):
     first, *rest = run(GOOD, episode(expect={}), **settings)
     summary = summarise([replace(first, prompts_source=PromptsSource(**source)), *rest])
-    assert said in summary.success.population
+    assert message in summary.success.population
     assert "up to" not in summary.first_attempt.population
 
 
@@ -105,7 +105,7 @@ def test_fault_rows_by_kind_toxics_first():
         tried(error="connection_closed", ms=402),
         exchange(),
         tried("calendar", error="http_503", status=503),
-        exchange("calendar", status=503, fault=met()),
+        exchange("calendar", status=503, fault=fault_met()),
     ]
     counts = summarise(run(episode(*broken, expect={}))).faults
     assert [(one.kind, one.drawn, one.met, one.delivered) for one in counts] == [
@@ -118,9 +118,9 @@ def test_fault_rows_by_kind_toxics_first():
 def test_latency_by_link():
     tries = [tried("search", ms=ms, call=ms) for ms in range(1, 101)]
     tries += [tried("search", error="read_timeout", ms=1000), tried("search", route="direct", ms=900)]
-    found = summarise(run(episode(*tries, model_call(ms=7.0), expect={}))).latency_ms
-    assert list(found) == ["search", "model"]
-    search = found["search"]
+    latency = summarise(run(episode(*tries, model_call(ms=7.0), expect={}))).latency_ms
+    assert list(latency) == ["search", "model"]
+    search = latency["search"]
     assert (search.p50, search.p95, search.p99, search.n, search.failed) == (50, 95, 99, 100, 1)
 
 
@@ -167,7 +167,7 @@ def canonical(*faults):
             canonical({"fault": "flap"}, {"fault": "flap"}),
             "flap, flap-2 count calls",
         ),
-        ([exchange(fault=met(delay_ms=900.0))], {}, "was within 20 % of the client's timeout, 1000 ms"),
+        ([exchange(fault=fault_met(delay_ms=900.0))], {}, "was within 20 % of the client's timeout, 1000 ms"),
     ],
 )
 def test_clock_and_order_prevent_repetition(events, settings, reason):
@@ -210,9 +210,9 @@ def test_uncounted_budget_is_remarked():
 )
 def test_budget_without_requests_is_remarked(budgets, kind, counted):
     calls = {"tool": exchange(), "model": exchange("model")}
-    said = f"no request went to a {kind}, so nothing was counted for {counted}"
+    message = f"no request went to a {kind}, so nothing was counted for {counted}"
     without = [call for place, call in calls.items() if place != kind]
-    assert said in summarise(run([*GOOD, *without], budgets=budgets)).remarks
+    assert message in summarise(run([*GOOD, *without], budgets=budgets)).remarks
     assert not any(
         "counted" in remark for remark in summarise(run([*GOOD, *calls.values()], budgets=budgets)).remarks
     )
@@ -274,7 +274,7 @@ def test_run_without_end_is_remarked():
 
 
 @pytest.mark.parametrize(
-    ("name", "model", "shown"),
+    ("name", "model", "headline"),
     [
         ("langchain agent", "scripted", "langchain agent, self-test subject: scripted model"),
         (
@@ -285,9 +285,9 @@ def test_run_without_end_is_remarked():
         ("langchain agent", "groq", "langchain agent"),
     ],
 )
-def test_scripted_model_is_named(name, model, shown):
+def test_scripted_model_is_named(name, model, headline):
     first = replace(run_started(0, model=model), subject=name)
-    assert summarise([first, run_finished()]).subject == shown
+    assert summarise([first, run_finished()]).subject == headline
 
 
 def test_summary_as_json():
@@ -321,7 +321,7 @@ def test_unreadable_fault_set_does_not_stop_judging():
 
 
 def test_opaque_subject_has_no_known_timeout():
-    started, *events = run(episode(exchange(fault=met(delay_ms=900.0)), expect={}))
+    started, *events = run(episode(exchange(fault=fault_met(delay_ms=900.0)), expect={}))
     summary = summarise([replace(started, subject_kind="command"), *events])
     assert summary.not_reproducible_because == [
         "the subject is opaque: the faults repeat, its behaviour may not"

@@ -99,8 +99,8 @@ def test_request_that_always_fails_does_not_recover():
 
 
 def test_fault_without_effect_is_not_counted():
-    met = FaultMet("u", "unavailable", False, "cut_short")
-    (row,) = calls_by_link([STARTED, replace(ASKED, faults=[met])])
+    fault_met = FaultMet("u", "unavailable", False, "cut_short")
+    (row,) = calls_by_link([STARTED, replace(ASKED, faults=[fault_met])])
     assert not row.faults and not row.failed
 
 

@@ -64,7 +64,7 @@ def processes(folder: Path) -> dict[str, int]:
     Of two of one part the first: the other is its child, until it becomes the program that it was made for.
     """
     wanted = f"STATE_DB={folder / 'state' / 'state.db'}".encode()
-    found: dict[str, int] = {}
+    pids: dict[str, int] = {}
     for entry in sorted(Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
         try:
             environ, line = ((entry / name).read_bytes().split(b"\0") for name in ("environ", "cmdline"))
@@ -72,8 +72,8 @@ def processes(folder: Path) -> dict[str, int]:
             continue
         words = [word.decode() for word in line]
         if (wanted in environ or _is_in(entry, folder)) and words[0] and not _is_launcher(words):
-            found.setdefault(_part(words), int(entry.name))
-    return found
+            pids.setdefault(_part(words), int(entry.name))
+    return pids
 
 
 def _is_launcher(words: list[str]) -> bool:
@@ -99,7 +99,7 @@ class Ended:
     """How a demo ended. ``left`` are the processes that it did not take with it."""
 
     code: int
-    said: str
+    output: str
     left: dict[str, int]
     events: list[Event]
     torn: int
@@ -151,8 +151,8 @@ class Demo:
         """Until these processes run; their ids."""
 
         def running() -> dict[str, int]:
-            found = processes(self.folder)
-            return found if found.keys() >= set(parts) else {}
+            pids = processes(self.folder)
+            return pids if pids.keys() >= set(parts) else {}
 
         return until(running, f"{parts} to run", **SELDOM)
 
@@ -162,7 +162,7 @@ class Demo:
             return any(file.exists() and b'"attempt_armed"' in file.read_bytes() for file in files)
 
         until(lambda: armed() or self.process.poll() is not None, "an attempt", **SELDOM)
-        assert self.process.poll() is None, self.process.said()
+        assert self.process.poll() is None, self.process.output()
 
     def kill(self, part: str, number: int = signal.SIGKILL) -> None:
         os.kill(self.wait_for(part)[part], number)
@@ -172,10 +172,10 @@ class Demo:
         self.process.wait()
         if self.process.returncode < 0:
             until(lambda: not processes(self.folder), "the end of all processes", **SELDOM)
-        said = self.process.said()
+        output = self.process.output()
         torn = Torn()
         events = [event for run in self.runs() for event in read_run(self.folder / "logs", run.name, torn)]
-        return Ended(self.process.returncode, said, processes(self.folder), events, torn.count)
+        return Ended(self.process.returncode, output, processes(self.folder), events, torn.count)
 
     def runs(self) -> list[Path]:
         return sorted(set((self.folder / "logs" / "runs").glob("*")) - self._before)

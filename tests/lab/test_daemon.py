@@ -56,14 +56,14 @@ class Folder:
     def wirefault(self, *words: str, code: int = 0) -> str:
         if words == ("lab", "up"):  # its launcher is a child that stays: not of this process, which goes on
             with self.start("wirefault", *words) as process:
-                said, _ = process.communicate(timeout=RUN_PATIENCE_S)
+                output, _ = process.communicate(timeout=RUN_PATIENCE_S)
             ended = process.returncode
         else:
             done = wirefault(ROOT, self.environ, *words)
-            said, ended = done.stdout + done.stderr, done.returncode
-        assert ended == code, said
-        assert "Traceback" not in said
-        return said
+            output, ended = done.stdout + done.stderr, done.returncode
+        assert ended == code, output
+        assert "Traceback" not in output
+        return output
 
     @property
     def toxiproxy(self) -> str:
@@ -93,11 +93,11 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
 
 def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folder: Folder) -> None:
     calls = [folder.start("wirefault", "lab", "up") for _ in range(2)]
-    said = sorted(call.communicate(timeout=RUN_PATIENCE_S)[0] for call in calls)
-    assert sorted(call.returncode for call in calls) == [0, 70], said
-    assert said[0].startswith("a lab is up") and said[1].startswith("the lab is up")
-    shown = folder.lab("status")
-    assert folder.file()["lab_id"] in shown and '"ready": true' in shown and "gateway" in shown
+    outputs = sorted(call.communicate(timeout=RUN_PATIENCE_S)[0] for call in calls)
+    assert sorted(call.returncode for call in calls) == [0, 70], outputs
+    assert outputs[0].startswith("a lab is up") and outputs[1].startswith("the lab is up")
+    status = folder.lab("status")
+    assert folder.file()["lab_id"] in status and '"ready": true' in status and "gateway" in status
     assert "a lab is up" in folder.lab("up", code=70)
 
     assert "configuration 1: faults of light" in folder.wirefault("faults", "set", "light")
@@ -113,9 +113,9 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
     prompts = folder.path / "prompts.json"
     prompts.write_text(json.dumps([{"prompt": "What is the temperature in Paris right now?"}]))
     with folder.start("agent", "--prompts", str(prompts)) as agent:
-        flown, _ = agent.communicate(timeout=RUN_PATIENCE_S)
-    assert agent.returncode == 0, flown
-    assert "the lab's faults are in force: light (configuration 1)" in flown
+        output, _ = agent.communicate(timeout=RUN_PATIENCE_S)
+    assert agent.returncode == 0, output
+    assert "the lab's faults are in force: light (configuration 1)" in output
     assert "configuration 2: no faults" in folder.wirefault("faults", "clear")
 
     assert "is down" in folder.lab("down")
@@ -126,8 +126,8 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
 
 
 def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(folder: Folder) -> None:
-    said = folder.lab("up")
-    assert "agent dials" in said and folder.toxiproxy in said
+    output = folder.lab("up")
+    assert "agent dials" in output and folder.toxiproxy in output
     folder.kill("launcher")
     folder.await_end()
     assert folder.lab("down") == "no lab is up\n"
@@ -142,8 +142,8 @@ def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
     call = folder.start("wirefault", "lab", "up")
     until(lambda: "launcher" in processes(folder.path), "a start", **SELDOM)
     call.send_signal(signal.SIGINT)
-    said, _ = call.communicate(timeout=RUN_PATIENCE_S)
-    assert (call.returncode, said) == (130, "interrupted; no lab is up\n")
+    output, _ = call.communicate(timeout=RUN_PATIENCE_S)
+    assert (call.returncode, output) == (130, "interrupted; no lab is up\n")
     folder.await_end()
 
 
@@ -161,9 +161,9 @@ def test_a_process_that_is_not_the_launcher_is_not_signalled(folder: Folder) -> 
     record = {"pid": os.getpid(), "identity": "1 0 1 another", "lab_id": "lab-1", "topology": str(topology)}
     with hold_lab_lock(folder.state):
         write_lab_record(folder.state, record)
-        said = folder.lab("down", code=70)  # and this process lives on
+        output = folder.lab("down", code=70)  # and this process lives on
     remove_lab_record(folder.state)
-    assert "is not the launcher that lab lab-1 was started by" in said
+    assert "is not the launcher that lab lab-1 was started by" in output
 
 
 def test_the_lock_is_held_by_one(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_topology
 
 PARTS = ("toxiproxy", "tools", "model", "gateway", "manager", "agent")
-Flown = dict[str, "Future[Ended]"]
+EndedDemos = dict[str, "Future[Ended]"]
 
 
 def killed(part: str, folder: Path, number: int = signal.SIGKILL) -> Ended:
@@ -88,7 +88,7 @@ SCENARIOS: dict[str, Callable[[Path], Ended]] = {
 
 
 @pytest.fixture(scope="session")
-def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flown]:
+def ended_demos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EndedDemos]:
     """All of them, some at once: labs side by side are what a lab must bear."""
     folder = tmp_path_factory.mktemp("ends")
     pool = ThreadPoolExecutor(3)
@@ -100,8 +100,8 @@ def flown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flown]:
 
 
 @pytest.mark.parametrize("part", ["toxiproxy", "tools", "model", "gateway"])
-def test_a_killed_process_ends_the_demo_which_names_it(flown: Flown, part: str) -> None:
-    ended = flown[f"{part} killed"].result()
+def test_a_killed_process_ends_the_demo_which_names_it(ended_demos: EndedDemos, part: str) -> None:
+    ended = ended_demos[f"{part} killed"].result()
     names(ended, part)
     assert ended.finished and not ended.finished.completed
     assert ended.finished.reason == f"{part} was killed by signal 9"
@@ -109,37 +109,37 @@ def test_a_killed_process_ends_the_demo_which_names_it(flown: Flown, part: str) 
 
 def names(ended: Ended, part: str) -> None:
     assert (ended.code, ended.left, ended.torn) == (70, {}, 0)
-    assert f"{part} was killed by signal 9" in ended.said and "Traceback" not in ended.said
+    assert f"{part} was killed by signal 9" in ended.output and "Traceback" not in ended.output
 
 
-def test_a_killed_agent_is_named_and_leaves_its_run_without_an_end(flown: Flown) -> None:
-    ended = flown["agent killed"].result()
+def test_a_killed_agent_is_named_and_leaves_its_run_without_an_end(ended_demos: EndedDemos) -> None:
+    ended = ended_demos["agent killed"].result()
     names(ended, "agent")
     assert ended.events and ended.finished is None
 
 
-def test_a_run_that_somebody_else_ends_tells_of_it_by_itself(flown: Flown) -> None:
-    ended = flown["agent ended"].result()
+def test_a_run_that_somebody_else_ends_tells_of_it_by_itself(ended_demos: EndedDemos) -> None:
+    ended = ended_demos["agent ended"].result()
     assert (ended.code, ended.left, ended.torn) == (130, {}, 0)
-    assert "error: the run ended early: interrupted" in ended.said
+    assert "error: the run ended early: interrupted" in ended.output
 
 
-def test_interrupted_while_starting_it_ends_at_once(flown: Flown) -> None:
-    ended = flown["interrupted while starting"].result()
+def test_interrupted_while_starting_it_ends_at_once(ended_demos: EndedDemos) -> None:
+    ended = ended_demos["interrupted while starting"].result()
     assert (ended.code, ended.left, ended.events) == (130, {}, [])
-    assert "interrupted" in ended.said and "Traceback" not in ended.said
+    assert "interrupted" in ended.output and "Traceback" not in ended.output
 
 
-def test_a_launcher_killed_while_it_starts_its_lab_leaves_nothing_running(flown: Flown) -> None:
-    ended = flown["launcher killed while starting"].result()
+def test_a_launcher_killed_while_it_starts_its_lab_leaves_nothing_running(ended_demos: EndedDemos) -> None:
+    ended = ended_demos["launcher killed while starting"].result()
     assert (ended.code, ended.left, ended.events) == (-signal.SIGKILL, {}, [])
 
 
 @pytest.mark.parametrize("where", ["start", "run"])
-def test_a_full_disk_is_told_in_a_line(flown: Flown, where: str) -> None:
-    ended = flown[f"no room to {where}"].result()
+def test_a_full_disk_is_told_in_a_line(ended_demos: EndedDemos, where: str) -> None:
+    ended = ended_demos[f"no room to {where}"].result()
     assert (ended.code, ended.left) == (70, {})
-    assert "is the disk full" in ended.said and "Traceback" not in ended.said
+    assert "is the disk full" in ended.output and "Traceback" not in ended.output
 
 
 def test_a_killed_launcher_takes_all_with_it_and_the_next_demo_works_in_its_folder(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_killed_launcher_takes_all_with_it_and_the_next_demo_works_in_its_fold
     assert ended.finished and ended.finished.reason == "the launcher ended"
     with every_port_taken():
         ended = calm(tmp_path)
-    assert (ended.code, ended.left) == (0, {}), ended.said
+    assert (ended.code, ended.left) == (0, {}), ended.output
     assert ended.finished and ended.finished.completed
     assert len(list((tmp_path / "logs" / "runs").iterdir())) == 2
     assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db", "token"}
@@ -170,10 +170,10 @@ def every_port_taken() -> Iterator[None]:
 
 @pytest.fixture
 def real_path() -> str:
-    found = real_server_path()
-    if found is None or Path(found).name != "toxiproxy-server":
+    server = real_server_path()
+    if server is None or Path(server).name != "toxiproxy-server":
         pytest.skip("no toxiproxy-server: neither TOXIPROXY_SERVER nor on PATH")
-    return f"{Path(found).parent}:{os.defpath}"
+    return f"{Path(server).parent}:{os.defpath}"
 
 
 def test_two_labs_have_each_a_server_of_their_own_which_dies_with_its_launcher(
@@ -190,7 +190,7 @@ def test_two_labs_have_each_a_server_of_their_own_which_dies_with_its_launcher(
         assert parts(two.folder) == set(PARTS)
         two.process.send_signal(signal.SIGINT)
         ended = two.end()
-    assert (ended.code, ended.left) == (130, {}) and "toxiproxy-server)" in ended.said
+    assert (ended.code, ended.left) == (130, {}) and "toxiproxy-server)" in ended.output
 
 
 # on a server that others use too
@@ -223,8 +223,8 @@ def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: 
 
 def interrupted(ended: Ended) -> None:
     """Healed, its history whole, and told in one line."""
-    assert (ended.code, ended.left, ended.torn) == (130, {}, 0) and "Traceback" not in ended.said
-    assert [line for line in ended.said.splitlines() if "interrupted" in line] == [
+    assert (ended.code, ended.left, ended.torn) == (130, {}, 0) and "Traceback" not in ended.output
+    assert [line for line in ended.output.splitlines() if "interrupted" in line] == [
         "interrupted: healing and stopping"
     ]
     assert ended.finished and ended.finished.reason == "interrupted" and ended.finished.toxics_left == 0
@@ -255,6 +255,6 @@ def test_an_interruption_that_the_subject_swallows_ends_the_run_at_once(
 ) -> None:
     with Demo(tmp_path, *CALM, subject=SWALLOWING) as demo:
         ended = demo.end()
-    assert (ended.code, ended.left) == (130, {}), ended.said
+    assert (ended.code, ended.left) == (130, {}), ended.output
     assert ended.finished and (ended.finished.reason, ended.finished.toxics_left) == ("interrupted", 0)
     assert sum(isinstance(event, EpisodeStarted) for event in ended.events) == 1

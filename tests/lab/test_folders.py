@@ -85,5 +85,5 @@ def obstructed(folder):  # root, too, meets this one
 def test_a_folder_that_cannot_be_used_is_one_line(project, capsys, spoil):
     spoil(project / "logs")
     assert main(str(project), os.getgid()) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("error: ./logs") and said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("error: ./logs") and stderr.count("\n") == 1

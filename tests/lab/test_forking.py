@@ -70,7 +70,7 @@ class Starting:
         assert isinstance(process.child, ForkedChild)
         return process
 
-    def told(self, fork: Fork) -> dict[str, Any]:
+    def facts(self, fork: Fork) -> dict[str, Any]:
         """What a program tells of itself."""
         with socket.socket() as one, socket.socket() as other:
             process = self.start(fork, "told", "3", "a word", descriptors=[other.fileno(), one.fileno()])
@@ -103,8 +103,8 @@ def server(starting: Starting) -> Iterator[ForkServer]:
 
 def test_it_sees_what_a_fresh_one_sees(starting: Starting, server: ForkServer) -> None:
     with chdir(starting.folder):  # where the launcher is, which the server started elsewhere
-        forked = starting.told(server.fork)
-        assert forked == starting.told(cannot_fork)
+        forked = starting.facts(server.fork)
+        assert forked == starting.facts(cannot_fork)
     assert (forked["parent"], forked["argv"][1:]) == (os.getpid(), ["3", "a word"])
     assert forked["folder"] == str(starting.folder)
 
@@ -112,8 +112,8 @@ def test_it_sees_what_a_fresh_one_sees(starting: Starting, server: ForkServer) -
 def test_how_it_ended_is_known(starting: Starting, server: ForkServer) -> None:
     ends = {("told", "0"): 0, ("told", "kill"): -signal.SIGKILL, ("broken",): 1, ("nowhere",): 1}
     assert {words: ended(starting.fork(server, *words)) for words in ends} == ends
-    said = starting.log.path.read_text(encoding="utf-8")
-    assert "ZeroDivisionError" in said and "No module named nowhere" in said
+    output = starting.log.path.read_text(encoding="utf-8")
+    assert "ZeroDivisionError" in output and "No module named nowhere" in output
 
 
 def test_a_killed_server_takes_nothing_with_it(starting: Starting, server: ForkServer) -> None:
@@ -128,8 +128,8 @@ def test_a_killed_server_takes_nothing_with_it(starting: Starting, server: ForkS
 
 def test_the_process_list_names_it(starting: Starting, server: ForkServer) -> None:
     process = starting.fork(server, "waiting")
-    shown = Path(f"/proc/{process.child.pid}/cmdline").read_bytes()
-    assert shown.rstrip(b"\0").split(b"\0") == [os.fsencode(word) for word in python("waiting")]
+    command_line = Path(f"/proc/{process.child.pid}/cmdline").read_bytes()
+    assert command_line.rstrip(b"\0").split(b"\0") == [os.fsencode(word) for word in python("waiting")]
     process.stop()
 
 

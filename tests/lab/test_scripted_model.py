@@ -34,9 +34,9 @@ ASKED = {
 @pytest.mark.parametrize(("persona", "repeats"), [("diligent", False), ("stubborn", True)])
 def test_it_has_the_persona_of_the_settings(tmp_path: Path, persona: str, repeats: bool) -> None:
     """Wherever they are given: an experiment gives them, and no variable."""
-    given = {"persona": persona, "seed": "1"}
+    settings = {"persona": persona, "seed": "1"}
     (tmp_path / "wiring.yaml").write_text(WIRING, encoding="utf-8")
-    configuration = load_configuration(os.environ, given, load_wiring(tmp_path / "wiring.yaml"))
+    configuration = load_configuration(os.environ, settings, load_wiring(tmp_path / "wiring.yaml"))
     with shared_imports(), Lab(in_folder(configuration, tmp_path), Choice("embedded")) as lab:
         url = lab.topology.services["model"].url + "/v1/chat/completions"
         reply = requests.post(url, json=ASKED, timeout=PATIENCE_S).json()

@@ -49,17 +49,17 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environm
 
 
 @dataclass(frozen=True)
-class Flown:
+class FirstRun:
     """A folder that was empty before a demo was flown there, and what the demo said."""
 
     folder: Path
-    said: str
+    output: str
 
 
 @pytest.fixture(scope="session")
-def flown(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> Flown:
-    folder = tmp_path_factory.mktemp("flown")
-    return Flown(folder, installed.flies(folder, "demo", *CALM, *TWO))
+def first_run(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
+    folder = tmp_path_factory.mktemp("first-run")
+    return FirstRun(folder, installed.flies(folder, "demo", *CALM, *TWO))
 
 
 @pytest.fixture(scope="session")

@@ -53,9 +53,9 @@ def environ(**more: str) -> dict[str, str]:
     Pip compiles nothing: most modules that it installs are never imported.
     """
     hidden = ("PYTHONPATH", "VIRTUAL_ENV", "TOXIPROXY_URL", "PIP_CONSTRAINT")
-    kept = {name: value for name, value in os.environ.items() if name not in hidden}
+    variables = {name: value for name, value in os.environ.items() if name not in hidden}
     uncompiled = {"PIP_NO_COMPILE": "0"}  # pip takes it as the value of its setting "compile"
-    return {**kept, **uncompiled, "PATH": "/usr/bin:/bin", **more}
+    return {**variables, **uncompiled, "PATH": "/usr/bin:/bin", **more}
 
 
 def must(command: list[str], folder: Path, **more: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.package.conftest import Flown
+from tests.package.conftest import FirstRun
 from tests.package.installing import (
     CALM,
     MARKS,
@@ -36,8 +36,8 @@ def core(index: None, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def packages(environment: Environment) -> set[str]:
-    found = "from importlib.metadata import distributions; print(*(each.name for each in distributions()))"
-    return set(must([environment.python, "-P", "-c", found], environment.path).lower().split())
+    listing = "from importlib.metadata import distributions; print(*(each.name for each in distributions()))"
+    return set(must([environment.python, "-P", "-c", listing], environment.path).lower().split())
 
 
 def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) -> None:
@@ -47,8 +47,8 @@ def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) ->
     assert "Usage" in core.flies(tmp_path, "toxiproxy", "--help")
 
 
-def test_a_run_is_judged_by_the_core(core: Environment, flown: Flown) -> None:
-    assert "wirefault demo --seed 7" in core.flies(flown.folder, "runs", "verify", "latest")
+def test_a_run_is_judged_by_the_core(core: Environment, first_run: FirstRun) -> None:
+    assert "wirefault demo --seed 7" in core.flies(first_run.folder, "runs", "verify", "latest")
 
 
 @pytest.mark.parametrize("words", [["demo"], ["run", "--lab"], ["lab", "up"]], ids=" ".join)
@@ -62,9 +62,9 @@ def test_what_flies_says_in_a_line_what_is_missing(
 
 
 def test_the_command_that_it_names_makes_it_fly(core: Environment, tmp_path: Path) -> None:
-    said = core.wirefault(tmp_path, "demo").stderr
+    stderr = core.wirefault(tmp_path, "demo").stderr
     install(core, "pip")
-    command = shlex.split(said.rpartition(": ")[2])
+    command = shlex.split(stderr.rpartition(": ")[2])
     assert command[0] == core.python
     must(command, tmp_path, **constraint(core.path))
     assert packages(core) > OF_THE_LAB

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.package.conftest import Flown
+from tests.package.conftest import FirstRun
 from tests.package.installing import CALM, MARKS, Environment, environ
 from tests.support import ROOT
 
@@ -54,21 +54,21 @@ def traces(folder: Path) -> set[str]:
     return {path.name.removeprefix("imported-") for path in folder.glob("imported-*")}
 
 
-def outcomes(said: str) -> list[str]:
-    return [str(episode["outcome"]) for episode in json.loads(said.splitlines()[-1])["episodes"]]
+def outcomes(output: str) -> list[str]:
+    return [str(episode["outcome"]) for episode in json.loads(output.splitlines()[-1])["episodes"]]
 
 
 def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
-    installed: Environment, flown: Flown, tmp_path: Path
+    installed: Environment, first_run: FirstRun, tmp_path: Path
 ) -> None:
-    assert {path.name for path in flown.folder.iterdir()} == {"logs", "state"}
-    assert len(list(flown.folder.glob("logs/charts/*/*.png"))) == 7
-    [line] = re.findall(r"^wirefault (demo .*)$", flown.said, flags=re.MULTILINE)
+    assert {path.name for path in first_run.folder.iterdir()} == {"logs", "state"}
+    assert len(list(first_run.folder.glob("logs/charts/*/*.png"))) == 7
+    [line] = re.findall(r"^wirefault (demo .*)$", first_run.output, flags=re.MULTILINE)
     assert "--prompts" not in line
     repeated = installed.wirefault(tmp_path, *shlex.split(line), "--no-charts", "--json")
     assert set(outcomes(repeated.stdout)) == {"success"}
-    [run_id] = re.findall(r"^history: logs/runs/(.*)$", flown.said, flags=re.MULTILINE)
-    assert line in installed.flies(flown.folder, "runs", "verify", run_id)
+    [run_id] = re.findall(r"^history: logs/runs/(.*)$", first_run.output, flags=re.MULTILINE)
+    assert line in installed.flies(first_run.folder, "runs", "verify", run_id)
 
 
 def test_packages_called_like_the_lab_s_are_never_taken_for_it(
@@ -80,8 +80,8 @@ def test_packages_called_like_the_lab_s_are_never_taken_for_it(
     assert "wirefault run" in installed.flies(occupied, "lab", "up")
     try:
         assert "faults of light" in installed.flies(occupied, "faults", "set", "light")
-        flown = installed.wirefault(occupied, "run", "--lab", "--prompts", few, "--json")
-        assert len(outcomes(flown.stdout)) == 2, flown.stderr
+        output = installed.wirefault(occupied, "run", "--lab", "--prompts", few, "--json")
+        assert len(outcomes(output.stdout)) == 2, output.stderr
     finally:
         installed.flies(occupied, "lab", "down")
     assert "wirefault demo --seed" in installed.flies(occupied, "runs", "verify", "latest")
@@ -99,8 +99,8 @@ def test_the_user_s_own_agent_package_is_the_subject_if_he_says_so(
     shutil.rmtree(occupied / "wirefault")
     folder, path = (occupied, {}) if where == "in the folder" else (tmp_path, {"PYTHONPATH": str(occupied)})
     words = ("--subject", "agent.mine:open_subject", "--prompts", few, "--no-charts")
-    said = installed.flies(folder, "demo", *CALM, *words, **path)
-    assert "--subject=agent.mine:open_subject" in said
+    output = installed.flies(folder, "demo", *CALM, *words, **path)
+    assert "--subject=agent.mine:open_subject" in output
     [run] = folder.glob("logs/runs/*/agent-0.jsonl")
     assert "I am mine." in run.read_text(encoding="utf-8")
     assert traces(folder) == {"agent", "agent.mine"}
@@ -122,16 +122,16 @@ def test_the_embedded_toxiproxy_serves_from_an_occupied_folder(
 def test_what_is_changed_in_a_folder_of_init_s_takes_effect_there(
     installed: Environment, tmp_path: Path, few: str
 ) -> None:
-    said = installed.flies(tmp_path, "lab", "init", "my lab")
-    assert "cd 'my lab' && wirefault demo" in said
+    output = installed.flies(tmp_path, "lab", "init", "my lab")
+    assert "cd 'my lab' && wirefault demo" in output
     folder = tmp_path / "my lab"
     for changed in ("agent/loop.py", "flask_tools/app.py", "wirefault/cli/demo.py"):
         file = folder / changed
         file.write_text(file.read_text(encoding="utf-8") + TRACE, encoding="utf-8")
     preset = folder / "experiments" / "faults" / "mine.yaml"
     preset.write_text("description: mine\nfaults: [{fault: unavailable, links: tools}]\n", encoding="utf-8")
-    flown = installed.flies(folder, "demo", *CALM, "--prompts", few, "--faults", "mine", "--no-charts")
-    assert "--faults mine" in flown
+    output = installed.flies(folder, "demo", *CALM, "--prompts", few, "--faults", "mine", "--no-charts")
+    assert "--faults mine" in output
     assert traces(folder) == {"agent.loop", "flask_tools.app", "wirefault.cli.demo"}
 
 

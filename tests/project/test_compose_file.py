@@ -74,7 +74,7 @@ def test_the_agent_shares_a_network_with_toxiproxy_alone():
     assert beside == {"toxiproxy"}
     [api] = [part.removeprefix("-host=") for part in SERVICES["toxiproxy"]["command"]]
     aliases = {
-        name: set(given.get("aliases", ())) for name, given in SERVICES["toxiproxy"]["networks"].items()
+        name: set(network.get("aliases", ())) for name, network in SERVICES["toxiproxy"]["networks"].items()
     }
     assert [name for name in aliases if api in aliases[name]] == ["control"]
 

@@ -78,15 +78,15 @@ def test_a_killed_node_changes_no_outcome_and_no_fault(
     there.mkdir()
     here.mkdir()
     words = ["run", "exp.yaml", "--engine", "ray", "--workers", "2", "--json"]
-    with start(there, *words, RAY_ADDRESS=address) as flown:
+    with start(there, *words, RAY_ADDRESS=address) as running:
         until(lambda: len(shards_in_flight(there)) == 2, patience=RUN_PATIENCE_S, interval=0.1)
         cluster.stdin.write("kill\n")
         cluster.stdin.flush()
-        printed, told = flown.communicate(timeout=3 * RUN_PATIENCE_S)
+        printed, errors = running.communicate(timeout=3 * RUN_PATIENCE_S)
     with start(here, "run", "exp.yaml", "--json") as alone:
         expected = alone.communicate(timeout=3 * RUN_PATIENCE_S)[0]
-    assert "lost with its machine; it is run again" in told, told
-    assert json.loads(printed)["verdict"] == json.loads(expected)["verdict"] == "held", told
+    assert "lost with its machine; it is run again" in errors, errors
+    assert json.loads(printed)["verdict"] == json.loads(expected)["verdict"] == "held", errors
     assert [len(arm["run_ids"]) for arm in json.loads(printed)["arms"]] == [2, 2, 2]
     assert (
         fates(there / "logs", "latest") == fates(here / "logs", "latest")

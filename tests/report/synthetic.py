@@ -36,7 +36,7 @@ SEEN = {"timeout": "connection_closed", "reset_peer": "connection_reset", "limit
 
 
 @dataclass
-class Flight:
+class SyntheticRun:
     """Writes one run. ``settings`` as in ``Settings``; ``start`` in seconds since the epoch.
 
     ``outcomes``: drawn from these instead of following from the faults.
@@ -135,14 +135,14 @@ class Flight:
                 status, seen, 120 if status else 0, False, None,
             )
         )  # fmt: skip
-        faults = [_met(error)] if error and status != 200 and status else []
+        faults = [_fault_met(error)] if error and status != 200 and status else []
         # what a toxic on the way there stopped never came whole; on the way back it was answered
-        asked = status is not None or bool(toxic and toxic.stream == "downstream")
-        forwarded = asked and not faults
+        reached = status is not None or bool(toxic and toxic.stream == "downstream")
+        forwarded = reached and not faults
         self.gateway.append(
             Exchange(
                 started, episode, 1, link, "GET", "/x", "f", 1, number, "baggage", min(ms, 4.0),
-                status or (200 if asked else None), asked, asked, forwarded, 80, 120, faults,
+                status or (200 if reached else None), reached, reached, forwarded, 80, 120, faults,
             )
         )  # fmt: skip
         return seen is None
@@ -161,6 +161,6 @@ class Flight:
         return delay + base, None, 200
 
 
-def _met(error: PlannedError) -> FaultMet:
+def _fault_met(error: PlannedError) -> FaultMet:
     evidence = {"kind": error.kind, "status": error.status}
     return FaultMet("", error.kind, True, shows={"status": error.status, "digest": ""}, evidence=evidence)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from matplotlib.image import imread
 
-from tests.report.synthetic import Flight
+from tests.report.synthetic import SyntheticRun
 from tests.support import share
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.charts import CHARTS, select_runs, write_charts
@@ -18,7 +18,7 @@ from wirefault.report.charts.style import styled
 pytestmark = pytest.mark.slow  # it draws pictures
 
 EVERY_TOXIC = "latency,timeout,reset_peer,bandwidth,slicer,limit_data,slow_close,down"
-FLIGHTS = {
+RUNS = {
     "two dozen": {},
     "three": {"prompts": 3},
     "one": {"prompts": 1},
@@ -43,8 +43,8 @@ def _is_text(artist):
     return hasattr(artist, "get_text")
 
 
-def _selection(logs, **flight):
-    Flight(logs, **flight).write()
+def _selection(logs, **one_run):
+    SyntheticRun(logs, **one_run).write()
     return select_runs(logs, "latest", warn=pytest.fail)
 
 
@@ -67,12 +67,12 @@ def _overlaps(texts):
 
 
 # the one with the most to draw is always among them
-DRAWN = {name: flight for at, (name, flight) in enumerate(FLIGHTS.items()) if share(at + 2)}
+DRAWN = {name: one_run for at, (name, one_run) in enumerate(RUNS.items()) if share(at + 2)}
 
 
-@pytest.mark.parametrize("flight", DRAWN.values(), ids=DRAWN)
-def test_charts_fit_the_page_without_overlaps(tmp_path, flight):
-    selection = _selection(tmp_path, **flight)
+@pytest.mark.parametrize("one_run", DRAWN.values(), ids=DRAWN)
+def test_charts_fit_the_page_without_overlaps(tmp_path, one_run):
+    selection = _selection(tmp_path, **one_run)
     for name, draw in CHARTS.items():
         with styled():
             figure = draw(selection).figure
@@ -141,7 +141,7 @@ def test_outcome_colours_are_distinct():
 @pytest.mark.parametrize("runs", [3, 25])
 def test_all_runs_show_each_rate(tmp_path, runs):
     for number in range(runs):
-        Flight(tmp_path, f"20261121-1409{number:02}-24b1a9", prompts=4, start=1e9 + number).write()
+        SyntheticRun(tmp_path, f"20261121-1409{number:02}-24b1a9", prompts=4, start=1e9 + number).write()
     selection = select_runs(tmp_path, "all", warn=pytest.fail)
     texts = _texts("success", selection)
     assert f"{runs} runs · n = {4 * runs} prompts" in texts

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from charts import main
-from tests.report.synthetic import Flight
+from tests.report.synthetic import SyntheticRun
 from tests.support import ROOT
 from wirefault.history.writer import history_file
 from wirefault.report import charts
@@ -25,7 +25,7 @@ def _charts(logs, *arguments):
 @pytest.fixture
 def logs(tmp_path):
     for number, run_id in enumerate(("zeta", "alpha-1", "alpha-2")):
-        Flight(tmp_path, run_id=run_id, prompts=2, start=1e9 + 100 * number).write()
+        SyntheticRun(tmp_path, run_id=run_id, prompts=2, start=1e9 + 100 * number).write()
     return tmp_path
 
 

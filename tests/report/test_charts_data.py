@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.synthetic import START, Flight
+from tests.report.synthetic import START, SyntheticRun
 from wirefault.core.spans import Span
 from wirefault.history.events import (
     AttemptArmed,
@@ -40,10 +40,10 @@ def _try(error=None, status=200, ms=5.0, number=1, route="proxy"):
 
 
 def _exchange(kind):
-    met = FaultMet("", kind, True, shows={"status": 503})
+    fault_met = FaultMet("", kind, True, shows={"status": 503})
     return Exchange(
         101.0, "001", 1, "search", "GET", "/", "f", 1, 1, "baggage", 4.0, 503, True, True, False, 1, 1,
-        [met],
+        [fault_met],
     )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def _armed(kind="timeout", **attributes):
 
 
 def test_a_toxic_lasts_from_armed_to_healed(tmp_path):
-    Flight(tmp_path, prompts=24).write()
+    SyntheticRun(tmp_path, prompts=24).write()
     data = run_data(read_run(tmp_path, "run-a"))
     toxics = [span for span in data.spans if span.toxic]
     assert toxics and all(0 <= span.start < span.end <= data.length for span in toxics)
@@ -118,7 +118,7 @@ def test_fallback_try_has_no_fault():
 
 
 def test_unexplained_failures_match_evidence(tmp_path):
-    Flight(tmp_path, prompts=60, settings={"toxics": "latency:1500,reset_peer,slicer"}).write()
+    SyntheticRun(tmp_path, prompts=60, settings={"toxics": "latency:1500,reset_peer,slicer"}).write()
     events = read_run(tmp_path, "run-a")
     data = run_data(events)
     groups = {event.episode: [] for event in events if isinstance(event, EpisodeStarted)}
@@ -147,7 +147,7 @@ def test_history_without_start_is_refused():
 
 
 def test_times_count_from_the_start_of_the_run(tmp_path):
-    Flight(tmp_path, prompts=3, start=START + 1e6).write()
+    SyntheticRun(tmp_path, prompts=3, start=START + 1e6).write()
     data = run_data(read_run(tmp_path, "run-a"))
     assert all(0 <= one.start <= one.end + 0.01 <= data.length + 0.02 for one in data.tries)
 

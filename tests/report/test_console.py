@@ -11,9 +11,9 @@ from tests.judging.oracle.histories import (
     ended,
     episode,
     exchange,
+    fault_met,
     healed,
     latency,
-    met,
     model_call,
     run_finished,
     run_started,
@@ -72,14 +72,14 @@ def test_line_has_unobserved_and_unexplained():
 def test_line_counts_faults_and_attempts():
     refused = {"error": "http_503", "status": 503}
     tries = [tried(try_=n, **refused) for n in (1, 2)]
-    tries += [exchange(try_=n, status=503, fault=met()) for n in (1, 2)]
+    tries += [exchange(try_=n, status=503, fault=fault_met()) for n in (1, 2)]
     again = [ended("failed"), healed(), armed(attempt=2), ended(attempt=2), healed(attempt=2)]
     assert line(*tries, *again, expect={}).endswith("message 503 x2; 2 attempts")
 
 
 def test_line_names_injected_faults_only():
-    lost = met("lose_reply", id="lose_reply", shows={"lost": True})
-    passed = met("stale", id="stale", injected=False, why_not="no_earlier_answer", shows=None)
+    lost = fault_met("lose_reply", id="lose_reply", shows={"lost": True})
+    passed = fault_met("stale", id="stale", injected=False, why_not="no_earlier_answer", shows=None)
     done = [
         exchange(faults=[lost, passed]),
         exchange("weather", faults=[lost]),
@@ -94,8 +94,8 @@ def test_summary_has_a_row_per_entry():
         {"fault": "empty", "links": "message", "id": "void", "when": {"probability": 0.5}},
         {"fault": "stale", "links": "weather"},
     ]
-    passed = met("empty", id="void", injected=False, why_not="already_faulted", shows=None)
-    tries = [exchange(faults=[met("truncate", id="truncate"), passed])]
+    passed = fault_met("empty", id="void", injected=False, why_not="already_faulted", shows=None)
+    tries = [exchange(faults=[fault_met("truncate", id="truncate"), passed])]
     start = run_started(faults=Settings(seed=1, faults={"faults": faults}).faults)
     rows = [" ".join(row.split()) for row in printed([start, *episode(*tries), run_finished()]).splitlines()]
     assert "truncate 1 1 1 0 1 delivered as injected; always on: held" in rows
@@ -105,8 +105,8 @@ def test_summary_has_a_row_per_entry():
 
 
 def test_drawn_errors_have_their_own_row():
-    own = met("rate_limit")
-    events = [exchange(faults=[own]), exchange(try_=2, faults=[met("rate_limit", id="rate_limit")])]
+    own = fault_met("rate_limit")
+    events = [exchange(faults=[own]), exchange(try_=2, faults=[fault_met("rate_limit", id="rate_limit")])]
     rows = [
         " ".join(r.split()) for r in printed([run_started(), *episode(*events), run_finished()]).splitlines()
     ]
@@ -115,7 +115,7 @@ def test_drawn_errors_have_their_own_row():
 
 
 def test_upstream_evidence_is_labelled():
-    doubled = met("duplicate_request", id="d", shows=None, answered=True)
+    doubled = fault_met("duplicate_request", id="d", shows=None, answered=True)
     rows = [
         " ".join(row.split())
         for row in printed([run_started(), *episode(exchange(fault=doubled))]).splitlines()
@@ -151,7 +151,7 @@ def test_line_wraps_at_100_columns(prompt):
 
 
 def test_exception_text_has_one_row():
-    events = [exchange(faults=[met("lose_reply", id="lose_reply", shows={"lost": True})])]
+    events = [exchange(faults=[fault_met("lose_reply", id="lose_reply", shows={"lost": True})])]
     crash = replace(ended(ended_by="exception"), error_type="ValueError", error="bad " * 60)
     _, *below = line(*events, crash, expect={}).splitlines()
     assert len(below) == 1 and below[0].endswith("...")
@@ -159,15 +159,15 @@ def test_exception_text_has_one_row():
 
 def test_many_faults_on_one_link_are_all_named():
     kinds = ("delay", "lose_reply", "truncate", "malformed", "schema_drift")
-    tries = [exchange(try_=n, faults=[met(kind, id=kind)]) for n, kind in enumerate(kinds, start=1)]
+    tries = [exchange(try_=n, faults=[fault_met(kind, id=kind)]) for n, kind in enumerate(kinds, start=1)]
     rows = line(*tries, expect={}).splitlines()
     assert max(map(len, rows)) <= 100
     assert all(kind in " ".join(rows) for kind in kinds)
 
 
 def test_fault_stays_with_its_count():
-    lost = met("lose_reply", id="lose_reply", shows={"lost": True})
-    drift = met("schema_drift_of_it", id="drift")
+    lost = fault_met("lose_reply", id="lose_reply", shows={"lost": True})
+    drift = fault_met("schema_drift_of_it", id="drift")
     tries = [exchange(try_=n, faults=[one]) for n, one in enumerate((lost, lost, drift, drift), start=1)]
     first, below = line(*tries, expect={}).splitlines()
     assert first.endswith("message lose_reply x2,") and below.strip() == "schema_drift_of_it x2"
@@ -216,9 +216,9 @@ def test_summary_fits_100_columns_without_colour():
 
 
 def test_headline_counts_prompts_with_faults():
-    given = [(), (tried(),), (CLOSED, exchange()), (CLOSED, exchange(), ended("failed"))]
+    attempts = [(), (tried(),), (CLOSED, exchange()), (CLOSED, exchange(), ended("failed"))]
     events = [run_started(4)]
-    for number, more in enumerate(given):  # the second one's toxic let its try pass
+    for number, more in enumerate(attempts):  # the second one's toxic let its try pass
         events += [replace(e, episode=str(number)) for e in episode(armed(timeout()), *more, expect={})]
     assert "success        75 % (3 of 4); of the 2 that met a fault 1" in printed([*events, run_finished()])
     assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])

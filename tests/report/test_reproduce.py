@@ -43,7 +43,7 @@ def read_back(line):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "environment",
     [
         {},
         {"TOXIC_PROB": "0.3", "TOOL_LIMIT": "2", "IDEMPOTENCY": "off"},
@@ -52,8 +52,8 @@ def read_back(line):
         {"MODEL_BASE_URL": "http://host.docker.internal:8080/v1?a=1&b=2", "TRANSLATOR_BACKEND": "offline"},
     ],
 )
-def test_the_compose_line_gives_the_same_settings_again(given):
-    settings, line = in_compose({"SEED": "7", **given})
+def test_the_compose_line_gives_the_same_settings_again(environment):
+    settings, line = in_compose({"SEED": "7", **environment})
     assert line.endswith(" docker compose up")
     assert in_compose(read_back(line))[0] == settings
 
@@ -107,14 +107,14 @@ def test_changed_or_missing_prompts_file(tmp_path: Path) -> None:
     assert prompts_changed(PromptsSource()) == ""
 
 
-def given(faults: str) -> str:
+def faults_option(faults: str) -> str:
     words = shlex.split(command(Settings(seed=1, faults=faults)))
     return words[words.index("--faults") + 1]
 
 
 @pytest.mark.parametrize("name", preset_names())
 def test_preset_is_named(name: str) -> None:
-    assert given(preset(name).dump()) == name
+    assert faults_option(preset(name).dump()) == name
 
 
 @pytest.mark.parametrize("name", preset_names())
@@ -122,13 +122,13 @@ def test_inline_set_round_trips(name: str) -> None:
     changed: dict[str, Any] = json.loads(preset(name).dump())
     changed["faults"][0]["id"] = "mine"
     text = find_set(json.dumps(changed)).dump()
-    assert find_set(given(text)).dump() == text
+    assert find_set(faults_option(text)).dump() == text
 
 
 def test_defaults_of_a_set_are_left_out() -> None:
     text = find_set(json.dumps(TWO_OF_A_KIND)).dump()
-    assert find_set(given(text)).dump() == text
-    assert json.loads(given(text))["faults"] == [
+    assert find_set(faults_option(text)).dump() == text
+    assert json.loads(faults_option(text))["faults"] == [
         {"fault": "delay", "links": "tools"},
         {"fault": "delay", "id": "delay-2", "when": {"nth": [2, 2]}, "with": {"ms": 9.0}},
     ]

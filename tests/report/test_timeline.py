@@ -16,10 +16,10 @@ from tests.judging.oracle.histories import (
     ended,
     episode,
     exchange,
+    fault_met,
     latency,
-    met,
+    message_sent,
     run_started,
-    sent,
     timeout,
     tried,
     world,
@@ -29,7 +29,7 @@ from wirefault.report.timeline import Timeline, timeline_of
 from wirefault.report.timeline_text import print_timeline
 
 SENT, LIE = '{"temp": 8.4, "city": "Paris"}', '{"temp": 36.1, "city": "Paris"}'
-CHANGED = met("wrong_value", id="lie", shows={"status": 200, "digest": ""}, delay_ms=0.0)
+CHANGED = fault_met("wrong_value", id="lie", shows={"status": 200, "digest": ""}, delay_ms=0.0)
 
 
 def of(*events: Event, **more: Any) -> Timeline:
@@ -53,7 +53,7 @@ def struck(upstream: str | None, observed: str | None, **more: Any) -> Event:
 
 def test_call_has_tries_and_result() -> None:
     timeline = of(
-        exchange("weather", status=503, fault=met()),
+        exchange("weather", status=503, fault=fault_met()),
         tried("weather", status=503, error="http_503"),
         exchange("weather", try_=2, start=103.1),
         tried("weather", try_=2, start=103.1),
@@ -97,8 +97,8 @@ def test_missing_side_is_explained(event: Event, upstream: str, observed: str) -
 
 
 def test_toxic_shows_both_records() -> None:
-    kept = FaultedReply(SENT, SENT, toxic=True)
-    lost = [exchange("message", faulted_reply=kept), tried("message", error="read_timeout", ms=1000.0)]
+    faulted = FaultedReply(SENT, SENT, toxic=True)
+    lost = [exchange("message", faulted_reply=faulted), tried("message", error="read_timeout", ms=1000.0)]
     timeline = of(armed(timeout(ms=0), latency("search")), *lost)
     assert texts(timeline, "toxic") == [
         "timeout downstream on message: seen",
@@ -111,8 +111,8 @@ def test_toxic_shows_both_records() -> None:
 
 def test_fault_of_another_arm_is_a_shadow() -> None:
     shadow = ShadowToxic("slow", latency("weather"))
-    asked = exchange("weather", shadows=[ShadowMet("method", "lost", "lose_reply")])
-    timeline = of(replace(armed(), shadows=[shadow]), asked, tried("weather"))
+    request = exchange("weather", shadows=[ShadowMet("method", "lost", "lose_reply")])
+    timeline = of(replace(armed(), shadows=[shadow]), request, tried("weather"))
     assert texts(timeline, "shadow") == [
         "latency upstream on weather, in the arm slow",
         "lost, in the arm method",
@@ -122,7 +122,7 @@ def test_fault_of_another_arm_is_a_shadow() -> None:
 
 def test_effects_answer_and_claim_come_last() -> None:
     timeline = of(
-        tried(), called("{}", link="message"), world(sent()), ended(response="Sent."), expect=ASK_BOB
+        tried(), called("{}", link="message"), world(message_sent()), ended(response="Sent."), expect=ASK_BOB
     )
     assert texts(timeline, "effect") == ['message_sent {"to": "Bob", "body": "hi"}']
     assert texts(timeline, "answer") + texts(timeline, "claim") == ["Sent.", "done"]

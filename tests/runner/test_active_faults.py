@@ -22,9 +22,9 @@ def row(faults=LAB):
 
 
 def test_a_run_without_faults_of_its_own_takes_the_labs_as_they_are():
-    settings, said = with_faults_of_lab(NONE, row())
+    settings, message = with_faults_of_lab(NONE, row())
     assert (settings.faults, settings.chaos_level) == (LAB, 1.0)
-    assert said == "the lab's faults are in force: mine.yaml (configuration 3)"
+    assert message == "the lab's faults are in force: mine.yaml (configuration 3)"
 
 
 @pytest.mark.parametrize(("settings", "there"), [(OWN, row()), (NONE, None), (NONE, row(""))])
@@ -44,5 +44,5 @@ def test_what_is_set_meanwhile_stands_in_the_place_of_its_own_toxics(live, kinds
 
 @pytest.mark.parametrize(("entries", "what"), [(["latency"], "latency"), ([], "none")])
 def test_people_are_told(entries, what):
-    said = faults_set_message(FaultsSet(1.0, "002", 1, 3, "", entries))
-    assert said == f"configuration 3: faults set on the lab: {what}; in force in prompt 002, attempt 1"
+    message = faults_set_message(FaultsSet(1.0, "002", 1, 3, "", entries))
+    assert message == f"configuration 3: faults set on the lab: {what}; in force in prompt 002, attempt 1"

@@ -35,8 +35,8 @@ def at_gateway(logs, *exchanges):
     writer.close()
 
 
-def judged_live(recorder, tmp_path, said):
-    judge = EpisodeJudge(recorder, tmp_path / "effects.db", said.append)
+def judged_live(recorder, tmp_path, messages):
+    judge = EpisodeJudge(recorder, tmp_path / "effects.db", messages.append)
     for event in (run_started(), started({}), armed(), ended(), healed()):
         recorder.emit(event)
     judge.read_world(EPISODE)
@@ -45,14 +45,14 @@ def judged_live(recorder, tmp_path, said):
 
 
 def test_a_request_that_ends_after_its_episode_was_judged_is_in_the_last_verdict(recorder, tmp_path):
-    said = []
-    judge = judged_live(recorder, tmp_path, said)
+    messages = []
+    judge = judged_live(recorder, tmp_path, messages)
     before = recorder.record.judgements[EPISODE].outcome
     at_gateway(tmp_path, exchange(identity="mismatch"))
     judge.judge_late_effects()
     recorder.finish(run_finished())
     again = judge_run(read_history(tmp_path, "run-1").events())
-    assert said == [f"prompt {EPISODE}: the end of a request came late; {before} is now invalid"]
+    assert messages == [f"prompt {EPISODE}: the end of a request came late; {before} is now invalid"]
     assert (again.episodes[0].outcome, again.differences) == ("invalid", [])
 
 

@@ -21,10 +21,10 @@ class JudgedRun:
     """A run of one episode that nothing was done in, judged so."""
 
     def __init__(self, folder: Path) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.folder = folder
         self.recorder = Recorder(RUN, 0, folder, lambda line: line.replace("secret", "***"))
-        self.judge = EpisodeJudge(self.recorder, folder / "effects.db", self.said.append)
+        self.judge = EpisodeJudge(self.recorder, folder / "effects.db", self.messages.append)
         last = ended()
         for event in (started(ASK_BOB), armed(), last, healed()):
             self.recorder.emit(event)
@@ -54,9 +54,9 @@ def test_a_late_effect_corrects_the_agents_log(run: JudgedRun) -> None:
     assert (first["outcome"], "supersedes" in first) == ("false_success", False)
     assert second == first | {"outcome": "success", "supersedes": True}
     assert second["prompt"] == "Message Bob the ***"
-    assert run.said == [f"prompt {EPISODE}: a side effect came late; false_success is now success"]
+    assert run.messages == [f"prompt {EPISODE}: a side effect came late; false_success is now success"]
 
 
 def test_without_one_its_lines_stand(run: JudgedRun) -> None:
     run.judge.judge_late_effects()
-    assert len(run.agent_log()) == 1 and not run.said
+    assert len(run.agent_log()) == 1 and not run.messages

@@ -87,12 +87,12 @@ def test_a_second_run_waits_says_so_and_goes_on(
     plane: Plane, controls: list[ManagerClient], ends: str
 ) -> None:
     first, second = controls
-    said: list[str] = []
+    messages: list[str] = []
     with managed(plane):
         lease(first).arm("001", 1, PLAN, 5)
-        waiting = threading.Thread(target=lease, args=(second, "run-2", said.append))
+        waiting = threading.Thread(target=lease, args=(second, "run-2", messages.append))
         waiting.start()
-        until(lambda: said == ["lane 0 is in use by run run-1; waiting for it"])
+        until(lambda: messages == ["lane 0 is in use by run run-1; waiting for it"])
         if ends == "release":
             first.release()
         else:
@@ -145,11 +145,11 @@ def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(
 
 
 def test_without_a_manager_no_run_starts(plane: Plane) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     control = ManagerClient(lambda: State(plane.state.path), time.time, lambda _: None)
     with pytest.raises(RunAborted, match="no sign of life"):
-        lease(control, say=said.append)
-    assert said == ["waiting for the proxy manager"]
+        lease(control, say=messages.append)
+    assert messages == ["waiting for the proxy manager"]
     control.release()
     control.close()
 

@@ -30,9 +30,9 @@ def test_it_is_made_from_what_was_said_until_it_says_nothing_or_there_are_enough
 
 
 def test_nothing_that_it_does_to_the_conversation_changes_what_was_said() -> None:
-    said = [turn.copy() for turn in ONE_TURN]
-    assert maker(lambda conversation: conversation.pop().clear())(said) is None
-    assert said == ONE_TURN
+    turns = [turn.copy() for turn in ONE_TURN]
+    assert maker(lambda conversation: conversation.pop().clear())(turns) is None
+    assert turns == ONE_TURN
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_what_it_does_wrong_is_not_the_agents(function: object, problem: str) ->
 
 def test_one_that_hangs_is_left_to_itself_and_not_asked_again_until_it_has_returned() -> None:
     go_on = threading.Event()
-    asked: list[object] = []
+    conversations: list[object] = []
 
     def hangs(conversation: object) -> str:
-        asked.append(conversation)
+        conversations.append(conversation)
         go_on.wait(PATIENCE_S)
         return "Why?"
 
@@ -64,7 +64,7 @@ def test_one_that_hangs_is_left_to_itself_and_not_asked_again_until_it_has_retur
         hasty(ONE_TURN)
     with pytest.raises(LabFailed, match="still hangs in an earlier turn"):
         patient(ONE_TURN)
-    assert len(asked) == 1 and sys.stdout is before
+    assert len(conversations) == 1 and sys.stdout is before
     go_on.set()
     assert until(lambda: _answer(patient)) == "Why?"
 

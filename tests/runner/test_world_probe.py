@@ -19,29 +19,29 @@ from wirefault.wiring.wiring import build_wiring
 from wirefault.wiring.world_spec import HookSpec, WorldSpec
 
 
-def hook(**given: Any) -> HookSpec:
-    return HookSpec.model_validate(given)
+def hook(**fields: Any) -> HookSpec:
+    return HookSpec.model_validate(fields)
 
 
-def state(folder: Path, **given: Any) -> Any:
-    return run_hook(hook(**given), folder, as_json=True)
+def state(folder: Path, **fields: Any) -> Any:
+    return run_hook(hook(**fields), folder, as_json=True)
 
 
-def failure(folder: Path, **given: Any) -> str:
+def failure(folder: Path, **fields: Any) -> str:
     with pytest.raises(HookFailed) as caught:
-        state(folder, **given)
+        state(folder, **fields)
     return str(caught.value)
 
 
 @pytest.fixture
 def service() -> Iterator[Upstream]:
     """Answers its n-th request with ``[n]``, and one for /broken with 500."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def serve(connection: Any) -> None:
         for request in requests_of(connection):
-            asked.append(f"{request.method} {request.target}")
-            body = json.dumps([len(asked)]).encode()
+            requests.append(f"{request.method} {request.target}")
+            body = json.dumps([len(requests)]).encode()
             status = b"500 Broken" if request.target == "/broken" else b"200 OK"
             head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n"
             connection.sendall(head % (status, len(body)) + body)
@@ -96,8 +96,8 @@ def test_postgresql_without_a_driver_says_what_to_install(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    told = failure(shop, sql={"database": "postgresql://127.0.0.1/shop", "query": "SELECT 1"})
-    assert told == "PostgreSQL needs a driver: pip install 'wirefault[postgresql]'"
+    message = failure(shop, sql={"database": "postgresql://127.0.0.1/shop", "query": "SELECT 1"})
+    assert message == "PostgreSQL needs a driver: pip install 'wirefault[postgresql]'"
 
 
 def test_the_world_is_reset_then_read_and_a_failure_is_recorded(shop: Path, service: Upstream) -> None:

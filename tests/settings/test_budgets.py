@@ -19,8 +19,8 @@ mode: degrading
 PRICES = "m: {input: 1, output: 1}\n"
 
 
-def settings(given: str, prices: str = PRICES) -> Settings:
-    return merge_sources([Source("environment", {"budgets": given, "prices": prices})])
+def settings(budgets_text: str, prices: str = PRICES) -> Settings:
+    return merge_sources([Source("environment", {"budgets": budgets_text, "prices": prices})])
 
 
 @pytest.mark.parametrize("as_file", [True, False])
@@ -41,7 +41,7 @@ def test_without_any_there_are_none():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{}", "missing a budget"),
         ("episode: {token: 1}\n", "episode.token: no such key; did you mean 'tokens'?"),
@@ -58,10 +58,10 @@ def test_without_any_there_are_none():
         ("/no/such/file", "/no/such/file: cannot be read"),
     ],
 )
-def test_what_is_wrong_is_named(text, said):
+def test_what_is_wrong_is_named(text, message):
     with pytest.raises(SettingsError) as error:
         settings(text)
-    assert str(error.value).startswith("environment: BUDGETS: ") and said in str(error.value)
+    assert str(error.value).startswith("environment: BUDGETS: ") and message in str(error.value)
 
 
 def test_a_budget_of_cost_needs_prices():

@@ -56,14 +56,14 @@ LADDER = ["command line", "environment", ".env", "config.json", "default"]
 
 @pytest.mark.parametrize("top", range(5))
 def test_the_order_of_the_sources(top):
-    said = {name: 10 - index for index, name in enumerate(LADDER) if index >= top}
-    dotenv(f"TOOL_LIMIT={said.get('.env', '')}\n")
-    config({"settings": {"tool_limit": said["config.json"]} if "config.json" in said else {}})
-    found = load_configuration(
-        {"TOOL_LIMIT": str(said["environment"])} if "environment" in said else {},
-        {"tool_limit": str(said["command line"])} if "command line" in said else {},
+    limits = {name: 10 - index for index, name in enumerate(LADDER) if index >= top}
+    dotenv(f"TOOL_LIMIT={limits.get('.env', '')}\n")
+    config({"settings": {"tool_limit": limits["config.json"]} if "config.json" in limits else {}})
+    configuration = load_configuration(
+        {"TOOL_LIMIT": str(limits["environment"])} if "environment" in limits else {},
+        {"tool_limit": str(limits["command line"])} if "command line" in limits else {},
     )
-    assert found.settings.tool_limit == (10 - top if top < 4 else 1)
+    assert configuration.settings.tool_limit == (10 - top if top < 4 else 1)
 
 
 @pytest.mark.parametrize("name", ["command line", "environment", ".env", "agent/config.json: settings"])
@@ -78,10 +78,10 @@ def test_a_bad_value_is_refused_with_its_source_and_name(name):
 
 
 def test_without_any_file_there_are_the_defaults():
-    found = load_configuration({})
-    assert (found.settings.model, found.settings.toxic_prob) == ("scripted", 0.1)
-    assert (str(found.prompts), str(found.logs)) == ("agent/prompts.json", "logs")
-    assert (str(found.state), str(found.effects)) == ("state/state.db", "state/effects.db")
+    configuration = load_configuration({})
+    assert (configuration.settings.model, configuration.settings.toxic_prob) == ("scripted", 0.1)
+    assert (str(configuration.prompts), str(configuration.logs)) == ("agent/prompts.json", "logs")
+    assert (str(configuration.state), str(configuration.effects)) == ("state/state.db", "state/effects.db")
 
 
 @pytest.mark.parametrize(
@@ -101,27 +101,30 @@ def test_the_model_follows_from_key_and_address(environ, text, model):
 
 def test_no_key_is_among_the_settings():
     dotenv("GROQ_API_KEY=gsk-secret\nMODEL_API_KEY=mak-secret\n")
-    found = load_configuration({})
-    assert "secret" not in found.settings.dump()
-    assert found.environ["GROQ_API_KEY"] == "gsk-secret"
+    configuration = load_configuration({})
+    assert "secret" not in configuration.settings.dump()
+    assert configuration.environ["GROQ_API_KEY"] == "gsk-secret"
 
 
 def test_the_environment_goes_over_dotenv_for_places_too():
     dotenv("LOGS_DIR=from-dotenv\nSTATE_DB=s/from-dotenv.db\n")
-    found = load_configuration({"LOGS_DIR": "from-environment"})
-    assert (str(found.logs), str(found.state)) == ("from-environment", "s/from-dotenv.db")
+    configuration = load_configuration({"LOGS_DIR": "from-environment"})
+    assert (str(configuration.logs), str(configuration.state)) == ("from-environment", "s/from-dotenv.db")
 
 
 def test_files_of_the_config_say_where_things_lie():
     config({"files": {"prompts": "p", "logs": "l", "state": "s/s.db", "effects": "e.db", "movies": "m.json"}})
-    found = load_configuration({})
-    assert [str(p) for p in (found.prompts, found.logs, found.state, found.effects)] == [
+    configuration = load_configuration({})
+    assert [
+        str(p)
+        for p in (configuration.prompts, configuration.logs, configuration.state, configuration.effects)
+    ] == [
         "agent/p",
         "l",
         "s/s.db",
         "e.db",
     ]
-    assert found.environ["MOVIES_FILE"] == "agent/m.json"
+    assert configuration.environ["MOVIES_FILE"] == "agent/m.json"
     assert load_configuration({"MOVIES_FILE": "mine"}).environ["MOVIES_FILE"] == "mine"
 
 
@@ -129,9 +132,9 @@ def test_what_the_config_reads_lies_beside_it(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     config({"files": {"prompts": "mine.json", "movies": "../movies.json"}}, elsewhere / "config.json")
-    found = load_configuration({"CONFIG_FILE": str(elsewhere / "config.json")})
-    assert found.prompts == elsewhere / "mine.json"
-    assert found.environ["MOVIES_FILE"] == str(tmp_path / "movies.json")
+    configuration = load_configuration({"CONFIG_FILE": str(elsewhere / "config.json")})
+    assert configuration.prompts == elsewhere / "mine.json"
+    assert configuration.environ["MOVIES_FILE"] == str(tmp_path / "movies.json")
     absolute = str(tmp_path / "there.json")
     config({"files": {"prompts": absolute}})
     assert str(load_configuration({}).prompts) == absolute
@@ -148,9 +151,9 @@ def test_a_file_that_lies_where_an_older_version_looked_is_not_passed_over_in_si
 
 def test_an_old_name_is_used_and_said():
     config({"intervals": {"proxy_timeout": 2.5}})
-    found = load_configuration({})
-    assert found.settings.tool_timeout == 2.5
-    [remark] = found.remarks
+    configuration = load_configuration({})
+    assert configuration.settings.tool_timeout == 2.5
+    [remark] = configuration.remarks
     assert "intervals.proxy_timeout is now called tool_timeout" in remark
 
 
@@ -217,10 +220,10 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("data", "said"), BAD, ids=[said[:30] for _, said in BAD])
-def test_a_bad_config_is_refused_with_its_file_and_place(data, said):
+@pytest.mark.parametrize(("data", "message"), BAD, ids=[message[:30] for _, message in BAD])
+def test_a_bad_config_is_refused_with_its_file_and_place(data, message):
     config(data, "mine.json")
-    with pytest.raises(SettingsError, match=said) as caught:
+    with pytest.raises(SettingsError, match=message) as caught:
         load_configuration({"CONFIG_FILE": "mine.json"})
     assert str(caught.value).startswith("mine.json")
 
@@ -274,8 +277,8 @@ def lab_up(pid, state="state"):
 def test_a_lab_that_is_up_is_found():
     lab_up(os.getpid())
     with hold_lab_lock(Path("state")):
-        found = running_lab(Path("state"))
-        assert found and found["lab_id"] == "lab-up"
+        lab = running_lab(Path("state"))
+        assert lab and lab["lab_id"] == "lab-up"
         assert load_configuration({}).topology.lab_id == "lab-up"
 
 

@@ -11,8 +11,8 @@ from wirefault.settings.sources import Source, merge_sources
 TEXT = "m-1: {input: 2.5, output: 10}\nm-0: {input: 0, output: 0}\n"
 
 
-def settings(given: object) -> Settings:
-    return merge_sources([Source("environment", {"prices": given})])
+def settings(prices_value: object) -> Settings:
+    return merge_sources([Source("environment", {"prices": prices_value})])
 
 
 @pytest.mark.parametrize("as_file", [True, False])
@@ -29,7 +29,7 @@ def test_without_a_file_there_are_no_prices():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[]\n", "must be a mapping"),
         ("m: 3\n", "m.input: must be US dollars per million tokens, not nothing"),
@@ -43,10 +43,10 @@ def test_without_a_file_there_are_no_prices():
         ("/no/such/file", "/no/such/file: cannot be read"),
     ],
 )
-def test_what_is_wrong_is_named(text, said):
+def test_what_is_wrong_is_named(text, message):
     with pytest.raises(SettingsError) as error:
         settings(text)
-    assert str(error.value).startswith("environment: PRICES: ") and said in str(error.value)
+    assert str(error.value).startswith("environment: PRICES: ") and message in str(error.value)
 
 
 def test_prices_are_text_in_the_runs_row():

@@ -173,7 +173,7 @@ def test_names_of_others_in_dotenv_are_left_alone_and_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("SEED=1\nTOXIC_PRB=0.5", "TOXIC_PRB is no setting; did you mean 'TOXIC_PROB'"),
         ("GROQ_API_KEYS=k", "did you mean 'GROQ_API_KEY'"),
@@ -182,8 +182,8 @@ def test_names_of_others_in_dotenv_are_left_alone_and_told(tmp_path):
         (b"SEED=\xff", "not UTF-8"),
     ],
 )
-def test_a_bad_dotenv_file_is_refused_with_its_place(tmp_path, text, said):
-    with pytest.raises(SettingsError, match=said) as caught:
+def test_a_bad_dotenv_file_is_refused_with_its_place(tmp_path, text, message):
+    with pytest.raises(SettingsError, match=message) as caught:
         dotenv(tmp_path, text)
     assert str(caught.value).startswith(str(tmp_path / ".env"))
 

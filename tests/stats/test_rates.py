@@ -63,13 +63,15 @@ def test_what_is_no_percentage_is_refused(percent):
     [((36, 2, 12, 0), 0.2, 0.0569, 0.3404), ((1, 7, 1, 12), -0.2857, -0.5069, -0.0256)],
 )
 def test_a_paired_difference_has_the_published_interval(pairs, value, low, high):
-    found = paired_difference(*pairs)
-    assert (found.value, found.low, found.high) == pytest.approx((value, low, high), abs=5e-5)
+    difference = paired_difference(*pairs)
+    assert (difference.value, difference.low, difference.high) == pytest.approx((value, low, high), abs=5e-5)
 
 
 def test_an_unpaired_difference_has_the_published_interval():
-    found = unpaired_difference(48, 80, 56, 70)
-    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    difference = unpaired_difference(48, 80, 56, 70)
+    assert (difference.value, difference.low, difference.high) == pytest.approx(
+        (0.2, 0.0524, 0.3339), abs=5e-5
+    )
 
 
 def test_to_exchange_the_two_turns_the_interval_round():
@@ -93,7 +95,7 @@ def test_difference_without_data_is_none():
 
 
 def test_n_is_what_there_is_least_of():
-    assert isinstance(found := unpaired_difference(1, 3, 1, 2), Difference) and found.n == 2
+    assert isinstance(difference := unpaired_difference(1, 3, 1, 2), Difference) and difference.n == 2
 
 
 @pytest.mark.parametrize(

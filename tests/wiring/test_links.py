@@ -70,17 +70,23 @@ def test_no_two_links_have_one_name():
 def test_a_preset_strikes_the_links_that_are_found():
     links = Links((), grows=True)
     unread = preset("lost-replies", links)
-    found = [found_link("shop.example.com", 443, "https", ()), found_link("api.openai.com", 443, "https", ())]
-    struck = unread.on(links.adding(found))
+    links_found = [
+        found_link("shop.example.com", 443, "https", ()),
+        found_link("api.openai.com", 443, "https", ()),
+    ]
+    struck = unread.on(links.adding(links_found))
     assert [entry.links for entry in struck.faults] == [("shop_example_com",), ("shop_example_com",)]
     assert [entry.links for entry in struck.toxics] == [("shop_example_com",)]
 
 
 def test_every_preset_can_be_read_for_links_that_are_found():
     links = Links((), grows=True)
-    found = [found_link("shop.example.com", 443, "https", ()), found_link("api.openai.com", 443, "https", ())]
+    links_found = [
+        found_link("shop.example.com", 443, "https", ()),
+        found_link("api.openai.com", 443, "https", ()),
+    ]
     for name in ("moderate", "rate-limits", "broken-model", "bad-network", "heavy"):
-        struck = preset(name, links).on(links.adding(found))
+        struck = preset(name, links).on(links.adding(links_found))
         on = {link for entry in (*struck.faults, *struck.toxics) for link in entry.links}
         assert on and on <= {"openai", "shop_example_com"}
 
@@ -89,8 +95,8 @@ def test_a_fault_of_mcp_may_strike_a_tool_link_that_is_found():
     links = Links((), grows=True)
     entry = {"fault": "tool_error", "only": {"tool": "add"}}
     unread = build_set({"faults": [entry]}, "a test", REGISTRY, links)
-    found = [found_link("127.0.0.1", 3001, "http", ()), found_link("api.openai.com", 443, "https", ())]
-    [struck] = unread.on(links.adding(found)).faults
+    links_found = [found_link("127.0.0.1", 3001, "http", ()), found_link("api.openai.com", 443, "https", ())]
+    [struck] = unread.on(links.adding(links_found)).faults
     assert struck.links == ("port_3001",) and struck.only.json_ == {"params.name": "add"}
 
 

@@ -77,7 +77,7 @@ def test_the_number_of_an_equal_stays_when_a_bad_entry_is_mended(path):
 
 
 @pytest.mark.parametrize(
-    ("given", "picked"),
+    ("selection", "picked"),
     [
         ({"only": ["2"]}, [2]),
         ({"only": ["mine", "1"]}, [1, 3]),
@@ -86,9 +86,9 @@ def test_the_number_of_an_equal_stays_when_a_bad_entry_is_mended(path):
         ({"match": "first", "only": ["mine", "1"]}, [1]),
     ],
 )
-def test_what_is_picked_keeps_its_key(path, given, picked):
+def test_what_is_picked_keeps_its_key(path, selection, picked):
     whole = keys(path, ENTRIES)
-    loaded = load_prompts(path, check_expect=parse_expect, **given)
+    loaded = load_prompts(path, check_expect=parse_expect, **selection)
     assert {prompt.place: prompt.key for prompt in loaded.entries} == {
         place: whole[place] for place in picked
     }
@@ -101,7 +101,7 @@ def test_an_id_that_is_a_number_goes_before_the_place(path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("selection", "message"),
     [
         ({"only": ["mime"]}, "--only='mime': unknown id.* from 1 to 4; did you mean 'mine'"),
         ({"only": ["9"]}, "--only='9'"),
@@ -110,10 +110,10 @@ def test_an_id_that_is_a_number_goes_before_the_place(path):
         ({"match": "first", "only": ["mine"]}, "no prompt of those that --only names contains it"),
     ],
 )
-def test_what_is_to_be_picked_and_is_not_there_is_an_error(path, given, said):
+def test_what_is_to_be_picked_and_is_not_there_is_an_error(path, selection, message):
     load(path, ENTRIES)
-    with pytest.raises(PromptsError, match=said):
-        load_prompts(path, check_expect=parse_expect, **given)
+    with pytest.raises(PromptsError, match=message):
+        load_prompts(path, check_expect=parse_expect, **selection)
 
 
 def test_the_source_is_the_file_as_it_was_named_and_the_hash_of_its_bytes(path):
@@ -158,13 +158,13 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "said"), BAD)
-def test_a_bad_entry_is_left_out_and_reported_with_its_place(path, entry, said):
+@pytest.mark.parametrize(("entry", "message"), BAD)
+def test_a_bad_entry_is_left_out_and_reported_with_its_place(path, entry, message):
     loaded = load(path, [{"prompt": "first"}, entry, {"prompt": "last"}])
     assert [prompt.text for prompt in loaded.entries] == ["first", "last"]
     [problem] = loaded.problems
     assert problem.startswith(f"{path}:1: entry 2 is skipped: ")
-    assert re.search(said, problem)
+    assert re.search(message, problem)
 
 
 def test_every_bad_entry_is_reported(path):
@@ -180,7 +180,7 @@ def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", r":1: not JSON"),
         (b'[\n{"prompt": "x"}\n{}]', r":3: not JSON: .*column 1"),
@@ -194,8 +194,8 @@ def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
         (b"[" + b"9" * 5000 + b"]", "limit"),
     ],
 )
-def test_a_broken_file_is_an_error_with_its_place(path, data, said):
-    with pytest.raises(PromptsError, match=said) as caught:
+def test_a_broken_file_is_an_error_with_its_place(path, data, message):
+    with pytest.raises(PromptsError, match=message) as caught:
         load(path, data)
     assert str(caught.value).startswith(str(path))
 
@@ -253,11 +253,11 @@ def test_the_shipped_prompts_are_all_good_and_all_have_an_oracle():
 
 def test_a_conversation_has_a_key_of_its_turns(tmp_path):
     path = tmp_path / "prompts.json"
-    said = ["Add lunch.", "Move it to 1 pm."]
-    entries = [{"turns": said}, {"turns": said[::-1]}, {"turns": said[:1]}, {"prompt": said[0]}]
+    turns = ["Add lunch.", "Move it to 1 pm."]
+    entries = [{"turns": turns}, {"turns": turns[::-1]}, {"turns": turns[:1]}, {"prompt": turns[0]}]
     path.write_text(json.dumps(entries))
     prompts = load_prompts(path)
-    assert [prompt.turns for prompt in prompts.entries] == [tuple(said), tuple(said[::-1]), (), ()]
+    assert [prompt.turns for prompt in prompts.entries] == [tuple(turns), tuple(turns[::-1]), (), ()]
     assert prompts.entries[0].text == "Add lunch.\nMove it to 1 pm."
     keys = [prompt.key for prompt in prompts.entries]
     assert len(set(keys)) == 4 and keys[3] == f"{keys[2]}-2"
@@ -267,7 +267,7 @@ def test_a_conversation_has_a_key_of_its_turns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ({"turns": []}, "a list of 1 to 50 texts"),
         ({"turns": "Add lunch."}, "a list of 1 to 50 texts"),
@@ -280,11 +280,11 @@ def test_a_conversation_has_a_key_of_its_turns(tmp_path):
         ({"id": "a", "next_turn": "user:more"}, '"prompt" must be a text'),
     ],
 )
-def test_bad_turns_are_left_out(tmp_path, entry, said):
+def test_bad_turns_are_left_out(tmp_path, entry, message):
     path = tmp_path / "prompts.json"
     path.write_text(json.dumps([entry, {"prompt": "x"}]))
     [problem] = load_prompts(path).problems
-    assert said in problem
+    assert message in problem
 
 
 def test_turns_that_are_made_need_who_makes_them_and_a_subject_that_holds_them(tmp_path):

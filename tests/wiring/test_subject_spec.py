@@ -32,7 +32,7 @@ def test_each_kind_is_read_with_its_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "commnd: [agent]",
@@ -75,8 +75,8 @@ def test_each_kind_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("python: 'my agent:ask'", "'my agent:ask' is no MODULE:CALLABLE"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         subject(tmp_path, text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -185,10 +185,10 @@ def test_what_cannot_be_read_is_said(tmp_path):
         load_wiring(tmp_path / "bytes.yaml")
 
 
-@pytest.mark.parametrize("given", ["shop", "=http://x", "shop="])
-def test_a_link_of_the_command_line_is_a_name_and_an_address(given):
+@pytest.mark.parametrize("option", ["shop", "=http://x", "shop="])
+def test_a_link_of_the_command_line_is_a_name_and_an_address(option):
     with pytest.raises(match="--link"):
-        with_links(NO_WIRING, [given])
+        with_links(NO_WIRING, [option])
 
 
 STDIO = "links:\n  files: {mcp: {command: [npx, -y, server, ./data]}}\nsubject: {command: [a, '{prompt}']}\n"
@@ -233,17 +233,17 @@ COMMAND = CommandSpec(command=["python", "agent.py", "{prompt}"], folder=".", sh
 
 
 def test_it_reads_as_the_links_that_were_found(tmp_path):
-    found = [
+    discovered = [
         found_link("api.openai.com", 443, "https", ()),
         found_link("api.anthropic.com", 443, "https", (), scripted=True),
         found_link("shop.example.com", 8443, "https", ()),
         found_link("127.0.0.1", 9000, "http", ()),
     ]
     path = tmp_path / "wiring.yaml"
-    path.write_text(recorded_wiring(found, {"tap": "proxy"}, COMMAND))
+    path.write_text(recorded_wiring(discovered, {"tap": "proxy"}, COMMAND))
     wiring = load_wiring(path)
     assert wiring.subject == COMMAND
     key = lambda link: (link.name, link.upstream, link.dialect, link.hosts)  # noqa: E731
-    assert [key(link) for link in wiring.links] == [key(link) for link in found]
+    assert [key(link) for link in wiring.links] == [key(link) for link in discovered]
     assert wiring.intercept is not None and wiring.intercept.tap == "proxy"
     assert wiring.links.grows and isinstance(wiring.links["port_9000"], Link)

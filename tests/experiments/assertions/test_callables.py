@@ -26,14 +26,14 @@ OWN = "tests.experiments.assertions.own"
     ],
 )
 def test_what_it_does_not_say_is_unknown(name: str, message: str) -> None:
-    found = result({"callable": f"{OWN}:{name}"}, ROME)
-    assert (found.passed, found.message) == (None, message)
+    checked = result({"callable": f"{OWN}:{name}"}, ROME)
+    assert (checked.passed, checked.message) == (None, message)
 
 
 def test_it_may_tell_what_it_measured() -> None:
-    found = result({"callable": f"{OWN}:tells_more"}, ROME)
-    assert (found.name, found.measured, found.expected) == ("callable", "Message Bob", "a prompt")
-    assert found.evidence == ("agent-0:1",)
+    checked = result({"callable": f"{OWN}:tells_more"}, ROME)
+    assert (checked.name, checked.measured, checked.expected) == ("callable", "Message Bob", "a prompt")
+    assert checked.evidence == ("agent-0:1",)
 
 
 def test_what_it_prints_is_not_for_who_reads_the_result(
@@ -47,8 +47,8 @@ def test_what_it_prints_is_not_for_who_reads_the_result(
 
 
 def test_a_file_that_is_gone_since_is_unknown(tmp_path: Path) -> None:
-    found = result({"callable": f"{tmp_path / 'gone.py'}:polite"}, ROME)
-    assert found.passed is None and "cannot be loaded: FileNotFoundError" in found.message
+    checked = result({"callable": f"{tmp_path / 'gone.py'}:polite"}, ROME)
+    assert checked.passed is None and "cannot be loaded: FileNotFoundError" in checked.message
 
 
 def test_of_an_arm_it_is_asked_once_and_only_if_all_is_known() -> None:

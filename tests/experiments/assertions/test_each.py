@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.assertions.views import asked, result, view
+from tests.experiments.assertions.views import model_request, result, view
 from tests.judging.oracle.histories import (
     armed,
     called,
     ended,
     exchange,
+    fault_met,
     healed,
     latency,
-    met,
     model_call,
     timeout,
     tried,
@@ -64,7 +64,7 @@ def over_mcp(tool: str, arguments: dict[str, Any], at: float = 103.0, **more: An
     return exchange(**{**fields, "request_body": body, "tool_answer": "result", **more})
 
 
-def sent(at: float, status: int = 200, **more: Any) -> Any:
+def request(at: float, status: int = 200, **more: Any) -> Any:
     """A request on the spare link, answered at once."""
     return exchange(**{"link": "spare", "status": status, "ms": 0.0, "start": at, **more})
 
@@ -73,28 +73,29 @@ SEND = called(tool="send", arguments={"to": "bob", "text": "hi"}, fingerprint="f
 FIND = replace(called(tool="find", arguments={"name": "bob"}, fingerprint="f2"), t=103.5)
 RECORDED = view(FIND, SEND)
 BY_MODEL = opaque(
-    asked(reply_body=reply(("find", {}))), asked(105.0, reply_body=reply(("send", {"to": "bob"})))
+    model_request(reply_body=reply(("find", {}))),
+    model_request(105.0, reply_body=reply(("send", {"to": "bob"}))),
 )
 BY_MCP = opaque(over_mcp("find", {}), over_mcp("send", {"to": "bob"}, 105.0), links=WITHOUT_MODEL)
 OFFER = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "drop", "inputSchema": {}}]}})
 OFFERED = opaque(
-    sent(103, link="shop", dialect="mcp", message="tools/list", reply_body=OFFER), links=WITHOUT_MODEL
+    request(103, link="shop", dialect="mcp", message="tools/list", reply_body=OFFER), links=WITHOUT_MODEL
 )
-NO_BODIES = opaque(asked(identity="counted"))
-CUT = opaque(over_mcp("send", {"to": "bob"}, request_cut=True), asked(reply_body=reply()))
+NO_BODIES = opaque(model_request(identity="counted"))
+CUT = opaque(over_mcp("send", {"to": "bob"}, request_cut=True), model_request(reply_body=reply()))
 
-ONCE_MORE = opaque(sent(103, 503), sent(104, try_=2))
-WAITED = opaque(sent(103, 429, retry_after=2.0), sent(105.5, try_=2))
-HASTY = opaque(sent(103, 429, retry_after=2.0), sent(103.5, try_=2))
-FAILED = opaque(sent(103, 503), ended("failed"))
-FINE = opaque(sent(103), asked())
-LATE = opaque(armed(latency("spare")), sent(103))
+ONCE_MORE = opaque(request(103, 503), request(104, try_=2))
+WAITED = opaque(request(103, 429, retry_after=2.0), request(105.5, try_=2))
+HASTY = opaque(request(103, 429, retry_after=2.0), request(103.5, try_=2))
+FAILED = opaque(request(103, 503), ended("failed"))
+FINE = opaque(request(103), model_request())
+LATE = opaque(armed(latency("spare")), request(103))
 BLOCKED = opaque(armed(timeout("spare", "upstream")))
-OTHER_WAY = opaque(sent(103, 503), over_mcp("find", {}, 104.0))
-TOKENS = opaque(asked(), asked(105.0, tokens_in=100, tokens_out=50))
-UNTOLD = opaque(asked(tokens_in=None, tokens_out=None))
-STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=met()))
-TOXIC = opaque(armed(timeout("spare")), sent(103))
+OTHER_WAY = opaque(request(103, 503), over_mcp("find", {}, 104.0))
+TOKENS = opaque(model_request(), model_request(105.0, tokens_in=100, tokens_out=50))
+UNTOLD = opaque(model_request(tokens_in=None, tokens_out=None))
+STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=fault_met()))
+TOXIC = opaque(armed(timeout("spare")), request(103))
 
 ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ("completes", ROME, True),
@@ -144,7 +145,7 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ("model_calls <= 1", TOKENS, False),
     ("model_calls <= 1", view(model_call(), model_call(2)), False),
     ("model_calls <= 2", opaque(links=WITHOUT_MODEL), None),
-    ("model_calls <= 2", opaque(asked(), PAST_LAB), None),
+    ("model_calls <= 2", opaque(model_request(), PAST_LAB), None),
     ("model_calls >= 2", TOKENS, True),
     ("model_calls >= 3", TOKENS, False),
     ("model_calls >= 3", opaque(links=WITHOUT_MODEL), None),
@@ -156,11 +157,11 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ("failed_calls <= 0", BLOCKED, None),
     ("no_loop", view(*[replace(SEND, index=n) for n in range(3)]), True),
     ("no_loop", view(*[replace(SEND, index=n) for n in range(4)]), False),
-    ({"no_loop": 1}, opaque(sent(103), sent(104)), False),
-    ({"no_loop": 2}, opaque(sent(103), sent(104)), True),
+    ({"no_loop": 1}, opaque(request(103), request(104)), False),
+    ({"no_loop": 2}, opaque(request(103), request(104)), True),
     ({"no_loop": 1}, ONCE_MORE, None),
-    ({"no_loop": 1}, opaque(sent(103), sent(104, 503)), None),
-    ({"no_loop": 1}, opaque(*[asked(103.0 + n, identity="counted") for n in range(2)]), None),
+    ({"no_loop": 1}, opaque(request(103), request(104, 503)), None),
+    ({"no_loop": 1}, opaque(*[model_request(103.0 + n, identity="counted") for n in range(2)]), None),
     ("tokens <= 165", TOKENS, True),
     ("tokens <= 164", TOKENS, False),
     ("call_tokens <= 150", TOKENS, True),
@@ -188,12 +189,20 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ({"retry_spacing": "1s"}, ONCE_MORE, True),
     ({"retry_spacing": 1.1}, ONCE_MORE, False),
     ({"retry_spacing": {"at_most": "0.9s"}}, ONCE_MORE, False),
-    ({"retry_spacing": {"growing": True}}, opaque(sent(103, 503), sent(104, 503), sent(106)), True),
-    ({"retry_spacing": {"growing": True}}, opaque(sent(103, 503), sent(104, 503), sent(105)), False),
+    (
+        {"retry_spacing": {"growing": True}},
+        opaque(request(103, 503), request(104, 503), request(106)),
+        True,
+    ),
+    (
+        {"retry_spacing": {"growing": True}},
+        opaque(request(103, 503), request(104, 503), request(105)),
+        False,
+    ),
     ({"retry_spacing": "1s"}, FINE, None),
     (
         {"retry_spacing": "1s"},
-        opaque(*[asked(103.0 + n, identity="counted", status=503) for n in (0, 1)]),
+        opaque(*[model_request(103.0 + n, identity="counted", status=503) for n in (0, 1)]),
         None,
     ),
     ("retry_after_respected", WAITED, True),
@@ -212,10 +221,10 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ("entry", "of", "passed"), ROWS, ids=[f"{n}-{row[0]}"[:60] for n, row in enumerate(ROWS)]
 )
 def test_it_says_so(entry: AssertionEntry, of: EpisodeView, passed: bool | None) -> None:
-    found = result(entry, of)
-    assert found.passed is passed, found
-    assert found.name and found.expected and (found.measured or found.message or passed is not None)
-    assert passed is not None or found.message
+    checked = result(entry, of)
+    assert checked.passed is passed, checked
+    assert checked.name and checked.expected and (checked.measured or checked.message or passed is not None)
+    assert passed is not None or checked.message
 
 
 def test_each_has_all_three_answers_here() -> None:
@@ -228,6 +237,6 @@ def test_each_has_all_three_answers_here() -> None:
 @pytest.mark.parametrize("times", [0, 1])
 def test_a_tool_that_was_not_called_is_told_with_those_that_were(times: int) -> None:
     """Also where none was to be called: the name may be misspelt."""
-    shown = result({"tool_called": {"tool": "sned", "times": times}}, RECORDED)
-    assert shown.passed is (times == 0)
-    assert shown.message.startswith("no call of sned was seen; called: ") and "send" in shown.message
+    checked = result({"tool_called": {"tool": "sned", "times": times}}, RECORDED)
+    assert checked.passed is (times == 0)
+    assert checked.message.startswith("no call of sned was seen; called: ") and "send" in checked.message

@@ -15,13 +15,13 @@ from tests.experiments.assertions.test_each import (
     ROME,
     STRUCK,
     opaque,
-    sent,
+    request,
 )
 from tests.experiments.assertions.views import result
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import ASSERTIONS
 
-EVEN = opaque(sent(103, 503), sent(104, 503), sent(105))
+EVEN = opaque(request(103, 503), request(104, 503), request(105))
 # what tests/experiments/assertions/test_turns.py and test_on_arm.py are about
 OF_TURNS_AND_ARMS = {"turn", "episodes", "over"}
 
@@ -34,7 +34,7 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any], EpisodeView]] = [
     ("tool_called", {"tool": "send"}, {"at_least": 2}, RECORDED),
     ("tool_called", {"tool": "send"}, {"at_most": 0}, RECORDED),
     ("statement", {"text": "failed_calls <= 0"}, {"link": "model"}, ONCE_MORE),
-    ("no_loop", {}, {"most": 1}, opaque(sent(103), sent(104))),
+    ("no_loop", {}, {"most": 1}, opaque(request(103), request(104))),
     ("recovered_after_failure", {}, {"link": "shop"}, FAILED),
     ("fallback_used", {"to": "shop"}, {"from": "model"}, OTHER_WAY),
     ("fallback_used", {}, {"to": "shop"}, OTHER_WAY),
@@ -49,12 +49,12 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any], EpisodeView]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "more", "of"), ROWS, ids=[f"{row[0]} {list(row[2])}" for row in ROWS]
+    ("name", "parameters", "more", "of"), ROWS, ids=[f"{row[0]} {list(row[2])}" for row in ROWS]
 )
 def test_it_makes_the_difference(
-    name: str, given: dict[str, Any], more: dict[str, Any], of: EpisodeView
+    name: str, parameters: dict[str, Any], more: dict[str, Any], of: EpisodeView
 ) -> None:
-    assert result({name: given}, of).passed is not result({name: {**given, **more}}, of).passed
+    assert result({name: parameters}, of).passed is not result({name: {**parameters, **more}}, of).passed
 
 
 def test_none_is_left_out() -> None:

@@ -72,19 +72,19 @@ VERDICTS = {
 def wirefault(folder: Path, *words: str) -> dict[str, Any]:
     done = commands.wirefault(folder, environ_in(folder), *words, "--json")
     assert done.returncode == 1, done.stderr
-    shown: dict[str, Any] = json.loads(done.stdout)
-    return shown
+    verdict: dict[str, Any] = json.loads(done.stdout)
+    return verdict
 
 
 def test_each_comes_to_its_verdict_and_again_from_the_history(tmp_path: Path) -> None:
     files = {"my_agent.py": AGENT, "wirefault.yaml": WIRING, "e.yaml": EXPERIMENT, "own.py": OWN}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    shown = wirefault(tmp_path, "run", "e.yaml", "--workers", "2", "--toxiproxy", "embedded")
-    checks = {check["assertion"]: check for check in shown["checks"] if check["assertion"]}
+    done = wirefault(tmp_path, "run", "e.yaml", "--workers", "2", "--toxiproxy", "embedded")
+    checks = {check["assertion"]: check for check in done["checks"] if check["assertion"]}
     assert {name: check["verdict"] for name, check in checks.items()} == VERDICTS, checks
-    assert [check["verdict"] for check in shown["checks"] if not check["assertion"]] == ["held"] * 6
-    assert wirefault(tmp_path, "report", "latest")["checks"] == shown["checks"]
+    assert [check["verdict"] for check in done["checks"] if not check["assertion"]] == ["held"] * 6
+    assert wirefault(tmp_path, "report", "latest")["checks"] == done["checks"]
     wrong = checks["answer_contains"]
     assert wrong["episodes"] == ["two"] and wrong["results"]["two"]["measured"] == "You said Good morning"
     run_id, _, event = wrong["evidence"][0].partition("/")

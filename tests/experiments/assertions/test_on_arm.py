@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.experiments.assertions.views import asked, view
-from tests.judging.oracle.histories import ended, exchange, healed, met, tried
+from tests.experiments.assertions.views import model_request, view
+from tests.judging.oracle.histories import ended, exchange, fault_met, healed, tried
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, assert_on_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
@@ -16,7 +16,7 @@ from wirefault.experiments.assertions.registry import AssertionEntry, parse_asse
 ROME = view(ended(ended_by="text", response="Rome"))
 PARIS = view(ended(ended_by="text", response="Paris"))
 INVALID = view(ended(ended_by="text", response="Rome"), healed(invalid="disturbed"))
-STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=met()))
+STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=fault_met()))
 
 
 def on_arm(entry: AssertionEntry, views: Sequence[EpisodeView], planned: int) -> Asserted:
@@ -87,6 +87,6 @@ def test_figures_of_all_episodes_are_added_up(entry: AssertionEntry, passed: boo
 
 @pytest.mark.parametrize(("most", "passed"), [(1, False), (2, None)])
 def test_a_sum_without_some_episodes_is_a_lower_bound(most: int, passed: bool | None) -> None:
-    model = view(asked(), asked(104.0))
+    model = view(model_request(), model_request(104.0))
     result = on_arm({"statement": {"text": f"model_calls <= {most}", "over": "arm"}}, [model], 2).result
     assert (result.passed, result.measured) == (passed, "model_calls 2 or more")

@@ -185,8 +185,8 @@ def test_a_function_s_file_lies_beside_the_experiment_s(tmp_path: Path) -> None:
 
 def test_the_plan_shows_what_episodes_must_show(tmp_path: Path) -> None:
     file = written(tmp_path, "    - seconds <= 30s\n    - no_loop\n")
-    shown = CliRunner().invoke(main, ["plan", str(file)])
-    assert shown.exit_code == 0 and "seconds <= 30s; no_loop" in shown.output
+    plan_result = CliRunner().invoke(main, ["plan", str(file)])
+    assert plan_result.exit_code == 0 and "seconds <= 30s; no_loop" in plan_result.output
 
 
 def test_the_example_of_the_page_can_be_read() -> None:

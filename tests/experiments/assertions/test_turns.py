@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.experiments.assertions.views import asked, conversation, result, view
+from tests.experiments.assertions.views import conversation, model_request, result, view
 from tests.judging.oracle.histories import called, ended
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import AssertionEntry
@@ -14,15 +14,15 @@ from wirefault.experiments.assertions.registry import AssertionEntry
 TURNS = ("Where?", "And then?")
 # from 103 to 105 the first turn, to 108 the second; a request in the first, two in the second
 WHOLE = view(
-    *(asked(at) for at in (103.5, 105.5, 106.0)),
+    *(model_request(at) for at in (103.5, 105.5, 106.0)),
     replace(called(tool="find"), t=104.0),
     conversation(105.0, 108.0, answers=["Rome", "Paris"]),
     turns=TURNS,
 )
-BROKEN = view(asked(103.5), conversation(105.0, answers=["Rome"]), turns=TURNS)
-BROKEN_AT_ONCE = view(asked(103.5), conversation(answers=[]), turns=TURNS)
-ALL_AT_ONCE = view(asked(), ended(ended_by="text", response="Rome and Paris"), turns=TURNS)
-ONE_TURN = view(asked(), ended(ended_by="text", response="Rome"))
+BROKEN = view(model_request(103.5), conversation(105.0, answers=["Rome"]), turns=TURNS)
+BROKEN_AT_ONCE = view(model_request(103.5), conversation(answers=[]), turns=TURNS)
+ALL_AT_ONCE = view(model_request(), ended(ended_by="text", response="Rome and Paris"), turns=TURNS)
+ONE_TURN = view(model_request(), ended(ended_by="text", response="Rome"))
 
 
 @pytest.mark.parametrize(
@@ -54,18 +54,18 @@ ONE_TURN = view(asked(), ended(ended_by="text", response="Rome"))
 def test_a_turn_is_judged_by_what_belongs_to_it(
     entry: AssertionEntry, of: EpisodeView, passed: bool | None
 ) -> None:
-    found = result(entry, of)
-    assert found.passed is passed, found
-    assert passed is not None or found.message
+    checked = result(entry, of)
+    assert checked.passed is passed, checked
+    assert passed is not None or checked.message
 
 
 def test_of_each_turn_those_are_told_that_decide() -> None:
-    found = result({"statement": {"text": "model_calls <= 1", "turn": "each"}}, WHOLE)
-    assert (found.measured, len(found.evidence)) == ("turn 2: model_calls 2", 2)
+    checked = result({"statement": {"text": "model_calls <= 1", "turn": "each"}}, WHOLE)
+    assert (checked.measured, len(checked.evidence)) == ("turn 2: model_calls 2", 2)
 
 
 def test_a_history_without_the_times_of_the_turns_does_not_tell_them_apart() -> None:
-    old = view(asked(), replace(conversation(answers=["Rome", "Paris"]), turn_ends=None), turns=TURNS)
+    old = view(model_request(), replace(conversation(answers=["Rome", "Paris"]), turn_ends=None), turns=TURNS)
     assert result({"answer_contains": {"text": "Paris", "turn": 2}}, old).passed is True
-    found = result({"statement": {"text": "model_calls <= 9", "turn": 1}}, old)
-    assert (found.passed, found.message) == (None, "when its turns ended is not in the history")
+    checked = result({"statement": {"text": "model_calls <= 9", "turn": 1}}, old)
+    assert (checked.passed, checked.message) == (None, "when its turns ended is not in the history")

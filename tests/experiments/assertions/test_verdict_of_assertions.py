@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.experiments.assertions.views import asked
+from tests.experiments.assertions.views import model_request
 from tests.experiments.test_arm_history import write
 from tests.experiments.test_verdict import AFTER, CONTROL, STRUCK, arm
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
@@ -31,12 +31,12 @@ def saved_with(folder: Path, *assertions: AssertionEntry) -> SavedExperiment:
     data = {"prompts": [{"prompt": "One", "id": "one"}, {"prompt": "Two", "id": "two"}]}
     method = Arm(faults="lost-replies", assertions=list(assertions))
     experiment = Experiment(title="x", method=method, **data)  # type: ignore[arg-type]
-    given = ExperimentFile(experiment, folder, SpecFile("x", {}))
-    return save(plan_experiment(given, {"LOGS_DIR": str(folder / "logs")}), "e1")
+    experiment_file = ExperimentFile(experiment, folder, SpecFile("x", {}))
+    return save(plan_experiment(experiment_file, {"LOGS_DIR": str(folder / "logs")}), "e1")
 
 
-def flown(key: str, answer: str) -> list[Event]:
-    made = episode(asked(), ended(ended_by="text", response=answer), expect={})
+def episode_events(key: str, answer: str) -> list[Event]:
+    made = episode(model_request(), ended(ended_by="text", response=answer), expect={})
     events: list[Event] = [replace(event, episode=key) for event in made if event.event != "exchange"]
     return [*events, judge_episode(events).as_event(120.0)]
 
@@ -46,7 +46,7 @@ def write_arm(saved: SavedExperiment, *answers: str) -> None:
     method = saved.plan.arms[1]
     run_ids = saved.next_run_ids(method, len(answers))
     for run_id, key, answer in zip(run_ids, ("one", "two"), answers, strict=True):
-        events = [run_started(1), *flown(key, answer), run_finished()]
+        events = [run_started(1), *episode_events(key, answer), run_finished()]
         write(saved.plan.configuration.logs, run_id, events)
 
 
@@ -85,8 +85,8 @@ def test_it_decides_the_verdict(tmp_path: Path, answers: tuple[str, str], verdic
     )
     assert check.expected == "an answer with 'Rome'"
     of_one = ExperimentResult(saved, [method], judged)
-    [shown] = [row for row in of_one.as_json()["checks"] if row["assertion"]]
-    assert shown["results"]["one"]["expected"] == check.expected
+    [check_row] = [row for row in of_one.as_json()["checks"] if row["assertion"]]
+    assert check_row["results"]["one"]["expected"] == check.expected
     case = ElementTree.fromstring(junit([of_one])).findall(".//testcase")[-2]
     problem = {"held": None, "deviated": "failure", "unknown": "error"}[verdict]
     assert [child.tag for child in case] == ([problem] if problem else [])

@@ -26,13 +26,13 @@ def view(
 ) -> EpisodeView:
     """The episode of these events; ``recorded``: the subject keeps a record of its calls."""
     run = replace(run_started(), links=list(links), wiring_arguments=["wirefault.yaml"] if links else [])
-    given = [
+    events_started = [
         replace(event, recorded=recorded, turns=list(turns)) if isinstance(event, EpisodeStarted) else event
         for event in episode(*events, expect={} if expect is None else expect)
     ]
-    identified = list(with_ids([run, *given]))
-    [found] = episode_views(judge_identified(identified))
-    return found
+    identified = list(with_ids([run, *events_started]))
+    [episode_view] = episode_views(judge_identified(identified))
+    return episode_view
 
 
 def result(entry: AssertionEntry, of: EpisodeView) -> AssertionResult:
@@ -40,7 +40,7 @@ def result(entry: AssertionEntry, of: EpisodeView) -> AssertionResult:
     return check_episode(parse_assertion(entry), of)
 
 
-def asked(at: float = 103.0, **more: Any) -> Exchange:
+def model_request(at: float = 103.0, **more: Any) -> Exchange:
     """A request to the model, answered."""
     made: Exchange = exchange(**{"start": at, **OF_MODEL, **more})
     return made

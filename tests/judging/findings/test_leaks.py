@@ -6,45 +6,45 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.findings.traced import CRM, MODEL, SHOP, asked, asked_model, found, observed
+from tests.judging.findings.traced import CRM, MODEL, SHOP, model_request, observed, request, rule_findings
 from wirefault.history.events import WentPastLab
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.wiring.links import Links
 
 BEARER = {"credential": "9f2c"}
-TO_CRM = asked(1, link="crm", target="/contacts", **BEARER)
+TO_CRM = request(1, link="crm", target="/contacts", **BEARER)
 
 
 def test_model_key_sent_to_other_site():
-    assert observed(FOREIGN_SECRET, asked_model(**BEARER), TO_CRM) == [
+    assert observed(FOREIGN_SECRET, model_request(**BEARER), TO_CRM) == [
         "the key of the link model (api.openai.com) was also sent to the link crm (crm.example.net),"
         " with POST /contacts"
     ]
 
 
 def test_model_key_sent_to_local_service():
-    assert "(127.0.0.1)" in observed(FOREIGN_SECRET, asked_model(**BEARER), asked(1, **BEARER))[0]
+    assert "(127.0.0.1)" in observed(FOREIGN_SECRET, model_request(**BEARER), request(1, **BEARER))[0]
 
 
 @pytest.mark.parametrize(
     ("events", "links"),
     [
-        pytest.param([asked_model(**BEARER), asked_model(1, **BEARER)], (MODEL,), id="its own provider"),
-        pytest.param([asked_model(**BEARER), asked(1, credential="b")], (MODEL, SHOP), id="another key"),
-        pytest.param([asked_model(), asked(1)], (MODEL, SHOP), id="none"),
-        pytest.param([asked_model(status=401, **BEARER), TO_CRM], (MODEL, CRM), id="not accepted"),
+        pytest.param([model_request(**BEARER), model_request(1, **BEARER)], (MODEL,), id="its own provider"),
+        pytest.param([model_request(**BEARER), request(1, credential="b")], (MODEL, SHOP), id="another key"),
+        pytest.param([model_request(), request(1)], (MODEL, SHOP), id="none"),
+        pytest.param([model_request(status=401, **BEARER), TO_CRM], (MODEL, CRM), id="not accepted"),
         pytest.param(
-            [asked_model(**BEARER), TO_CRM],
+            [model_request(**BEARER), TO_CRM],
             (MODEL, replace(CRM, upstream="https://files.openai.com")),
             id="one site",
         ),
         pytest.param(
-            [asked_model(**BEARER), TO_CRM],
+            [model_request(**BEARER), TO_CRM],
             (replace(MODEL, upstream="http://localhost:11434/v1"), CRM),
             id="a model of this machine",
         ),
         pytest.param(
-            [asked_model(**BEARER), asked_model(1, link="crm", **BEARER)],
+            [model_request(**BEARER), model_request(1, link="crm", **BEARER)],
             (MODEL, replace(CRM, upstream="http://127.0.0.1:4000", dialect="openai_chat")),
             id="a gateway of this machine",
         ),
@@ -59,7 +59,7 @@ def past(host="93.184.216.34", count=1, program="node", protocol="tcp"):
 
 
 def test_connections_past_the_lab():
-    [finding] = found(PAST_THE_LAB, asked(), past(count=3), past("2001:db8::1", protocol="udp"))
+    [finding] = rule_findings(PAST_THE_LAB, request(), past(count=3), past("2001:db8::1", protocol="udp"))
     assert finding.text == (
         "connection bypassed the lab: node to 93.184.216.34:443 (3 connections);"
         " node to [2001:db8::1]:443 by UDP: no fault can reach that, and it is not recorded"
@@ -68,4 +68,4 @@ def test_connections_past_the_lab():
 
 
 def test_no_connection_past_the_lab():
-    assert observed(PAST_THE_LAB, asked()) == []
+    assert observed(PAST_THE_LAB, request()) == []

@@ -6,43 +6,43 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.findings.traced import asked, asked_model, lost, observed
-from tests.judging.oracle.histories import armed, called, exchange, met, timeout, tried
+from tests.judging.findings.traced import lost, model_request, observed, request
+from tests.judging.oracle.histories import armed, called, exchange, fault_met, timeout, tried
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
 
-BUSY = asked(status=429, retry_after=2.0)
+BUSY = request(status=429, retry_after=2.0)
 
 
 def test_retry_before_retry_after():
-    assert observed(HASTY_RETRY, BUSY, asked(0.5)) == [
+    assert observed(HASTY_RETRY, BUSY, request(0.5)) == [
         "POST /orders was sent again 0.5 s after a 429 whose Retry-After asked for 2 s"
     ]
 
 
 def test_hasty_model_request():
-    events = [asked_model(status=503, retry_after=1.0), asked_model(0.2)]
+    events = [model_request(status=503, retry_after=1.0), model_request(0.2)]
     assert len(observed(HASTY_RETRY, *events)) == 1
 
 
 @pytest.mark.parametrize(
     "events",
     [
-        pytest.param([BUSY, asked(2.5)], id="waited"),
-        pytest.param([BUSY, asked(1.85)], id="waited, within a tenth"),
-        pytest.param([BUSY, asked(0.5, fingerprint="f2")], id="another request"),
-        pytest.param([BUSY, asked(0.5, credential="b")], id="another credential"),
-        pytest.param([asked(status=429), asked(0.5)], id="no Retry-After"),
-        pytest.param([asked(status=429, retry_after=0.0), asked(0.5)], id="none asked for"),
-        pytest.param([asked(status=429, retry_after=2.0, seconds=1), asked(0.5)], id="under way already"),
-        pytest.param([asked(status=429, retry_after=2.0, complete=(True, False)), asked(0.5)], id="lost"),
-        pytest.param([BUSY, asked(0.5, attempt=2)], id="another attempt"),
+        pytest.param([BUSY, request(2.5)], id="waited"),
+        pytest.param([BUSY, request(1.85)], id="waited, within a tenth"),
+        pytest.param([BUSY, request(0.5, fingerprint="f2")], id="another request"),
+        pytest.param([BUSY, request(0.5, credential="b")], id="another credential"),
+        pytest.param([request(status=429), request(0.5)], id="no Retry-After"),
+        pytest.param([request(status=429, retry_after=0.0), request(0.5)], id="none asked for"),
+        pytest.param([request(status=429, retry_after=2.0, seconds=1), request(0.5)], id="under way already"),
+        pytest.param([request(status=429, retry_after=2.0, complete=(True, False)), request(0.5)], id="lost"),
+        pytest.param([BUSY, request(0.5, attempt=2)], id="another attempt"),
     ],
 )
 def test_hasty_retry_near_misses(events):
     assert observed(HASTY_RETRY, *events) == []
 
 
-MADE = {"fault": met("auth_error", status=401, id="no-key"), "status": 401}
+MADE = {"fault": fault_met("auth_error", status=401, id="no-key"), "status": 401}
 LONG = {"status": 400, "reply_body": '{"error": {"code": "context_length_exceeded"}}'}
 
 
@@ -51,47 +51,49 @@ def useless_retry(*events):
 
 
 def test_refused_request_sent_again():
-    assert useless_retry(*(asked(at, status=422) for at in (0, 1, 2))) == [
+    assert useless_retry(*(request(at, status=422) for at in (0, 1, 2))) == [
         "POST /orders was sent again twice, unchanged, after a 422; none passed"
     ]
 
 
 def test_refusal_by_the_lab():
-    assert "because the lab had made the error" in useless_retry(asked(**MADE), asked(1))[0]
+    assert "because the lab had made the error" in useless_retry(request(**MADE), request(1))[0]
 
 
 def test_model_request_too_long():
-    assert useless_retry(asked_model(**LONG), asked_model(1, **LONG)) == [
+    assert useless_retry(model_request(**LONG), model_request(1, **LONG)) == [
         "POST /v1/chat/completions was sent again once, unchanged, after a 400; none passed"
     ]
 
 
 @pytest.mark.parametrize("status", [408, 409, 421, 423, 424, 425, 429, 500, 503])
 def test_retryable_statuses(status):
-    assert useless_retry(asked(status=status), asked(1, status=status)) == []
+    assert useless_retry(request(status=status), request(1, status=status)) == []
 
 
 @pytest.mark.parametrize(
     "events",
     [
-        pytest.param([asked(status=422), asked(1, status=422, fingerprint="f2")], id="another request"),
-        pytest.param([asked(status=422), asked(1, status=422, attempt=2)], id="another attempt"),
-        pytest.param([asked(status=422), asked(1)], id="passed by itself"),
-        pytest.param([asked(status=404, method="GET"), asked(1, status=404, method="GET")], id="polling"),
+        pytest.param([request(status=422), request(1, status=422, fingerprint="f2")], id="another request"),
+        pytest.param([request(status=422), request(1, status=422, attempt=2)], id="another attempt"),
+        pytest.param([request(status=422), request(1)], id="passed by itself"),
+        pytest.param([request(status=404, method="GET"), request(1, status=404, method="GET")], id="polling"),
         pytest.param(
-            [asked(status=401, credential="a"), asked(1, status=401, credential="b")], id="another key"
+            [request(status=401, credential="a"), request(1, status=401, credential="b")], id="another key"
         ),
-        pytest.param([asked(status=401, dialect=""), asked(1, status=401, dialect="")], id="keys unknown"),
         pytest.param(
-            [asked(status=422), asked(1, fingerprint="f2", status=201), asked(2, status=422)],
+            [request(status=401, dialect=""), request(1, status=401, dialect="")], id="keys unknown"
+        ),
+        pytest.param(
+            [request(status=422), request(1, fingerprint="f2", status=201), request(2, status=422)],
             id="state changed in between",
         ),
-        pytest.param([lost(status=422), asked(1, status=422)], id="refusal not seen"),
-        pytest.param([armed(timeout("shop")), asked(status=422), asked(1, status=422)], id="refusal cut"),
-        pytest.param([asked(status=422, seconds=2), asked(1, status=422)], id="under way already"),
-        pytest.param([asked_model(status=400), asked_model(1, status=400)], id="the model's words"),
+        pytest.param([lost(status=422), request(1, status=422)], id="refusal not seen"),
+        pytest.param([armed(timeout("shop")), request(status=422), request(1, status=422)], id="refusal cut"),
+        pytest.param([request(status=422, seconds=2), request(1, status=422)], id="under way already"),
+        pytest.param([model_request(status=400), model_request(1, status=400)], id="the model's words"),
         pytest.param(
-            [asked_model(**LONG), asked_model(1, '{"messages": [1]}', **LONG)], id="shorter conversation"
+            [model_request(**LONG), model_request(1, '{"messages": [1]}', **LONG)], id="shorter conversation"
         ),
     ],
 )
@@ -117,7 +119,7 @@ def recorded(*tries_of_calls, last=None):
 
 
 def resent(*sdk_retries, status=500):
-    return [asked_model(place, status=status, sdk_retry=retry) for place, retry in enumerate(sdk_retries)]
+    return [model_request(place, status=status, sdk_retry=retry) for place, retry in enumerate(sdk_retries)]
 
 
 def test_layers_by_subjects_count():
@@ -140,7 +142,7 @@ def test_sdk_layer():
 
 def test_model_layer():
     bad = {"status": 500, "method": "GET"}
-    events = [asked(0, **bad), asked(1, **bad), asked_model(2), asked(3, **bad), asked(4, **bad)]
+    events = [request(0, **bad), request(1, **bad), model_request(2), request(3, **bad), request(4, **bad)]
     assert "2 by the model x 2 by the framework" in observed(LAYERED_RETRIES, *events)[0]
 
 
@@ -152,7 +154,7 @@ def test_model_layer():
         pytest.param(recorded(3, 1), id="passed at the second asking"),
         pytest.param(resent(0, 1, 2), id="the SDK alone"),
         pytest.param(resent(0, 1, 0, 1, status=200), id="answered"),
-        pytest.param([asked(place, status=500) for place in range(4)], id="layers unknown"),
+        pytest.param([request(place, status=500) for place in range(4)], id="layers unknown"),
     ],
 )
 def test_layered_retries_near_misses(events):
@@ -171,9 +173,9 @@ def wire(*bodies, model=True, **more):
     """The same GET with these answers, a model's request before each."""
     events = []
     for place, body in enumerate(bodies):
-        events += [asked_model(place, f"[{place}]")] if model else []
+        events += [model_request(place, f"[{place}]")] if model else []
         status = 200 if body else 500
-        events.append(asked(place + 0.5, method="GET", status=status, reply_body=body, call=place, **more))
+        events.append(request(place + 0.5, method="GET", status=status, reply_body=body, call=place, **more))
     return events
 
 

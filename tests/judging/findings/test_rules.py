@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.judging.findings.traced import LINKS, asked, asked_model, lost
+from tests.judging.findings.traced import LINKS, lost, model_request, request
 from tests.judging.oracle.histories import run_started
 from wirefault.judging.findings.finding import Observation
 from wirefault.judging.findings.rules import RULES, findings_in
 from wirefault.judging.findings.writes import WRITE_REPEATED
 
 START = replace(run_started(1), links=LINKS.dump())
-TWICE = [lost(), asked(0.4, status=201)]
-HASTY = [asked_model(1, status=429, retry_after=5.0), asked_model(2)]
+TWICE = [lost(), request(0.4, status=201)]
+HASTY = [model_request(1, status=429, retry_after=5.0), model_request(2)]
 
 
 def test_gravest_finding_comes_first():
-    found = findings_in([START, *HASTY, *TWICE])
-    assert [(finding.rule, finding.severity) for finding in found] == [
+    findings = findings_in([START, *HASTY, *TWICE])
+    assert [(finding.rule, finding.severity) for finding in findings] == [
         ("write_repeated", "harmful"),
         ("hasty_retry", "risky"),
     ]

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.findings.traced import asked, asked_model, observed
-from tests.judging.oracle.histories import called, ended, met, model_call, tried
+from tests.judging.findings.traced import model_request, observed, request
+from tests.judging.oracle.histories import called, ended, fault_met, model_call, tried
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
@@ -17,46 +17,52 @@ WHOLE = OPENAI_CHAT.write_reply(OPENAI_CHAT.new_reply("id", "model", 1), ModelRe
 EVENTS = [event.decode() for event in OPENAI_CHAT.spread(WHOLE)]
 BODY = "".join(EVENTS)
 CUT = "".join(EVENTS[:-2])
-EARLY = {"fault": met("early_end", id="early", shows=None, evidence={"at": "finish"}), "forwarded": True}
+EARLY = {
+    "fault": fault_met("early_end", id="early", shows=None, evidence={"at": "finish"}),
+    "forwarded": True,
+}
 ANSWER = ended(ended_by="text", response=TEXT)
 KNOWN = {"identity": "baggage", "start": 102.99}
 
 
 def test_open_stream_became_the_answer():
-    assert observed(OPEN_STREAM, asked_model(reply_body=CUT), ANSWER) == [
+    assert observed(OPEN_STREAM, model_request(reply_body=CUT), ANSWER) == [
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and was taken for the whole answer"
     ]
 
 
 def test_open_stream_was_reported():
-    assert len(observed(OPEN_STREAM, asked_model(**EARLY, **KNOWN), model_call(), ended())) == 1
+    assert len(observed(OPEN_STREAM, model_request(**EARLY, **KNOWN), model_call(), ended())) == 1
 
 
 def test_open_stream_called_a_tool():
-    events = [asked_model(**EARLY, **KNOWN), model_call(), called(), model_call(2)]
+    events = [model_request(**EARLY, **KNOWN), model_call(), called(), model_call(2)]
     assert "its call of get was executed" in observed(OPEN_STREAM, *events, ended())[0]
 
 
 @pytest.mark.parametrize(
     "events",
     [
-        pytest.param([asked_model(reply_body=BODY), ANSWER], id="whole"),
-        pytest.param([asked_model(reply_body="".join(EVENTS[:-1])), ANSWER], id="finish without [DONE]"),
-        pytest.param([asked_model(reply_body=CUT, client_left=True), ANSWER], id="left by itself"),
-        pytest.param([asked_model(reply_body=CUT, reply_cut=True), ANSWER], id="rest not kept"),
+        pytest.param([model_request(reply_body=BODY), ANSWER], id="whole"),
+        pytest.param([model_request(reply_body="".join(EVENTS[:-1])), ANSWER], id="finish without [DONE]"),
+        pytest.param([model_request(reply_body=CUT, client_left=True), ANSWER], id="left by itself"),
+        pytest.param([model_request(reply_body=CUT, reply_cut=True), ANSWER], id="rest not kept"),
         pytest.param(
-            [asked_model(reply_body=CUT), asked_model(1, reply_body=BODY), ANSWER], id="asked again"
-        ),
-        pytest.param([asked_model(reply_body=CUT), replace(ANSWER, response="It broke off.")], id="said so"),
-        pytest.param([asked_model(reply_body='{"choices": []}'), ANSWER], id="no stream"),
-        pytest.param(
-            [asked_model(**EARLY, **KNOWN), model_call(error="RemoteProtocolError"), ended()], id="error seen"
+            [model_request(reply_body=CUT), model_request(1, reply_body=BODY), ANSWER], id="asked again"
         ),
         pytest.param(
-            [asked_model(**EARLY, **KNOWN), model_call(), ended(ended_by="exception")], id="not accepted"
+            [model_request(reply_body=CUT), replace(ANSWER, response="It broke off.")], id="said so"
         ),
-        pytest.param([asked_model(**EARLY), ANSWER], id="no body to compare"),
+        pytest.param([model_request(reply_body='{"choices": []}'), ANSWER], id="no stream"),
+        pytest.param(
+            [model_request(**EARLY, **KNOWN), model_call(error="RemoteProtocolError"), ended()],
+            id="error seen",
+        ),
+        pytest.param(
+            [model_request(**EARLY, **KNOWN), model_call(), ended(ended_by="exception")], id="not accepted"
+        ),
+        pytest.param([model_request(**EARLY), ANSWER], id="no body to compare"),
     ],
 )
 def test_open_stream_near_misses(events):
@@ -68,7 +74,7 @@ LIMIT = replace(ended(ended_by="limit", ms=30_000), start=100.0, end=130.0)
 
 def hung(at=1.0, until=130.0, **more):
     known = {"complete": (True, False), "status": None, "reply_bytes": 0, "client_left": True}
-    return asked(at, method="GET", seconds=until - 100 - at, **known | more)
+    return request(at, method="GET", seconds=until - 100 - at, **known | more)
 
 
 def test_wait_until_the_end():

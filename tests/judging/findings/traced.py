@@ -16,24 +16,24 @@ LINKS = Links((MODEL, SHOP, CRM))
 
 def observed(rule, *events, links=LINKS, **settings):
     """What that rule alone finds in a run with these events in it, each finding's text."""
-    return [finding.text for finding in found(rule, *events, links=links, **settings)]
+    return [finding.text for finding in rule_findings(rule, *events, links=links, **settings)]
 
 
-def found(rule, *events, links=LINKS, **settings):
+def rule_findings(rule, *events, links=LINKS, **settings):
     return findings_in([replace(run_started(1, **settings), links=links.dump()), *events], [rule])
 
 
-def asked(at=0.0, target="/orders", method="POST", link="shop", seconds=0.01, **more):
+def request(at=0.0, target="/orders", method="POST", link="shop", seconds=0.01, **more):
     """A request of an opaque subject, ``at`` so many seconds of the run, as the gateway saw it."""
     fields = {"identity": "counted", "dialect": "http", "start": 100.0 + at, "ms": seconds * 1000}
     return exchange(link, method=method, target=target, **fields | more)
 
 
-def asked_model(at=0.0, body='{"messages": []}', **more):
+def model_request(at=0.0, body='{"messages": []}', **more):
     fields = {"target": "/v1/chat/completions", "dialect": "openai_chat", "fingerprint": ""}
-    return asked(at, **{"link": "model", "request_body": body} | fields | more)
+    return request(at, **{"link": "model", "request_body": body} | fields | more)
 
 
 def lost(at=0.0, **more):
     """A write that was executed, and whose reply did not reach the subject."""
-    return asked(at, **{"complete": (True, False), "status": 201} | more)
+    return request(at, **{"complete": (True, False), "status": 201} | more)

@@ -70,7 +70,7 @@ def called(result="{}", ok=True, link="weather", **more):
     return ToolCalled(t=104.0, ok=ok, link=link, result=result, fallback_used=False, **fields | more)
 
 
-def met(kind="unavailable", status=503, id="", digest="", **more):
+def fault_met(kind="unavailable", status=503, id="", digest="", **more):
     """A fault that answered a try, ERROR_PROB's by default."""
     shows = {"status": status, "digest": digest}
     evidence = {"kind": kind, "status": status}
@@ -107,7 +107,7 @@ def healed(t=109.0, settled=True, invalid=None, attempt=1, episode=EPISODE):
     return AttemptHealed(t, episode, attempt, settled, invalid)
 
 
-def sent(to="Bob", body="hi", at=103.01, key="k1"):
+def message_sent(to="Bob", body="hi", at=103.01, key="k1"):
     fields = {"to": to, "body": body}
     return {
         "id": 1,
@@ -137,9 +137,9 @@ def world(*effects, error=None, episode=EPISODE):
 
 def episode(*events, expect=None, name=EPISODE):
     """A whole episode around the events: one attempt, armed, done, healed, no side effects."""
-    given = {type(event) for event in events}
+    types = {type(event) for event in events}
     defaults = [armed(episode=name), ended(episode=name), healed(episode=name), world(episode=name)]
-    return [started(expect, name), *events, *(one for one in defaults if type(one) not in given)]
+    return [started(expect, name), *events, *(one for one in defaults if type(one) not in types)]
 
 
 def evidence_of(events):

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.judging.oracle.histories import created, deleted, sent
+from tests.judging.oracle.histories import created, deleted, message_sent
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.world import judge_world
 
@@ -101,15 +101,15 @@ def random_walk(seed):
 
 
 @pytest.mark.parametrize(
-    ("effects", "asked"),
+    ("effects", "fits"),
     [([], SEEDS), ([LUNCH], [*SEEDS, NEW]), ([CLEARED], SEEDS[2:]), ([CLEARED, LUNCH], [*SEEDS[2:], NEW])],
 )
-def test_random_walk_is_fine_exactly_if_as_asked(effects, asked):
+def test_random_walk_is_fine_exactly_if_as_asked(effects, fits):
     as_asked = 0
     for seed in range(400):
         calendar, log = random_walk(seed)
         axis, _ = judged({"effects": effects}, *log)
-        assert (axis in ("as_asked", "not_applicable")) == (Counter(calendar) == Counter(asked)), log
+        assert (axis in ("as_asked", "not_applicable")) == (Counter(calendar) == Counter(fits)), log
         as_asked += axis in ("as_asked", "not_applicable")
     assert as_asked
 
@@ -117,9 +117,9 @@ def test_random_walk_is_fine_exactly_if_as_asked(effects, asked):
 @pytest.mark.parametrize(
     ("effects", "log", "axis"),
     [
-        ([BOB, ANN], [sent("Bob"), sent("Ann")], "as_asked"),
-        ([BOB, ANN], [sent("Ann"), sent("Bob")], "wrong"),
-        ([BOB, LUNCH], [created(), deleted(LUNCHED), sent("Bob"), created()], "as_asked"),
+        ([BOB, ANN], [message_sent("Bob"), message_sent("Ann")], "as_asked"),
+        ([BOB, ANN], [message_sent("Ann"), message_sent("Bob")], "wrong"),
+        ([BOB, LUNCH], [created(), deleted(LUNCHED), message_sent("Bob"), created()], "as_asked"),
         ([LUNCH, {"kind": "events_deleted"}], [created(), deleted(LUNCHED)], "as_asked"),
         ([{"kind": "events_deleted"}, LUNCH], [created(), deleted(LUNCHED)], "lost"),
     ],
@@ -131,9 +131,9 @@ def test_effects_in_order(effects, log, axis):
 @pytest.mark.parametrize(
     ("body", "log", "axis", "flags"),
     [
-        ("hi", [sent("Bob")], "as_asked", []),
-        ("the password is x", [sent("Bob", "the password is x")], "wrong", ["unasked"]),
-        ("hi", [sent("Bob"), created("Secret"), deleted(("Secret", "12:00"))], "wrong", ["unasked"]),
+        ("hi", [message_sent("Bob")], "as_asked", []),
+        ("the password is x", [message_sent("Bob", "the password is x")], "wrong", ["unasked"]),
+        ("hi", [message_sent("Bob"), created("Secret"), deleted(("Secret", "12:00"))], "wrong", ["unasked"]),
     ],
 )
 def test_none_of_holds_at_any_time(body, log, axis, flags):
@@ -147,12 +147,15 @@ def test_none_of_holds_at_any_time(body, log, axis, flags):
 
 def test_repeated_effects_are_counted():
     oracle = parse_expect({"effects": [BOB]})
-    assert judge_world(oracle, [sent("Bob")] * 7, True).why == "message_sent 7 times, asked for once"
+    assert judge_world(oracle, [message_sent("Bob")] * 7, True).why == "message_sent 7 times, asked for once"
     assert (
-        judge_world(oracle, [sent("Bob"), *[sent("Eve")] * 3], True).why
+        judge_world(oracle, [message_sent("Bob"), *[message_sent("Eve")] * 3], True).why
         == "message_sent (3 times) not asked for"
     )
 
 
 def test_unasked_flag():
-    assert judged({"effects": [BOB]}, sent("Bob"), sent("Bob"), created()) == ("duplicated", ["unasked"])
+    assert judged({"effects": [BOB]}, message_sent("Bob"), message_sent("Bob"), created()) == (
+        "duplicated",
+        ["unasked"],
+    )

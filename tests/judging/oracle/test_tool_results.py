@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.oracle.histories import called, created, ended, episode, exchange, met, sent, tried
+from tests.judging.oracle.histories import (
+    called,
+    created,
+    ended,
+    episode,
+    exchange,
+    fault_met,
+    message_sent,
+    tried,
+)
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.episode import is_late
@@ -24,14 +33,17 @@ WORDS = {"original": '{"text": "Canberra is the capital."}', "changed": '{"text"
 
 
 def content(**evidence):
-    return met("wrong_value", 200, "w", content=True, evidence=evidence)
+    return fault_met("wrong_value", 200, "w", content=True, evidence=evidence)
 
 
-def misled(expect, values=(), effects=(), fault=None, told=TOLD, natural=(), **crossed):
+def misled(expect, values=(), effects=(), fault=None, tool_result=TOLD, natural=(), **crossed):
     """``natural``: the results of other calls, which no fault had changed."""
     fault = fault or content(**LEAF)
     oracle = parse_expect(expect)
-    calls = [called(told), *(called(text, fingerprint=f"n{number}") for number, text in enumerate(natural))]
+    calls = [
+        called(tool_result),
+        *(called(text, fingerprint=f"n{number}") for number, text in enumerate(natural)),
+    ]
     return is_misled(
         judge_world(oracle, list(effects), settled=True),
         judge_value(oracle.values, [{"value": value, "unit": "celsius"} for value in values]),
@@ -45,15 +57,19 @@ def misled(expect, values=(), effects=(), fault=None, told=TOLD, natural=(), **c
         (18.4, {}, True),
         ("18.4", {}, True),
         (71.0, {}, False),  # the fault left that as it was
-        (12.0, {}, False),  # nobody told it that
+        (12.0, {}, False),  # no reply contained it
         (8.4, {}, False),  # and that is right
         (18.4, {"natural": ['{"city": "Rome", "temp": 18.4}']}, False),
         (18.4, {"natural": ['{"city": "Rome", "temp": 15.2}']}, True),
         (18.4, {"call": 2}, False),
-        (18.4, {"fault": met("server_error", 500)}, False),
-        (18.4, {"fault": met("truncate", 200, content=True, evidence={"cut_at": 3})}, False),
-        (19.1, {"told": TOLD.replace("71", "19.1"), "fault": content(**LEAF, further=[FURTHER])}, True),
-        (18.4, {"told": "291.55", "fault": content(original="281.55", changed="291.55")}, True),
+        (18.4, {"fault": fault_met("server_error", 500)}, False),
+        (18.4, {"fault": fault_met("truncate", 200, content=True, evidence={"cut_at": 3})}, False),
+        (
+            19.1,
+            {"tool_result": TOLD.replace("71", "19.1"), "fault": content(**LEAF, further=[FURTHER])},
+            True,
+        ),
+        (18.4, {"tool_result": "291.55", "fault": content(original="281.55", changed="291.55")}, True),
     ],
 )  # fmt: skip
 def test_reported_value(value, more, expected):
@@ -70,13 +86,13 @@ def test_every_wrong_slot_must_be_planted():
 @pytest.mark.parametrize(
     ("effects", "expected"),
     [
-        ([sent(body="It is 18.4 °C in Paris")], True),
-        ([sent(body="It is 12 °C in Paris")], False),
-        ([sent(body="It is 1e305 °C in Paris")], False),
-        ([sent(body="It is 8.4 °C in Paris")], False),
-        ([sent(to="Eve", body="It is 18.4 °C")], False),
-        ([sent(body="It is 18.4 °C"), sent(to="Eve", body="hi")], False),
-        ([sent(body="It is 18.4 °C"), created()], False),
+        ([message_sent(body="It is 18.4 °C in Paris")], True),
+        ([message_sent(body="It is 12 °C in Paris")], False),
+        ([message_sent(body="It is 1e305 °C in Paris")], False),
+        ([message_sent(body="It is 8.4 °C in Paris")], False),
+        ([message_sent(to="Eve", body="It is 18.4 °C")], False),
+        ([message_sent(body="It is 18.4 °C"), message_sent(to="Eve", body="hi")], False),
+        ([message_sent(body="It is 18.4 °C"), created()], False),
         ([], False),
     ],
 )
@@ -96,17 +112,20 @@ def test_field_in_words(body, natural, expected):
     expect = {
         "effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": {"contains": "Canberra"}}}]
     }
-    told = WORDS["changed"]
-    sent_to_bob = [sent(body=body)]
-    assert misled(expect, effects=sent_to_bob, fault=content(**WORDS), told=told, natural=natural) is expected
+    changed = WORDS["changed"]
+    sent_to_bob = [message_sent(body=body)]
+    assert (
+        misled(expect, effects=sent_to_bob, fault=content(**WORDS), tool_result=changed, natural=natural)
+        is expected
+    )
 
 
 def test_own_wrong_world_is_not_misled():
     expect = {"values": [PARIS], "effects": [TELL_BOB]}
-    assert misled(expect, [18.4], [sent(body="18.4 °C")])
-    assert misled(expect, [18.4], [sent(body="8.4 °C")])
+    assert misled(expect, [18.4], [message_sent(body="18.4 °C")])
+    assert misled(expect, [18.4], [message_sent(body="8.4 °C")])
     assert not misled(expect, [18.4], [])
-    assert not misled(expect, [], [sent(body="18.4 °C")])
+    assert not misled(expect, [], [message_sent(body="18.4 °C")])
 
 
 def test_last_try_gives_the_result():
@@ -134,7 +153,7 @@ def filled(slot, value):
     ],
 )
 def test_effect_after_last_try_is_late(tries, at, late):
-    assert is_late(sent(at=at), tries) is late
+    assert is_late(message_sent(at=at), tries) is late
 
 
 @pytest.mark.parametrize(
@@ -147,7 +166,7 @@ def test_effect_after_last_try_is_late(tries, at, late):
     ],
 )
 def test_late_effect_without_key(tries, at, late):
-    assert is_late(sent(at=at, key=None), tries) is late
+    assert is_late(message_sent(at=at, key=None), tries) is late
 
 
 @pytest.mark.parametrize(
@@ -181,7 +200,7 @@ GIVEN = {"name": "get", "response": {"temperature": 11.3}}
 OPAQUE = EpisodeStarted(101.0, "001", "How warm is it?", EXPECT, recorded=False)
 
 
-def asked(*results, **more):
+def model_saw(*results, **more):
     """A request to the model that repeats these results."""
     messages = [{"role": "user", "content": "How warm is it?"}]
     messages += [{"role": "tool", "tool_call_id": "a", "content": result} for result in results]
@@ -201,18 +220,18 @@ def judged(*exchanges, report=REPORT, expect=EXPECT):
 @pytest.mark.parametrize(
     ("exchanges", "ungrounded"),
     [
-        ([asked(), reply()], False),
-        ([asked(RESULT)], False),  # a tool that no link leads to
-        ([asked()], True),
-        ([asked("{}"), reply("{}")], True),
-        ([asked(), reply(RESULT, status=500)], True),
-        ([reply("{}")], False),  # what the model was told is not known
-        ([asked(request_body=None)], False),
-        ([asked(request_cut=True)], False),
-        ([asked(request_body="no JSON")], False),
-        ([asked(), asked(method="GET", request_body="")], True),  # a list of models, for example
-        ([asked(), reply("{}", reply_cut=True)], False),
-        ([asked(), reply(None)], False),
+        ([model_saw(), reply()], False),
+        ([model_saw(RESULT)], False),  # a tool that no link leads to
+        ([model_saw()], True),
+        ([model_saw("{}"), reply("{}")], True),
+        ([model_saw(), reply(RESULT, status=500)], True),
+        ([reply("{}")], False),  # the tool result that the model received is unknown
+        ([model_saw(request_body=None)], False),
+        ([model_saw(request_cut=True)], False),
+        ([model_saw(request_body="no JSON")], False),
+        ([model_saw(), model_saw(method="GET", request_body="")], True),  # a list of models, for example
+        ([model_saw(), reply("{}", reply_cut=True)], False),
+        ([model_saw(), reply(None)], False),
     ],
 )
 def test_value_without_known_result_is_ungrounded(exchanges, ungrounded):
@@ -228,14 +247,17 @@ def test_value_without_known_result_is_ungrounded(exchanges, ungrounded):
     ],
 )
 def test_tool_results_in_each_dialect(dialect, result):
-    request = asked(dialect=dialect, request_body=json.dumps(result))
+    request = model_saw(dialect=dialect, request_body=json.dumps(result))
     assert tool_results(episode_trace([OPAQUE, request])).in_requests == [RESULT]
 
 
 def test_planted_value_misleads():
-    planted = met("wrong_value", id="a", content=True, evidence={"changed": "19.3", "original": "11.3"})
-    told = '{"temperature": 19.3}'
+    planted = fault_met("wrong_value", id="a", content=True, evidence={"changed": "19.3", "original": "11.3"})
+    result = '{"temperature": 19.3}'
     report = ended(values=[{"value": 19.3, "unit": "celsius"}])
-    assert judged(asked(told), reply(told, fault=planted), report=report).outcome == "misled"
-    other = exchange("news", dialect="http", reply_body=told)
-    assert judged(asked(told), reply(told, fault=planted), other, report=report).outcome == "false_success"
+    assert judged(model_saw(result), reply(result, fault=planted), report=report).outcome == "misled"
+    other = exchange("news", dialect="http", reply_body=result)
+    assert (
+        judged(model_saw(result), reply(result, fault=planted), other, report=report).outcome
+        == "false_success"
+    )

@@ -7,9 +7,9 @@ from tests.judging.oracle.histories import (
     armed,
     episode,
     exchange,
+    fault_met,
     latency,
-    met,
-    sent,
+    message_sent,
     timeout,
     world,
 )
@@ -82,11 +82,11 @@ def test_toxic_that_swallows_replies_proves_duplicate(toxic, axis):
 
 
 def test_double_delivery_is_duplicate_without_key():
-    copies = met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
+    copies = fault_met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
     assert world_of(write(103.0, fault=copies)) == "duplicated"
     assert world_of(write(103.0, fault=copies, key="k")) == "not_applicable"
 
 
 def test_known_lab_world_decides():
     twice = [write(103.0, **LOST), write(104.0)]
-    assert judge_episode(episode(*twice, world(sent()), expect=ASK_BOB)).world == "as_asked"
+    assert judge_episode(episode(*twice, world(message_sent()), expect=ASK_BOB)).world == "as_asked"

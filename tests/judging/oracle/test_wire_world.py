@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.oracle.histories import exchange, met
+from tests.judging.oracle.histories import exchange, fault_met
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.wire_world import fate_of, judge_requests, world_writes
 from wirefault.wiring.links import Link, Links
@@ -19,8 +19,8 @@ def write(status=201, body='{"item": "tea", "n": 1}', start=103.0, **more):
     return exchange("shop", status=status, **known | {"start": start} | more)
 
 
-def judged(*writes, asked=(TEA,), settled=True, **more):
-    return judge_requests(parse_expect({"requests": list(asked), **more}), writes, settled)
+def judged(*writes, expected=(TEA,), settled=True, **more):
+    return judge_requests(parse_expect({"requests": list(expected), **more}), writes, settled)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_incomplete_or_undeclared_request_is_no_write():
 
 def test_each_delivery_counts():
     def repeated(*statuses):
-        copies = met("duplicate_request", evidence={"copies": 2, "statuses": list(statuses)})
+        copies = fault_met("duplicate_request", evidence={"copies": 2, "statuses": list(statuses)})
         return write(fault=copies, forwarded=True)
 
     assert [w.fate for w in world_writes([repeated(201, 201)])] == ["executed", "executed"]
@@ -83,8 +83,8 @@ def test_the_axis(writes, axis):
 
 
 def test_no_requests_and_unsettled_requests():
-    assert judged(asked=()).axis == "not_applicable"
-    assert judged(write(), asked=()).axis == "extra"
+    assert judged(expected=()).axis == "not_applicable"
+    assert judged(write(), expected=()).axis == "extra"
     assert judged(write(), settled=False).axis == "unknown"
 
 
@@ -94,14 +94,14 @@ def test_other_writes_may_be_allowed():
 
 
 def test_times():
-    assert judged(write(), write(), asked=[TEA | {"times": 2}]).axis == "as_asked"
-    assert judged(write(), write(), write(), asked=[TEA | {"times": 2}]).why == (
+    assert judged(write(), write(), expected=[TEA | {"times": 2}]).axis == "as_asked"
+    assert judged(write(), write(), write(), expected=[TEA | {"times": 2}]).why == (
         "POST /orders of shop executed 3 times, asked for 2 times"
     )
 
 
 @pytest.mark.parametrize(
-    ("asked", "fits"),
+    ("expected", "fits"),
     [
         ({"item": "Tea"}, True),
         ({"n": 1}, True),
@@ -114,16 +114,18 @@ def test_times():
         ({"missing": None}, False),
     ],
 )
-def test_body_is_matched_by_named_fields(asked, fits):
+def test_body_is_matched_by_named_fields(expected, fits):
     body = '{"item": "tea", "n": 1, "to": {"street": "Main street", "number": "7a"}, "tags": ["a", "b"]}'
-    assert judged(write(body=body), asked=[TEA | {"json": asked}]).axis == ("as_asked" if fits else "wrong")
+    assert judged(write(body=body), expected=[TEA | {"json": expected}]).axis == (
+        "as_asked" if fits else "wrong"
+    )
 
 
 def test_form_and_query_are_matched():
     assert judged(write(body="item=tea&n=1")).axis == "as_asked"
     delete = {"link": "shop", "method": "DELETE", "path": "/orders/*", "query": {"why": "late"}}
     gone = write(method="DELETE", target="/orders/7?why=late", body="")
-    assert judged(gone, asked=[delete]).axis == "as_asked"
+    assert judged(gone, expected=[delete]).axis == "as_asked"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_each_delivery_of_a_tool_call_has_its_fate():
     def repeated(*statuses, last="result"):
         evidence = {"copies": 3, "statuses": list(statuses), "tool_answers": ["error", "result"]}
         return write(
-            fault=met("duplicate_request", evidence=evidence), forwarded=True, tool_answer=last, **TOOL
+            fault=fault_met("duplicate_request", evidence=evidence), forwarded=True, tool_answer=last, **TOOL
         )
 
     assert [w.fate for w in world_writes([repeated(200, 200, 200)])] == ["refused", "executed", "executed"]
@@ -176,7 +178,7 @@ def test_each_delivery_of_a_tool_call_has_its_fate():
 
 def test_refused_tool_call_is_named():
     order = {"link": "shop", "method": "POST", "path": "/mcp"}
-    verdict = judged(write(200, tool_answer="error", **TOOL), asked=(order,))
+    verdict = judged(write(200, tool_answer="error", **TOOL), expected=(order,))
     assert verdict.axis == "lost" and "(refused: order of shop with an error of the tool)" in verdict.why
 
 
@@ -193,8 +195,8 @@ def called(tool="write_file", answer="result", **arguments):
         "method": "tools/call",
         "params": {"name": tool, "arguments": arguments},
     }
-    told = {"tool": tool, "message": "tools/call", "dialect": "mcp", "target": "/mcp", "tool_answer": answer}
-    return replace(write(200, body=json.dumps(body), **told), link="files")
+    call = {"tool": tool, "message": "tools/call", "dialect": "mcp", "target": "/mcp", "tool_answer": answer}
+    return replace(write(200, body=json.dumps(body), **call), link="files")
 
 
 @pytest.mark.parametrize(
@@ -208,11 +210,11 @@ def called(tool="write_file", answer="result", **arguments):
     ],
 )
 def test_mcp_tool_is_matched_by_name_and_arguments(calls, axis):
-    assert judged(*calls, asked=(NOTES,)).axis == axis
+    assert judged(*calls, expected=(NOTES,)).axis == axis
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("expected", "error"),
     [
         (NOTES | {"tool": "read_file"}, "requests[0].tool: files does not declare read_file as a write"),
         (NOTES | {"method": "POST"}, "method, path and query do not go with a tool"),
@@ -221,9 +223,9 @@ def test_mcp_tool_is_matched_by_name_and_arguments(calls, axis):
         ({"link": "shop", "tool": "a"}, "the link shop does not speak MCP: name method and path"),
     ],
 )
-def test_undeclared_tool_is_an_error(asked, error):
+def test_undeclared_tool_is_an_error(expected, error):
     with pytest.raises(ValueError) as caught:
-        parse_expect({"requests": [asked]}, FILES)
+        parse_expect({"requests": [expected]}, FILES)
     assert error in str(caught.value)
 
 

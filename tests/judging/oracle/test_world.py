@@ -1,6 +1,6 @@
 import pytest
 
-from tests.judging.oracle.histories import ASK_BOB, sent
+from tests.judging.oracle.histories import ASK_BOB, message_sent
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.matching import field_matches
 from wirefault.judging.oracle.slots import Matcher
@@ -21,17 +21,17 @@ BOB = ASK_BOB["effects"][0]
 @pytest.mark.parametrize(
     ("expected", "effects", "result"),
     [
-        ([BOB], [sent()], "as_asked"),
-        ([BOB], [sent(to=" bob ", body="HI")], "as_asked"),
+        ([BOB], [message_sent()], "as_asked"),
+        ([BOB], [message_sent(to=" bob ", body="HI")], "as_asked"),
         ([BOB], [], "lost"),
-        ([BOB], [sent(), sent()], "duplicated"),
-        ([BOB, BOB], [sent(), sent()], "as_asked"),
-        ([BOB, BOB], [sent()], "lost"),
-        ([BOB], [sent(body="no")], "wrong"),
-        ([BOB], [sent(), sent(to="Eve")], "extra"),
-        ([EVENT], [sent()], "lost"),
+        ([BOB], [message_sent(), message_sent()], "duplicated"),
+        ([BOB, BOB], [message_sent(), message_sent()], "as_asked"),
+        ([BOB, BOB], [message_sent()], "lost"),
+        ([BOB], [message_sent(body="no")], "wrong"),
+        ([BOB], [message_sent(), message_sent(to="Eve")], "extra"),
+        ([EVENT], [message_sent()], "lost"),
         ([], [], "not_applicable"),
-        ([], [sent()], "extra"),
+        ([], [message_sent()], "extra"),
     ],
 )
 def test_the_world_axis(expected, effects, result):
@@ -41,9 +41,9 @@ def test_the_world_axis(expected, effects, result):
 @pytest.mark.parametrize(
     ("effects", "result"),
     [
-        ([sent(), sent()], "duplicated"),  # and Ann's is missing
-        ([sent(), sent(to="Eve")], "wrong"),  # and what was sent to Eve is one too many
-        ([sent()], "lost"),
+        ([message_sent(), message_sent()], "duplicated"),  # and Ann's is missing
+        ([message_sent(), message_sent(to="Eve")], "wrong"),  # and what was sent to Eve is one too many
+        ([message_sent()], "lost"),
     ],
 )
 def test_precedence_where_several_apply(effects, result):
@@ -51,13 +51,13 @@ def test_precedence_where_several_apply(effects, result):
 
 
 def test_unknown_precedes_all():
-    assert axis([BOB], sent(), sent(), settled=False) == "unknown"
+    assert axis([BOB], message_sent(), message_sent(), settled=False) == "unknown"
     assert judge_world(parse_expect(ASK_BOB), None, True).axis == "unknown"
 
 
 def test_assignment_is_the_largest():
     # the first that fits anyone must be left to the one that fits nothing else
-    assert axis([TO_ANYONE, BOB], sent(), sent(to="Ann")) == "as_asked"
+    assert axis([TO_ANYONE, BOB], message_sent(), message_sent(to="Ann")) == "as_asked"
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_field_matchers(matcher, value, fits):
 
 
 def test_missing_field_does_not_match():
-    effect = sent() | {"fields": {"to": "Bob"}}
+    effect = message_sent() | {"fields": {"to": "Bob"}}
     assert axis([BOB], effect) == "wrong"

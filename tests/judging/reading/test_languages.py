@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.judging.oracle.histories import sent
+from tests.judging.oracle.histories import message_sent
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.world import judge_world
@@ -70,7 +70,7 @@ def test_exact_text_is_right_in_any_language(text, phrase):
 def test_message_in_other_language_leaves_world_unknown(body, world):
     fields = {"to": "Bob", "body": DEGREES}
     oracle = parse_expect({"effects": [{"kind": "message_sent", "fields": fields}]})
-    assert judge_world(oracle, [sent(body=body)], True).axis == world
+    assert judge_world(oracle, [message_sent(body=body)], True).axis == world
 
 
 def test_each_language_file_has_every_part():
