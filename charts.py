@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from wirefault.cli.lab_extra import require_lab
 from wirefault.core.errors import LAB_FAILED, USAGE
+from wirefault.lab.extra import NotInstalled, require_charts
 
 
 @click.command()
@@ -33,17 +33,17 @@ from wirefault.core.errors import LAB_FAILED, USAGE
 )
 def main(run: str, logs: Path, out: Path | None) -> None:
     """Draws charts of one run or of all from their histories and prints the files."""
-    require_lab()
     from wirefault.history.logs import strip_control
     from wirefault.report.charts import ChartsError, select_runs, write_charts
 
     try:
+        require_charts()
         selection = select_runs(
             logs, run, warn=lambda message: click.echo(f"note: {strip_control(message)}", err=True)
         )
         name = "all" if run == "all" else selection.runs[0].run_id
         files = write_charts(selection, out or logs / "charts" / name, None if out else logs)
-    except (ChartsError, OSError) as error:
+    except (ChartsError, NotInstalled, OSError) as error:
         click.echo(strip_control(f"charts: {error}"), err=True)
         sys.exit(USAGE if isinstance(error, ChartsError) else LAB_FAILED)
     for path in files:

@@ -14,13 +14,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import waitress
-
 from proxy_manager.api import create_manager_api
 from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
+from wirefault.core.api_server import api_in_thread
 from wirefault.core.lab_folder import read_lab_record, remove_lab_record
 from wirefault.core.processes import TOPOLOGY_VARIABLE, watch_lifeline
 from wirefault.core.sockets import listen
@@ -36,7 +35,7 @@ def main() -> int:
     parser.add_argument("--heal", action="store_true", help="remove the lane's toxics and proxies, then exit")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s proxy_manager %(levelname)s %(message)s")
-    logging.getLogger("waitress").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     try:
         topology = topology_from(os.environ)
         with ToxiproxyClient(topology.toxiproxy) as client:
@@ -92,11 +91,8 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 
     watch_lifeline(os.environ, on_launchers_end)
     listener = _listen(topology)
-    server = waitress.create_server(
-        create_manager_api(loop, topology, open_state, token, logs), sockets=[listener], threads=2
-    )
-    threading.Thread(target=server.run, name="status", daemon=True).start()
-    loop.run()
+    with api_in_thread(create_manager_api(loop, topology, open_state, token, logs), listener):
+        loop.run()
     if topology.proxy_prefix:
         heal_once(client, topology)  # others use that server too: nothing of this lab must stay on it
     gateway.close()

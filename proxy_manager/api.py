@@ -7,15 +7,21 @@ import json
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from flask import Blueprint, Flask, Request, request
-from flask.typing import ResponseReturnValue
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
+from wirefault.dialects.json_values import parsed
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, scaled
 from wirefault.faults.sets.presets import preset
@@ -42,25 +48,28 @@ def check_access(request: Request, token: str, hosts: Collection[str]) -> None:
 
     A browser's ``Origin`` shows pages of other origins; a foreign ``Host`` shows DNS rebinding.
     """
-    if _name(request.host) not in _LOOPBACK_NAMES | set(hosts):
-        raise ChangeRefused(403, "foreign_host", f"not meant for this lab: Host {request.host!r}")
+    host = request.headers.get("Host", "")
+    if _split(f"//{host}").hostname not in _LOOPBACK_NAMES | set(hosts):
+        raise ChangeRefused(403, "foreign_host", f"not meant for this lab: Host {host!r}")
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
+    if origin is not None and _split(origin).netloc != host:
         raise ChangeRefused(403, "foreign_origin", f"a page of {origin!r} may not change this lab")
     scheme, _, received_token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not hmac.compare_digest(received_token.strip().encode(), token.encode()):
         raise ChangeRefused(
             401, "token", "send Authorization: Bearer with the token of the file token in state/"
         )
-    if request.mimetype != "application/json":
+    media_type = request.headers.get("Content-Type", "").partition(";")[0]
+    if media_type.strip().lower() != "application/json":
         raise ChangeRefused(415, "not_json", "send Content-Type: application/json")
 
 
-def _name(host: str) -> str:
+def _split(url: str) -> SplitResult:
+    """The parts of a URL; empty parts for an invalid one."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(url)
     except ValueError:
-        return ""
+        return urlsplit("")
 
 
 # The loop steps at once; it takes this long only when something is wrong.
@@ -94,7 +103,7 @@ class FaultsEndpoint:
         with self._open_state() as state:
             number = state.configurations.add(*self._lab, faults.dump(), source, time.time())
             end = time.monotonic() + _BOUND_S
-            while time.monotonic() < end:
+            while time.monotonic() < end and not self._loop.stop.is_set():
                 row = state.configurations.of_number(*self._lab, number)
                 if row is not None and row.refused:
                     raise ChangeRefused(409, "faults_refused", row.refused)
@@ -130,31 +139,6 @@ class FaultsEndpoint:
             return {"run": run_id, "error": str(error)}
 
 
-def faults_blueprint(live: FaultsEndpoint, token: str, hosts: Collection[str]) -> Blueprint:
-    """The routes. ``hosts``: names of this machine besides loopback that requests may be addressed to."""
-    routes = Blueprint("faults", __name__)
-
-    @routes.get("/faults")
-    def show() -> ResponseReturnValue:
-        return live.show()
-
-    @routes.put("/faults")
-    def set_() -> ResponseReturnValue:
-        check_access(request, token, hosts)
-        return live.set(*_requested_set(request.get_json(silent=True), live.links))
-
-    @routes.delete("/faults")
-    def clear() -> ResponseReturnValue:
-        check_access(request, token, hosts)
-        return live.set(FaultSet(), "clear")
-
-    @routes.errorhandler(ChangeRefused)
-    def refuse(error: ChangeRefused) -> ResponseReturnValue:
-        return {"error": {"code": error.code, "message": str(error)}}, error.status
-
-    return routes
-
-
 def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
     """The requested set and its display name. ``faults`` is a set as in a file, or a preset's name."""
     if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
@@ -181,38 +165,94 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
     return chosen, name[:200] if level == 1 else f"{name[:200]} at chaos level {level:g}"
 
 
-_LARGEST_BODY = 1 << 20
+_MAX_BODY_BYTES = 1 << 20
 
 
 def create_manager_api(
     loop: Loop, topology: Topology, open_state: Callable[[], State], token: str, logs: Path
-) -> Flask:
+) -> Starlette:
     """Create the app. ``token``: required for changes; ``logs``: the folder of the histories."""
-    app = Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = _LARGEST_BODY
-    live = FaultsEndpoint(loop, topology, open_state, logs)
-    app.register_blueprint(faults_blueprint(live, token, {topology.manager.host}))
+    api = _Api(loop, topology, FaultsEndpoint(loop, topology, open_state, logs), token)
+    return Starlette(
+        routes=[
+            Route("/health", api.health, methods=["GET"]),
+            Route("/ready", api.ready, methods=["GET"]),
+            Route("/status", api.status, methods=["GET"]),
+            Route("/faults", api.show_faults, methods=["GET"]),
+            Route("/faults", api.set_faults, methods=["PUT"]),
+            Route("/faults", api.clear_faults, methods=["DELETE"]),
+        ],
+        exception_handlers={ChangeRefused: _render_error, HTTPException: _render_http_error},
+    )
 
-    @app.get("/health")
-    def health() -> ResponseReturnValue:
-        return {"status": "OK"}
 
-    @app.get("/ready")
-    def ready() -> ResponseReturnValue:
-        error = loop.error
-        return ({"ready": True}, 200) if error is None else ({"ready": False, "error": error}, 503)
+class _Api:
+    """The routes, which raise ``ChangeRefused``. What waits or reads files runs in a thread."""
 
-    @app.get("/status")
-    def status() -> ResponseReturnValue:
+    def __init__(self, loop: Loop, topology: Topology, live: FaultsEndpoint, token: str) -> None:
+        self._loop = loop
+        self._topology = topology
+        self._live = live
+        self._token = token
+        # the names of this machine besides loopback that requests may be addressed to
+        self._hosts = {topology.manager.host}
+
+    async def health(self, request: Request) -> JSONResponse:
+        return JSONResponse({"status": "OK"})
+
+    async def ready(self, request: Request) -> JSONResponse:
+        error = self._loop.error
+        if error is not None:
+            return JSONResponse({"ready": False, "error": error}, 503)
+        return JSONResponse({"ready": True})
+
+    async def status(self, request: Request) -> JSONResponse:
+        loop, topology = self._loop, self._topology
         status_fields = asdict(loop.reconciler.status) if loop.reconciler else {}
-        return {
-            "lab_id": topology.lab_id,
-            "lane": topology.lane,
-            "ready": loop.error is None,
-            "error": loop.error,
-            "toxiproxy": topology.toxiproxy,
-            "proxies": {link: str(address) for link, address in loop.addresses.items()},
-            **status_fields,
-        }
+        return JSONResponse(
+            {
+                "lab_id": topology.lab_id,
+                "lane": topology.lane,
+                "ready": loop.error is None,
+                "error": loop.error,
+                "toxiproxy": topology.toxiproxy,
+                "proxies": {link: str(address) for link, address in loop.addresses.items()},
+                **status_fields,
+            }
+        )
 
-    return app
+    async def show_faults(self, request: Request) -> JSONResponse:
+        return JSONResponse(await run_in_threadpool(self._live.show))
+
+    async def set_faults(self, request: Request) -> JSONResponse:
+        check_access(request, self._token, self._hosts)
+        requested = _requested_set(await _json_body(request), self._live.links)
+        return JSONResponse(await run_in_threadpool(self._live.set, *requested))
+
+    async def clear_faults(self, request: Request) -> JSONResponse:
+        check_access(request, self._token, self._hosts)
+        return JSONResponse(await run_in_threadpool(self._live.set, FaultSet(), "clear"))
+
+
+async def _json_body(request: Request) -> Any:
+    """The body as JSON; None if it is none. Raises ``ChangeRefused`` for a body over the limit."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _MAX_BODY_BYTES:
+            raise ChangeRefused(413, "too_large", f"the body must not exceed {_MAX_BODY_BYTES} bytes")
+    try:
+        return parsed(body)
+    except ValueError:
+        return None
+
+
+async def _render_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ChangeRefused)
+    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
+
+
+async def _render_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    return await _render_error(request, ChangeRefused(error.status_code, code, error.detail))

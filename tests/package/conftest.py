@@ -76,3 +76,11 @@ def few(tmp_path: Path) -> str:
     file = tmp_path / "few.json"
     file.write_text(json.dumps(samples[:1] + samples[14:15]), encoding="utf-8")
     return str(file)
+
+
+@pytest.fixture(scope="module")
+def core(index: None, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The wheel without extras, from a package index."""
+    environment = empty_environment(tmp_path_factory.mktemp("core"))
+    install(environment, str(wheel))
+    return environment

@@ -28,13 +28,6 @@ pytestmark = MARKS
 OF_THE_LAB = {"langchain", "langchain-core", "langchain-groq", "matplotlib", "numpy", "flask", "waitress"}
 
 
-@pytest.fixture(scope="module")
-def core(index: None, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    environment = empty_environment(tmp_path_factory.mktemp("core"))
-    install(environment, str(wheel))
-    return environment
-
-
 def packages(environment: Environment) -> set[str]:
     listing = "from importlib.metadata import distributions; print(*(each.name for each in distributions()))"
     return set(must([environment.python, "-P", "-c", listing], environment.path).lower().split())

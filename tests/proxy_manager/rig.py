@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from flask import Flask
+import requests
 
 from proxy_manager.api import create_manager_api
 from proxy_manager.gateway_control import GatewayControl
@@ -20,6 +21,7 @@ from proxy_manager.reconcile import Reconciler
 from tests.gateway.lab import gateway as running_gateway
 from tests.ports import free_port
 from tests.support import PATIENCE_S
+from wirefault.core.api_server import api_in_thread
 from wirefault.core.sockets import Address
 from wirefault.history.events import ToxicsChanged
 from wirefault.history.reader import read_file
@@ -141,10 +143,29 @@ def a_plane(folder: Path, toxiproxy: str, *, gateway: bool = True) -> Iterator[P
         yield plane
 
 
-def app_of(plane: Plane, loop: Loop) -> Flask:
-    return create_manager_api(
-        loop, plane.topology, lambda: State(plane.state.path), TOKEN, plane.folder / "logs"
-    )
+class ApiClient:
+    """Requests to the manager's API at that address."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def send(self, method: str, path: str, **options: Any) -> requests.Response:
+        return requests.request(method, self._url + path, timeout=PATIENCE_S, **options)
+
+    def get(self, path: str) -> requests.Response:
+        return self.send("GET", path)
+
+    def json(self, path: str) -> Any:
+        return self.get(path).json()
+
+
+@contextmanager
+def api_of(plane: Plane, loop: Loop) -> Iterator[ApiClient]:
+    """The manager's API on a free port."""
+    logs = plane.folder / "logs"
+    app = create_manager_api(loop, plane.topology, lambda: State(plane.state.path), TOKEN, logs)
+    with socket.create_server(("127.0.0.1", 0)) as listener, api_in_thread(app, listener):
+        yield ApiClient(f"http://127.0.0.1:{listener.getsockname()[1]}")
 
 
 @contextmanager

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from tests.proxy_manager.rig import LATENCY, Plane, app_of, looping
+import pytest
+
+from tests.proxy_manager.rig import LATENCY, Plane, api_of, looping
 from tests.support import until
 from wirefault.wiring.links import lab_links
 
 
 def test_health_readiness_and_status(plane: Plane) -> None:
-    with looping(plane) as loop:
-        client = app_of(plane, loop).test_client()
-        assert client.get("/health").json == {"status": "OK"}
-        until(lambda: client.get("/ready").status_code == 200)
+    with looping(plane) as loop, api_of(plane, loop) as api:
+        assert api.json("/health") == {"status": "OK"}
+        until(lambda: api.get("/ready").status_code == 200)
         plane.request([LATENCY])
         until(lambda: plane.attempt(1).state == "armed")
-        until(lambda: (client.get("/status").json or {}).get("observed"))
-        status = client.get("/status").json
+        until(lambda: api.json("/status").get("observed"))
+        status = api.json("/status")
         assert (status["lab_id"], status["lane"], status["ready"]) == ("lab", 0, True)
         assert (status["run"], status["episode"], status["attempt"]) == ("run-1", "001", 1)
         assert status["desired"] == status["observed"]
@@ -27,8 +28,20 @@ def test_not_ready_says_why_and_is_alive_all_same(plane: Plane) -> None:
     with looping(plane) as loop:
         until(lambda: loop.error is None)
     loop._error = "no Toxiproxy"
-    client = app_of(plane, loop).test_client()
-    answer = client.get("/ready")
-    assert (answer.status_code, answer.json) == (503, {"ready": False, "error": "no Toxiproxy"})
-    assert client.get("/health").status_code == 200
-    assert client.get("/status").json["error"] == "no Toxiproxy"
+    with api_of(plane, loop) as api:
+        answer = api.get("/ready")
+        assert (answer.status_code, answer.json()) == (503, {"ready": False, "error": "no Toxiproxy"})
+        assert api.get("/health").status_code == 200
+        assert api.json("/status")["error"] == "no Toxiproxy"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [("GET", "/fault", (404, "not_found")), ("POST", "/faults", (405, "method_not_allowed"))],
+)
+def test_unknown_path_or_method_has_usual_form(
+    plane: Plane, method: str, path: str, expected: tuple[int, str]
+) -> None:
+    with looping(plane) as loop, api_of(plane, loop) as api:
+        answer = api.send(method, path)
+        assert (answer.status_code, answer.json()["error"]["code"]) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,7 @@ class RunOptions:
     output: Path | None = None
     # of a wiring
     subject: str | None = None
-    charts: bool = True
+    charts: bool | None = None  # None: if they can be drawn
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,22 @@ def options(*decorators: Decorator) -> Decorator:
         return command
 
     return decorated
+
+
+def environ_below(out: Path | None) -> dict[str, str]:
+    """The environment, with state and logs below that folder."""
+    environ = dict(os.environ)
+    if out is not None:
+        environ |= {
+            "STATE_DB": str(out / "state" / "state.db"),
+            "EFFECTS_DB": str(out / "state" / "effects.db"),
+            "LOGS_DIR": str(out / "logs"),
+        }
+    return environ
+
+
+def logs_in(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("LOGS_DIR") or "logs")
 
 
 prompts_options = options(prompt_option, prompts_option, only_option, match_option)

@@ -269,8 +269,8 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
     prompts = _prompts(chosen)
     if not (prompts.texts or prompts.file or wiring.prompts or os.environ.get("PROMPTS_FILE")):
         raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
-    names = _OF_LAB | {"as_json", "subject"}
-    how = RunOptions(charts=chosen["charts"] is not False, **{name: chosen[name] for name in names})
+    names = _OF_LAB | {"as_json", "subject", "charts"}
+    how = RunOptions(**{name: chosen[name] for name in names})
     return run_in_own_lab(wiring, prompts, {name: chosen[name] for name in _SETTINGS}, how).code
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wirefault.cli.lab_extra import require_lab
 from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
 from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
 from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error, strip_control
 from wirefault.judging.oracle.expect import expect_check
+from wirefault.lab.extra import require_packages_of
 from wirefault.lab.run_document import RunDocument, read_run_document
 from wirefault.report.console import ConsoleAudience
 from wirefault.report.reproduce import as_user_named, command
@@ -28,7 +28,7 @@ from wirefault.runner.run import PromptsRun, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import check_version
-from wirefault.subjects.loading import LAB_SUBJECT, load_subject
+from wirefault.subjects.loading import load_subject
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.links import Links
 from wirefault.wiring.prompts import Prompts, PromptsError, PromptsSource, load_prompts, prompts_from_texts
@@ -61,8 +61,7 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
     """Runs the prompts in the lab that is up and shows what happened; the exit code. Raises ``UserError``."""
     logs, subject = configuration.logs, document.subject
     try:
-        if subject == LAB_SUBJECT or (not subject and configuration.wiring.is_lab):
-            require_lab()
+        require_packages_of(configuration.wiring, subject)
         links = configuration.wiring.links
         prompts = load_source(document.source, links)
         prompts = replace(prompts, source=as_user_named(prompts.source, configuration.environ))

@@ -15,8 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from wirefault.cli.faults import print_set
-from wirefault.cli.lab_extra import environ_below, logs_in, require_lab
-from wirefault.cli.options import PromptsOptions, RunOptions
+from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, logs_in
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory
@@ -40,6 +39,7 @@ from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error
 from wirefault.history.reader import HistoryError
 from wirefault.judging.summary import counted, summarise
+from wirefault.lab.extra import NotInstalled, require_charts, require_packages_of
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.experiment import (
@@ -171,8 +171,8 @@ def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
 
 def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     """Run what is left of the experiment and show the verdict. Raises ``UserError``."""
-    require_lab()
     configuration = saved.plan.configuration
+    require_packages_of(configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
     check_version(configuration.state)
     engine = _engine(how.engine)
@@ -271,7 +271,9 @@ def run_in_own_lab(
     wiring: Wiring, prompts: PromptsOptions, settings: Mapping[str, str | None], how: RunOptions
 ) -> CompletedRun:
     """Run the prompts in a lab started for them, and show what happened. Raises ``UserError``."""
-    require_lab()
+    require_packages_of(wiring, how.subject)
+    if how.charts:
+        require_charts()
     try:
         configuration = _configuration(wiring, how.out, prompts.file, settings)
         choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
@@ -304,7 +306,7 @@ def run_in_own_lab(
             print_to_stderr(f"warning: {problem}")
         show_run(plain_console(stderr=how.as_json), saved, history, how.as_json)
     run_id = saved.experiment_id
-    if how.charts and (configuration.logs / "runs" / run_id).exists():
+    if how.charts is not False and (configuration.logs / "runs" / run_id).exists():
         _draw_charts(configuration.logs, run_id, history)
     return CompletedRun(code, configuration.logs, run_id)
 
@@ -327,6 +329,11 @@ def _configuration(
 
 def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:
     """Draw the charts; ``history`` has the events of all runs where there are several."""
+    try:
+        require_charts()
+    except NotInstalled as error:
+        print_to_stderr(f"no charts: {error}")
+        return
     # matplotlib is slow to import: only a run with charts waits for it
     from wirefault.report.charts import write_charts
     from wirefault.report.charts.data import Selection

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirefault.cli.help import Group, option
-from wirefault.cli.lab_extra import environ_below, logs_in
+from wirefault.cli.options import environ_below, logs_in
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, shown_of
 

@@ -13,10 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import uvicorn
-from starlette.applications import Starlette
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from wirefault.core.api_server import ApiServer
 from wirefault.core.sockets import Address, bound_address, listen
 from wirefault.gateway.closed_networks import closed_networks
 from wirefault.gateway.control import Runs, create_app
@@ -35,31 +32,6 @@ if TYPE_CHECKING:
     from wirefault.gateway.intercept.tls import InterceptedLinks
 
 Listen = Callable[[str, Address], socket.socket]
-
-
-class _ControlServer(uvicorn.Server):
-    """uvicorn without its signal handlers and ticks: the gateway stops as a whole."""
-
-    def __init__(self, app: Starlette, stopping: asyncio.Event) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=HttpToolsProtocol,  # given by name, uvicorn would import it after a fork
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                timeout_graceful_shutdown=1,
-            )
-        )
-        self._stopping = stopping
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def main_loop(self) -> None:
-        await self._stopping.wait()
 
 
 class Gateway:
@@ -116,7 +88,7 @@ class Gateway:
                 for link in self._topology.links
             ]
             tunnels = self._serve_egress(sockets.get("egress"))
-            api = _ControlServer(self._app, self._stopping)
+            api = ApiServer(self._app, self._stopping)
             serving = asyncio.ensure_future(api.serve([sockets["control"]]))
             await self._stopping.wait()
             for server in (*servers, *(server for _, server in self._new_links.values())):
@@ -186,15 +158,9 @@ class Gateway:
         return self._intercepted.protocols(listener)
 
     def _new_authority(self) -> InterceptedLinks:
-        """Raises ``ValueError`` if the package that it needs is not installed."""
         # cryptography is slow to import, and most gateways intercept nothing
-        try:
-            from wirefault.gateway.intercept.certificate_authority import Authority
-            from wirefault.gateway.intercept.tls import InterceptedLinks
-        except ImportError as error:
-            raise ValueError(
-                f"interception needs {error.name}, which is not installed: pip install 'wirefault[lab]'"
-            ) from None
+        from wirefault.gateway.intercept.certificate_authority import Authority
+        from wirefault.gateway.intercept.tls import InterceptedLinks
 
         return InterceptedLinks(Authority(lambda: datetime.now(UTC)), self._log_once)
 

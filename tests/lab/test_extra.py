@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.cli.lab_extra import LabNotInstalled, require_lab
+from wirefault.lab.extra import NotInstalled, require_charts, require_lab, require_packages_of
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import Wiring, build_wiring, lab_wiring
 
 
 def metadata(folder: Path, origin: str = "") -> None:
@@ -47,12 +49,47 @@ def test_missing_packages_are_named_with_install_command(
 ) -> None:
     metadata(tmp_path, origin)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(LabNotInstalled) as raised:
+    with pytest.raises(NotInstalled) as raised:
         require_lab()
     command = f"{sys.executable} -m pip install {requirement}"
-    assert raised.value.message == f"the lab needs no-such-thing: {command}"
-    assert raised.value.exit_code == 70
+    assert str(raised.value) == f"the lab needs no-such-thing: {command}"
 
 
 def test_complete_installation_passes() -> None:
     require_lab()
+
+
+@pytest.fixture
+def core_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def wired(upstream: str) -> Wiring:
+    data = {"links": {"search": {"upstream": upstream}}, "subject": {"command": ["agent", "{prompt}"]}}
+    return build_wiring(SpecFile("w.yaml", data), Path())
+
+
+FOREIGN = wired("http://127.0.0.1:9000")
+
+
+@pytest.mark.usefixtures("core_only")
+@pytest.mark.parametrize("subject", ["", "mine:agent"])
+def test_foreign_agent_needs_no_extra_package(subject: str) -> None:
+    require_packages_of(FOREIGN, subject)
+
+
+@pytest.mark.usefixtures("core_only")
+@pytest.mark.parametrize(
+    ("wiring", "subject"),
+    [(lab_wiring(), ""), (lab_wiring(), "mine:agent"), (FOREIGN, "lab"), (wired("lab"), "")],
+    ids=["lab", "tools of the lab", "agent of the lab", "tool of the lab"],
+)
+def test_agent_and_tools_of_the_lab_need_the_extra(wiring: Wiring, subject: str) -> None:
+    with pytest.raises(NotInstalled, match="the lab needs no-such-thing"):
+        require_packages_of(wiring, subject)
+
+
+@pytest.mark.usefixtures("core_only")
+def test_charts_need_their_own_packages_only() -> None:
+    require_charts()  # this extra names no matplotlib

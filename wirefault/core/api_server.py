@@ -1,0 +1,57 @@
+"""uvicorn for a control API in a process that decides itself when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_STOP_BOUND_S = 2.0
+
+
+class ApiServer(uvicorn.Server):
+    """uvicorn without its signal handlers and ticks: ``serve`` ends when ``stopping`` is set."""
+
+    def __init__(self, app: ASGIApp, stopping: asyncio.Event) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=HttpToolsProtocol,  # given by name, uvicorn would import it after a fork
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._stopping = stopping
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def main_loop(self) -> None:
+        await self._stopping.wait()
+
+
+@contextmanager
+def api_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
+    """Serve the app on the listening socket, in a thread with its own event loop, during the context."""
+    loop, stopping = uvloop.new_event_loop(), asyncio.Event()
+    serving = ApiServer(app, stopping).serve([listener])
+    thread = threading.Thread(target=loop.run_until_complete, args=(serving,), name="api", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join(_STOP_BOUND_S)
+        if not thread.is_alive():
+            loop.close()
