@@ -13,7 +13,7 @@ The names below are the Python interface; everything else is internal unless a d
     assert run(experiment).verdict == "held"
 """
 
-# not from typing: an entry point handles Ctrl-C before anything is imported
+# not from typing: an entry point must handle Ctrl-C before further imports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, NotRecorded
@@ -39,7 +39,7 @@ __all__ = [
     "run",
 ]
 
-# imported when they are asked for: every process of a lab imports this package
+# imported on first use, since every process of a lab imports this package
 _MODULES = {
     "Arm": "wirefault.experiments.experiment",
     "AssertionResult": "wirefault.experiments.assertions.episode_view",

@@ -1,16 +1,16 @@
 """The entry point of ``wirefault`` and ``python -m wirefault``.
 
-It takes care of Ctrl-C first: everything else is imported after that.
+Handles Ctrl-C first and imports everything else after that.
 """
 
 from wirefault.core.interrupts import end_at_interrupt, end_quickly, hand_over
 
 
 def main() -> None:
-    """Runs the command that the command line names; in a folder of `init`'s with its library."""
-    import sys  # is there already
+    """Run the command line; in a folder made by `init`, with that folder's library."""
+    import sys  # already imported
 
-    # Ctrl-C ends a flight at any moment, whoever started it: its lab is to be healed then
+    # a run must heal its lab when Ctrl-C ends it, so that also background jobs handle it
     end_at_interrupt(of_background_job=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
     from wirefault.core.lab_folder import folder_program
 

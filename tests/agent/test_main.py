@@ -140,7 +140,7 @@ def test_bad_entry_is_skipped_with_a_message(lab: Lab, tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert "--prompts mine.json" in done.out
     warnings = done.logged("warning")
-    assert [warning.split(":")[2] for warning in warnings] == [" entry 2 is skipped", " entry 3 is left out"]
+    assert [warning.split(":")[2] for warning in warnings] == [" entry 2 is skipped", " entry 3 is skipped"]
     assert all(f"warning: {warning}" in done.out for warning in warnings)
     assert "did you mean 'prompt'?" in warnings[0].lower()
     assert "note: 2 bad entries of the prompts file left out" in done.out

@@ -81,7 +81,7 @@ def test_links_with_equal_rates_share_a_row():
 @pytest.mark.parametrize("name", preset_names())
 def test_show_prints_entries_of_a_preset(name):
     assert "% of tries" in call("show", name).output
-    assert "(no fault can be met)" in call("show", name, "--chaos-level", "0").output
+    assert "(none of its faults can occur)" in call("show", name, "--chaos-level", "0").output
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ def test_show_prints_entries_of_a_preset(name):
         (["show", "."], "cannot read .: Is a directory"),
         (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),
         (["set", "truncate"], "truncate is one fault, no set; a file with it: faults: [{fault: truncate}]"),
-        (["set", ""], "'': no fault in it can be met"),
+        (["set", ""], "'': none of its faults can occur"),
         (["set", "x" * 5000], "unknown fault set"),
         (
             ["set", '{"faults": [{"fault": "empty", "when": {"probability": 0}}]}'],
-            "no fault in it can be met",
+            "none of its faults can occur",
         ),
         (["show", "light", "--chaos-level", "2"], "2.0 is not in the range"),
         (["set", "hevy"], "unknown fault set 'hevy'; did you mean 'heavy'?"),
-        (["set", "light", "--chaos-level", "0"], "no fault in it can be met"),
+        (["set", "light", "--chaos-level", "0"], "none of its faults can occur"),
     ],
 )
 def test_mistakes_are_reported(arguments, expected):

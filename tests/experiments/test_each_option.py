@@ -216,7 +216,7 @@ CASES = [
         printed("On paper"),
         True,
         "no",
-        "no run and no experiment was recorded there",
+        "no runs and no experiments there",
         before=OUT,
     ),
     Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=RUN),

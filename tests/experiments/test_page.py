@@ -56,7 +56,7 @@ def test_the_example_can_be_made_safe(example: str) -> None:
     page = planned(example)
     assert "method: 5 of 10 episodes are outside the blast radius" in page
     assert "aborted as soon as: error_rate > 50 %; time > 10min" in page
-    assert "no episode begins after 1800 s" in page
+    assert "no episodes start after 1800 s" in page
 
 
 def test_the_plan_tells_how_often_each_fault_acts(example: str) -> None:

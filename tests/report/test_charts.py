@@ -108,7 +108,7 @@ def test_charts_name_run_seed_n_and_subject(tmp_path, chart):
 
 def test_rate_without_judged_prompts_is_unknown(tmp_path):
     texts = _texts("success", _selection(tmp_path, prompts=5, outcomes=("unjudged",)))
-    assert "Success rate unknown: no prompt could be judged" in texts
+    assert "Success rate unknown: no prompts could be judged" in texts
     assert "Not counted: 5 unjudged; with them the rate lies in 0-100 %" in texts
 
 

@@ -61,7 +61,7 @@ def test_out_names_another_folder(logs, one_chart, tmp_path):
 
 
 def test_unknown_run_names_the_newest(logs):
-    _refused(_charts(logs, "--run", "nope"), "no run 'nope'", "zeta", "alpha-1")
+    _refused(_charts(logs, "--run", "nope"), "unknown run 'nope'", "zeta", "alpha-1")
 
 
 def test_ambiguous_prefix_names_matches(logs):

@@ -1,4 +1,4 @@
-"""The command line: one file a command, put together in ``main``, and the generated reference.
+"""The command line: one file per command, combined in ``main``.
 
-Imports from every other room; nothing imports from it.
+Imports from every other room; nothing imports it.
 """

@@ -43,7 +43,7 @@ from wirefault.wiring.wiring import Wiring, build_wiring, recorded_wiring
 
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 _PATH = click.Path(path_type=Path)
-# the lab's own chances would add faults that were not asked for, and its own agent needs less time
+# the lab's default chances would add faults that were not requested, and its agent needs less time
 DEFAULTS = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_time": "600"}
 
 
@@ -78,7 +78,7 @@ DEFAULTS = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_
         default="auto",
         show_default=True,
         section="Agent",
-        help="Catch connections by a network namespace or by proxy variables; auto: by a namespace where"
+        help="Intercept connections by a network namespace or by proxy variables; auto: by a namespace where"
         " possible.",
     ),
     option(
@@ -90,16 +90,21 @@ DEFAULTS = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_
         metavar="HOST",
         multiple=True,
         section="Agent",
-        help="Leave this host alone. Repeatable.",
+        help="Never intercept this host. Repeatable.",
     ),
     option("--refuse", metavar="HOST", multiple=True, section="Agent", help="Refuse this host. Repeatable."),
-    option("--offline", is_flag=True, section="Agent", help="Dial only this machine and wired links."),
+    option(
+        "--offline",
+        is_flag=True,
+        section="Agent",
+        help="Allow connections only to this machine and wired links.",
+    ),
     setting_options,
     option(
         "--record",
         type=_PATH,
         section="Output",
-        help="Write the wiring that was found to this file, for wirefault run.",
+        help="Write the observed wiring to this file, for wirefault run.",
     ),
     out_option,
     charts_option(False),
@@ -126,9 +131,9 @@ def exec_command(
 ) -> None:
     """Run a command unchanged, break the links it uses, and show what it did about it.
 
-    COMMAND, after --, runs once, or once per prompt. It needs no change and no variable: the servers that it
-    calls are found. Its standard input is the prompt, unless {prompt} is in COMMAND, and empty without
-    prompts. Exit codes: 0 no findings, 1 findings or a failed command, 2 no fault was met.
+    COMMAND, after --, runs once, or once per prompt. It needs no changes or variables: the servers that it
+    calls are detected. The prompt replaces {prompt} in COMMAND, or else is its standard input, which is
+    empty without prompts. Exit codes: 0 no findings, 1 findings or a failed command, 2 no fault was met.
     """
     if record is not None and record.exists():
         raise InputError(f"--record {record}: exists already; name another file, or remove it")
@@ -161,7 +166,7 @@ def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: b
 
 
 def _show(completed: CompletedRun, wiring: Wiring, intercept: dict[str, Any], record: Path | None) -> int:
-    """Show the servers called, write the wiring that was found, and return the exit code."""
+    """Show the servers called, write the observed wiring, and return the exit code."""
     if not (completed.logs / "runs" / completed.run_id).exists():
         return completed.code
     events = read_history(completed.logs, completed.run_id).events()
@@ -186,7 +191,7 @@ def _show(completed: CompletedRun, wiring: Wiring, intercept: dict[str, Any], re
 
 
 def _command_failed(event: Event) -> bool:
-    """Whether it ends an attempt in which the command, and not the lab, failed."""
+    """Return whether the command, not the lab, failed in an attempt that ended so."""
     return isinstance(event, AttemptEnded) and event.ended_by == "exception" and event.error_class != "none"
 
 
@@ -200,7 +205,7 @@ def _write_wiring(
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--record {path}: {error.strerror}") from None
-    click.echo(f"the wiring that was found: {path}", err=True)
+    click.echo(f"the observed wiring: {path}", err=True)
 
 
 NOTHING_MET = (
@@ -209,11 +214,13 @@ NOTHING_MET = (
 
 
 def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_met: bool) -> RenderableType:
-    """The servers that a command called. ``missed``: a sentence for each connection not intercepted."""
+    """Build the table of servers called. ``missed``: a sentence for each connection that was not
+    intercepted.
+    """
     warning = [Text(one_line(sentence), style="yellow") for sentence in missed]
     warning += [Text(NOTHING_MET, style="bold yellow")] if nothing_met else []
     if not rows:
-        return Group(Text("no calls: it called no server that the lab could see", style="bold"), *warning)
+        return Group(Text("no calls: the lab saw no calls to any server", style="bold"), *warning)
     table = new_table("link", "server", "requests", "faults, and what it did", text_columns=(0, 1, 3))
     table.columns[3].no_wrap = False
     for row in rows:

@@ -1,4 +1,4 @@
-"""``wirefault faults``: the catalogue, fault sets on a lab that is up, and fault sets drawn at random."""
+"""``wirefault faults``: the catalogue, fault sets on a running lab, and random fault sets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _number(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if math.isnan(value):  # which click accepts in any range
+    if math.isnan(value):  # click accepts nan in any range
         raise click.BadParameter("nan is not in the range 0<=x<=1.")
     return value
 
@@ -90,10 +90,10 @@ def _show(name: str, chaos_level: float) -> None:
     print_set(fault_set, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. Delays always act."
-        " Of the other faults at most one\nchanges a try, the first in this order that can. A rate is what is"
-        " left to an entry, of the tries that its\nconditions allow and that it can change; a range, where an"
-        " earlier entry acts on some tries only.\nOn the tools, what ERROR_PROB answers comes before all."
-        " TOXIC_PROB comes besides."
+        " Of the other faults at most one\nchanges a try: the first in this order that can. A rate is the share of"
+        " the tries that an entry can\nchange under its conditions and that earlier entries leave to it; it is a"
+        " range if an earlier entry\nacts on some of them. Errors of ERROR_PROB come first on tool links. Toxics of"
+        " TOXIC_PROB act\nindependently."
     )
 
 
@@ -102,7 +102,7 @@ def _toxic_names() -> list[str]:
 
 
 def _names_like(name: str) -> str:
-    """The nearest name, else all names in columns."""
+    """Return the closest name, else all names in columns."""
     names = [*REGISTRY, *preset_names()]
     hint = nearest(name, names)
     if "did you mean" in hint:
@@ -130,11 +130,13 @@ def _unmarked(text: str) -> str:
 
 
 def print_set(fault_set: FaultSet, level: float = 1.0, err: bool = False) -> None:
-    """Print its entries with their true rates at this chaos level, to standard output or standard error."""
+    """Print the set's entries with their true rates at this chaos level, to standard output or standard
+    error.
+    """
     rows = set_rows(fault_set, level)
     _print(("entry", "links", "true rate", "conditions"), rows, err)
     if not rows:
-        click.echo("(no fault can be met)", err=err)
+        click.echo("(none of its faults can occur)", err=err)
 
 
 @faults_command.command(
@@ -149,7 +151,7 @@ def _set(fault_set: str, chaos_level: float) -> None:
     chosen = scaled(find_set(fault_set, live.links), chaos_level)
     if not chosen.can_be_met:
         raise FaultSetError(
-            f"{fault_set!r}: no fault in it can be met; to remove those set: wirefault faults clear"
+            f"{fault_set!r}: none of its faults can occur; to remove the current ones: wirefault faults clear"
         )
     name = "an inline set" if is_text(fault_set) else fault_set
     source = name if chaos_level == 1 else f"{name} at chaos level {chaos_level:g}"
@@ -178,14 +180,14 @@ def _status() -> None:
 
 
 def _live() -> LiveFaultsClient:
-    # an HTTP client and the settings are slow to import, and the catalogue does not need them
+    # HTTP client and settings are slow to import, and the catalogue does not need them
     from wirefault.core.sockets import Address
     from wirefault.lab.live import LiveFaultsClient
     from wirefault.settings.configuration import load_configuration
 
     configuration = load_configuration(os.environ)
     manager = configuration.topology.manager
-    published = configuration.environ.get("STATUS_PORT", "")  # where Compose has it on this machine
+    published = configuration.environ.get("STATUS_PORT", "")  # where Compose publishes it on this machine
     if published.isdecimal():
         manager = Address(manager.host, int(published))
     return LiveFaultsClient(manager, configuration.state.parent, configuration.wiring.links)
@@ -210,12 +212,12 @@ def _print_answer(answer: dict[str, Any]) -> None:
 
 
 def _live_lines(live: Mapping[str, Any]) -> Iterator[str]:
-    """Live traffic outside any run, and its faults."""
+    """Return lines on live traffic outside any run, and its faults."""
     if "error" in live:
-        yield f"the faults of live traffic cannot be read: {live['error']}"
+        yield f"cannot read the faults of live traffic: {live['error']}"
         return
     requests = ", ".join(f"{link} {count}" for link, count in live["requests"].items())
-    yield f"live traffic ({live['run']}): {requests or 'no request yet'}"
+    yield f"live traffic ({live['run']}): {requests or 'no requests yet'}"
     for row in live["faults"]:
         yield f"  {row['fault']} on {row['link']}: met {row['met']}, injected {row['injected']}"
 
@@ -241,7 +243,7 @@ _PATH = click.Path(path_type=Path)
     type=click.Choice(["default", "llm", "stream", "tools", "network", "stress"]),
     default="default",
     show_default=True,
-    help="Draw from all faults, or those of a kind; stress: many at once.",
+    help="Draw from all faults or one kind of fault; stress: many at once.",
 )
 @option("--wiring", type=_PATH, help="Draw for the links of this wiring file.  [default: the lab's own]")
 @option("--prompts", type=_PATH, help="Send the prompts of this file.  [default: the wiring's]")
@@ -269,7 +271,7 @@ def _draw(
     from wirefault.wiring.wiring import lab_wiring, load_wiring
 
     wired = load_wiring(wiring) if wiring else lab_wiring()
-    # report prompts that cannot be run now, not once per file
+    # report prompts that cannot run now once, not per file
     load_prompts(prompts or wired.prompts or sample_prompts(), only, check_expect=expect_check(wired.links))
     more: dict[str, Any] = {}
     for key, path in (("wiring", wiring), ("prompts", prompts)):
@@ -284,7 +286,7 @@ def _draw(
 
 
 def _write_experiment(path: Path, text: str) -> None:
-    """Raises ``InputError`` for a file of this name with another content."""
+    """Write the file. Raises ``InputError`` if a file of this name has other content."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.read_text(encoding="utf-8") != text:

@@ -1,4 +1,4 @@
-"""Help texts: options in sections, the ten that matter in ``--help``, all of them in ``--help-all``."""
+"""Help texts: options in sections, the ten most important in ``--help``, all in ``--help-all``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _print_all(context: click.Context, parameter: click.Parameter, value: bool) 
         context.exit()
 
 
-ALL = "wirefault.cli.help.all"  # set in a context whose help is to show every option
+ALL = "wirefault.cli.help.all"  # set in a context whose help must show every option
 HELP_ALL = Option(
     ["--help-all"],
     is_flag=True,
@@ -81,7 +81,7 @@ class Command(click.Command):
 
 
 class CommandWithProgram(Command):
-    """A command whose words after a lone ``--`` are a program's: they come as the parameter ``program``."""
+    """A command that passes the words after a lone ``--`` as the parameter ``program``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -90,7 +90,7 @@ class CommandWithProgram(Command):
 
 
 class Group(click.Group):
-    """A group that names the nearest of its commands for a misspelt one."""
+    """A group that suggests the closest command for a misspelt one."""
 
     command_class = Command
 

@@ -25,7 +25,7 @@ from wirefault.subjects.surroundings import link_variables
 from wirefault.wiring.topology import Topology
 
 _WRITTEN = """\
-the lab is in {folder}: all that runs there is yours to change.
+the lab is in {folder}. Everything that runs there is yours to change:
   agent/         the agent, its tools, its prompts
   flask_tools/   its services          proxy_manager/  the control plane
   experiments/   experiments, sets     wirefault/     the library
@@ -49,8 +49,8 @@ def lab_command() -> None:
 def _up(toxiproxy: str, wiring: Path | None) -> None:
     """Start a lab and leave it running; wirefault run --lab sends prompts through it.
 
-    It prints a shell's export line for each link: requests to these addresses cross the lab. Faults set on it
-    (wirefault faults set) act on this traffic too, while no run is in progress.
+    It prints a shell export line for each link; requests to these addresses pass through the lab. Faults set
+    with wirefault faults set act on this traffic, too, while no run is in progress.
     """
     configuration = load_configuration({**os.environ, **({"WIRING": str(wiring)} if wiring else {})})
     require_packages_of(configuration.wiring)

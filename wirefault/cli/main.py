@@ -1,4 +1,4 @@
-"""``wirefault``: the commands put together."""
+"""``wirefault``: all commands combined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirefault.cli.help import Group
 from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
 
-# the help of each is here too, so that --help imports none of them
+# the help texts are repeated here, so that --help imports no command
 COMMANDS = {
     "demo": "Start the lab, send the prompts through it under chaos, and show what happened.",
     "exec": "Run a command unchanged, break the links it uses, and show what it did about it.",
@@ -50,11 +50,11 @@ class _Commands(Group):
     def make_context(self, *arguments: Any, **extra: Any) -> click.Context:
         try:
             return super().make_context(*arguments, **extra)
-        except click.UsageError as error:  # of an option before any command
+        except click.UsageError as error:  # for an option before any command
             raise _with_code(error, USAGE) from None
 
     def invoke(self, context: click.Context) -> Any:
-        """Turns errors that are meant for people, and Ctrl-C, into one line and an exit code."""
+        """Turn Ctrl-C and errors meant for people into one line and an exit code."""
         try:
             return super().invoke(context)
         except InputError as error:
@@ -74,8 +74,10 @@ def _with_code(error: click.ClickException, code: int) -> click.ClickException:
 
 
 def _printable(error: UserError) -> str:
-    """Its message without the control characters of names and texts from files that others wrote."""
-    from wirefault.history.logs import strip_control  # only now, since its imports are slow
+    """Return the error's message without control characters, which names and texts of foreign files may
+    contain.
+    """
+    from wirefault.history.logs import strip_control  # imported here, since it is slow
 
     return strip_control(str(error))
 

@@ -1,4 +1,4 @@
-"""``wirefault mcp``: a command to put before an MCP server's in its client's configuration."""
+"""``wirefault mcp``: a prefix for an MCP server's command in its client's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that several commands share: settings, prompts, and how to run and report."""
+"""Options that several commands share: settings, prompts, and how to run and report."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class PromptsOptions:
-    """The prompts that the command line names: ``texts`` themselves, else some or all of a file's."""
+    """The prompts named on the command line: ``texts``, or all or some prompts of a file."""
 
     file: Path | None
     texts: tuple[str, ...]
@@ -73,12 +73,12 @@ class PromptsOptions:
     def load(self, default: Path, links: Links) -> Prompts:
         """Load the prompts, from the ``default`` file if none is named. Raises ``PromptsError``.
 
-        Oracles may only ask for requests on these ``links``.
+        Oracles may only expect requests on these ``links``.
         """
         if not self.texts:
             return load_prompts(self.file or default, self.only, self.match, expect_check(links))
         if self.file or self.only or self.match:
-            raise PromptsError("--prompt gives a prompt: leave out --prompts, --only and --match")
+            raise PromptsError("--prompt cannot be combined with --prompts, --only or --match")
         return prompts_from_texts(self.texts)
 
 
@@ -175,7 +175,7 @@ workers_option = option(
 
 
 def charts_option(default: bool | None) -> Decorator:
-    """``--charts`` or ``--no-charts``."""
+    """Add ``--charts`` and ``--no-charts``."""
     return option(
         "--charts/--no-charts",
         default=default,
@@ -186,7 +186,7 @@ def charts_option(default: bool | None) -> Decorator:
 
 
 def options(*decorators: Decorator) -> Decorator:
-    """All of these options, in this order."""
+    """Add all of these options, in this order."""
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         for decorator in reversed(decorators):
@@ -216,7 +216,7 @@ prompts_options = options(prompt_option, prompts_option, only_option, match_opti
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """An option per setting, except the internal ones; the values are validated with the other sources."""
+    """Add an option per setting, except the internal ones; values are validated with the other sources."""
     for name in reversed(NAMES):
         if name not in INTERNAL:
             text = Settings.model_fields[name].description or ""
@@ -229,7 +229,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def experiment_changes(
     seed: int | None, repeats: int | None, changed: Sequence[str], only: Sequence[str]
 ) -> dict[str, Any]:
-    """The command line's changes to an experiment, by key. Raises ``InputError``."""
+    """Return the command line's changes to an experiment, by key. Raises ``InputError``."""
     values: dict[str, Any] = {
         "seed": seed,
         "repeats": repeats,

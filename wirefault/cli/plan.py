@@ -1,4 +1,4 @@
-"""``wirefault plan``: what an experiment will do, without doing it."""
+"""``wirefault plan``: show what an experiment will do, without running it."""
 
 from __future__ import annotations
 

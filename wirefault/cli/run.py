@@ -1,4 +1,4 @@
-"""``wirefault run``: experiments, a wiring without a hypothesis, or prompts through the lab that is up."""
+"""``wirefault run``: experiments, a wiring without a hypothesis, or prompts through a running lab."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SETTINGS = frozenset(NAMES) - INTERNAL
 _OF_PROMPTS = frozenset({"file", "texts", "only", "match", "subject", "as_json"})
 _OF_LAB = frozenset({"toxiproxy", "out", "workers"})
 _OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
-# the parameters that each way of running takes
+# the parameters that each way of running accepts
 _TAKEN: Mapping[str, frozenset[str]] = {
     "--resume": _OF_ARMS | {"resume"},
     "--again": _OF_ARMS | {"again", "episodes", "arms"},
@@ -106,8 +106,8 @@ _PATH = click.Path(path_type=Path)
         metavar="L,L,...",
         callback=_levels,
         section="Faults",
-        help="Run an experiment's faults at these factors of their chances, such as 0.1,0.5,1,2; show up to"
-        f" which one its hypothesis holds; {LEVEL_REPEATS} repeats by default.",
+        help="Run an experiment with its fault probabilities multiplied by these factors, such as"
+        f" 0.1,0.5,1,2; show the highest level at which its hypothesis holds; {LEVEL_REPEATS} repeats by default.",
     ),
     option(
         "--resume",
@@ -141,7 +141,7 @@ _PATH = click.Path(path_type=Path)
         "--recursive",
         is_flag=True,
         section="Other",
-        help="Search folders below DIR too; files of prompts and wirings are passed over.",
+        help="Search folders below DIR, too; prompts and wiring files are skipped.",
     ),
     filter_option,
     set_option,
@@ -181,7 +181,7 @@ def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: 
 
 
 def _check(context: click.Context, way: str) -> None:
-    """Raise ``InputError`` for an option that this way of running does not take."""
+    """Raise ``InputError`` for an option that this way of running does not accept."""
     for param in context.command.params:
         name = param.name or ""
         if name in _TAKEN[way] or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
@@ -237,7 +237,7 @@ def _experiment_changes(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _wiring_file(targets: Sequence[Path]) -> Path | None:
-    """The target that is a wiring, if one is. Raises ``InputError`` for a wiring among other targets."""
+    """Return the wiring among the targets, if any. Raises ``InputError`` if there are other targets, too."""
     from wirefault.wiring.wiring import is_wiring_file
 
     wirings = [target for target in targets if target.is_file() and is_wiring_file(target)]

@@ -1,4 +1,4 @@
-"""``python -m wirefault.cli.run_process DOCUMENT``: the process of one run, as its launcher wants it."""
+"""``python -m wirefault.cli.run_process DOCUMENT``: the process of one run, started by a launcher."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from wirefault.wiring.prompts import Prompts, PromptsError, PromptsSource, load_
 
 
 def main(path: str) -> int:
-    """Carries out the document; the exit code, after one line for an error that is meant for people."""
+    """Execute the document and return the exit code, after one line for an error that is meant for people."""
     document = read_run_document(Path(path))
     try:
         return carry_out(load_configuration(os.environ, decided=document.settings), document)
@@ -51,32 +51,32 @@ def main(path: str) -> int:
 
 
 def load_source(source: PromptsSource, links: Links) -> Prompts:
-    """The prompts that the source names. Raises ``PromptsError``."""
+    """Load the prompts of the source. Raises ``PromptsError``."""
     if source.texts:
         return prompts_from_texts(source.texts)
     return load_prompts(Path(source.file), source.only, source.match, expect_check(links))
 
 
 def carry_out(configuration: Configuration, document: RunDocument) -> int:
-    """Runs the prompts in the lab that is up and shows what happened; the exit code. Raises ``UserError``."""
+    """Run the prompts in the running lab, show the results and return the exit code. Raises ``UserError``."""
     logs, subject = configuration.logs, document.subject
     try:
         require_packages_of(configuration.wiring, subject)
         links = configuration.wiring.links
         prompts = load_source(document.source, links)
         prompts = replace(prompts, source=as_user_named(prompts.source, configuration.environ))
-        # selected prompts keep the numbers that they have in their file
+        # selected prompts keep their numbers in the file
         whole = document.all_prompts or (document.source.file if document.source.picked else "")
         everything = load_prompts(Path(whole), check_expect=expect_check(links)).entries if whole else ()
         check_version(configuration.state)
         check_cassettes(configuration.settings)
-        # a Ctrl-C while a module is imported ends this process at once
+        # a Ctrl-C during an import ends this process at once
         open_subject = load_subject(subject) if subject else partial(open_wired_subject, configuration.wiring)
         raise_again = interrupt_once(os.environ)
         with open_subject(configuration) as opened:
             raise_again()
             opened = InterruptibleSubject(opened, raise_again)
-            # with --json the standard output is the object's alone
+            # with --json, standard output contains only the object
             console = plain_console(stderr=document.as_json)
             keys = [prompt.key for prompt in everything]
             audience = ConsoleAudience(console, alone=not document.is_part, whole=keys)
@@ -86,12 +86,12 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
                 if not document.is_part:
                     _show(console, configuration, document, run)
             except UnsafeFileError:
-                raise  # its message is complete
+                raise  # the message is complete
             except OSError as error:
                 what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-                complain(logs, f"{what}; is LOGS_DIR={logs} a folder that can be written to?")
+                complain(logs, f"{what}; is LOGS_DIR={logs} a writable folder?")
                 return LAB_FAILED
-    except EndedByLauncher:  # before the first prompt: the launcher says why
+    except EndedByLauncher:  # before the first prompt the launcher reports the reason
         return LAB_FAILED
     except (SettingsError, PromptsError) as error:
         complain(logs, str(error))
@@ -121,7 +121,7 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
 
 
 def complain(logs: Path, message: str) -> None:
-    """Writes the error to the console and to info.log."""
+    """Write the error to the console and to info.log."""
     sys.stderr.write(f"error: {message}\n")
     unwritten = log_error(logs, message)
     if unwritten:

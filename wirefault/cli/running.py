@@ -1,4 +1,4 @@
-"""How commands run experiments and wirings, each in a new lab, and show them."""
+"""Run experiments and wirings, each in a new lab, and show the results."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ from wirefault.wiring.prompts import PromptsError
 from wirefault.wiring.subject_spec import ServiceSpec
 from wirefault.wiring.wiring import Wiring
 
-# of several experiments the gravest counts
+# exit codes of several experiments, worst first
 _GRAVITY = (INTERRUPTED, LAB_FAILED, DEVIATED, UNKNOWN, 0)
 
 
@@ -78,9 +78,9 @@ def saved_experiment(experiment: str, out: Path | None) -> SavedExperiment:
 def repeated_experiment(
     name: str, episodes: Sequence[str], arms: Sequence[str], out: Path | None
 ) -> SavedExperiment:
-    """Save the plan of that experiment, or these parts of it, under a new id. Raises ``UserError``.
+    """Save the plan of that experiment, or the selected parts, under a new id. Raises ``UserError``.
 
-    The id of a run of one of its arms means that arm.
+    The id of one arm's run selects that arm.
     """
     environ = environ_below(out)
     plan, arm_of_run = saved_plan(logs_in(environ), name, environ)
@@ -88,13 +88,13 @@ def repeated_experiment(
 
 
 def saved_anew(plan: ExperimentPlan) -> SavedExperiment:
-    """Save the plan under a new id; nothing of it has run. Raises ``UserError``."""
+    """Save the plan under a new id without running it. Raises ``UserError``."""
     with _explained_file_errors():
         return save(plan, new_run_id())
 
 
 def plans_of(targets: Iterable[Path], how: RunOptions) -> list[ExperimentPlan]:
-    """Read and plan all experiments before any runs. Raises ``UserError``."""
+    """Read and plan all experiments before any of them runs. Raises ``UserError``."""
     environ = environ_below(how.out)
     read = [each for target in targets for each in _read(target, how)]
     selected = [each for each in read if _is_selected(each, how.filters)]
@@ -123,7 +123,7 @@ def show_plans(plans: Iterable[ExperimentPlan]) -> None:
 
 
 def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
-    """Run the experiments one after the other, show what held, return the exit code. Raises ``UserError``."""
+    """Run the experiments in order, show their verdicts, return the exit code. Raises ``UserError``."""
     plans = plans_of(targets, how)
     for option, file in (("--junit", how.junit), ("--output", how.output)):
         if file is not None and not file.absolute().parent.is_dir():
@@ -148,7 +148,7 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
 
 
 def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions) -> int:
-    """Run one experiment's faults at these levels, show up to which its hypothesis holds; the exit code."""
+    """Run one experiment's faults at these levels, show the highest that holds, return the exit code."""
     if len(targets) != 1 or files_meant(targets[0]) != list(targets):
         raise InputError("--levels: name one experiment")
     [plan] = plans_of(targets, how)
@@ -162,7 +162,7 @@ def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions
 
 
 def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
-    """Run what is left of a saved experiment, and return the exit code. Raises ``UserError``."""
+    """Run the rest of a saved experiment and return the exit code. Raises ``UserError``."""
     result = run_and_show(saved, how)
     if how.as_json:
         sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
@@ -170,13 +170,13 @@ def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
 
 
 def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
-    """Run what is left of the experiment and show the verdict. Raises ``UserError``."""
+    """Run the rest of the experiment and show the verdict. Raises ``UserError``."""
     configuration = saved.plan.configuration
     require_packages_of(configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
     check_version(configuration.state)
     engine = _engine(how.engine)
-    console = plain_console(stderr=how.as_json)  # with --json only the object goes to standard output
+    console = plain_console(stderr=how.as_json)  # with --json, standard output contains only the object
     console.print(saved.plan.experiment.title, style="bold", markup=False)
     with _explained_file_errors(), _progress_on(console, verbose=how.verbose) as progress:
         result = run_experiment(
@@ -209,12 +209,12 @@ def _engine(name: str) -> Engine:
 
 
 def workers_for(wiring: Wiring, workers: str) -> int:
-    """How many episodes run side by side. Raises ``InputError`` for more than the wiring allows."""
+    """Return how many episodes run in parallel. Raises ``InputError`` for more than the wiring allows."""
     alone = ""
     if isinstance(wiring.subject, ServiceSpec):
-        alone = "its subject is a service, which listens on one port"
+        alone = "its subject is a service that listens on one port"
     elif wiring.world is not None:
-        alone = "it has one world, which episodes side by side would change for each other"
+        alone = "it has one world, which parallel episodes would change for each other"
     if workers == "auto":
         return 1 if alone else os.cpu_count() or 1
     if alone and workers != "1":
@@ -231,7 +231,7 @@ def show_run(console: Console, saved: SavedExperiment, history: ArmHistory, as_j
 
 
 def show_verdict(console: Console, result: ExperimentResult, out: Path | None) -> None:
-    """Show the effect of the faults, the verdict and the folder; without a verdict also how to resume."""
+    """Show the effect of the faults, the verdict and the folder; without a verdict, how to resume."""
     if result.plan.is_plain_run:
         history = result.saved.history_of(result.plan.arms[0])
         if history.events:
@@ -253,14 +253,14 @@ def _explained_file_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""  # a full disk names no file
+        where = f"{error.filename}: " if error.filename else ""  # on a full disk the error names no file
         reason = f"{where}{error.strerror}; is the disk full, or LOGS_DIR not a writable folder?"
         raise UserError(reason) from None
 
 
 @dataclass(frozen=True)
 class CompletedRun:
-    """The exit code of a run that has ended, and where its history is, if it has one."""
+    """The exit code of a finished run, and the path of its history if it has one."""
 
     code: int
     logs: Path
@@ -270,14 +270,14 @@ class CompletedRun:
 def run_in_own_lab(
     wiring: Wiring, prompts: PromptsOptions, settings: Mapping[str, str | None], how: RunOptions
 ) -> CompletedRun:
-    """Run the prompts in a lab started for them, and show what happened. Raises ``UserError``."""
+    """Run the prompts in a new lab and show the results. Raises ``UserError``."""
     require_packages_of(wiring, how.subject)
     if how.charts:
         require_charts()
     try:
         configuration = _configuration(wiring, how.out, prompts.file, settings)
         choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
-        # mistakes in what the run will read are reported before the lab starts
+        # report mistakes in the run's files before the lab starts
         if how.subject:
             split_subject_name(how.subject)
         check_cassettes(configuration.settings)
@@ -286,7 +286,9 @@ def run_in_own_lab(
         check_version(configuration.state)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (how.out or Path()) / "logs"), str(error))
-        raise  # the console shows it, which is enough if the log cannot be written
+        # the console shows it, so an unwritable log is no reason to fail / otherwise .env is not read,
+        # because the run has its settings already
+        raise
     if wiring.intercept is None:  # else .env is not read, and the run has its settings already
         for remark in dotenv_remarks(Path(".env")):
             print_to_stderr(f"warning: {remark}")
@@ -323,18 +325,18 @@ def _configuration(
     if prompts is not None:
         environ["PROMPTS_FILE"] = str(prompts)
     command_line = {name: value for name, value in settings.items() if value is not None}
-    # the environment of a command that runs unchanged is meant for the command, not for the lab
+    # the environment of an unchanged command is for the command, not for the lab
     return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)
 
 
 def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:
-    """Draw the charts; ``history`` has the events of all runs where there are several."""
+    """Draw the charts; ``history`` has the events of all runs if there are several."""
     try:
         require_charts()
     except NotInstalled as error:
         print_to_stderr(f"no charts: {error}")
         return
-    # matplotlib is slow to import: only a run with charts waits for it
+    # matplotlib is slow to import, and only runs with charts need it
     from wirefault.report.charts import write_charts
     from wirefault.report.charts.data import Selection
     from wirefault.report.charts.extract import ChartsError, run_data, select_runs

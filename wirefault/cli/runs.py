@@ -1,6 +1,6 @@
 """``wirefault runs``: look at recorded runs and experiments, verify, prune and bundle them.
 
-Commands import only what they need: ``verify`` of a run starts fast.
+Commands import only what they need, so that ``verify`` of a run starts fast.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 ACTIVE_WITHIN_S = 60.0
 _CODES = {"not worse": 0, "worse": DEVIATED, "unknown": UNKNOWN}
-_out = option(
-    "--out", type=click.Path(path_type=Path), help="Look into the logs/ of this folder.  [default: .]"
-)
+_out = option("--out", type=click.Path(path_type=Path), help="Read logs/ of this folder.  [default: .]")
 _json = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -58,9 +56,9 @@ def list_command(out: Path | None) -> None:
 
     logs = logs_in(environ_below(out))
     rows = [(name, *shown_of(logs, name)) for name in saved_ids(logs)]
-    rows += [(name, "none", "prompts through a lab that was up") for name in lone_runs(logs)]
+    rows += [(name, "none", "prompts sent to a running lab") for name in lone_runs(logs)]
     if not rows:
-        click.echo(f"{logs}: no run and no experiment was recorded there")
+        click.echo(f"{logs}: no runs and no experiments there")
         return
     for line in table_lines(("run", "verdict", "title"), sorted(rows), width_of(sys.stdout)):
         click.echo(line)
@@ -71,7 +69,7 @@ def list_command(out: Path | None) -> None:
 @click.argument("episode", required=False)
 @option("--arm", help="Show this arm of an experiment.  [default: the only one with faults]")
 @_out
-@option("--full", is_flag=True, help="Do not cut texts at the end of the line.")
+@option("--full", is_flag=True, help="Wrap long texts instead of cutting them.")
 @_json
 def show_command(
     run: str, episode: str | None, arm: str | None, out: Path | None, full: bool, as_json: bool
@@ -203,7 +201,7 @@ def _report(experiment: str, out: Path | None, as_json: bool, junit_file: str | 
     "--prompts",
     metavar="FILE",
     default="",
-    help="Name the run's prompts file, if it has moved, in the last line.",
+    help="Use this path of the run's prompts file in the last line, if it has moved.",
 )
 @option("--event", metavar="ID", default="", help="Print only this event, as recorded.")
 @_json
@@ -233,7 +231,7 @@ def _resolved(run: str, out: Path | None) -> str:
 
 
 def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str = "") -> int:
-    """Score a run again, and show it; the exit code."""
+    """Score a run again, show it and return the exit code."""
     from wirefault.history.reader import read_history
     from wirefault.judging.summary import summarise
 
@@ -255,7 +253,7 @@ def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str
 
 
 def _differences(run_id: str, logs: Path, as_json: bool) -> list[str]:
-    """Outcomes of the run that are not as recorded."""
+    """Return the outcomes that differ from the recorded ones."""
     from wirefault.history.reader import read_history
     from wirefault.judging.summary import summarise
 
@@ -268,13 +266,13 @@ def _differences(run_id: str, logs: Path, as_json: bool) -> list[str]:
 
 
 def _refuse_altered(history: RunHistory, as_json: bool) -> None:
-    """End if the history is not as recorded: nothing is scored from it."""
+    """Exit if the history was altered: nothing is scored from it."""
     altered = [f"{history.folder}/{alteration}" for alteration in history.integrity.alterations]
     if not altered:
         return
     for place in altered:
         click.echo(f"altered: {place}", err=True)
-    click.echo("not scored: this is not the history that was recorded", err=True)
+    click.echo("not scored: the history was altered", err=True)
     if as_json:
         _print_object({"run_id": history.folder.name, "altered": altered})
     sys.exit(UNKNOWN)
@@ -292,7 +290,7 @@ def _show_summary(summary: Summary, prompts: str) -> None:
     console = plain_console()
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
-    if summary.run_id.startswith(LIVE):  # no command repeats what other programs sent
+    if summary.run_id.startswith(LIVE):  # commands do not repeat traffic that came from other programs
         print_summary(console, summary)
         return
     is_exec = list(summary.wiring_arguments[:1]) == [
@@ -302,7 +300,7 @@ def _show_summary(summary: Summary, prompts: str) -> None:
     try:
         settings = Settings.model_validate(summary.settings, context={"links": links})
     except ValueError:
-        raise InputError("the settings in the history are not of this version") from None
+        raise InputError("the history's settings belong to another version") from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
     repeat = command(settings, source, summary.lab_id, wiring=summary.wiring_arguments, links=links)
@@ -312,7 +310,7 @@ def _show_summary(summary: Summary, prompts: str) -> None:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A run or an experiment on the disk, with all that belongs to it."""
+    """A stored run or experiment, with everything that belongs to it."""
 
     name: str
     paths: tuple[Path, ...]
@@ -323,16 +321,18 @@ class _Stored:
 
     @property
     def is_active(self) -> bool:
-        """Whether it was written to just now."""
+        """Return whether it was written to just now."""
         times = [file.lstat().st_mtime for path in self.paths for file in path.rglob("*")]
         return time.time() - max(times, default=0.0) < ACTIVE_WITHIN_S
 
 
 def _stored(logs: Path) -> Iterator[_Stored]:
-    """All runs and experiments, the oldest first; an experiment has its runs. Raises ``InputError``."""
+    """Return all runs and experiments, oldest first; an experiment contains its runs. Raises
+    ``InputError``.
+    """
     for folder in (logs, *(logs / name for name in ("experiments", "runs", "charts"))):
         if folder.is_symlink():
-            raise InputError(f"{folder}: is a link; it is not used")
+            raise InputError(f"{folder}: is a link: refusing to use it")
     for name in sorted([*saved_ids(logs), *lone_runs(logs)]):
         runs = run_ids_of(logs, name)
         paths = [logs / "experiments" / name, *(logs / "runs" / run for run in runs)]
@@ -352,7 +352,7 @@ def _stored(logs: Path) -> Iterator[_Stored]:
 def prune_command(keep: int, dry_run: bool, out: Path | None) -> None:
     """Remove old runs and experiments with their charts, and print their sizes.
 
-    What was written to within the last minute is kept: it may be in progress.
+    Anything written to within the last minute is kept: it may be in progress.
     """
     stored = list(_stored(logs_in(environ_below(out))))
     removed = [item for item in stored[: max(len(stored) - keep, 0)] if not item.is_active]
@@ -365,7 +365,7 @@ def prune_command(keep: int, dry_run: bool, out: Path | None) -> None:
             try:
                 shutil.rmtree(path)
             except OSError as error:
-                raise InputError(f"{error.filename or path}: cannot be removed: {error.strerror}") from None
+                raise InputError(f"{error.filename or path}: cannot remove: {error.strerror}") from None
     others = [item for item in stored if item not in removed]
     sizes = _shown_size(freed), _shown_size(sum(item.size for item in others))
     click.echo(
@@ -395,7 +395,7 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
     logs, name = logs_in(environ_below(out)), _resolved(run, out)
     item = next((each for each in _stored(logs) if each.name == name), None)
     if item is None:
-        raise InputError(f"{logs}: no run and no experiment {name!r}; see wirefault runs list")
+        raise InputError(f"{logs}: unknown run or experiment {name!r}; see wirefault runs list")
     file = file or Path(f"{name}.tar.gz")
     try:
         with tarfile.open(file, "x:gz") as archive:
@@ -409,7 +409,7 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
 
 
 def _regular(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Files and folders alone, without their owner's name."""
+    """Keep only files and folders, without their owner's name."""
     if not (member.isreg() or member.isdir()):
         return None
     member.uid = member.gid = 0

@@ -33,7 +33,7 @@ from wirefault.core.sockets import LOOPBACK, TOXIPROXY_PORT, Address
 @option("--proxy-metrics", is_flag=True, help="Count bytes, for Prometheus at /metrics.")
 def toxiproxy_command(host: str, port: int, config: Path | None, proxy_metrics: bool) -> None:
     """Run the embedded Toxiproxy alone, for clients of every language. Ctrl-C ends it."""
-    # --help does not import the server
+    # --help must not import the server
     from wirefault.toxiproxy.embedded.server import serve_proxies
 
     sys.exit(serve_proxies(Address(host, port), config, proxy_metrics=proxy_metrics))

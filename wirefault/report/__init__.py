@@ -1,4 +1,4 @@
-"""Reports for people: console, charts, the line that repeats a run, and the catalogue of faults.
+"""Reports for people: console, charts, the command that repeats a run, and the catalogue of faults.
 
-It may import from every other room but ``cli``.
+May import from every other room except ``cli``.
 """

@@ -1,4 +1,4 @@
-"""Two recordings side by side, for people."""
+"""Two recordings compared, for people."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _MOST_EPISODES = 20
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """One JSON object; what is not known is null."""
+    """Return one JSON object; unknown values are null."""
     return {**asdict(comparison), "change": comparison.change}
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """For each arm what differs, and the difference of the success rates; then what it comes to."""
+    """Print the differences of each arm and of the success rates, then the conclusion."""
     console.print(Text(f"first   {comparison.first}\nsecond  {comparison.second}"), soft_wrap=True)
     for arm in comparison.arms:
         console.print()
         _print_arm(console, arm)
     console.print()
     for name in comparison.unmatched:
-        console.print(Text(f"the arm {name} is not in both, and is not compared", style="yellow"))
+        console.print(Text(f"skipped the arm {name}: it is in one of them only", style="yellow"))
     console.print(Text(f"the second is {_in_words(comparison.change)}", style=_STYLES[comparison.change]))
 
 
@@ -60,14 +60,14 @@ def _sentences(arm: ArmComparison) -> Iterator[str]:
     else:
         yield f"difference of the success rates: {shown_difference(arm.success)} ({kind})"
     if arm.open:
-        yield f"without an outcome in one of both: {arm.open}; they are not in it, and may decide"
+        yield f"without an outcome in one of them: {arm.open}; they are excluded and could decide"
     if arm.unmatched:
         yield f"episodes that only one of them has: {arm.unmatched}"
     yield f"outcomes that changed: {len(arm.changed)}"
 
 
 def shown_difference(difference: Difference) -> str:
-    """In percentage points, with the 95 % interval and n."""
+    """Return the difference in percentage points, with the 95 % interval and n."""
     shares = (difference.value, difference.low, difference.high)
     value, low, high = (f"{100 * share:+.3g}" for share in shares)
     return f"{value} points [{low}, {high}], n = {difference.n}"
@@ -75,5 +75,5 @@ def shown_difference(difference: Difference) -> str:
 
 def _in_words(change: Change) -> str:
     if change == "unknown":
-        return "perhaps worse: what is not known could decide it"
+        return "perhaps worse: unknown outcomes could decide it"
     return "worse, beyond the interval" if change == "worse" else "not shown to be worse"

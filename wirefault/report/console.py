@@ -1,6 +1,6 @@
-"""A line per prompt, as it is judged. Reads well without colour, at 100 columns.
+"""One console line per prompt when it is judged. Readable without colour, at 100 columns.
 
-Texts of prompts, models and tools go through ``strip_control`` into ``rich.text.Text``, without markup.
+Texts of prompts, models and tools pass through ``strip_control`` into ``rich.text.Text``, without markup.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STYLES: Mapping[Tone, str] = {
 
 
 def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = _WIDTH) -> Text:
-    """At most ``width`` columns: number, outcome, prompt, the faults met, what went wrong.
+    """Return number, outcome, prompt, faults met and problems, in at most ``width`` columns.
 
     All faults met are named: the line wraps.
     """
@@ -60,7 +60,7 @@ def _style(outcome: Outcome) -> str:
 
 
 def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
-    """The faults met, why it failed, attempts and flags; the reason is one row, the history has all of it."""
+    """Return the faults met, the reason of a failure, attempts and flags; the reason is cut to one row."""
     parts = _delivered(judgement.faults)
     parts += (
         [_clip(one_line(judgement.why), room - 1)] if judgement.why and judgement.outcome != "success" else []
@@ -71,7 +71,7 @@ def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
 
 
 def _delivered(faults: Iterable[FaultRecord]) -> list[str]:
-    """By link: injected faults, and toxics that were met, observed or not."""
+    """Return by link the injected faults, and the toxics that were met, observed or not."""
     by_link: dict[str, Counter[str]] = {}
     for fault in faults:
         if fault.delivered is None or fault.reached("met" if fault.source == "toxic" else "injected"):
@@ -106,7 +106,7 @@ def _fault(fault: FaultRecord) -> str:
 
 
 def _rows(parts: Sequence[str], room: int) -> list[str]:
-    """All parts in rows of at most ``room`` columns; longer ones wrap."""
+    """Return all parts in rows of at most ``room`` columns; longer ones wrap."""
     ended = [f"{part};" for part in parts[:-1]] + list(parts[-1:])
     wrapper = textwrap.TextWrapper(room, subsequent_indent="  ", break_on_hyphens=False)
     pieces = [piece.replace(_NO_BREAK, " ") for part in ended for piece in wrapper.wrap(part)]
@@ -126,10 +126,10 @@ def _clip(text: str, width: int) -> str:
 
 
 class ConsoleAudience:
-    """Prints a line per judged prompt; on a terminal the prompt in progress is below them.
+    """Prints a line per judged prompt; on a terminal the current prompt is below them.
 
     ``alone``: no other process writes to this terminal, which would break that line. ``whole``: the keys of
-    all prompts, if the run has some of them: its lines are numbered among these.
+    all prompts, if the run has only some of them: lines are numbered among these.
     """
 
     def __init__(self, console: Console, *, alone: bool = True, whole: Sequence[str] = ()) -> None:

@@ -28,7 +28,7 @@ MAX_REASONS = 5
 
 
 def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
-    """The blast radius of each arm."""
+    """Yield the blast radius of each arm."""
     keys = [prompt.key for prompt in plan.prompts]
     for arm in plan.arms:
         if arm.capped:
@@ -40,18 +40,18 @@ def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
 
 
 def end_lines(plan: ExperimentPlan) -> Iterator[str]:
-    """Conditions that end the run early."""
+    """Yield the conditions that end the run early."""
     safety, limits = plan.experiment.safety, plan.experiment.limits
     if safety.abort:
         yield f"aborted as soon as: {'; '.join(safety.abort)}"
     bounds = [] if limits.time is None else [f"{limits.time:g} s"]
     bounds += [] if limits.cost is None else [f"{limits.cost:g} USD"]
     if bounds:
-        yield f"no episode begins after {' or '.join(bounds)}"
+        yield f"no episodes start after {' or '.join(bounds)}"
 
 
 def time_line(plan: ExperimentPlan, last: RunCost | None) -> str:
-    """How long it will take, estimated from the ``last`` run; unknown without one."""
+    """Estimate the duration from the ``last`` run; unknown without one."""
     if last is None:
         return "duration: unknown, it has not run here yet"
     each = last.seconds / last.episodes
@@ -60,7 +60,7 @@ def time_line(plan: ExperimentPlan, last: RunCost | None) -> str:
 
 
 def invalid_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
-    """Why episodes are invalid, a few of each arm; they widen the bounds of the figures."""
+    """Yield why episodes are invalid, a few per arm; they widen the bounds of the figures."""
     for arm in arms:
         for what, reasons in (
             ("invalid", [f"{episode}: {why}" for episode, why in arm.invalid.items()]),
@@ -73,7 +73,7 @@ def invalid_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
 
 
 def reproducible_lines(obstacles: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Whether the same seed gives the same result, or in which arms that depends on order or time."""
+    """Yield whether the same seed gives the same result, or the arms where it depends on order or time."""
     for arm, reasons in obstacles.items():
         yield f"{arm}, reproducible: no, because {one_line('; '.join(reasons))}"
     if not obstacles:
@@ -91,7 +91,7 @@ _LEVEL_MEASURES = ("success_rate", "faults_delivered", "p50", "p95")
 
 
 def arm_line(arm: ArmResult) -> Text:
-    """The arm's success and delivered faults, or why it failed."""
+    """Return the arm's success and delivered faults, or why it failed."""
     if arm.failure:
         return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
     success, faults = arm.measures["success_rate"].text, arm.measures["faults_delivered"].text
@@ -101,13 +101,13 @@ def arm_line(arm: ArmResult) -> Text:
 
 
 def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping[str, Sequence[str]]) -> None:
-    """A row per statement, then the verdict in one line.
+    """Print a row per statement, then the verdict in one line.
 
-    ``obstacles``: by arm why it would not come out the same again.
+    ``obstacles``: by arm, why a repetition could have another result.
     """
     judged = result.judged
     if judged is None:
-        console.print(Text("no verdict: it did not run to its end", style="bold magenta"))
+        console.print(Text("no verdict: it is incomplete", style="bold magenta"))
         return
     table = new_table("arm", "statement", "verdict", "measured", text_columns=(0, 1, 2, 3))
     table.columns[1].no_wrap = table.columns[3].no_wrap = False
@@ -126,7 +126,7 @@ def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping
 
 
 def shown_measures(check: Check) -> str:
-    """The figures that decided a statement, on one line."""
+    """Return the figures that decided a statement, on one line."""
     return one_line("; ".join(_details(check)))
 
 
@@ -189,7 +189,7 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
 
 
 def level_rows(levels: Sequence[StressLevel], result: ExperimentResult) -> list[dict[str, Any]]:
-    """The measures of each level that was run."""
+    """Return a row with the measures of each level that was run."""
     completed = {arm.name: arm for arm in result.arms}
     return [
         {
@@ -204,7 +204,7 @@ def level_rows(levels: Sequence[StressLevel], result: ExperimentResult) -> list[
 
 
 def print_levels(console: Console, levels: Sequence[StressLevel], result: ExperimentResult) -> None:
-    """A row per level, and how far the hypothesis holds."""
+    """Print a row per level, and the highest level at which the hypothesis holds."""
     table = new_table("arm", "level", *_LEVEL_MEASURES, "always", text_columns=(0, 2, 6))
     table.columns[-1].no_wrap = False
     for row in level_rows(levels, result):
@@ -252,7 +252,7 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
 
 
 def junit(results: list[ExperimentResult]) -> str:
-    """JUnit XML: a suite per experiment, a case per statement; unknown is an error, not a pass."""
+    """Return JUnit XML: a suite per experiment, a case per statement; unknown is an error, not a pass."""
     root = ElementTree.Element("testsuites")
     for result in results:
         checks = result.judged.checks if result.judged else []

@@ -22,7 +22,7 @@ _SIGNS = {Ge: ("ge", "≥"), Gt: ("gt", ">"), Le: ("le", "≤"), Lt: ("lt", "<")
 
 
 def range_of(field: FieldInfo) -> str:
-    """``≥ 0, ≤ 1``; ``a``, ``b``; on, off; empty for what has none."""
+    """Return the range: ``≥ 0, ≤ 1``; ``a``, ``b``; on, off; empty without one."""
     if field.annotation is bool:
         return "on, off"
     options = _options(field.annotation)
@@ -38,7 +38,7 @@ def range_of(field: FieldInfo) -> str:
 
 
 def _options(annotation: Any) -> list[str]:
-    """Of a ``Literal``, an optional one too."""
+    """Return the options of a ``Literal``, also of an optional one."""
     if get_origin(annotation) is Literal:
         return [str(option) for option in get_args(annotation)]
     if get_origin(annotation) in (Union, UnionType):
@@ -47,7 +47,7 @@ def _options(annotation: Any) -> list[str]:
 
 
 def _limits(entry: Any) -> Iterator[Any]:
-    """The bounds in a field's metadata, or in an annotation such as ``Annotated[...] | None``."""
+    """Return the bounds in a field's metadata, or in an annotation such as ``Annotated[...] | None``."""
     if isinstance(entry, tuple(_SIGNS)):
         yield entry
     elif isinstance(entry, FieldInfo):
@@ -58,7 +58,7 @@ def _limits(entry: Any) -> Iterator[Any]:
 
 
 def default_of(field: FieldInfo) -> str:
-    """In backquotes; on or off for a truth value; empty for none."""
+    """Return the default in backquotes, on or off for a truth value; empty if there is none."""
     value = field.get_default(call_default_factory=True)
     if isinstance(value, bool):
         value = "on" if value else "off"
@@ -66,12 +66,12 @@ def default_of(field: FieldInfo) -> str:
 
 
 _WHERE = {"any": "any link", "tool": "tool links", "model": "the model link", "mcp": "links of MCP"}
-# of one length each, so that a table of the console stays in line
+# all of the same length, so that a table on the console stays aligned
 Row = Sequence[str]
 
 
 def summary_of(kind: type[Fault]) -> str:
-    """The first sentence of its docstring."""
+    """Return the first sentence of the docstring."""
     return inspect.getdoc(kind).splitlines()[0] if kind.__doc__ else ""  # type: ignore[union-attr]
 
 
@@ -80,7 +80,7 @@ def place_of(kind: type[Fault]) -> str:
 
 
 def list_rows() -> list[Row]:
-    """name, where, family, what it does; in the catalogue's order, and after it what packages bring."""
+    """Yield name, place, family and summary, in the catalogue's order; faults of packages follow."""
     return [
         (name, place_of(kind), kind.family, summary_of(kind) + from_package(name))
         for name, kind in REGISTRY.items()
@@ -88,7 +88,7 @@ def list_rows() -> list[Row]:
 
 
 def from_package(name: str) -> str:
-    """Which package a fault is from, to follow what is said of it; nothing for the catalogue's."""
+    """Return a note on the fault's package, to append to a description; empty for the catalogue's faults."""
     package = REGISTRY.package_of(name)
     return f" (from {package})" if package else ""
 
@@ -101,7 +101,7 @@ def parameter_rows(model: type[BaseModel]) -> list[Row]:
 
 
 def set_rows(faults: FaultSet, level: float = 1.0) -> list[Row]:
-    """id, links, rate, conditions: how often each entry truly acts, on the links where that is the same."""
+    """Yield id, links, rate and conditions: how often each entry truly acts, grouped by equal links."""
     in_force = scaled(faults, level)
     alike: dict[tuple[object, ...], list[Marginal]] = {}
     for marginal in marginals(in_force):
@@ -127,8 +127,9 @@ def _toxic_row(entry: ToxicEntry) -> Row:
 
 
 def conditions_of_toxic(entry: ToxicEntry) -> str:
-    """In which turns and episodes, on how many links by one draw, and in which parts of the attempt it
-    stands, on one line; empty where nothing was said."""
+    """Describe a toxic's turns, episodes, number of links per draw and parts of the attempt; empty without
+    any.
+    """
     first, last = entry.turn or (1, None)
     turn = [] if entry.turn is None else [f"turn {first}" + ("" if last == first else f"-{last or ''}")]
     episodes = [f"episodes {' or '.join(entry.only.episodes)}"] if entry.only.episodes else []
@@ -136,7 +137,7 @@ def conditions_of_toxic(entry: ToxicEntry) -> str:
 
 
 def links(names: Iterable[str]) -> str:
-    """``all``, ``tools``, or their names."""
+    """Return ``all``, ``tools``, or the links' names."""
     chosen = list(names)
     groups = {group: set(of_group) for group, of_group in lab_links().groups.items() if len(of_group) > 1}
     return next((group for group in groups if groups[group] == set(chosen)), ", ".join(chosen))

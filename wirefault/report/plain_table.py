@@ -1,4 +1,4 @@
-"""Tables of plain text for commands that answer at once: rich alone takes longer to import and to draw."""
+"""Plain-text tables for fast commands: rich alone takes longer to import and to draw."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _GAP = 2
 
 
 def width_of(stream: TextIO) -> int:
-    """As wide as the terminal; where there is none, wide enough for the lines."""
+    """Return the terminal's width; without a terminal, the width of the longest line."""
     return shutil.get_terminal_size().columns if stream.isatty() else PIPED_WIDTH
 
 
 def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Iterator[str]:
-    """The table in lines of at most ``width`` columns, its head first; the widest columns are wrapped."""
+    """Return the table in lines of at most ``width`` columns, its head first; the widest columns wrap."""
     table = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     while sum(widths) + _GAP * (len(widths) - 1) > max(width, 20 * len(widths)):
@@ -33,6 +33,6 @@ def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], width: int) 
 
 
 def _wrapped(cell: str, size: int) -> list[str]:
-    """Its lines, without what would act on a terminal."""
+    """Return the cell's lines, without control characters."""
     printable = "".join(character if character.isprintable() else " " for character in cell)
     return textwrap.wrap(printable, size) or [""]

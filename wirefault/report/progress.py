@@ -15,14 +15,14 @@ from wirefault.stats.rates import percent, wilson
 
 
 def shows_progress(console: Console, environ: Mapping[str, str], *, verbose: bool) -> bool:
-    """Whether to show progress: on a terminal outside CI, unless every episode has a line."""
+    """Return whether to show progress: on a terminal outside CI, unless every episode has a line."""
     return console.is_terminal and not environ.get("CI") and not verbose
 
 
 class RunProgress:
-    """A line for the current arm until it ends, and above it a line for each new finding.
+    """Shows a line for the current arm until it ends, and above it a line for each new finding.
 
-    A context manager, called with the arm's state so far from any thread.
+    A context manager, called with the arm's current state from any thread.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,7 +63,7 @@ class RunProgress:
 
 
 def success_line(arm: ArmSoFar) -> str:
-    """The success among judged episodes with its 95 % interval, and the number of invalid ones."""
+    """Return the success among judged episodes with its 95 % interval, and the number of invalid ones."""
     interval = wilson(arm.successes, arm.judged)
     if interval is None:
         return "success: no data yet"

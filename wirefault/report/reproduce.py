@@ -33,13 +33,13 @@ def command(
     links: Links | None = None,
     subject: str | None = None,
 ) -> str:
-    """The line that repeats a run of the lab ``lab_id`` with the prompts of ``source``.
+    """Return the command that repeats a run of the lab ``lab_id`` with the prompts of ``source``.
 
     ``wiring``: its words on the command line, none for the lab's own; ``links``: its links, or the lab's.
     ``subject``: as named on the command line. ``environ``: of the agent, if known.
     """
     source = source or PromptsSource()
-    # the use of a shared budget by other runs is not repeated
+    # other runs' use of a shared budget cannot be repeated
     settings = settings.model_copy(update={"budgets": without_pool(settings.budgets)})
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {}, wiring, links or lab_links())
@@ -56,13 +56,13 @@ def command(
 
 
 def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
-    """The source with the name of its file outside the agent's container, if it runs in one."""
+    """Return the source with its file's name outside the agent's container, if the agent runs in one."""
     name = environ.get("HOST_PROMPTS_FILE")
     return replace(source, file=name) if name else source
 
 
 def prompts_changed(source: PromptsSource) -> str:
-    """Why that line may not send the same prompts: their file has changed or is missing. Else empty."""
+    """Describe why that command may send other prompts: the file has changed or is missing. Else empty."""
     now = _sha256(Path(source.file))
     if not source.sha256 or now == source.sha256:
         return ""
@@ -70,12 +70,12 @@ def prompts_changed(source: PromptsSource) -> str:
         return f"the run's prompts file is not here: {source.file} (SHA-256 {source.sha256[:12]}...)"
     return (
         f"the prompts file {source.file} has changed since the run (SHA-256 {source.sha256[:12]}... then,"
-        f" {now[:12]}... now): only prompts whose text or id is as it was meet the same faults again"
+        f" {now[:12]}... now): only prompts with the same text or id meet the same faults again"
     )
 
 
 def _named(source: PromptsSource) -> str:
-    """The prompts file, if it is not the lab's own."""
+    """Return the prompts file, if it is not the lab's own."""
     return "" if not source.file or Path(source.file) == sample_prompts() else source.file
 
 
@@ -85,7 +85,7 @@ def _prompts(source: PromptsSource) -> list[str]:
 
 
 def _sha256(path: Path) -> str | None:
-    """Hash only a regular file: an untrusted history names it, and a pipe would never end."""
+    """Hash only a regular file: the name is from an untrusted history, and a pipe would block forever."""
     if not path.is_file():
         return None
     try:
@@ -101,9 +101,9 @@ def _pick(source: PromptsSource) -> list[str]:
 
 
 def _start(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
-    """The command with the seed and every setting that is not its default.
+    """Return the command with the seed and every setting that is not its default.
 
-    Settings without an option are variables before it.
+    Settings without an option become variables in front of it.
     """
     name = EXEC if list(wiring[:1]) == [EXEC] else "run" if wiring else "demo"
     changed = _not_default(settings, links)
@@ -118,7 +118,9 @@ def _start(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]
 def _compose(
     settings: Settings, source: PromptsSource, environ: Mapping[str, str], wiring: Sequence[str], links: Links
 ) -> str:
-    """``docker compose up`` with every variable that was set, even to its default: .env may differ."""
+    """Return ``docker compose up`` with every variable that was set, even to its default, since .env may
+    differ.
+    """
     changed = _not_default(settings, links)
     explicit = {name: _as_text(settings, name, links) for name in NAMES if environ.get(name.upper())}
     values = {"seed": str(settings.seed)} | {n: v for n, v in (explicit | changed).items() if n != "seed"}
@@ -131,15 +133,15 @@ def _compose(
     more = ["compose.direct.yaml"] if settings.fallback == "direct" else []
     more += ["compose.subject.yaml"] if wiring else []
     named = "".join(f" -f {file}" for file in ("docker-compose.yaml", *more)) if more else ""
-    # "up" takes no words for the agent
+    # "up" passes no words to the agent
     picked = shlex.join(["run", "--rm", "agent", "python", "-m", "agent", *_pick(source)])
     return f"{assigned} docker compose{named} {picked if source.picked else 'up'}"
 
 
 def _not_default(settings: Settings, links: Links) -> dict[str, str]:
-    # bodies and shadow change nothing that happens, and follow from the subject and the experiment
+    # bodies and shadow change no behaviour, and follow from the subject and the experiment
     decided: dict[str, str] = {"bodies": settings.bodies, "shadow": settings.shadow}
-    if settings.translates_offline:  # "auto" becomes this again under the scripted model
+    if settings.translates_offline:  # "auto" gives this value again under the scripted model
         decided["translator_backend"] = "offline"
     defaults = Settings.model_validate({"seed": settings.seed, **decided})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
@@ -147,14 +149,14 @@ def _not_default(settings: Settings, links: Links) -> dict[str, str]:
 
 
 def _as_text(settings: Settings, name: str, links: Links) -> str:
-    """The value as text: a preset by its name, any other fault set without its defaults."""
+    """Return the value as text: a preset by its name, any other fault set without its defaults."""
     setting = getattr(settings, name)
     value = str(setting) if not isinstance(setting, bool) else "on" if setting else "off"
     return preset_of(value, links) or _brief(value, links) if name == "faults" and value else value
 
 
 def _brief(faults: str, links: Links) -> str:
-    """The canonical text of a set without its defaults; it reads as the same set."""
+    """Return the canonical text of a set without defaults; it parses to the same set."""
     brief = {
         key: [_of_entry(key, entry, links) for entry in entries]
         for key, entries in json.loads(faults).items()

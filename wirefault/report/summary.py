@@ -24,7 +24,7 @@ _BELOW_RATE = " " * 15
 
 
 def headline(summary: Summary) -> Text:
-    """The success rate, also under faults and of first attempts, and the interval's population."""
+    """Yield the success rate, also under faults and of first attempts, and the interval's population."""
     text = Text(f"success        {_share(summary.success)}{_of_exposed(summary)}\n", style="bold")
     text.append(f"{_BELOW_RATE}{_bounds(summary.success)}\n" if summary.success.n else "", style="not bold")
     first = filter(None, (_share(summary.first_attempt), _interval(summary.first_attempt)))
@@ -39,7 +39,7 @@ def _share(rate: Rate) -> str:
 
 
 def _of_exposed(summary: Summary) -> str:
-    """The successes among prompts to which a fault was delivered, without an interval."""
+    """Return the successes among prompts with a delivered fault, without an interval."""
     exposed = summary.exposed
     if not summary.success.n:
         return ""
@@ -53,7 +53,7 @@ def _interval(rate: Rate) -> str:
 
 
 def _bounds(rate: Rate) -> str:
-    """The interval, and the bounds that prompts without a verdict leave."""
+    """Return the interval, and the bounds implied by prompts without a verdict."""
     if rate.n == rate.planned or rate.worst is None or rate.best is None:
         return _interval(rate)
     bounds = f"between {_percent(rate.worst)} and {_percent(rate.best)}"
@@ -65,7 +65,7 @@ def _percent(share: float) -> str:
 
 
 def usage_lines(usage: ModelUsage) -> Iterator[str]:
-    """Tokens, cost and time to first token, as far as replies had them."""
+    """Yield tokens, cost and time to first token, as far as replies reported them."""
     if usage.with_usage:
         without = usage.replies - usage.with_usage
         of_them = f" ({without} of {usage.replies} replies without counts)" if without else ""
@@ -73,7 +73,7 @@ def usage_lines(usage: ModelUsage) -> Iterator[str]:
         yield f"model tokens: {tokens}{of_them}{_cost(usage)}"
     first = usage.first_token_ms
     if first.p50 is not None:
-        # with fewer values p95 is the largest
+        # with too few values for p95, show the largest
         p95 = f"{first.p95:.1f}" if first.p95 is not None and first.n >= 20 else "-"
         yield f"first token: p50 {first.p50:.1f}, p95 {p95} ms, n = {first.n}"
 
@@ -88,14 +88,14 @@ def _cost(usage: ModelUsage) -> str:
     return cost + unpriced
 
 
-# ten lines in all: each sentence has two, and there are a heading and a last line
+# ten lines in all: two per sentence, a heading and a last line
 _MAX_GROUPS = 4
 _MAX_EVENTS = 4
 _STYLES: dict[Severity, str] = {"harmful": "bold red", "risky": "yellow", "wasteful": "", "note": "dim"}
 
 
 def findings_table(findings: Sequence[Finding], run_id: str) -> RenderableType:
-    """The gravest kinds, each with its count and one example with its evidence."""
+    """Return the worst kinds, each with its count and one example with its evidence."""
     groups: dict[tuple[str, Severity], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity), []).append(finding)
@@ -119,14 +119,14 @@ def _some(ids: Sequence[str]) -> str:
 def print_summary(
     console: Console, summary: Summary, reproduce: str = "", omitted: Collection[str] = ()
 ) -> None:
-    """Print ``summary_table``, and ``reproduce``, the line that repeats the run, unbroken for copying."""
+    """Print ``summary_table`` and ``reproduce``, the command that repeats the run, unbroken for copying."""
     console.print(summary_table(summary, omitted))
     if reproduce:
         console.print(Text(strip_control(reproduce)), soft_wrap=True)
 
 
 def summary_table(summary: Summary, omitted: Collection[str] = ()) -> RenderableType:
-    """The summary for people, without the remarks in ``omitted``, which are shown elsewhere."""
+    """Return the summary for people, without the remarks in ``omitted``, which are shown elsewhere."""
     blocks: list[RenderableType] = [_head(summary), _outcomes(summary)]
     if summary.oracles or not summary.episodes:
         blocks.append(headline(summary))
@@ -142,7 +142,7 @@ def summary_table(summary: Summary, omitted: Collection[str] = ()) -> Renderable
 
 
 def _invalid(summary: Summary) -> Text:
-    text = "this run is invalid, the lab did not inject all faults: "
+    text = "this run is invalid, the lab failed to inject all faults: "
     return Text(text + one_line("; ".join(summary.invalid_because)), style=STYLES["lab"])
 
 
@@ -167,7 +167,7 @@ def _latency(summary: Summary) -> Table:
     table = new_table("latency, ms, of valid replies", "p50", "p95", "p99", "n", "failed")
     for link, latency in summary.latency_ms.items():
         times = ((latency.p50, 1), (latency.p95, 20), (latency.p99, 100))
-        # with fewer values a percentile is the largest
+        # with too few values for a percentile, show the largest
         cells = (_ms(value if latency.n >= minimum else None) for value, minimum in times)
         table.add_row(link, *cells, str(latency.n), str(latency.failed))
     return table
@@ -200,7 +200,7 @@ _GATEWAY_STAGES: Sequence[FaultStage] = ("eligible", "met", "injected", "observe
 
 
 def fault_tables(summary: Summary) -> Iterator[Table]:
-    """A table of toxics and one of the gateway's faults, a row each; none without rows."""
+    """Return a table of toxics and one of the gateway's faults, a row each; omits empty tables."""
     toxics = [row for row in summary.faults if row.source == "toxic"]
     others = [row for row in summary.faults if row.source != "toxic"]
     if toxics:
@@ -210,9 +210,9 @@ def fault_tables(summary: Summary) -> Iterator[Table]:
 
 
 def _account(title: str, rows: Sequence[FaultAccount], stages: Sequence[FaultStage]) -> Table:
-    """``delivered`` is shown where it differs from ``observed``.
+    """Return a fault's row. ``delivered`` is shown if it differs from ``observed``.
 
-    The last column names the record that shows the delivery, if it is not the caller's, and why some failed.
+    The last column names the record that shows the delivery, if not the caller's, and why some failed.
     """
     counts = [*stages, *(["delivered"] if any(row.delivered != row.observed for row in rows) else [])]
     table = new_table(title, *counts, "", text_columns=(0, len(counts) + 1))

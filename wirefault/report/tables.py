@@ -10,7 +10,7 @@ from wirefault.history.logs import strip_control
 
 
 def new_table(*columns: str, text_columns: Iterable[int] = (0,)) -> Table:
-    """Without lines; ``text_columns`` are set to the left, figures to the right."""
+    """Return a table without lines; ``text_columns`` are aligned left, figures right."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for index, column in enumerate(columns):
         table.add_column(column, justify="left" if index in text_columns else "right", no_wrap=True)
@@ -18,5 +18,5 @@ def new_table(*columns: str, text_columns: Iterable[int] = (0,)) -> Table:
 
 
 def one_line(text: str) -> str:
-    """Without line breaks and control characters."""
+    """Remove line breaks and control characters."""
     return " ".join(strip_control(text).split())

@@ -1,4 +1,4 @@
-"""The console, as wide as the lines need it; apart from what is shown there, which is slow to import."""
+"""A console as wide as its lines need; in a separate module because its content is slow to import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDEST = 140
 
 
 class _CleanConsole(Console):
-    """Takes control characters out of all text, whichever field of a history it came from."""
+    """Removes control characters from all text, whichever field of a history it came from."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -22,7 +22,7 @@ class _CleanConsole(Console):
 
 
 def plain_console(stderr: bool = False) -> Console:
-    """As wide as the terminal; where there is none, wide enough for the lines."""
+    """Return a console as wide as the terminal; without a terminal, as wide as the lines."""
     console = _CleanConsole(stderr=stderr, highlight=False)
     return (
         console if console.is_terminal else _CleanConsole(stderr=stderr, highlight=False, width=PIPED_WIDTH)

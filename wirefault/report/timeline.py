@@ -73,18 +73,18 @@ class TimelineLine:
     ids: tuple[str, ...] = ()  # of its events
 
     def deeper(self) -> TimelineLine:
-        """The line one step further to the right."""
+        """Return the line indented one step more."""
         return replace(self, depth=self.depth + 1)
 
     def later_than(self, start: float) -> TimelineLine:
-        """The line with its time counted from there."""
+        """Return the line with its time relative to ``start``."""
         return self if self.at is None else replace(self, at=round(self.at - start, 6))
 
 
 def reply_lines(
     request: Request, label: str, text: str, faults: Sequence[FaultRecord]
 ) -> Iterator[TimelineLine]:
-    """The request; if it met a fault also the faults, and the reply before and after."""
+    """Return the request; if it met a fault, also the faults and the reply before and after."""
     kind: LineKind = "model" if request.of_model else "try" if label.startswith("try") else "request"
     tried, exchange = request.caller_record, request.exchange
     ms = tried.ms if tried is not None else exchange.ms if exchange is not None else None
@@ -107,7 +107,7 @@ def reply_lines(
 
 
 def _seen(request: Request) -> str:
-    """The status that the caller saw; without its record, the one that the gateway sent it."""
+    """Return the status that the caller saw; without its record, the status that the gateway sent."""
     if request.caller_record is not None:
         return request.caller_record.error or str(request.caller_record.status or "")
     exchange = request.exchange
@@ -126,7 +126,7 @@ def _fault(fault: FaultMet, request: Request, faults: Sequence[FaultRecord]) -> 
 
 
 def _shows(record: FaultRecord, request: Request) -> bool:
-    """Whether the caller's record of this request shows the fault."""
+    """Return whether the caller's record of this request shows the fault."""
     if record.attempt != request.attempt or record.link != request.link_name:
         return False
     match request.caller_record:
@@ -160,9 +160,11 @@ def _body(text: str | None, cut: bool) -> str | None:
 
 
 def _sides_of_toxic(request: Request) -> Iterator[TimelineLine]:
-    """A toxic acts between caller and gateway: the gateway's record is the upstream's side."""
+    """Return both sides of a toxic, which acts between caller and gateway: the gateway's is the
+    upstream's.
+    """
     exchange, tried = request.exchange, request.caller_record
-    upstream, status = "no whole request came to the gateway", ""
+    upstream, status = "the gateway received no complete request", ""
     if exchange is not None and exchange.answered is not None:
         body = (
             _body(exchange.faulted_reply.upstream_reply, exchange.faulted_reply.upstream_reply_cut)
@@ -185,7 +187,7 @@ _Block = tuple[float, list[TimelineLine]]
 
 @dataclass(frozen=True)
 class Timeline:
-    """An episode with its verdict. ``lines`` are in the order of time, the lines of a request together."""
+    """An episode with its verdict. ``lines`` are in order of time, the lines of a request together."""
 
     run_id: str
     judgement: EpisodeJudgement
@@ -193,7 +195,7 @@ class Timeline:
     findings: Sequence[Finding]
 
     def as_json(self) -> dict[str, Any]:
-        """One JSON object; ``at`` in seconds from the episode's start, ``ms`` as the caller saw it."""
+        """Return one JSON object; ``at`` in seconds from the episode's start, ``ms`` as the caller saw it."""
         judged = self.judgement
         return {
             "run_id": self.run_id,
@@ -211,7 +213,7 @@ class Timeline:
 
 
 def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
-    """The timeline of an episode, from all events of its run. Raises ``ValueError`` if it is not in there."""
+    """Build the timeline of an episode from all events of its run. Raises ``ValueError`` if it is missing."""
     trace = next((trace for trace in traces(events) if trace.episode == episode), None)
     started = trace.last(EpisodeStarted) if trace else None
     run = next((event for event in events if isinstance(event, RunStarted)), None)
@@ -233,7 +235,7 @@ def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
 def _request_blocks(
     events: Iterable[Event], requests: Iterable[Request], faults: Sequence[FaultRecord]
 ) -> Iterator[_Block]:
-    """The recorded tool calls, each with its tries; then all other requests."""
+    """Yield the recorded tool calls, each with its tries, then all other requests."""
     of_calls: defaultdict[_CallKey, list[Request]] = defaultdict(list)
     for each in requests:
         of_calls[_call_of(each)].append(each)
@@ -262,7 +264,7 @@ def _tool_call(
         label = f"try {place}"
         yield from (line.deeper() for line in reply_lines(each, label, _request_text(each), faults))
     result = call.result if call.ok else f"failed: {call.error or call.result}"
-    fallback = " (by the fallback, past the lab)" if call.fallback_used else ""
+    fallback = " (by the fallback, bypassing the lab)" if call.fallback_used else ""
     yield TimelineLine("result", result + fallback, call.t, depth=1)
 
 
@@ -271,7 +273,7 @@ def _label(request: Request) -> str:
 
 
 def _request_text(request: Request) -> str:
-    """The request in words, and which repetition of it this is."""
+    """Describe the request and which repetition of it this is."""
     exchange = request.exchange
     text = f"{request.link_name}  {request.name}"
     if exchange is None:
@@ -286,7 +288,7 @@ def _request_text(request: Request) -> str:
 
 
 def _others(events: Iterable[Event], faults: Sequence[FaultRecord]) -> Iterator[_Block]:
-    """Everything but requests: attempts, side effects, errors, answers."""
+    """Yield everything but requests: attempts, side effects, errors, answers."""
     effects: set[str] = set()
     for event in events:
         match event:
@@ -335,9 +337,9 @@ def _is_of(record: FaultRecord, attempt: int, toxic: PlannedToxic) -> bool:
 
 
 def _effects(world: WorldRead, known: set[str]) -> Iterator[_Block]:
-    """The side effects, each at its time; one that is read again after a later attempt is shown once."""
+    """Yield the side effects at their times; effects read again after a later attempt appear once."""
     if world.error:
-        yield world.t, [TimelineLine("effect", f"unknown, the world cannot be read: {world.error}", world.t)]
+        yield world.t, [TimelineLine("effect", f"unknown, cannot read the world: {world.error}", world.t)]
     for effect in world.effects:
         if (row := json.dumps(effect, sort_keys=True, default=str)) not in known:
             known.add(row)

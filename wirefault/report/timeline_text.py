@@ -33,12 +33,12 @@ _STYLES: Mapping[LineKind, str] = {
     "error": "red",
     "answer": "bold",
 }
-# characters of two texts that are shown before they differ
+# characters shown of two texts before they differ
 _BEFORE = 24
 
 
 def print_timeline(console: Console, timeline: Timeline, *, full: bool = False) -> None:
-    """The episode's verdict, its lines and its findings. ``full``: texts are not cut off at a line's end."""
+    """Print the episode's verdict, lines and findings. ``full``: texts are not cut at the line's end."""
     judged = timeline.judgement
     head = Text(f"{judged.outcome}", style=STYLES[OUTCOMES[judged.outcome].tone])
     head.append(f"  episode {judged.episode} of {one_line(timeline.run_id)}", style="not bold default")
@@ -58,7 +58,7 @@ def print_timeline(console: Console, timeline: Timeline, *, full: bool = False) 
 
 
 def _row(line: TimelineLine, text: str, width: int | None) -> Text:
-    """Time, label and text, and at the end of the line status and duration."""
+    """Return time, label and text, and at the end of the line status and duration."""
     time = "" if line.at is None else f"{line.at:.3f}"
     left = f"{time:>{_TIME - 2}}  " + " " * (_INDENT * line.depth) + f"{line.label or line.kind:<{_LABEL}}"
     figures = "" if line.ms is None else f"  {line.seen}  {line.ms:>6.0f} ms"
@@ -72,7 +72,7 @@ def _row(line: TimelineLine, text: str, width: int | None) -> Text:
 
 
 def _texts(lines: Sequence[TimelineLine], *, full: bool) -> Iterator[str]:
-    """The lines' texts; of two sides of a reply that begin alike, each from shortly before they differ."""
+    """Return the lines' texts; two sides of a reply that begin alike start shortly before they differ."""
     skipped = 0
     for line, after in pairwise([*lines, None]):
         assert line is not None
@@ -87,7 +87,7 @@ def _texts(lines: Sequence[TimelineLine], *, full: bool) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """JSON with no blank that says nothing, so that two sides differ only where their values do."""
+    """Return JSON without optional blanks, so that two sides differ only in their values."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def _bare(text: str) -> str:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters both begin with; 0 of equal texts, which differ nowhere."""
+    """Return how many characters both begin with; 0 for equal texts, which differ nowhere."""
     pairs = zip(one, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), 0)
 

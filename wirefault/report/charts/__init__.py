@@ -29,10 +29,10 @@ CHARTS: dict[str, Callable[[Selection], Page]] = {
 
 
 def write_charts(selection: Selection, folder: Path, root: Path | None = None) -> list[Path]:
-    """Draws every chart of ``CHARTS`` into the folder; the files written. Raises ``OSError``.
+    """Draw every chart of ``CHARTS`` into the folder and return the files written. Raises ``OSError``.
 
-    The same histories give the same bytes: nothing in a file depends on when it was made. ``root`` is the
-    shared folder that ``folder`` lies in, if it does: below it no link is followed.
+    The same histories give the same bytes: files do not depend on the time of drawing. ``root`` is the shared
+    folder that contains ``folder``, if any: links below it are not followed.
     """
     written = []
     for name, chart in CHARTS.items():

@@ -8,7 +8,7 @@ from typing import Any
 
 from wirefault.judging.oracle.outcome import OUTCOMES
 
-# The cause of a failed try that is no fault: the service itself refused the request (4xx).
+# The cause of a failed try other than a fault: the service itself refused the request (4xx).
 REFUSED = "refused"
 
 
@@ -16,8 +16,8 @@ REFUSED = "refused"
 class ChartedTry:
     """One HTTP try as the caller saw it.
 
-    ``fault``: the kind of fault that it crossed, if any. ``cause`` of a failed one: the kind of fault
-    that explains it, ``REFUSED``, or None when nothing of the lab does.
+    ``fault``: the kind of fault that it met, if any. ``cause`` of a failed one: the kind of fault that
+    explains it, ``REFUSED``, or None if nothing in the lab does.
     """
 
     link: str
@@ -43,10 +43,10 @@ class FaultSpan:
 
 @dataclass(frozen=True)
 class ChartedPrompt:
-    """One episode. ``outcome`` (the last verdict) and ``judged`` (the first) are None before any.
+    """One episode. ``outcome`` (the last verdict) and ``judged`` (the first) are None before any verdict.
 
-    ``response_ms`` is the time that the agent worked on it, all attempts together, without arming and
-    healing; ``ended``: when the last of them ended. ``crossed_fault``: at least one try went through a fault.
+    ``response_ms`` is the agent's time in all attempts together, without arming and healing; ``ended``: when
+    the last one ended. ``crossed_fault``: at least one try met a fault.
     """
 
     episode: str
@@ -65,7 +65,7 @@ class ChartedPrompt:
 class RunData:
     """One run. ``links`` of its wiring, by name; ``models``: its model links.
 
-    ``planned`` prompts; ``unfinished`` says why it has no regular end, None if it has.
+    ``planned`` prompts; ``unfinished`` says why the run did not end normally, None if it did.
     """
 
     run_id: str
@@ -84,7 +84,7 @@ class RunData:
 
 @dataclass(frozen=True)
 class Selection:
-    """The runs that a set of charts is about, oldest first, on one axis of seconds since each start."""
+    """The runs in a set of charts, oldest first, on one axis of seconds since each start."""
 
     runs: tuple[RunData, ...]
 
@@ -102,12 +102,12 @@ class Selection:
 
     @property
     def links(self) -> list[str]:
-        """The names of the links of all the runs, in the order of their wirings."""
+        """Return the names of the links of all runs, in the order of their wirings."""
         return list(dict.fromkeys(name for run in self.runs for name in run.links))
 
     @property
     def models(self) -> list[str]:
-        """Those of the links that lead to a model."""
+        """Return the names of the model links."""
         return list(dict.fromkeys(name for run in self.runs for name in run.models))
 
     @property

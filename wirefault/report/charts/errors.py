@@ -1,4 +1,4 @@
-"""Errors of tries as the caller saw them, and what explains them."""
+"""Errors of tries as the caller saw them, and their causes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wirefault.report.charts.times import fault_name
 from wirefault.stats.rates import percent
 
 _MOST_ROWS = 10
-_ROOMY = 6  # up to this many rows fit two lines of the usual size
+_ROOMY = 6  # up to this many rows have room for two lines of the usual size
 
 
 def draw_errors(selection: Selection) -> Page:
@@ -38,7 +38,7 @@ def draw_errors(selection: Selection) -> Page:
     sheet = page(_finding(failed, total), selection)
     if not failed:
         none = f"{count(total, 'try', 'tries')}, none of them failed."
-        return say_nothing(sheet, none if total else "No call was made in this run.")
+        return say_nothing(sheet, none if total else "No calls in this run.")
     hidden = _bars(sheet.axes(left=2.9, right=1.2, top=1.5, bottom=0.95), failed)
     sheet.text(LEFT, 1.13, "explained by:", size=9.5, color=MUTED, va="center")
     key(sheet, 1.13, [(_color(cause), _name(cause)) for cause in _causes(failed)], left=LEFT + 1.1)
@@ -49,7 +49,7 @@ def draw_errors(selection: Selection) -> Page:
 
 
 def _causes(failed: list[ChartedTry]) -> list[str | None]:
-    """The faults in the palette's order, then refusals, last what nothing explains."""
+    """Return the faults in the palette's order, then refusals, then unexplained errors."""
     faults = {tried.cause for tried in failed if tried.cause not in (None, REFUSED)}
     others = [other for other in (REFUSED, None) if any(tried.cause == other for tried in failed)]
     return [*in_order({fault for fault in faults if fault}, FAULT_COLORS), *others]
@@ -67,7 +67,7 @@ def _name(cause: str | None) -> str:
 
 def _finding(failed: list[ChartedTry], total: int) -> str:
     if not total:
-        return "No errors: no call was made"
+        return "No errors: no calls"
     if not failed:
         return f"None of {total:,} tries failed"
     alone = sum(tried.cause is None for tried in failed)
@@ -79,7 +79,7 @@ def _finding(failed: list[ChartedTry], total: int) -> str:
 
 
 def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
-    """Draws the most frequent errors, stacked by fault; how many kinds were left out."""
+    """Draw the most frequent errors, stacked by fault; return how many kinds were left out."""
     totals = Counter(tried.error or "" for tried in failed)
     ranked = sorted(totals, key=lambda error: (-totals[error], error))
     rows = min(len(ranked), _MOST_ROWS)
@@ -95,7 +95,7 @@ def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
 
 
 def _bar(axes: Axes, row: int, tries: list[ChartedTry], total: int, scale: float) -> None:
-    """``scale``: of its two lines of text."""
+    """Draw one bar. ``scale``: factor for its two lines of text."""
     left = 0
     for cause in _causes(tries):
         number = sum(tried.cause == cause for tried in tries)

@@ -1,4 +1,4 @@
-"""Selects runs, and turns their events into the data of the charts."""
+"""Select runs and convert their events to chart data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _E = TypeVar("_E")
 
 
 def run_data(events: Sequence[Event]) -> RunData:
-    """The figures of one run. Raises ``HistoryError`` when the history has no start."""
+    """Return the data of one run. Raises ``HistoryError`` if the history has no start."""
     begins = sorted(_all(events, RunStarted), key=lambda event: event.t)
     if not begins:
         raise HistoryError("no run_started in this history: is the agent's file missing?")
@@ -61,7 +61,7 @@ def _all(events: Iterable[Event], kind: type[_E]) -> list[_E]:
 
 
 def _moment(event: Event) -> float:
-    """When the event was over, in seconds since the epoch; the seal at the run's end carries no time."""
+    """Return when the event ended, in seconds since the epoch; the seal has no time."""
     if isinstance(event, RunSealed):
         return 0.0
     if isinstance(event, Exchange):
@@ -87,8 +87,10 @@ def _episodes(events: Sequence[Event]) -> dict[str, list[Event]]:
 
 
 def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
-    """The tries of one episode, held against the evidence of its faults; by the gateway's record alone where
-    the subject keeps none."""
+    """Return the tries of one episode, explained by the evidence of its faults.
+
+    If the subject keeps no record, the gateway's is used.
+    """
     if not trace.keeps_record:
         yield from (_charted(exchange, zero) for exchange in trace.exchanges)
         return
@@ -112,9 +114,9 @@ def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
 
 
 def _charted(exchange: Exchange, zero: float) -> ChartedTry:
-    """The request as it crossed the client's side; a toxic between the two is not in it."""
+    """Return the request as seen on the client's side of the gateway, which excludes toxics."""
     start, status = exchange.start - zero, exchange.status
-    # a delay is shown only if no other fault acted
+    # show a delay only if no other fault acted
     injected = sorted(
         (fault for fault in exchange.faults if fault.injected), key=lambda fault: fault.delay_ms > 0
     )
@@ -130,7 +132,7 @@ def _charted(exchange: Exchange, zero: float) -> ChartedTry:
 
 
 def _crossed(tried: Request, records: Iterable[FaultRecord]) -> Iterator[tuple[FaultRecord, TryEvidence]]:
-    """The faults that acted on the try's way, each with what it left in the try."""
+    """Return the faults on the try's path, each with its effect on the try."""
     for record in records:
         on_its_way = (record.attempt, record.link) == tried.try_key[:2] and not tried.direct
         if on_its_way and (record.source == "toxic" or record.reached("injected")):
@@ -144,9 +146,10 @@ def _drawn_as(record: FaultRecord) -> str:
 
 
 def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
-    """The spans of toxics, from start to end or heal; a toxic never healed lasts to the end of the history.
+    """Return the spans of toxics, from start to end or heal; a toxic never healed lasts to the end of the
+    history.
 
-    All doses of a toxic, and all its outages, are one span.
+    All strengths of a toxic, and all its outages, form one span.
     """
     healed = {(event.episode, event.attempt): event.t for event in _all(events, AttemptHealed)}
     times = {episode: ToxicTimes(group) for episode, group in _episodes(events).items()}
@@ -162,7 +165,7 @@ def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[Fault
 
 
 def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
-    """The spans of the gateway's faults: the requests that they changed."""
+    """Return the spans of the gateway's faults: the requests that they changed."""
     spans = []
     for exchange in sorted(_all(events, Exchange), key=lambda event: event.start):
         start = exchange.start - zero
@@ -175,7 +178,7 @@ def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
 
 
 def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterator[ChartedPrompt]:
-    """In the order in which they began. A late side effect brings a second verdict: the last one holds."""
+    """Return the prompts in order of their start. After a late side effect the second verdict counts."""
     verdicts: dict[str, list[EpisodeJudged]] = {}
     for verdict in sorted(_all(events, EpisodeJudged), key=lambda event: event.t):
         verdicts.setdefault(verdict.episode, []).append(verdict)
@@ -200,11 +203,11 @@ MAX_NAMED = 5
 
 
 class ChartsError(ValueError):
-    """There is nothing to chart; the message says what, where, and what to do."""
+    """Nothing to chart; the message says what, where, and what to do."""
 
 
 def select_runs(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
-    """The runs that ``run`` names: ``latest``, ``all``, an ID or the unique start of one.
+    """Return the runs that ``run`` selects: ``latest``, ``all``, an id or a unique prefix of one.
 
     ``warn`` gets a message for everything left out. Raises ``ChartsError``.
     """
@@ -213,7 +216,7 @@ def select_runs(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
         return Selection((_read(logs, _match(logs, names, run), warn),))
     dated = _by_start(logs, names, warn)
     if not dated:
-        raise ChartsError(f"{logs / 'runs'}: no run there has started yet; start one with: make run")
+        raise ChartsError(f"{logs / 'runs'}: no runs there have started; start one with: make run")
     chosen = dated[-1:] if run == "latest" else dated
     return Selection(tuple(_read(logs, name, warn) for name in chosen))
 
@@ -236,18 +239,18 @@ def _match(logs: Path, names: list[str], run: str) -> str:
         return matches[0]
     if matches:
         raise ChartsError(f"--run {run} fits {len(matches)} runs: {_newest(logs, matches)}")
-    raise ChartsError(f"{logs / 'runs'}: no run {run!r}; the newest are {_newest(logs, names)}")
+    raise ChartsError(f"{logs / 'runs'}: unknown run {run!r}; the newest are {_newest(logs, names)}")
 
 
 def _newest(logs: Path, names: list[str]) -> str:
-    """The last few by the folder's own time: this is for an error message and reads no history."""
+    """Return the newest few by modification time, for an error message, without reading histories."""
     by_time = sorted(names, key=lambda name: (logs / "runs" / name).stat().st_mtime, reverse=True)
     more = f" and {len(by_time) - MAX_NAMED} more" if len(by_time) > MAX_NAMED else ""
     return ", ".join(by_time[:MAX_NAMED]) + more
 
 
 def _by_start(logs: Path, names: list[str], warn: Callable[[str], None]) -> list[str]:
-    """The runs that have started, oldest first."""
+    """Return the runs that have started, oldest first."""
     dated = []
     for name in names:
         start = _start(logs / "runs" / name)
@@ -259,7 +262,7 @@ def _by_start(logs: Path, names: list[str], warn: Callable[[str], None]) -> list
 
 
 def _start(folder: Path) -> float | None:
-    """When the run began, in seconds since the epoch; reads no further than that line."""
+    """Return the start of the run, in seconds since the epoch; reads no further than that line."""
     starts = []
     for path in sorted(folder.glob("agent-*.jsonl")):
         try:

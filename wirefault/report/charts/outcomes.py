@@ -1,4 +1,4 @@
-"""How the prompts ended: one bar an outcome, with what the word means."""
+"""Outcomes of the prompts: one bar per outcome, with an explanation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def draw_outcomes(selection: Selection) -> Page:
     height = max(5.625, 1.7 + len(counts) * _ROW_HEIGHT)
     sheet = page(_finding(counts, total), selection, height)
     if not total:
-        return say_nothing(sheet, "No prompt was begun in this run.")
+        return say_nothing(sheet, "No prompts started in this run.")
     draw_bars(sheet.axes(left=3.8, right=1.95, top=1.2, bottom=0.5), counts, total, explain=True)
     absent = [words(name) for name in OUTCOMES if name not in counts]
     note = f"None: {', '.join(absent)}.  " if absent else ""
@@ -53,14 +53,14 @@ def draw_outcomes(selection: Selection) -> Page:
 
 
 def tally(selection: Selection) -> dict[str, int]:
-    """Outcome to count, in the palette's order; what has no verdict counts as not judged."""
+    """Count episodes by outcome, in the palette's order; those without a verdict count as not judged."""
     counts = Counter(prompt.outcome or NOT_JUDGED for prompt in selection.prompts)
     return {name: counts[name] for name in in_order(set(counts), OUTCOMES)}
 
 
 def _finding(counts: dict[str, int], total: int) -> str:
     if not total:
-        return "No outcomes: no prompt was begun"
+        return "No outcomes: no prompts started"
     if set(counts) == {"success"}:
         return f"All {total} prompts succeeded" if total > 1 else "The prompt succeeded"
     others = sorted((item for item in counts.items() if item[0] != "success"), key=lambda item: -item[1])
@@ -70,7 +70,7 @@ def _finding(counts: dict[str, int], total: int) -> str:
 
 
 def draw_bars(axes: Axes, counts: dict[str, int], total: int, explain: bool) -> None:
-    """Horizontal bars with count and share at their ends; ``explain`` adds meaning and interval."""
+    """Draw horizontal bars with count and share at their ends; ``explain`` adds meaning and interval."""
     most = 0.25
     meanings: dict[str, str] = {row.name: row.meaning for row in OUTCOMES.values()}
     for row, (name, number) in enumerate(counts.items()):
@@ -91,7 +91,7 @@ def draw_bars(axes: Axes, counts: dict[str, int], total: int, explain: bool) -> 
 
 
 def _whisker(axes: Axes, row: int, number: int, total: int) -> float:
-    """The interval of a share as a line; where it ends."""
+    """Draw the interval of a share as a line; return its end."""
     low, high = wilson(number, total) or (0.0, 1.0)
     for color, width in (("white", 3.0), (INK, 1.2)):
         axes.plot([low, high], [row, row], color=color, linewidth=width)
@@ -105,7 +105,7 @@ def draw_success(selection: Selection) -> Page:
     overall = success_rate(selection)
     sheet = page(success_title(overall), selection)
     if overall.n == 0:
-        return say_nothing(sheet, left_out(overall, selection) or "No prompt was judged in this run.")
+        return say_nothing(sheet, left_out(overall, selection) or "No prompts were judged in this run.")
     if selection.several:
         _each_run(sheet, selection)
     else:
@@ -125,7 +125,7 @@ def _one_run(sheet: Page, run: RunData) -> None:
 
 
 def draw_running_rate(axes: Axes, run: RunData) -> None:
-    """The rate after each judged prompt, with the interval that its n so far allows."""
+    """Draw the rate after each judged prompt, with the interval so far."""
     counted = sorted((p for p in run.prompts if p.counts), key=lambda prompt: prompt.judged or 0.0)
     times = [prompt.judged or 0.0 for prompt in counted]
     successes = _so_far(counted)
@@ -145,7 +145,7 @@ def draw_running_rate(axes: Axes, run: RunData) -> None:
 
 
 def _so_far(counted: list[ChartedPrompt]) -> list[int]:
-    """How many had succeeded after each."""
+    """Return how many had succeeded after each prompt."""
     successes, total = [], 0
     for prompt in counted:
         total += prompt.outcome == "success"
@@ -170,7 +170,7 @@ def _share_axis(axes: Axes, vertical: bool) -> None:
 
 
 def _draw_strip(axes: Axes, run: RunData) -> None:
-    """One cell a prompt in its outcome's colour, in the order of the verdicts, all of the same width."""
+    """Draw one cell per prompt in its outcome's colour, in order of the verdicts, all of the same width."""
     judged = sorted((p for p in run.prompts if p.outcome), key=lambda prompt: prompt.judged or 0.0)
     gap = 0.12 if len(judged) <= 120 else 0.0
     colors = [outcome_color(prompt.outcome or "") for prompt in judged]
@@ -190,7 +190,9 @@ def _each_run(sheet: Page, selection: Selection) -> None:
 
 
 def draw_runs(axes: Axes, runs: Sequence[RunData], longest: int) -> None:
-    """A row for each run: its rate, its interval, its n. ``longest``: of a run's name, in characters."""
+    """Draw a row per run: rate, interval and n. ``longest``: maximum length of a run's name, in
+    characters.
+    """
     for row, run in enumerate(runs):
         _run_row(axes, row, run)
     axes.set_ylim(max(len(runs), 5) - 0.4, -0.6)

@@ -1,4 +1,4 @@
-"""One page that tells the run: outcomes, success rate, and every link over time."""
+"""The overview page: outcomes, success rate, and every link over time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_overview(selection: Selection) -> Page:
     overall = success_rate(selection)
     sheet = page(success_title(overall), selection, _HEIGHT)
     if not selection.prompts:
-        return say_nothing(sheet, "No prompt was begun in this run.")
+        return say_nothing(sheet, "No prompts started in this run.")
     _top(sheet, selection, overall)
     _bottom(sheet, selection)
     sheet.foot(_reading(selection), left_out(overall, selection))
@@ -94,7 +94,7 @@ def _reading(selection: Selection) -> str:
 
 
 def _draw_timeline(axes: Axes, selection: Selection) -> None:
-    """Fault bars in the colour of their kind, a dot for each try, a cross for each that failed."""
+    """Draw fault bars in the colour of their kind, a dot for each try, a cross for each failed one."""
     tries = [tried for tried in selection.tries if not tried.direct]
     _rows(axes, len(selection.links))
     for row, name in enumerate(selection.links):
@@ -107,7 +107,7 @@ def _draw_timeline(axes: Axes, selection: Selection) -> None:
 
 
 def _draw_latencies(axes: Axes, selection: Selection) -> None:
-    """The same rows against latency: a dot a try in its fault's colour, a tick at the median."""
+    """Draw the same rows against latency: a dot per try in its fault's colour, a tick at the median."""
     tries = [tried for tried in selection.tries if not tried.direct]
     _rows(axes, len(selection.links))
     latency_axis(axes, [tried.ms for tried in tries], vertical=False)
@@ -136,7 +136,7 @@ def _latency_row(axes: Axes, row: int, tries: Sequence[ChartedTry], low: float) 
 
 
 def _jitter(index: int) -> float:
-    """Deterministic and even: the golden ratio's multiples, within the row's bar."""
+    """Return deterministic, even offsets within the row's bar: multiples of the golden ratio."""
     return ((0.5 + index * 0.618034) % 1.0 - 0.5) * 1.5 * _HALF
 
 

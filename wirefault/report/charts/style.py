@@ -1,4 +1,4 @@
-"""The look that all charts share: page, heading, axes, key. Object-oriented matplotlib, no pyplot."""
+"""The common style of all charts: page, heading, axes, key. Object-oriented matplotlib, no pyplot."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def outcome_color(name: str) -> str:
 
 
 def fault_color(kind: str | None) -> str:
-    """The colour of a kind of fault; ``None``, no fault, is the grey of a clean try."""
+    """Return the colour of a kind of fault; ``None``, no fault, is the grey of a clean try."""
     return CLEAN if kind is None else FAULT_COLORS.get(kind, OTHER)
 
 
 def in_order(names: Collection[str], known: Collection[str]) -> list[str]:
-    """Known names in the palette's order, then the others by name."""
+    """Return known names in the palette's order, then the others by name."""
     return [name for name in known if name in names] + sorted(set(names) - set(known))
 
 
@@ -99,18 +99,18 @@ _FAMILIES = {kind.name: kind.family for kind in FAULTS}
 
 
 def group_of(kind: str) -> str:
-    """The palette's name for a fault: itself if it has a colour, else the group that it belongs to."""
+    """Return the palette's name for a fault: the fault itself if it has a colour, else its group."""
     if kind in FAULT_COLORS:
         return kind
     return _BY_NAME.get(kind) or _BY_FAMILY.get(_FAMILIES.get(kind, ""), "other_fault")
 
 
-# A percentile needs values beyond it: with fewer than 20, p95 is the largest and is called that.
+# A percentile needs values beyond it: with fewer than 20, the largest value is shown and named so.
 LEAST_FOR_P95 = 20
 
 
 def duration(ms: float) -> str:
-    """``0.4 ms``, ``12 ms``, ``1.25 s``, ``2 min 5 s``."""
+    """Format a duration: ``0.4 ms``, ``12 ms``, ``1.25 s``, ``2 min 5 s``."""
     if ms < 9.95:
         return f"{ms:.1f} ms"
     if ms < 999.5:
@@ -126,17 +126,17 @@ def percent_range(low: float, high: float) -> str:
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """``1 prompt``, ``2 prompts``, ``2 tries``."""
+    """Format a count: ``1 prompt``, ``2 prompts``, ``2 tries``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def words(name: str) -> str:
-    """``false_success`` as ``false success``."""
+    """Format an identifier: ``false_success`` as ``false success``."""
     return name.replace("_", " ")
 
 
 def spread(values: Sequence[float]) -> str:
-    """Median and p95 in words; with too few values for p95 the largest instead."""
+    """Describe median and p95, or the largest value if there are too few for p95."""
     middle = percentile(values, 50)
     if middle is None:
         return "no data"
@@ -147,28 +147,28 @@ def spread(values: Sequence[float]) -> str:
 
 
 def printable(text: str, longest: int = 160) -> str:
-    """On one line and in characters that the charts' font has; longer text ends in an ellipsis."""
+    """Reduce to one line and to characters in the charts' font; long text ends in an ellipsis."""
     line = " ".join(strip_control(text).split())
     line = "".join(char if char <= "\u024f" or char in "↑↓·–…" else "?" for char in line)
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 def success_rate(selection: Selection) -> Rate:
-    """The same rate as in the run's summary; of several runs, over all their prompts."""
+    """Return the same rate as in the run's summary; for several runs, over all their prompts."""
     outcomes = [name for prompt in selection.prompts for name in OUTCOMES if name == prompt.outcome]
     return rate(outcomes, selection.planned)
 
 
 def success_title(overall: Rate) -> str:
-    """``18 of 24 prompts succeeded (75 %, 95 % interval 55-88 %)``."""
+    """Return ``18 of 24 prompts succeeded (75 %, 95 % interval 55-88 %)``."""
     if overall.rate is None or overall.low is None or overall.high is None:
-        return "Success rate unknown: no prompt could be judged"
+        return "Success rate unknown: no prompts could be judged"
     share = f"{percent(overall.rate, decimals=0)}, 95 % interval {percent_range(overall.low, overall.high)}"
     return f"{overall.k} of {count(overall.n, 'prompt')} succeeded ({share})"
 
 
 def left_out(overall: Rate, selection: Selection) -> str:
-    """The prompts that the rate leaves out, with the bounds that it leaves; empty if nothing."""
+    """Describe the prompts that the rate excludes, with the bounds that they imply; empty if none."""
     outcomes = Counter(prompt.outcome for prompt in selection.prompts)
     uncounted = [(outcomes[row.name], row.name) for row in OUTCOMES.values() if not row.in_rate]
     absent = overall.planned - overall.n - sum(number for number, _ in uncounted)
@@ -182,7 +182,7 @@ def left_out(overall: Rate, selection: Selection) -> str:
 
 
 def subtitle(selection: Selection) -> str:
-    """Run, n, seed, subject; and whether the run came to its end."""
+    """Return run, n, seed and subject, and whether the run is complete."""
     runs = selection.runs
     n = f"n = {count(len(selection.prompts), 'prompt')}"
     subjects = _either([run.subject for run in runs], "subjects")
@@ -243,14 +243,14 @@ _RC = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Our style over matplotlib's defaults, whatever the user's own matplotlibrc says."""
+    """Apply our style over matplotlib's defaults, ignoring the user's matplotlibrc."""
     with matplotlib.style.context(["default", _RC]):
         yield
 
 
 @dataclass(frozen=True)
 class Page:
-    """A figure with its heading drawn, and helpers to place things on it in inches."""
+    """A figure with its heading, and helpers that place elements in inches."""
 
     figure: Figure
     height: float
@@ -266,7 +266,7 @@ class Page:
         bottom: float,
         **more: Any,
     ) -> GridSpec:
-        """A grid of axes; the margins are inches from the page's edges."""
+        """Return a grid of axes; the margins are inches from the page's edges."""
         return self.figure.add_gridspec(
             rows,
             columns,
@@ -278,22 +278,22 @@ class Page:
         )
 
     def axes(self, *, left: float, right: float, top: float, bottom: float) -> Axes:
-        """A single chart; the margins are inches from the page's edges."""
+        """Return axes for a single chart; the margins are inches from the page's edges."""
         return self.figure.add_subplot(self.grid(1, 1, left=left, right=right, top=top, bottom=bottom)[0])
 
     def text(self, x: float, y_from_top: float, text: str, **style: Any) -> Text:
-        """Text at inches from the left and the top of the page."""
+        """Draw text at inches from the left and the top of the page."""
         return self.figure.text(x / PAGE_WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
 
     def foot(self, *lines: str) -> None:
-        """Notes at the bottom of the page, a line each, made to fit its width."""
+        """Draw notes at the bottom of the page, one per line, fitted to its width."""
         for row, line in enumerate(reversed([line for line in lines if line])):
             y = self.height - 0.13 - 0.19 * row
             fit(self.text(LEFT, y, line, size=9, color=MUTED, va="bottom"), PAGE_WIDTH - LEFT - RIGHT)
 
 
 def page(title: str, selection: Selection, height: float = _PAGE_HEIGHT) -> Page:
-    """A page whose ``title`` states the finding; below it are run, n, seed and subject."""
+    """Return a page whose ``title`` states the finding; below it are run, n, seed and subject."""
     figure = Figure(figsize=(PAGE_WIDTH, height), dpi=DPI, facecolor="white")
     FigureCanvasAgg(figure)
     sheet = Page(figure, height)
@@ -304,7 +304,7 @@ def page(title: str, selection: Selection, height: float = _PAGE_HEIGHT) -> Page
 
 
 def fit(text: Text, inches: float, least: float = 0.72) -> Text:
-    """Makes text smaller, down to a share of its size, then shortens it, until it is that wide."""
+    """Make text smaller, down to a share of its size, then shorten it, until it fits."""
     full = float(text.get_fontsize())
     natural = _width(text)
     if natural > inches:
@@ -319,13 +319,13 @@ def _width(text: Text) -> float:
 
 
 def say_nothing(page: Page, sentence: str) -> Page:
-    """In place of axes: there is no data for this chart, and why."""
+    """Write in place of axes why there is no data for this chart."""
     page.text(PAGE_WIDTH / 2, page.height / 2, sentence, size=14, color=MUTED, ha="center", va="center")
     return page
 
 
 def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left: float = LEFT) -> None:
-    """A line of coloured chips with their names, ``(color, name)`` each; continues below when it is full."""
+    """Draw a line of coloured chips with their names, ``(color, name)`` each; wraps when full."""
     x, y = left, y_from_top
     for color, name in entries:
         text = page.text(x + 0.22, y, name, size=9.5, color=MUTED, va="center")
@@ -340,7 +340,7 @@ def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left:
 
 
 def beside(axes: Axes, text: str, x: float, y: float, dx: float, dy: float = 0, **style: Any) -> None:
-    """Text ``dx``, ``dy`` points from a place: ``x`` as a share of the axes' width, ``y`` in data."""
+    """Draw text ``dx``, ``dy`` points from ``x``, a share of the axes' width, and ``y``, in data units."""
     axes.annotate(
         printable(text, 240) if "\n" not in text else text,
         (x, y),
@@ -353,7 +353,7 @@ def beside(axes: Axes, text: str, x: float, y: float, dx: float, dy: float = 0, 
 
 
 def at_end(axes: Axes, text: str, x: float, y: float) -> None:
-    """A bar's figure, bold, just behind its end at data ``x``, ``y``."""
+    """Draw a bar's figure, bold, just after its end at data ``x``, ``y``."""
     axes.annotate(
         text,
         (x, y),
@@ -367,7 +367,7 @@ def at_end(axes: Axes, text: str, x: float, y: float) -> None:
 
 
 def seconds_axis(axes: Axes, length: float, several: bool = False, label: bool = True) -> None:
-    """The x axis as time since the start of the run."""
+    """Label the x axis as time since the start of the run."""
     minutes = length > 300
     unit, scale = ("minutes", 60.0) if minutes else ("seconds", 1.0)
     axes.set_xlim(-0.012 * length, 1.012 * length)
@@ -383,7 +383,7 @@ def _minutes(length: float) -> FixedLocator:
 
 
 def latency_axis(axes: Axes, values: Sequence[float], vertical: bool) -> None:
-    """A logarithmic axis in ms that holds the values, at least two decades wide."""
+    """Make a logarithmic axis in ms that spans the values, at least two decades wide."""
     low = max(min(values, default=1.0) / 1.5, _FLOOR_MS)
     high = max(max(values, default=100.0) * 1.6, low * 120)
     (axes.set_yscale if vertical else axes.set_xscale)("log")

@@ -38,23 +38,23 @@ _STATUS = dict(ERROR_KINDS)
 
 
 def shade(axes: Axes, selection: Selection, link: str, low: float, high: float) -> None:
-    """The link's fault intervals as areas from ``low`` to ``high``, in the colour of their kind.
+    """Draw the link's fault intervals as areas from ``low`` to ``high``, in the colour of their kind.
 
-    Those of several runs lie on each other, faint: one run's fault is none of another's tries.
+    Intervals of several runs overlap, faint: one run's fault does not affect another's tries.
     """
     spans = [span for span in selection.spans if span.link == link]
     alpha = 0.35 if selection.several else 1.0
     for kind in in_order({span.kind for span in spans}, FAULT_COLORS):
         of_kind = [span for span in spans if span.kind == kind]
         bars = [(span.start, span.end - span.start) for span in of_kind]
-        # a single request is too short to be seen without an edge
+        # without an edge a single request would be too short to see
         edge = 0.4 if of_kind[0].toxic else 2.0
         color = fault_color(kind)
         axes.broken_barh(bars, (low, high - low), color=color, linewidth=edge, alpha=alpha, zorder=1)
 
 
 def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[ChartedTry], crowd: int) -> None:
-    """A dot for each try that got a reply, a cross for each that failed, the smaller the ``crowd`` is."""
+    """Draw a dot for each try with a reply, a cross for each failed one; smaller for a large ``crowd``."""
     size = 16.0 if crowd < 150 else 9.0 if crowd < 800 else 5.0
     fine = [point for point, tried in zip(points, tries, strict=True) if tried.error is None]
     failed = [point for point, tried in zip(points, tries, strict=True) if tried.error is not None]
@@ -68,16 +68,16 @@ def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Char
 
 
 def fault_key(sheet: Page, y_from_top: float, selection: Selection) -> None:
-    """A line with the colours of the kinds of fault that these runs had, or a sentence if they had none."""
+    """Draw a line with the colours of the kinds of fault in these runs, or a sentence if there are none."""
     kinds = {span.kind for span in selection.spans} | {t.fault for t in selection.tries if t.fault}
     key(sheet, y_from_top, [(fault_color(kind), fault_name(kind)) for kind in in_order(kinds, FAULT_COLORS)])
     if not kinds:
-        text = "No fault was armed or injected."
+        text = "No faults were armed or injected."
         sheet.text(LEFT, y_from_top, text, size=9.5, color=MUTED, va="center")
 
 
 def fault_name(kind: str) -> str:
-    """A toxic by its kind, an HTTP error with its status before it."""
+    """Return a toxic's kind, or an HTTP error's kind with its status first."""
     return f"{_STATUS[kind]} {words(kind)}" if kind in _STATUS else words(kind)
 
 
@@ -92,7 +92,7 @@ def draw_latency(selection: Selection) -> Page:
     height = max(5.625, 1.9 + rows * _ROW_HEIGHT) if links else 5.625
     sheet = page(_finding(tries, selection.models), selection, height)
     if not links:
-        return say_nothing(sheet, "No call was made over any link in this run.")
+        return say_nothing(sheet, "No calls over any link in this run.")
     grid = sheet.grid(
         rows,
         _COLUMNS if len(links) > 1 else 1,
@@ -158,9 +158,9 @@ def _note(selection: Selection, links: list[str]) -> str:
     return " ".join(parts)
 
 
-MIN_WINDOW = 5  # prompts in a moving median: odd, so that one of them is in the middle
+MIN_WINDOW = 5  # number of prompts in a moving median: odd, so that one of them is in the middle
 
-# whether a prompt crossed a fault, the colour of those that did or did not, and the name of the group
+# whether a prompt met a fault, the colour of the group, and its name
 FAULT_GROUPS = ((False, ACCENT, "met no fault"), (True, "#d55e00", "crossed a fault"))
 
 _Point = tuple[float, float]  # seconds since the start of the run, ms
@@ -170,7 +170,7 @@ def draw_response(selection: Selection) -> Page:
     timed = _points(selection.prompts)
     sheet = page(_response_finding(timed, selection), selection)
     if not timed:
-        return say_nothing(sheet, "No attempt at a prompt ended in this run.")
+        return say_nothing(sheet, "No attempts ended in this run.")
     axes = sheet.axes(left=0.8, right=0.5, top=1.5, bottom=1.05)
     latency_axis(axes, [ms for _, ms in timed], vertical=True)
     chips = []
@@ -192,7 +192,7 @@ def draw_response(selection: Selection) -> Page:
 
 
 def _points(prompts: Sequence[ChartedPrompt]) -> list[_Point]:
-    """When and how long, in the order in which they ended."""
+    """Return end and duration of each prompt, in order of their ends."""
     known = [
         (prompt.ended, prompt.response_ms)
         for prompt in prompts
@@ -214,7 +214,7 @@ def _line(axes: Axes, points: Sequence[_Point], color: str) -> None:
 
 
 def moving_median(points: Sequence[_Point], window: int) -> list[_Point]:
-    """The median of each ``window`` neighbours, at the one in the middle; none of fewer."""
+    """Return the median of every ``window`` neighbours, at the middle one; empty if there are fewer."""
     half = window // 2
     times = [ms for _, ms in points]
     return [
@@ -226,7 +226,7 @@ def moving_median(points: Sequence[_Point], window: int) -> list[_Point]:
 def _response_finding(timed: Sequence[_Point], selection: Selection) -> str:
     middle = percentile((ms for _, ms in timed), 50)
     if middle is None:
-        return "No response time: no attempt ended"
+        return "No response times: no attempts ended"
     calm = [ms for _, ms in _points([p for p in selection.prompts if not p.crossed_fault])]
     if selection.several or len(calm) < LEAST_FOR_P95:
         return f"Median response time: {duration(middle)} over {count(len(timed), 'prompt')}"
@@ -242,7 +242,7 @@ _BINS = 48
 def draw_throughput(selection: Selection) -> Page:
     sheet = page(_throughput_finding(selection), selection)
     if not _finishes(selection) and not selection.tries:
-        return say_nothing(sheet, "Nothing was finished and no call was made in this run.")
+        return say_nothing(sheet, "No prompts finished and no calls in this run.")
     grid = sheet.grid(2, 1, left=0.8, right=1.5, top=1.4, bottom=0.85, height_ratios=[3, 2], hspace=0.38)
     above, below = (sheet.figure.add_subplot(grid[row]) for row in (0, 1))
     _finished(above, selection)
@@ -265,7 +265,7 @@ def _throughput_finding(selection: Selection) -> str:
     rate = done / total
     figure = f"{rate:.1f} a second" if rate >= 1 else f"{rate * 60:.1f} a minute"
     if not done:
-        return f"No prompt was finished in {total:.3g} s"
+        return f"No prompts finished in {total:.3g} s"
     return f"{count(done, 'prompt')} in {total:.3g} s: {figure}" + (
         f", over {len(selection.runs)} runs" if selection.several else ""
     )
@@ -295,12 +295,12 @@ def _steps(axes: Axes, run: RunData, color: str, width: float) -> None:
 
 
 def bin_width(length: float) -> float:
-    """The smallest round number of seconds that makes at most 48 bins."""
+    """Return the smallest round number of seconds that makes at most 48 bins."""
     return next((width for width in _NICE if length / width <= _BINS), length / _BINS)
 
 
 def _tries(axes: Axes, selection: Selection, width: float) -> None:
-    """Tries by their end, failed ones on top of the others."""
+    """Draw tries by their end, failed ones on top of the others."""
     tries, length = selection.tries, selection.length
     fine = histogram([tried.end for tried in tries if tried.error is None], width, length)
     failed = histogram([tried.end for tried in tries if tried.error is not None], width, length)
@@ -316,7 +316,7 @@ def _tries(axes: Axes, selection: Selection, width: float) -> None:
 
 
 def histogram(times: Sequence[float], width: float, length: float) -> list[int]:
-    """How many of the times fall into each bin of that width."""
+    """Count the times in each bin of that width."""
     bins = [0] * max(1, -int(-length // width))
     for time in times:
         bins[min(max(int(time / width), 0), len(bins) - 1)] += 1
