@@ -70,7 +70,7 @@ def test_ambiguous_prefix_names_matches(logs):
 
 @pytest.mark.parametrize("wanted", ["../zeta", "", "/"])
 def test_run_is_never_a_path(logs, wanted):
-    _refused(_charts(logs, "--run", wanted), "no run")
+    _refused(_charts(logs, "--run", wanted), "unknown run")
 
 
 def test_missing_logs_are_named(tmp_path):

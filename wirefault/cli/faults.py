@@ -90,10 +90,10 @@ def _show(name: str, chaos_level: float) -> None:
     print_set(fault_set, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. Delays always act."
-        " Of the other faults at most one\nchanges a try: the first in this order that can. A rate is the share of"
-        " the tries that an entry can\nchange under its conditions and that earlier entries leave to it; it is a"
-        " range if an earlier entry\nacts on some of them. Errors of ERROR_PROB come first on tool links. Toxics of"
-        " TOXIC_PROB act\nindependently."
+        " Of the other faults at most one\nchanges a try: the first in this order that can."
+        " A rate is the share of the tries that an entry can\nchange under its conditions and that earlier"
+        " entries leave to it; it is a range if an earlier entry\nacts on some of them. Errors of ERROR_PROB"
+        " come first on tool links. Toxics of TOXIC_PROB act\nindependently."
     )
 
 
