@@ -59,7 +59,7 @@ def test_key_derives_from_run_episode_attempt_reply_and_index() -> None:
     assert call.idempotency_key == identifier("key", "run-1", "001", 3, 2, 1)
 
 
-def test_key_differs_by_attempt_run_and_place() -> None:
+def test_key_depends_on_attempt_run_and_place() -> None:
     calls = [
         _identified(asks(SEND)),
         _identified(asks(SEND), attempt=2),

@@ -157,7 +157,7 @@ def test_reply_is_returned_as_compact_json(wire: Callable[..., Wire]) -> None:
     assert (seen.call, seen.try_, seen.write) == (3, 1, True)
 
 
-def test_each_try_opens_and_closes_a_connection(wire: Callable[..., Wire]) -> None:
+def test_each_try_opens_and_closes_connection(wire: Callable[..., Wire]) -> None:
     gone = []
 
     def keep_alive(connection: socket.socket) -> None:
@@ -206,7 +206,7 @@ def test_each_try_sends_its_identity(wire: Callable[..., Wire]) -> None:
 @pytest.mark.parametrize(
     ("tool_call", "on", "has_key"), [(SEND, True, True), (WEATHER, True, False), (SEND, False, False)]
 )
-def test_only_writes_send_a_key_if_enabled(
+def test_only_writes_send_key_if_enabled(
     tool_call: tuple[str, dict[str, Any]], on: bool, has_key: bool, wire: Callable[..., Wire]
 ) -> None:
     server = wire(http(200, {}))
@@ -218,7 +218,7 @@ def test_only_writes_send_a_key_if_enabled(
 
 
 @pytest.mark.parametrize("route", ["proxy", "direct"])
-def test_only_direct_route_sends_the_world(route: Route, wire: Callable[..., Wire]) -> None:
+def test_only_direct_route_sends_world(route: Route, wire: Callable[..., Wire]) -> None:
     proxy, service = wire(http(200, {})), wire(http(200, {}))
     call, events = _call(lab_of(proxy.address, service.address), translator_backend="offline")
     try_call(call, route)

@@ -47,7 +47,7 @@ def _server() -> Iterator[tuple[Upstream, list[str]]]:
 
 
 @pytest.mark.parametrize(("keep_alive", "connections"), [(False, 3), (True, 1)])
-def test_keep_alive_shares_a_connection(keep_alive: bool, connections: int) -> None:
+def test_keep_alive_shares_connection(keep_alive: bool, connections: int) -> None:
     with _server() as (server, targets):
         outcome = run_agent(
             lab_of(server.address), asks(WEATHER), asks(WEATHER), asks(SEND), reports(), keep_alive=keep_alive
@@ -120,7 +120,7 @@ def nobody() -> Iterator[socket.socket]:
         yield bound
 
 
-def test_try_waits_for_a_proxy_that_is_down(nobody: socket.socket) -> None:
+def test_try_waits_while_proxy_is_down(nobody: socket.socket) -> None:
     clock = _Opening(nobody)
     topology = lab_of(Address(LOOPBACK, nobody.getsockname()[1]))
     outcome = run_agent(topology, asks(SEND), reports(), clock=clock, proxy_wait=5)
@@ -151,7 +151,7 @@ def test_fallback_has_its_own_timeout(wire: Callable[..., Wire]) -> None:
     ("call", "backend", "seconds"),
     [(TRANSLATE, "google", 9), (TRANSLATE, "libre", 9), (TRANSLATE, "offline", 8), (WEATHER, "google", 8)],
 )
-def test_real_backend_has_a_longer_timeout(
+def test_real_backend_has_longer_timeout(
     call: object, backend: str, seconds: float, wire: Callable[..., Wire]
 ) -> None:
     options = {"translator_backend": backend, "tool_timeout": 8, "backend_timeout": 9}

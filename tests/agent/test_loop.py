@@ -67,14 +67,14 @@ def test_invalid_report_can_be_repeated() -> None:
     assert (outcome.result.report.status, len(outcome.model.received)) == ("failed", 2)
 
 
-def test_calls_in_the_same_reply_as_a_report_are_made(wire: Callable[..., Wire]) -> None:
+def test_calls_in_same_reply_as_report_are_made(wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)
     both = asks(SEND, ("Report", {"status": "done", "answer": "Sent."}))
     outcome = run_agent(lab_of(server.address), both)
     assert (len(server.received), outcome.result.ended_by) == (1, "report")
 
 
-def test_model_sees_only_the_prompt() -> None:
+def test_model_sees_only_prompt() -> None:
     [request] = run_agent(NOWHERE, reports()).model.received
     system, prompt = request
     assert isinstance(system, SystemMessage)
@@ -111,7 +111,7 @@ def test_tool_calls_are_limited(wire: Callable[..., Wire]) -> None:
     assert len(server.received) == 2
 
 
-def test_parallel_calls_beyond_the_limit_are_all_refused(wire: Callable[..., Wire]) -> None:
+def test_parallel_calls_beyond_limit_are_all_refused(wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)
     outcome = run_agent(lab_of(server.address), asks(SEND), asks(SEND, WEATHER), tool_calls=2)
     assert outcome.result.ended_by == "limit"

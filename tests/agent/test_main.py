@@ -101,7 +101,7 @@ def test_log_path_comes_from_config_json(tmp_path: Path) -> None:
     assert not (tmp_path / "logs").exists()
 
 
-def test_unwritable_logs_are_a_user_error(tmp_path: Path) -> None:
+def test_unwritable_logs_are_user_error(tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "Hello there!"})
     (tmp_path / "logs").write_text("in the way", encoding="utf-8")
     done = _run(tmp_path)
@@ -132,7 +132,7 @@ def _of_lab(lab: Lab) -> dict[str, str]:
     return {name: value for name, value in lab.environ().items() if name in names}
 
 
-def test_bad_entry_is_skipped_with_a_message(lab: Lab, tmp_path: Path) -> None:
+def test_bad_entry_is_skipped_with_message(lab: Lab, tmp_path: Path) -> None:
     good = {"prompt": "Hello there!", "expect": {}}
     _prompts(tmp_path, good, {"promt": "x"}, 7, {"prompt": "What is 6 * 7?"})
     (tmp_path / "prompts.json").rename(tmp_path / "mine.json")

@@ -148,7 +148,7 @@ def test_without_idempotency_no_try_has_key(call: Call) -> None:
     assert [seen.idempotency_key for seen in outcome.of(ToolTry)] == [None, None]
 
 
-def test_repeated_call_has_a_new_key(wire: Callable[..., Wire]) -> None:
+def test_repeated_call_has_new_key(wire: Callable[..., Wire]) -> None:
     server = wire(failed(500))
     run_agent(lab_of(server.address), asks(SEND), asks(SEND), reports(), tool_limit=2)
     run_agent(lab_of(server.address), asks(SEND), reports(), attempt=2)
@@ -239,12 +239,12 @@ def test_invalid_call_is_answered_and_not_numbered(wrong: Any, wire: Callable[..
     assert "rror" in wrong_ones[0].text
 
 
-def test_failures_do_not_end_the_run(call: Call) -> None:
+def test_failures_do_not_end_run(call: Call) -> None:
     outcome, _ = call(http(200, b"[" * 100_000))
     assert outcome.result.ended_by == "report"
 
 
-def test_no_retry_beyond_the_attempt_deadline(call: Call) -> None:
+def test_no_retry_beyond_attempt_deadline(call: Call) -> None:
     clock = Clock()
     outcome, server = call(failed(500), tool_limit=3, attempt_time=BACKOFF_S * 1.5, clock=clock)
     assert (len(server.received), clock.slept) == (2, [BACKOFF_S])

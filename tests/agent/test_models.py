@@ -147,7 +147,7 @@ def test_each_request_has_call_and_try_numbers(run_agent: RunAgent) -> None:
         (http(200, b"{", Content_Type="application/json"), None, "JSONDecodeError"),
     ],
 )
-def test_unretried_model_errors_end_the_attempt(
+def test_unretried_model_errors_end_attempt(
     answer: Answer, error: str | None, ended_by: str | None, run_agent: RunAgent
 ) -> None:
     outcome, server = run_agent(answer)
@@ -174,7 +174,7 @@ def test_model_failures_are_recorded_and_retried(answer: Answer, error: str, run
     assert (second.error, second.try_, outcome.result.ended_by) == (None, 2, "report")
 
 
-def test_attempt_time_bounds_a_silent_model(run_agent: RunAgent) -> None:
+def test_attempt_time_bounds_silent_model(run_agent: RunAgent) -> None:
     outcome, server = run_agent(silence, attempt_time=2, model_timeout=30)
     assert (outcome.result.ended_by, outcome.result.error) == ("limit", "2 s have passed (ATTEMPT_TIME)")
     assert (len(server.received), len(outcome.of(ModelCall))) == (1, 1)

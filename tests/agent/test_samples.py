@@ -31,7 +31,7 @@ def test_prompts_cover_every_tool() -> None:
         assert any(word in text for text in texts for word in words), name
 
 
-def test_prompts_mix_no_one_and_several_tools() -> None:
+def test_samples_cover_zero_one_and_several_tools() -> None:
     assert sum(prompt.expect == {} for prompt in SAMPLES.entries) >= 3
     chained = [p for p in SAMPLES.entries if sum(word in p.text.lower() for word in (" and ", ", then ")) > 0]
     assert len(chained) >= 6

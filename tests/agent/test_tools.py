@@ -45,12 +45,12 @@ ANSWERS = {
 }
 
 
-def test_agent_tools_match_the_wiring() -> None:
+def test_agent_tools_match_wiring() -> None:
     assert {tool.name for tool in TOOLS} == {name for row in lab_links().tools for name, _, _ in row.tools}
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_tool_schemas_are_strict_and_hide_the_lab(tool: Any) -> None:
+def test_tool_schemas_are_strict_and_hide_lab(tool: Any) -> None:
     function = convert_to_openai_tool(_tool(tool))["function"]
     parameters = function["parameters"]
     assert parameters["additionalProperties"] is False
@@ -97,9 +97,7 @@ def _awkward(arguments: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("make", [dict, _awkward], ids=["plain", "awkward"])
 @pytest.mark.parametrize("name", NAMES)
-def test_fingerprint_matches_the_wire(
-    name: str, make: Callable[[Any], Any], wire: Callable[..., Wire]
-) -> None:
+def test_fingerprint_matches_wire(name: str, make: Callable[[Any], Any], wire: Callable[..., Wire]) -> None:
     server = wire(http(200, {}))
     outcome = run_agent(lab_of(server.address), asks((name, make(CALLS[name]))), reports())
     [request], [seen], [call] = server.received, outcome.of(ToolTry), outcome.of(ToolCalled)

@@ -67,7 +67,7 @@ def test_unknown_config_key_is_reported_and_logged(folder: Path) -> None:
     assert logged(folder) == [result.output.removeprefix("Error: ").strip()]
 
 
-def test_out_option_moves_the_log(folder: Path) -> None:
+def test_out_option_moves_log(folder: Path) -> None:
     call("demo", "--toxic-prob", "2", "--out", "there")
     assert logged(folder / "there")
 
@@ -79,7 +79,7 @@ def test_missing_run_is_reported(folder: Path) -> None:
     assert "no runs there" in call("runs", "verify", "latest").output
 
 
-def test_demo_uses_the_common_defaults(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_uses_common_defaults(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded: list[Configuration] = []
 
     def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:

@@ -44,7 +44,7 @@ def test_list_has_every_fault_once():
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
-def test_show_prints_page_of_a_fault(kind):
+def test_show_prints_page_of_fault(kind):
     output = call("show", kind.name).output
     assert output.startswith(f"{kind.name}   (")
     for name, info in kind.model_fields.items():
@@ -58,7 +58,7 @@ def test_show_prints_usable_example_without_markdown():
     assert "delay tools 100 % of tries" in " ".join(call("show", "mine.yaml").output.split())
 
 
-def test_show_prints_true_rates_at_a_level():
+def test_show_prints_true_rates_at_level():
     Path("mine.yaml").write_text(
         "description: what for\nfaults: [{fault: empty, links: search, when: {probability: 0.5}},"
         " {fault: stale, links: search, when: {nth: 2}}]\n"
@@ -73,13 +73,13 @@ def test_show_prints_true_rates_at_a_level():
     assert "down (toxic down) tools 50 % of attempts all links by one draw, ends after 2 s" in rows
 
 
-def test_links_with_equal_rates_share_a_row():
+def test_links_with_equal_rates_share_row():
     output = call("show", "lost-replies").output
     assert sum(line.startswith("lose_reply ") for line in output.splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_show_prints_entries_of_a_preset(name):
+def test_show_prints_entries_of_preset(name):
     assert "% of tries" in call("show", name).output
     assert "(none of its faults can occur)" in call("show", name, "--chaos-level", "0").output
 
@@ -130,7 +130,7 @@ def test_source_is_name_or_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sources == ["light", "light at chaos level 0.5", full, f"{full} at chaos level 0.5"]
 
 
-def test_note_of_the_lab_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_of_lab_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {
         "number": 1,
         "faults": None,
@@ -142,7 +142,7 @@ def test_note_of_the_lab_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\nno run is in progress\n" in call("set", "light").output
 
 
-def test_status_needs_a_lab():
+def test_status_needs_lab():
     assert "start one: wirefault lab up" in call("status", code=70).output
 
 

@@ -62,7 +62,7 @@ def test_help_all_has_every_option_and_no_internal_setting(name: str) -> None:
         (["faults", "drw"], "unknown command 'drw'; did you mean 'draw'?"),
     ],
 )
-def test_misspelt_command_names_the_nearest(words: list[str], message: str) -> None:
+def test_misspelt_command_names_nearest(words: list[str], message: str) -> None:
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 64 and message in result.output
 

@@ -37,7 +37,7 @@ def test_existing_file_is_named_and_nothing_written(folder: Path, there: str) ->
     assert [path.name for path in folder.iterdir()] == [there]
 
 
-def test_file_as_folder_is_an_error(folder: Path) -> None:
+def test_file_as_folder_is_error(folder: Path) -> None:
     (folder / "file").touch()
     result = init("file")
     assert result.exit_code == 70 and result.output.startswith("Error: file")

@@ -113,7 +113,7 @@ main()
 
 
 @pytest.mark.parametrize(("command", "code"), [("demo", 130), ("run", 130), ("lab", 130), ("runs", 0)])
-def test_background_run_ends_at_sigint_from_the_start(command: str, code: int) -> None:
+def test_background_run_ends_at_sigint_from_start(command: str, code: int) -> None:
     program = [sys.executable, "-c", COMMAND_IN_PROCESS.format(command=command)]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (code, "interrupted\n" if code else "")

@@ -82,13 +82,13 @@ def test_event_is_printed_by_id(tmp_path):
 
 
 @pytest.mark.parametrize("id", ["agent-0:0", "agent-0:99", "agent-0", "gateway-0:1", "agent-0:x", ":1"])
-def test_missing_event_names_the_known_ones(tmp_path, id):
+def test_missing_event_names_known_ones(tmp_path, id):
     result = judge(tmp_path, WHOLE, "--event", id)
     assert result.exit_code != 0
     assert f"unknown event {id}; there are agent-0:1 to :{len(WHOLE)}" in result.output
 
 
-def test_json_has_the_findings(tmp_path):
+def test_json_has_findings(tmp_path):
     assert json.loads(judge(tmp_path, WHOLE, "--json").output)["findings"] == []
 
 

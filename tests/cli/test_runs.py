@@ -42,16 +42,16 @@ def test_list_has_runs_and_their_newest_last(folder: Path, words: list[str]) -> 
 
 
 @pytest.mark.parametrize("command", ["show", "report"])
-def test_short_form_and_group_are_the_same_command(folder: Path, command: str) -> None:
+def test_short_form_and_group_are_same_command(folder: Path, command: str) -> None:
     assert call(command, "latest").output == call("runs", command, "latest").output != ""
 
 
 @pytest.mark.parametrize("words", [["runs", "verify"], ["report"], ["runs", "bundle"], ["show"]])
-def test_latest_is_the_newest_run(folder: Path, words: list[str]) -> None:
+def test_latest_is_newest_run(folder: Path, words: list[str]) -> None:
     assert call(*words, "latest").output == call(*words, NEW).output or (folder / f"{NEW}.tar.gz").exists()
 
 
-def test_prune_prints_sizes_and_keeps_the_newest(folder: Path) -> None:
+def test_prune_prints_sizes_and_keeps_newest(folder: Path) -> None:
     (folder / "logs" / "charts" / OLD).mkdir(parents=True)
     dry = call("runs", "prune", "--keep", "1", "--dry-run")
     assert f"would remove {OLD}" in dry.output and runs(folder) == [OLD, NEW]

@@ -63,7 +63,7 @@ def test_forged_lab_file_is_ignored(folder: Path) -> None:
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
 @pytest.mark.parametrize("command", [judge, draw])
-def test_history_must_be_a_regular_file(trap: Callable[..., None], command: Callable[[], Result]) -> None:
+def test_history_must_be_regular_file(trap: Callable[..., None], command: Callable[[], Result]) -> None:
     path = history_file(Path("logs"), RUN, "agent", 0)
     path.parent.mkdir(parents=True)
     victim = victim_of(path.absolute())
@@ -148,7 +148,7 @@ def test_charts_follow_no_linked_folder(folder: Path) -> None:
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
 @pytest.mark.parametrize("words", [("run", "--lab"), ("demo",), ("lab", "up")], ids=" ".join)
-def test_no_run_starts_on_a_forged_database(
+def test_no_run_starts_on_forged_database(
     folder: Path, trap: Callable[..., None], words: tuple[str, ...]
 ) -> None:
     place = folder / "state" / "state.db"

@@ -49,7 +49,7 @@ def test_text_output_has_head_and_prompt(folder: Path) -> None:
         (["latest", "1", "--arm", "method"], "has no arm 'method'"),
     ],
 )
-def test_unknown_name_shows_the_nearest(folder: Path, words: list[str], expected: str) -> None:
+def test_unknown_name_shows_nearest(folder: Path, words: list[str], expected: str) -> None:
     result = show(folder, *words)
     assert result.exit_code == 64 and expected in " ".join(result.output.split())
 

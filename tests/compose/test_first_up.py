@@ -21,24 +21,24 @@ pytestmark = pytest.mark.compose
 SAMPLES = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
 
 
-def test_the_readme_begins_with_up_and_nothing_else() -> None:
+def test_readme_up_line_runs_alone() -> None:
     assert readme_lines()[0] == "docker compose up"
 
 
-def test_the_run_ends_with_its_summary_and_the_lab_stays_up(first: FirstUp) -> None:
+def test_run_prints_summary_and_lab_stays_up(first: FirstUp) -> None:
     assert first.code == 0
     assert "success" in first.output
     assert first.still_up == set(LONG_LIVED)
 
 
-def test_the_agent_s_log_reads_well(clone: Lab, first: FirstUp) -> None:
+def test_agent_s_log_reads_well(clone: Lab, first: FirstUp) -> None:
     log = clone.log("agent")
     assert len(log) < 2 * len(SAMPLES) + 40
     assert "\x1b" not in "".join(log)
     assert any(line.startswith("SEED=") and line.endswith("docker compose up") for line in log)
 
 
-def test_each_prompt_is_in_the_logs_and_in_the_history(clone: Lab, first: FirstUp) -> None:
+def test_each_prompt_is_in_logs_and_in_history(clone: Lab, first: FirstUp) -> None:
     [run] = clone.runs()
     events = read_run(clone.logs, run)
     assert [event.prompt for event in events if isinstance(event, EpisodeStarted)] == [
@@ -52,7 +52,7 @@ def test_each_prompt_is_in_the_logs_and_in_the_history(clone: Lab, first: FirstU
     assert info[-1]["event"] == "summary"
 
 
-def test_state_says_that_all_is_over_and_no_toxic_is_left(clone: Lab, first: FirstUp) -> None:
+def test_finished_state_has_no_toxic(clone: Lab, first: FirstUp) -> None:
     assert clone.rows("SELECT DISTINCT status FROM runs") == [("finished",)]
     assert clone.rows("SELECT DISTINCT state FROM attempts") == [("healed",)]
     assert clone.rows("SELECT COUNT(*) FROM toxics WHERE removed_at IS NULL") == [(0,)]
@@ -61,7 +61,7 @@ def test_state_says_that_all_is_over_and_no_toxic_is_left(clone: Lab, first: Fir
     assert clone.last_run().toxics_left == 0
 
 
-def test_charts_on_the_host_and_in_a_container(clone: Lab, first: FirstUp) -> None:
+def test_charts_on_host_and_in_container(clone: Lab, first: FirstUp) -> None:
     picture = clone.logs / "charts" / clone.runs()[-1] / "overview.png"
     for line in ("python charts.py", "docker compose run --rm charts"):
         picture.unlink(missing_ok=True)
@@ -70,13 +70,13 @@ def test_charts_on_the_host_and_in_a_container(clone: Lab, first: FirstUp) -> No
         assert picture.stat().st_size > 10_000
 
 
-def test_the_manager_s_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
+def test_manager_s_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
     url = f"http://127.0.0.1:{clone.environ['STATUS_PORT']}/ready"
     with urllib.request.urlopen(url, timeout=10) as answer:
         assert json.load(answer) == {"ready": True}
 
 
-def test_the_native_lab_gives_the_same_outcomes(clone: Lab, first: FirstUp) -> None:
+def test_native_lab_gives_same_outcomes(clone: Lab, first: FirstUp) -> None:
     there = clone.last_run()
     settings = {name.upper(): str(value) for name, value in there.settings.items() if value != ""}
     words = ("demo", "--no-charts", "--json", "--out", str(clone.folder / "native"))
@@ -94,7 +94,7 @@ def test_our_image_s_layers_are_small(clone: Lab, first: FirstUp, record_propert
     assert ours < 350e6
 
 
-def test_a_build_after_a_changed_source(clone: Lab, first: FirstUp, record_property) -> None:
+def test_build_after_changed_source(clone: Lab, first: FirstUp, record_property) -> None:
     image = clone.environ["WIREFAULT_IMAGE"] + "-changed"
     source = clone.folder / "agent" / "__init__.py"
     source.write_text(source.read_text() + f"# {time.time()}\n")

@@ -35,19 +35,19 @@ def owner(lab: Lab) -> int:
 
 
 @pytest.mark.parametrize("folder", ["state", "logs"])
-def test_the_folder_is_the_owner_s_and_the_services(lab: Lab, owner: int, folder: str) -> None:
+def test_folder_is_owner_s_and_services(lab: Lab, owner: int, folder: str) -> None:
     status = (lab.folder / folder).stat()
     assert (status.st_uid, status.st_gid, oct(status.st_mode & 0o7777)) == (owner, 10001, "0o2770")
 
 
-def test_a_third_user_can_do_nothing(lab: Lab) -> None:
+def test_other_user_has_no_access(lab: Lab) -> None:
     for script in (READ, WRITE, "ls /project/state", "ls /project/logs"):
         done = as_user(lab, OWNER + 1, script)
         assert done.returncode != 0
         assert "Permission denied" in done.stderr
 
 
-def test_the_owner_can_read_write_and_delete_and_the_next_run_works(lab: Lab, owner: int) -> None:
+def test_owner_can_write_delete_and_rerun(lab: Lab, owner: int) -> None:
     for script in (READ, WRITE):
         done = as_user(lab, owner, script)
         assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def test_the_owner_can_read_write_and_delete_and_the_next_run_works(lab: Lab, ow
 
 
 @pytest.mark.parametrize("folder", ["state", "logs"])
-def test_a_folder_that_cannot_be_written_is_said_in_one_line(lab: Lab, folder: str, tmp_path: Path) -> None:
+def test_unwritable_folder_is_one_line_error(lab: Lab, folder: str, tmp_path: Path) -> None:
     read_only = tmp_path / "read_only.yaml"
     read_only.write_text(f"services: {{init: {{volumes: ['./{folder}:/project/{folder}:ro']}}}}")
     lab.compose("rm -sf init agent")

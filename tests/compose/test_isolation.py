@@ -80,7 +80,7 @@ def addresses(lab: Lab) -> dict[str, set[str]]:
     }
 
 
-def test_the_agent_can_open_a_connection_to_the_proxies_alone(lab: Lab) -> None:
+def test_agent_reaches_proxies_only(lab: Lab) -> None:
     targets = [(name, port) for names in addresses(lab).values() for name in sorted(names) for port in PORTS]
     opened = {target for target, how in from_agent(lab, targets).items() if how == "open"}
     proxies = {link.port + 1000 for link in lab_links()}
@@ -88,19 +88,19 @@ def test_the_agent_can_open_a_connection_to_the_proxies_alone(lab: Lab) -> None:
     assert {name for name, _ in opened} <= addresses(lab)["toxiproxy"]
 
 
-def test_the_ports_that_are_closed_to_the_agent_are_open_to_those_who_need_them(lab: Lab) -> None:
+def test_services_reach_ports_closed_to_agent(lab: Lab) -> None:
     tools = [(link.service, link.port) for link in lab_links()]
     assert set(from_service(lab, "gateway", *tools).values()) == {"open"}
 
 
-def test_gateway_and_translator_alone_have_a_way_out(lab: Lab) -> None:
+def test_only_gateway_and_translator_reach_internet(lab: Lab) -> None:
     ways = {
         service for service in lab.containers() for network in networks(lab, service) if leads_out(network)
     }
     assert ways == {"gateway", "translator_tool"}
 
 
-def test_a_server_of_this_machine_is_out_of_reach(lab: Lab) -> None:
+def test_host_server_is_unreachable(lab: Lab) -> None:
     with socket.create_server(("0.0.0.0", 0)) as listener:
         target = (own_address(), listener.getsockname()[1])
         socket.create_connection(target, CONNECT_S).close()
@@ -138,7 +138,7 @@ def test_one_port_is_published_on_loopback(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("service", LONG_LIVED)
-def test_a_service_runs_without_rights(lab: Lab, service: str) -> None:
+def test_service_runs_without_rights(lab: Lab, service: str) -> None:
     container = lab.container(service)
     lines = Path(f"/proc/{container['State']['Pid']}/status").read_text().splitlines()
     status = {name: value.split() for name, value in (line.split(":", 1) for line in lines)}
@@ -148,7 +148,7 @@ def test_a_service_runs_without_rights(lab: Lab, service: str) -> None:
     assert container["HostConfig"]["ReadonlyRootfs"]
 
 
-def test_the_agent_runs_without_rights_too(lab: Lab) -> None:
+def test_agent_has_no_privileges(lab: Lab) -> None:
     code = shlex.quote("print(open('/proc/1/status').read()); open('/app/new', 'w')")
     done = lab.play(f"docker compose run --rm --no-deps agent python -c {code}")
     assert "Uid:\t10001\t10001\t10001\t10001" in done.stdout
@@ -156,7 +156,7 @@ def test_the_agent_runs_without_rights_too(lab: Lab) -> None:
     assert "Read-only file system: '/app/new'" in done.stderr
 
 
-def test_init_alone_is_root_and_may_little(lab: Lab) -> None:
+def test_only_init_is_root_with_few_capabilities(lab: Lab) -> None:
     containers: dict[str, dict[str, Any]] = lab.containers()
     roots = {
         service

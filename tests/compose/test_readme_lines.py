@@ -15,7 +15,7 @@ pytestmark = pytest.mark.compose
 
 
 @pytest.mark.parametrize("line", readme_lines()[1:])
-def test_every_other_line_of_the_readme(lab: Lab, line: str, tmp_path: Path) -> None:
+def test_remaining_readme_lines_work(lab: Lab, line: str, tmp_path: Path) -> None:
     if line.endswith(" up"):
         assert start_in_foreground(lab, line, tmp_path / "output").code == 0
     else:
@@ -23,7 +23,7 @@ def test_every_other_line_of_the_readme(lab: Lab, line: str, tmp_path: Path) -> 
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_up_after_down_and_the_time_that_a_sample_run_takes(
+def test_up_after_down_records_sample_run_time(
     clone: Lab, first: FirstUp, tmp_path: Path, record_property
 ) -> None:
     before = recorded(clone)

@@ -35,7 +35,7 @@ def said_wrong(lines: list[str]) -> list[str]:
     return [line for line in lines if "error" in line.lower()]
 
 
-def test_toxics_of_the_real_server_are_delivered_on_every_tool_link(lab: Lab) -> None:
+def test_real_server_toxics_are_delivered_on_each_tool_link(lab: Lab) -> None:
     lab.prompts(*ONE_FOR_EACH_TOOL)
     lab.compose("run --rm -e TOXIC_PROB=1 -e ERROR_PROB=0 -e TOXICS=timeout:400,latency:300 -e SEED=1 agent")
     run = lab.last_run()
@@ -50,7 +50,7 @@ def test_toxics_of_the_real_server_are_delivered_on_every_tool_link(lab: Lab) ->
     assert {fault.why_not for fault in faults if not fault.reached("observed")} == {"not_exercised"}
 
 
-def test_a_changed_dotenv_changes_the_run_and_e_goes_over_it(lab: Lab, dotenv: Path) -> None:
+def test_dotenv_change_applies_and_e_overrides_it(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("SEED=12\nTOXIC_PROB=0\nERROR_PROB=0.5\n")  # there was none when the lab came up
     lab.compose("up -d")
     assert lab.wait() == 0
@@ -61,7 +61,7 @@ def test_a_changed_dotenv_changes_the_run_and_e_goes_over_it(lab: Lab, dotenv: P
     assert (settings["seed"], settings["error_prob"]) == (13, 0.5)
 
 
-def test_a_wrong_value_ends_the_run_with_one_line(lab: Lab) -> None:
+def test_invalid_value_is_one_line_error(lab: Lab) -> None:
     before = lab.runs()
     done = lab.play("docker compose run --rm -e TOXIC_PROB=7 agent")
     assert done.returncode == 64
@@ -69,7 +69,7 @@ def test_a_wrong_value_ends_the_run_with_one_line(lab: Lab) -> None:
     assert lab.runs() == before
 
 
-def test_a_wrong_dotenv_does_not_loop(lab: Lab, dotenv: Path) -> None:
+def test_invalid_dotenv_does_not_restart_in_loop(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("TOXIC_PROB=7\n")
     lab.compose("up -d")
     assert lab.wait() == 64
@@ -79,7 +79,7 @@ def test_a_wrong_dotenv_does_not_loop(lab: Lab, dotenv: Path) -> None:
     )
 
 
-def test_a_misspelt_name_in_dotenv_stops_the_start(lab: Lab, dotenv: Path) -> None:
+def test_misspelt_name_in_dotenv_stops_start(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("TOXIC_PRB=0.5\n")
     done = lab.play("docker compose run --rm agent")
     assert done.returncode != 0
@@ -88,7 +88,7 @@ def test_a_misspelt_name_in_dotenv_stops_the_start(lab: Lab, dotenv: Path) -> No
     assert "did you mean 'TOXIC_PROB'?" in line
 
 
-def test_the_fallback_needs_its_own_file_and_works_with_it(lab: Lab) -> None:
+def test_fallback_needs_its_compose_file(lab: Lab) -> None:
     faults = "-e FALLBACK=direct -e TOXIC_PROB=1 -e TOXICS=timeout:400 -e ERROR_PROB=0 -e SEED=1"
     alone = lab.play(f"docker compose run --rm {faults} agent")
     assert alone.returncode == 64
@@ -99,7 +99,7 @@ def test_the_fallback_needs_its_own_file_and_works_with_it(lab: Lab) -> None:
     assert '"fallback_used": true' in (lab.logs / "info.log").read_text()
 
 
-def test_a_fault_set_and_faults_that_are_set_from_the_host(lab: Lab) -> None:
+def test_fault_set_and_faults_from_host(lab: Lab) -> None:
     lab.compose("run --rm -e FAULTS=rate-limits -e TOXIC_PROB=0 -e ERROR_PROB=0 -e SEED=1 agent")
     assert "rate_limit" in str(lab.last_run().settings["faults"])
     for words, message in (

@@ -61,7 +61,7 @@ def exchanges(lab: Lab) -> list[Exchange]:
     return [event for event in read_run(lab.logs, lab.runs()[-1]) if isinstance(event, Exchange)]
 
 
-def test_it_is_asked_and_its_calls_cross_the_lab_by_the_ingress_and_by_address(lab: Lab) -> None:
+def test_subject_calls_cross_lab_by_ingress_and_address(lab: Lab) -> None:
     assert lab.last_run().outcomes == {"success": 2}
     assert {exchange.link: exchange.tls for exchange in exchanges(lab)} == {
         "message": "fresh",
@@ -72,7 +72,7 @@ def test_it_is_asked_and_its_calls_cross_the_lab_by_the_ingress_and_by_address(l
     assert any(line.endswith(repeats) for line in lab.log("agent"))
 
 
-def test_both_are_struck(lab: Lab) -> None:
+def test_both_calls_are_faulted(lab: Lab) -> None:
     lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=1 -e SEED=1 agent")
     struck = {exchange.link for exchange in exchanges(lab) for fault in exchange.faults if fault.injected}
     assert struck == set(AT_THE_SUBJECT)
@@ -81,7 +81,7 @@ def test_both_are_struck(lab: Lab) -> None:
     assert lab.last_run().toxics_left == 0
 
 
-def test_a_command_that_runs_by_itself_is_struck_as_live_traffic(lab: Lab) -> None:
+def test_standalone_command_is_faulted_as_live_traffic(lab: Lab) -> None:
     host = {"WIRING": f"{FOLDER}/wirefault.yaml"}
     down = "{faults: [{fault: unavailable, links: tools}]}"
     (lab.folder / "experiments" / "down.yaml").write_text(down)
@@ -92,7 +92,7 @@ def test_a_command_that_runs_by_itself_is_struck_as_live_traffic(lab: Lab) -> No
     assert "on message: met 1, injected 1" in done.stdout, done.stdout + done.stderr
 
 
-def test_it_can_open_a_connection_to_the_proxies_and_to_the_ingress_alone(lab: Lab) -> None:
+def test_subject_reaches_proxies_and_ingress_only(lab: Lab) -> None:
     ports = [*PORTS, INGRESS_PORT, EGRESS_PORT]
     targets = [(name, port) for names in addresses(lab).values() for name in sorted(names) for port in ports]
     opened = {target for target, how in from_service(lab, "subject", *targets).items() if how == "open"}
@@ -100,7 +100,7 @@ def test_it_can_open_a_connection_to_the_proxies_and_to_the_ingress_alone(lab: L
     assert {name for name, _ in opened} <= addresses(lab)["toxiproxy"] | addresses(lab)["ingress"]
 
 
-def test_nor_does_the_ingress_lead_it_to_the_lab_s_own_parts(lab: Lab) -> None:
+def test_ingress_does_not_route_to_lab_services(lab: Lab) -> None:
     """By whatever name or address, in plain or as a tunnel."""
     at = addresses(lab)
     parts = [(name, TOXIPROXY_PORT) for name in at["toxiproxy"]]
@@ -113,7 +113,7 @@ def test_nor_does_the_ingress_lead_it_to_the_lab_s_own_parts(lab: Lab) -> None:
     assert not [(url, how) for url, how in zip(urls, statuses, strict=True) if how[0] in "23"]
 
 
-def test_a_host_that_no_link_names_becomes_one(lab: Lab) -> None:
+def test_unlisted_host_becomes_link(lab: Lab) -> None:
     class Hello(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(204)
@@ -128,7 +128,7 @@ def test_a_host_that_no_link_names_becomes_one(lab: Lab) -> None:
     assert url.rstrip("/") in {json.loads(link)["upstream"] for link, status in rows if status == "open"}
 
 
-def test_it_gets_certificates_and_no_key_and_can_change_neither(lab: Lab) -> None:
+def test_subject_has_certificates_read_only_and_no_key(lab: Lab) -> None:
     code = """
 from pathlib import Path
 files = sorted(Path('/wirefault').iterdir())
@@ -143,7 +143,7 @@ except OSError as error:
     assert refused == "Read-only file system"
 
 
-def test_a_wiring_that_intercepts_nothing_ends_the_ingress_with_one_line(lab: Lab) -> None:
+def test_wiring_without_interception_ends_ingress_with_one_line(lab: Lab) -> None:
     wiring: Path = lab.folder / FOLDER / "plain.yaml"
     wiring.write_text("links: {calculator: {upstream: lab, port: 5004}}\n")
     done = lab.play(f"docker compose run --rm --no-deps -e WIRING={FOLDER}/plain.yaml ingress")
@@ -151,7 +151,7 @@ def test_a_wiring_that_intercepts_nothing_ends_the_ingress_with_one_line(lab: La
     assert "plain.yaml intercepts nothing: write `intercept: {}`" in done.stdout + done.stderr
 
 
-def test_the_lab_goes_on_without_the_ingress_s_first_process(lab: Lab) -> None:
+def test_lab_survives_restart_of_ingress(lab: Lab) -> None:
     lab.compose("restart --timeout 3 ingress")
     until(lambda: lab.health("ingress") == "healthy", "a healthy ingress", **SELDOM)
     lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 agent")

@@ -37,11 +37,11 @@ def config(generation: tuple[str, ...], *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("files", [(), DIRECT, SUBJECT], ids=["alone", "direct", "subject"])
-def test_the_file_is_read_without_a_warning(generation: tuple[str, ...], files: tuple[str, ...]) -> None:
+def test_file_is_read_without_warning(generation: tuple[str, ...], files: tuple[str, ...]) -> None:
     assert config(generation, *files, "config", "-q") == ""
 
 
-def test_the_services_of_an_up(generation: tuple[str, ...]) -> None:
+def test_services_of_up(generation: tuple[str, ...]) -> None:
     assert set(config(generation, "config", "--services").split()) - {"charts"} == {
         *LONG_LIVED,
         "init",
@@ -49,7 +49,7 @@ def test_the_services_of_an_up(generation: tuple[str, ...]) -> None:
     }
 
 
-def test_the_older_generation_runs_the_lab_too(engine: None, tmp_path: Path) -> None:
+def test_compose_v1_runs_lab(engine: None, tmp_path: Path) -> None:
     if not has(V1):
         (pytest.fail if required("docker") else pytest.skip)("there is no docker-compose")
     copy_clone(tmp_path)

@@ -46,7 +46,7 @@ def invalid(lab: Lab, run: str) -> int:
     return len(lab.rows("SELECT id FROM attempts WHERE run_id = ? AND disturbed != '[]'", run))
 
 
-def test_stop_in_the_midst_of_a_run_and_while_the_lab_starts_again(busy_lab: Lab) -> None:
+def test_stop_during_run_and_during_restart(busy_lab: Lab) -> None:
     run = busy_lab.runs()[-1]
     busy_lab.compose("stop")
     assert busy_lab.container("agent")["State"]["ExitCode"] == 130  # interrupted
@@ -59,7 +59,7 @@ def test_stop_in_the_midst_of_a_run_and_while_the_lab_starts_again(busy_lab: Lab
     assert busy_lab.toxics() == {}
 
 
-def test_restart_toxiproxy_in_the_midst_of_a_run(busy_lab: Lab) -> None:
+def test_restart_of_toxiproxy_during_run(busy_lab: Lab) -> None:
     run = busy_lab.runs()[-1]
     busy_lab.compose("restart --timeout 1 toxiproxy")
     assert busy_lab.container("agent")["State"]["Running"]  # it was in the midst
@@ -84,9 +84,7 @@ def test_kill_agent(busy_lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("busy_lab", [400], ids=["long"], indirect=True)
-def test_a_second_up_leaves_the_run_alone_and_another_agent_waits_and_says_so(
-    busy_lab: Lab, tmp_path: Path
-) -> None:
+def test_second_up_keeps_run_and_second_agent_waits(busy_lab: Lab, tmp_path: Path) -> None:
     run, agent, output_file = busy_lab.runs()[-1], busy_lab.container("agent")["Id"], tmp_path / "output"
     busy_lab.compose("up -d", **SLOW)
     assert busy_lab.container("agent")["Id"] == agent

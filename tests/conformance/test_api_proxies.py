@@ -44,14 +44,14 @@ def test_new_proxy_is_enabled_with_real_port_and_no_toxics(api, name, proxy):
     assert api("GET", "/proxies")[1][name] == proxy
 
 
-def test_field_names_match_in_any_case_and_null_means_absent(api, name):
+def test_field_names_ignore_case_and_null_is_absent(api, name):
     body = {"Name": name, "UPSTREAM": "127.0.0.1:9", "listen": "127.0.0.1:0", "enabled": None, "other": 1}
     status, proxy = api("POST", "/proxies", body)
     assert (status, proxy["enabled"]) == (201, True)
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", ":0", "[::]:0"])
-def test_wildcard_is_shown_as_ipv6(api, name, listen):
+def test_wildcard_is_listed_as_ipv6(api, name, listen):
     _, proxy = api("POST", "/proxies", {"name": name, "upstream": "127.0.0.1:9", "listen": listen})
     assert proxy["listen"].startswith("[::]:")
 
@@ -107,7 +107,7 @@ def test_port_in_use_is_named(api, name):
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_update_changes_only_given_fields(api, name, proxy, method):
+def test_update_changes_only_named_fields(api, name, proxy, method):
     status, changed = api(method, f"/proxies/{name}", {"upstream": "127.0.0.1:10", "name": "other"})
     assert (status, changed) == (200, proxy | {"upstream": "127.0.0.1:10"})
     assert api(method, f"/proxies/{name}", {"enabled": False})[1]["enabled"] is False

@@ -70,7 +70,7 @@ def test_toxic_name_is_unique_across_streams(api, name, proxy):
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_toxic_update_changes_only_given_fields(api, name, proxy, method):
+def test_toxic_update_changes_only_named_fields(api, name, proxy, method):
     body = {"type": "latency", "attributes": {"latency": 5, "jitter": 1}}
     _, toxic = api("POST", f"/proxies/{name}/toxics", body)
     update = {"attributes": {"latency": 7}, "stream": "upstream", "name": "other", "type": "timeout"}

@@ -43,7 +43,7 @@ def test_reset_peer_only_closes_already_open_connection(rig, stream):
 
 
 @both_streams
-def test_removing_unused_reset_peer_leaves_later_close_a_reset(rig, stream):
+def test_removing_unused_reset_peer_leaves_later_close_reset(rig, stream):
     rig.add("reset_peer", stream, timeout=0)
     connection = rig.dial()
     assert connection.see() == "silence"

@@ -18,9 +18,9 @@ from wirefault.core.caller_errors import error_kind, sorted_kinds
         ("SomethingNew", None),
     ],
 )
-def test_each_word_for_an_error_has_its_kind(error, kind):
+def test_each_error_word_has_kind(error, kind):
     assert error_kind(error) == kind
 
 
-def test_kinds_have_one_order():
+def test_kinds_have_fixed_order():
     assert sorted_kinds({"http_5xx", "timeout", "closed"}) == ["timeout", "closed", "http_5xx"]

@@ -68,13 +68,13 @@ def binomial_interval(n, tenths, tail):
     raise AssertionError("the mass is one in the end")
 
 
-def test_the_share_of_two_thousand_draws_at_030_is_inside_the_99_percent_interval():
+def test_share_of_2000_draws_is_inside_99_percent_interval():
     low, high = binomial_interval(2000, 3, 200)
     assert (low, high) == (548, 653)
     assert low <= sum(number < 0.3 for number in draws(2000)) <= high
 
 
-def test_two_thousand_planned_links_at_030_are_inside_the_99_percent_interval():
+def test_share_of_2000_planned_links_is_inside_99_percent_interval():
     episodes = [f"{i}-1" for i in range(286)]
     cells = [(e, row.name) for e in episodes for row in lab_links().tools][:2000]
     planned = {
@@ -98,12 +98,12 @@ def test_two_thousand_planned_links_at_030_are_inside_the_99_percent_interval():
         {"purpose": "error"},
     ],
 )
-def test_every_argument_draws_anew(changed):
+def test_each_argument_changes_draw(changed):
     assert draw(**KEY) == draw(**KEY)
     assert draw(**KEY) != draw(**{**KEY, **changed})
 
 
-def test_each_try_draws_independently_of_the_one_before():
+def test_tries_draw_independently():
     pairs = [
         tuple(draw(**{**KEY, "episode": str(i), "try_": t}) < 0.3 for t in (1, 2)) for i in range(20_000)
     ]
@@ -111,7 +111,7 @@ def test_each_try_draws_independently_of_the_one_before():
     assert both / 20_000 == pytest.approx(first * second / 20_000**2, abs=0.008)
 
 
-def test_draws_are_what_they_always_were():
+def test_draws_are_stable():
     # a seed that somebody wrote down must give the same plan with the next version
     assert draw(**KEY) == PINNED_DRAW
     assert fingerprint("GET", "/serp?q=a") == PINNED_FINGERPRINT
@@ -127,7 +127,7 @@ COUNTS = st.integers(0, 1 << 40)
 
 
 @given(st.tuples(st.integers(), ANY_TEXT, COUNTS, ANY_TEXT, ANY_TEXT, COUNTS, COUNTS, ANY_TEXT))
-def test_draws_are_those_of_the_plain_digest(parts):
+def test_draws_equal_plain_digest(parts):
     *names, purpose = parts
     draws = KeyedDraws(*names)
     assert draws.number() == int.from_bytes(plain_digest(*names), "big")
@@ -142,7 +142,7 @@ def test_draws_are_those_of_the_plain_digest(parts):
     st.text("ab=&+%2c3;? \"'\\\xe9\x00", max_size=20),
     st.one_of(st.binary(max_size=8), st.sampled_from([b'{"b": 1, "a": [2]}', b" 1 ", b"[", b"NaN"])),
 )
-def test_fingerprints_are_those_of_the_parsed_query(method, path, query, body):
+def test_fingerprint_equals_parsed_query(method, path, query, body):
     try:
         body_digest = json.dumps(json.loads(body), sort_keys=True) if body else ""
     except ValueError:
@@ -178,7 +178,7 @@ SAME = [
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_the_same_request_has_one_fingerprint(one, other):
+def test_equal_requests_share_fingerprint(one, other):
     assert fingerprint(*one) == fingerprint(*other)
 
 
@@ -201,7 +201,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_another_request_has_another_fingerprint(one, other):
+def test_different_requests_differ_in_fingerprint(one, other):
     assert fingerprint(*one) != fingerprint(*other)
 
 
@@ -213,18 +213,18 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_white_space_and_escapes_of_a_json_body_do_not_matter(value):
+def test_json_white_space_and_escapes_do_not_change_fingerprint(value):
     bodies = [json.dumps(value, indent=3), json.dumps(value, separators=(",", ":"), ensure_ascii=False)]
     assert len({fingerprint("POST", "/e", body.encode("utf-8", "surrogatepass")) for body in bodies}) == 1
 
 
 @given(st.text(), st.binary())
-def test_any_request_has_a_fingerprint(target, body):
+def test_any_request_has_fingerprint(target, body):
     assert len(fingerprint("POST", target, body)) == 16
 
 
 @pytest.mark.parametrize("body", [b"[" * 100_000, b"9" * 5000, b"\xff\xfe\x00", b"{" * 500])
-def test_a_hostile_body_has_a_fingerprint(body):
+def test_hostile_body_has_fingerprint(body):
     assert len(fingerprint("POST", "//[", body)) == 16
 
 
@@ -232,33 +232,33 @@ def plans(seed, prob=0.3, n=200):
     return [plan_toxics(seed, prob, TOXICS, lab_links().tool_names, f"{i}-1", 1) for i in range(n)]
 
 
-def test_a_seed_repeats_its_plan_and_another_does_not():
+def test_seed_repeats_plan_and_other_seed_does_not():
     assert plans(1) == plans(1)
     assert plans(1) != plans(2)
 
 
-def test_the_next_attempt_has_a_plan_of_its_own():
+def test_next_attempt_has_other_plan():
     first, second = (
         plan_toxics(1, 0.5, TOXICS, lab_links().tool_names, "1-1", attempt) for attempt in (1, 2)
     )
     assert first != second
 
 
-def test_a_link_has_at_most_one_toxic_in_the_order_of_the_catalog():
+def test_link_has_one_toxic_at_most_in_catalogue_order():
     order = [row.name for row in lab_links().tools]
     for plan in plans(3, 0.8):
         places = [order.index(toxic.link) for toxic in plan]
         assert places == sorted(set(places))
 
 
-def test_probability_zero_plans_nothing_and_one_a_toxic_on_each_tool_link():
+def test_probability_0_plans_none_and_1_plans_one_per_tool_link():
     assert plans(5, 0.0, 50) == [[]] * 50
     assert all(
         [t.link for t in plan] == [row.name for row in lab_links().tools] for plan in plans(5, 1.0, 50)
     )
 
 
-def test_a_rising_probability_only_adds_toxics():
+def test_rising_probability_only_adds_toxics():
     for few, many in zip(plans(9, 0.2), plans(9, 0.6), strict=True):
         assert all(toxic in many for toxic in few)
 
@@ -269,7 +269,7 @@ def test_each_kind_and_stream_is_drawn_as_often_as_another():
     assert chi_square(drawn.values(), drawn.total() / 5) < 18.5  # 4 degrees of freedom, 0.1 %
 
 
-def test_a_planned_toxic_has_all_attributes_and_a_name():
+def test_planned_toxic_has_all_attributes_and_name():
     [toxic] = [
         t
         for t in plan_toxics(1, 1.0, parse_list("latency@upstream:250"), lab_links().tool_names, "1-1", 1)
@@ -288,7 +288,7 @@ def test_errors_are_drawn_per_try_with_each_kind_as_often():
 
 
 @pytest.mark.parametrize(("prob", "planned"), [(0.0, 0), (1.0, 100)])
-def test_errors_at_the_ends_of_the_range(prob, planned):
+def test_errors_at_ends_of_range(prob, planned):
     assert sum(plan_error(1, prob, "1-1", 1, "search", "f", c, 1) is not None for c in range(100)) == planned
 
 
@@ -296,7 +296,7 @@ def named(*entries):
     return build_set({"toxics": list(entries)}, "test", {}, lab_links()).toxics
 
 
-def test_a_sets_toxic_is_drawn_for_itself_on_each_of_its_links():
+def test_set_toxic_is_drawn_per_link():
     entry = {"toxic": "latency", "links": ["model", "search"], "stream": "upstream"}
     [entry] = named({**entry, "when": {"probability": 0.3}})
     drawn = [
@@ -309,7 +309,7 @@ def test_a_sets_toxic_is_drawn_for_itself_on_each_of_its_links():
     assert len(drawn) / 8000 == pytest.approx(0.3, abs=0.02)
 
 
-def test_a_sets_toxics_leave_the_others_as_they_were():
+def test_set_toxics_leave_other_draws_unchanged():
     entries = named({"toxic": "down"}, {"toxic": "timeout", "when": {"probability": 0.5}})
     for i in range(100):
         plain = plan_toxics(1, 0.5, TOXICS, lab_links().tool_names, f"{i}", 1)
@@ -321,7 +321,7 @@ def test_a_sets_toxics_leave_the_others_as_they_were():
         }
 
 
-def test_two_entries_of_one_kind_are_drawn_apart():
+def test_two_entries_of_one_kind_draw_separately():
     entry = {"toxic": "latency", "when": {"probability": 0.5}}
     one, two = named(entry, entry)
     alone = [
@@ -333,5 +333,5 @@ def test_two_entries_of_one_kind_are_drawn_apart():
 
 
 @given(st.text(st.sampled_from("ab=&+;%41 é"), max_size=12))
-def test_a_query_is_read_as_the_library_reads_it(text):
+def test_query_is_parsed_like_library(text):
     assert _query(text) == parse_qsl(text, keep_blank_values=True, errors="surrogateescape")

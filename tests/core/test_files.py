@@ -38,9 +38,7 @@ def append(root: Path, path: Path) -> None:
         file.write(b"line\n")
 
 
-def test_the_end_of_a_file_that_was_empty_when_it_was_looked_at_is_empty(
-    logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_file_reads_empty(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A journal that is begun just then has at its beginning what would be wrong at its end."""
     path, fstat = logs / "state.db-journal", os.fstat
     append(logs, path)
@@ -55,7 +53,7 @@ def test_the_end_of_a_file_that_was_empty_when_it_was_looked_at_is_empty(
     assert read_end_of_shared(logs, path, 8) == b""
 
 
-def test_a_file_and_its_folders_are_made_and_read_again(logs: Path) -> None:
+def test_file_is_created_with_folders_and_read_again(logs: Path) -> None:
     path = logs / "runs" / "run-1" / "agent-0.jsonl"
     for _ in range(2):
         append(logs, path)
@@ -71,7 +69,7 @@ def test_a_file_and_its_folders_are_made_and_read_again(logs: Path) -> None:
 @pytest.mark.parametrize(
     "use", [append, lambda root, path: read_shared(root, path, 100)], ids=["write", "read"]
 )
-def test_what_is_no_file_of_the_labs_is_refused_in_a_line(logs: Path, trap, use) -> None:
+def test_foreign_file_is_one_line_error(logs: Path, trap, use) -> None:
     logs.mkdir(parents=True)
     path = logs / "agent.log"
     victim = victim_of(path)
@@ -82,7 +80,7 @@ def test_what_is_no_file_of_the_labs_is_refused_in_a_line(logs: Path, trap, use)
     assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
 
 
-def test_a_folder_on_the_way_is_not_followed_but_the_root_is(logs: Path, tmp_path: Path) -> None:
+def test_linked_folder_is_not_followed_except_root(logs: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(parents=True)
     logs.mkdir(parents=True)
@@ -96,7 +94,7 @@ def test_a_folder_on_the_way_is_not_followed_but_the_root_is(logs: Path, tmp_pat
     append(logs / "runs", logs / "runs" / "agent-0.jsonl")  # as a root, the user named it
 
 
-def test_a_file_without_end_is_not_read_to_its_end(logs: Path) -> None:
+def test_endless_file_is_read_up_to_limit(logs: Path) -> None:
     path = logs / "agent.log"
     append(logs, path)
     os.truncate(path, 1 << 40)  # it takes no room on the disk
@@ -106,7 +104,7 @@ def test_a_file_without_end_is_not_read_to_its_end(logs: Path) -> None:
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-def test_what_is_replaced_is_not_followed(logs: Path, trap) -> None:
+def test_replaced_file_link_is_not_followed(logs: Path, trap) -> None:
     logs.mkdir(parents=True)
     path = logs / "overview.png"
     victim = victim_of(path)
@@ -120,7 +118,7 @@ def test_what_is_replaced_is_not_followed(logs: Path, trap) -> None:
     assert victim.read_bytes() == VICTIM
 
 
-def test_whose_files_are_expected(tmp_path: Path) -> None:
+def test_expected_file_owners(tmp_path: Path) -> None:
     mine = {os.geteuid(), 0, tmp_path.stat().st_uid}
     assert _expected_owners(tmp_path.stat()) == mine
     tmp_path.chmod(0o2770)  # what Compose's init makes of it
@@ -128,7 +126,7 @@ def test_whose_files_are_expected(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_somebody_unexpected_is_refused_but_not_that_of_the_services(logs: Path) -> None:
+def test_unexpected_owner_is_refused_and_service_owner_accepted(logs: Path) -> None:
     append(logs, logs / "agent.log")
     os.chown(logs / "agent.log", NOBODY, -1)
     with pytest.raises(UnsafeFileError, match=f"a file of user {NOBODY}"):
@@ -141,7 +139,7 @@ def test_a_file_of_somebody_unexpected_is_refused_but_not_that_of_the_services(l
     assert check_shared(logs / "none") is None
 
 
-def test_logs_in_which_nothing_stands_are_removed_and_nothing_else(logs: Path, tmp_path: Path) -> None:
+def test_only_empty_logs_are_removed(logs: Path, tmp_path: Path) -> None:
     for name, text in (("empty", ""), ("full", "x")):
         (logs / name).mkdir(parents=True)
         (logs / name / "manager.log").write_text(text)
@@ -159,7 +157,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_folder_is_the_users_alone(home: Path) -> None:
+def test_private_folder_belongs_to_user_only(home: Path) -> None:
     folder = make_private_folder()
     assert folder == home / ".local" / "state" / "wirefault"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -169,18 +167,18 @@ def test_the_folder_is_the_users_alone(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("value", "used"), [("relative", False), ("", False), ("/elsewhere", True)])
-def test_a_folder_that_is_named_is_taken(value: str, used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_private_folder_is_used(value: str, used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", value)
     assert (private_folder() == Path("/elsewhere/wirefault")) is used
 
 
-def test_one_that_cannot_be_made_is_said_with_what_helps(home: Path) -> None:
+def test_uncreatable_folder_error_has_advice(home: Path) -> None:
     (home / ".local").touch()
     with pytest.raises(OSError, match=r"wirefault: .*: set XDG_STATE_HOME to a folder that you own"):
         make_private_folder()
 
 
-def test_a_state_folder_has_one_file_whatever_leads_there(home: Path) -> None:
+def test_state_folder_is_same_by_any_path(home: Path) -> None:
     (home / "state").mkdir()
     (home / "link").symlink_to(home / "state")
     assert private_file(home / "link", ".lock") == private_file(home / "state", ".lock")

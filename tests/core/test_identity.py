@@ -22,14 +22,14 @@ OURS = "wirefault.run=r,wirefault.episode=1-1,wirefault.attempt=2"
 
 
 @given(st.builds(Identity, TEXT, TEXT, COUNT, COUNT, COUNT))
-def test_an_identity_comes_back_from_its_header(identity):
+def test_identity_survives_its_header(identity):
     header = identity.headers("search", "f")[BAGGAGE_HEADER]
     assert parse_baggage(header) == identity
     assert foreign_members(header) == ""
 
 
 @given(st.builds(Identity, TEXT, TEXT, COUNT))
-def test_the_header_holds_only_what_the_standard_allows(identity):
+def test_header_has_standard_characters_only(identity):
     header = identity.headers("search")[BAGGAGE_HEADER]
     assert re.fullmatch(
         r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+(,[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+)*", header
@@ -40,7 +40,7 @@ def test_the_header_holds_only_what_the_standard_allows(identity):
     st.lists(st.sampled_from(["user=1", " a = b;p=q", "k=%20", "wirefaultx=1"]), max_size=4),
     st.integers(0, 4),
 )
-def test_foreign_members_are_kept_as_they_were(foreign, at):
+def test_foreign_members_are_preserved(foreign, at):
     members = [*foreign[:at], *OURS.split(","), *foreign[at:]]
     assert foreign_members(",".join(members)) == ",".join(foreign).strip()
     assert parse_baggage(",".join(members)) == Identity("r", "1-1", 2)
@@ -54,22 +54,22 @@ def test_foreign_members_are_kept_as_they_were(foreign, at):
         OURS + ",wirefault.later=thing,,",
     ],
 )
-def test_white_space_properties_and_unknown_members_do_no_harm(header):
+def test_white_space_properties_and_unknown_members_are_ignored(header):
     assert parse_baggage(header) == Identity("r", "1-1", 2)
 
 
 @pytest.mark.parametrize("attempt", ["", "x", "-1", "1_0", "1.0", "٣", "+1", "9" * 5000])
-def test_a_count_that_is_none_makes_the_identity_broken(attempt):
+def test_invalid_count_breaks_identity(attempt):
     assert parse_baggage(f"wirefault.run=r,wirefault.episode=1-1,wirefault.attempt={attempt}") is None
 
 
 @pytest.mark.parametrize("header", ["", ",", "user=1", "wirefault.run=r", "wirefault.run", OURS.upper()])
-def test_without_all_that_is_needed_there_is_no_identity(header):
+def test_incomplete_members_are_no_identity(header):
     assert parse_baggage(header) is None
 
 
 @given(st.text())
-def test_any_header_is_parsed_without_an_error(header):
+def test_any_header_is_parsed_without_error(header):
     assert parse_baggage(header) is None
     assert parse_baggage(header + "," + OURS) == Identity("r", "1-1", 2)
 
@@ -83,7 +83,7 @@ def span(identity=TRY, link="search", fingerprint="f"):
     return match[1], match[2]
 
 
-def test_an_attempt_is_a_trace_and_a_try_is_a_span():
+def test_attempt_is_trace_and_try_is_span():
     assert span() == span()
     others = [
         span(Identity("r", "1-1", 2, 1, 2)),
@@ -95,7 +95,7 @@ def test_an_attempt_is_a_trace_and_a_try_is_a_span():
     assert len({span()[1], *(other for _, other in others)}) == 5
 
 
-def test_runs_episodes_and_attempts_never_share_a_trace():
+def test_runs_episodes_and_attempts_never_share_trace():
     identities = [
         Identity("r", "1-1", 2),
         Identity("s", "1-1", 2),

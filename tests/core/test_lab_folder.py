@@ -17,20 +17,18 @@ from wirefault.core.lab_folder import (
 )
 
 
-def test_in_this_checkout_its_files_are_named_as_they_lie() -> None:
+def test_checkout_uses_its_own_files() -> None:
     assert (lab_root(), str(sample_prompts())) == (Path(), "agent/prompts.json")
     assert [name for name in LAB_FILES if not (ROOT / name).exists()] == []
 
 
-def test_elsewhere_the_lab_is_the_one_beside_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lab_elsewhere_is_next_to_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent").mkdir()
     assert lab_root() == LIBRARY.parent == ROOT
 
 
-def test_a_folder_with_the_mark_is_a_lab_and_may_have_a_library(
+def test_marked_folder_is_lab_and_may_contain_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

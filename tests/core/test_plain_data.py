@@ -38,7 +38,7 @@ INSIDE_ITSELF.append(INSIDE_ITSELF)
         ('{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
     ],
 )
-def test_a_plain_word_means_what_it_says(text, value):
+def test_plain_word_keeps_its_meaning(text, value):
     data = read_yaml(text, "f")
     assert data == value and type(data) is type(value)
 
@@ -60,7 +60,7 @@ def test_a_plain_word_means_what_it_says(text, value):
         ("a: " + "9" * 5_000, "f: not YAML: Exceeds the limit (4300 digits)"),
     ],
 )
-def test_a_text_that_cannot_be_read_is_refused_with_its_line(text, says):
+def test_unreadable_text_is_refused_with_line(text, says):
     with pytest.raises(PlainDataError) as error:
         read_yaml(text, "f")
     assert str(error.value).startswith(says) and "\n" not in str(error.value)
@@ -83,7 +83,7 @@ def test_a_text_that_cannot_be_read_is_refused_with_its_line(text, says):
         (INSIDE_ITSELF, "f[1][1]"),
     ],
 )
-def test_what_json_cannot_hold_is_refused_with_its_key(value, says):
+def test_value_outside_json_is_refused_with_key(value, says):
     with pytest.raises(PlainDataError) as error:
         plain_data(value, "f")
     assert str(error.value).startswith(says)
@@ -96,11 +96,11 @@ def test_tuples_are_lists():
 @pytest.mark.parametrize(
     "file", [*ROOT.glob("wirefault/**/*.yaml"), *ROOT.glob("examples/**/*.yaml")], ids=str
 )
-def test_both_parsers_read_the_same(file):
+def test_both_parsers_agree(file):
     text = file.read_text(encoding="utf-8")
     quick = yaml.load(text, yaml_text._QuickLoader)
     assert quick == yaml.load(text, yaml_text._Loader)
 
 
-def test_what_the_quick_parser_refuses_is_read_all_the_same():
+def test_quick_parser_rejects_are_read_by_full_parser():
     assert read_yaml("a: >\n  \tb", "f") == {"a": "\tb"}

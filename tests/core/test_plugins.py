@@ -43,14 +43,12 @@ def mapping() -> WithPlugins[str]:
     return WithPlugins("test.group", lambda: {"own": "ours"}, checked)
 
 
-def test_without_any_package_there_are_the_own_ones(mapping: WithPlugins[str]) -> None:
+def test_no_plugins_leave_built_in_names(mapping: WithPlugins[str]) -> None:
     assert dict(mapping) == {"own": "ours"}
     assert mapping.get("other") is None and mapping.package_of("own") == ""
 
 
-def test_a_package_s_come_behind_and_are_imported_by_who_asks(
-    install: Install, mapping: WithPlugins[str]
-) -> None:
+def test_plugins_come_last_and_are_imported_on_use(install: Install, mapping: WithPlugins[str]) -> None:
     install("acme", "test.group", "theirs = string:digits", "broken = not_there:x")
     assert list(mapping) == ["own", "broken", "theirs"] and len(mapping) == 3 and "broken" in mapping
     assert mapping["theirs"] == "0123456789" and mapping.package_of("theirs") == "package acme 1.0"
@@ -64,7 +62,7 @@ def test_a_package_s_come_behind_and_are_imported_by_who_asks(
         ("broken = string:capwords", "is no text"),
     ],
 )
-def test_a_broken_one_is_told_with_its_package(
+def test_broken_plugin_names_its_package(
     install: Install, mapping: WithPlugins[str], line: str, problem: str
 ) -> None:
     install("acme", "test.group", line)
@@ -77,7 +75,7 @@ def test_a_broken_one_is_told_with_its_package(
     ("name", "whose"),
     [("own", "a name that Wirefault uses itself"), ("x", "the same name as .*(acme|bolt) 1.0")],
 )
-def test_a_clash_of_names_is_told_whatever_is_asked_for(
+def test_name_clash_is_error_on_any_lookup(
     install: Install, mapping: WithPlugins[str], name: str, whose: str
 ) -> None:
     install("acme", "test.group", f"{name} = string:digits")
@@ -98,7 +96,7 @@ def test_a_clash_of_names_is_told_whatever_is_asked_for(
         ("flap = wirefault.faults.catalogue.http.delivery:Flap", "has a name that Wirefault uses itself"),
     ],
 )
-def test_what_is_no_fault_is_an_error_of_the_fault_set(
+def test_plugin_that_is_not_fault_is_error_of_set(
     install: Install, monkeypatch: pytest.MonkeyPatch, line: str, problem: str
 ) -> None:
     install("acme", "wirefault.faults", line)
@@ -108,14 +106,14 @@ def test_what_is_no_fault_is_an_error_of_the_fault_set(
 
 
 @pytest.mark.parametrize("value", ["string:digits", "wirefault.dialects.openai_chat:OpenAIChat"])
-def test_what_is_no_dialect_is_an_error(install: Install, value: str) -> None:
+def test_plugin_that_is_not_dialect_is_error(install: Install, value: str) -> None:
     install("acme", "wirefault.dialects", f"theirs = {value}")
     dialects = WithPlugins("wirefault.dialects", lambda: MODEL_DIALECTS.own, MODEL_DIALECTS._checked)
     with pytest.raises(PluginError, match=r"package acme 1.0 .* must be an object that implements"):
         dialects["theirs"]
 
 
-def test_a_subject_is_loaded_by_its_name(install: Install) -> None:
+def test_subject_is_loaded_by_its_name(install: Install) -> None:
     install("acme", "wirefault.subjects", "theirs = string:capwords", "broken = not_there:x")
     assert load_subject("theirs").__name__ == "capwords"
     with pytest.raises(SettingsError, match=r"'broken' .*package acme 1.0.*not_there cannot be imported"):

@@ -30,7 +30,7 @@ def ended(*processes: subprocess.Popen[bytes]) -> Iterator[None]:
             process.kill()
 
 
-def test_two_processes_of_one_command_are_told_apart_and_one_is_signalled() -> None:
+def test_equal_commands_are_distinguished_and_one_is_signalled() -> None:
     with subprocess.Popen(SLEEPER) as meant, subprocess.Popen(SLEEPER) as other, ended(meant, other):
         until(lambda: "pause" in process_identity(meant.pid) and "pause" in process_identity(other.pid))
         identity = process_identity(meant.pid)
@@ -43,7 +43,7 @@ def test_two_processes_of_one_command_are_told_apart_and_one_is_signalled() -> N
     assert not signal_if_same(meant.pid, identity, signal.SIGTERM)
 
 
-def test_where_there_is_no_proc_ps_tells_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ps_is_used_without_proc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ps = tmp_path / "ps"
     ps.write_text('#!/bin/sh\nshift 3\n[ "$1" = 1 ] && echo " 1 0 Mon Jan 5 2026 init " || exit 1\n')
     ps.chmod(0o755)
@@ -70,7 +70,7 @@ subprocess.Popen([sys.executable, "-c", {CHILD!r}], env=environ, pass_fds=[readi
 
 
 @pytest.mark.slow
-def test_a_child_is_told_when_its_launcher_is_killed():
+def test_child_notices_killed_launcher():
     with subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True) as launcher:
         assert launcher.stdout.readline() == "watching\n"
         launcher.kill()
@@ -85,7 +85,7 @@ def called_after(environ, act):
     return closed.wait(PATIENCE_S)
 
 
-def test_it_is_called_once_the_other_end_is_closed_and_not_before():
+def test_callback_runs_once_when_other_end_closes():
     reading, writing = os.pipe()
     closed = threading.Event()
     watch_lifeline({LIFELINE_VARIABLE: str(reading)}, closed.set)
@@ -96,7 +96,7 @@ def test_it_is_called_once_the_other_end_is_closed_and_not_before():
     os.close(reading)
 
 
-def test_a_descriptor_that_is_not_open_counts_as_closed():
+def test_unopened_descriptor_counts_as_closed():
     reading, writing = os.pipe()
     os.close(reading)
     os.close(writing)
@@ -104,7 +104,7 @@ def test_a_descriptor_that_is_not_open_counts_as_closed():
 
 
 @pytest.mark.parametrize("environ", [{}, {LIFELINE_VARIABLE: ""}])
-def test_without_a_lifeline_nothing_is_watched(environ):
+def test_without_lifeline_nothing_is_watched(environ):
     before = threading.active_count()
     watch_lifeline(environ, pytest.fail)
     assert threading.active_count() == before

@@ -19,11 +19,11 @@ from wirefault.core.spans import Span
         (Span(3, 4, 4, unit="calls"), [2, 3, 4, 6, 7], [0, 0.25, 0.5, 1, 0]),
     ],
 )
-def test_how_much_of_the_dose_is_in_force(span: Span, positions: list[float], shares: list[float]) -> None:
+def test_dose_share_in_force(span: Span, positions: list[float], shares: list[float]) -> None:
     assert [span.share(position) for position in positions] == shares
 
 
-def test_by_the_clock_a_toxic_rises_in_four_steps_the_last_at_the_ramp_s_end() -> None:
+def test_by_clock_toxic_rises_in_four_steps_last_at_ramp_s_end() -> None:
     span = Span(1, 6, ramp=3)
     assert [span.step(second) for second in (0.9, 1, 1.9, 2, 3, 3.9, 4, 6.9, 7)] == [
         *(0, 0.25, 0.25, 0.5, 0.75, 0.75),
@@ -31,7 +31,7 @@ def test_by_the_clock_a_toxic_rises_in_four_steps_the_last_at_the_ramp_s_end() -
     ]
 
 
-def test_in_calls_it_rises_with_each() -> None:
+def test_dose_rises_with_each_call() -> None:
     assert [Span(2, ramp=2, unit="calls").step(call) for call in (1, 2, 3, 4)] == [0, 0.5, 1, 1]
 
 
@@ -45,11 +45,11 @@ def test_in_calls_it_rises_with_each() -> None:
         (Span(2, 3), []),
     ],
 )
-def test_before_which_calls_it_changes(span: Span, calls: list[int]) -> None:
+def test_calls_before_which_dose_changes(span: Span, calls: list[int]) -> None:
     assert span.changes_before == calls
 
 
-def test_which_may_stand_at_once() -> None:
+def test_toxics_that_may_overlap() -> None:
     first = Span(1, 2)
     assert [first.overlaps(Span(start, 1)) for start in (0, 1, 2.9, 3)] == [False, True, True, False]
     assert first.overlaps(Span()) and first.overlaps(Span(9, 1, unit="calls"))

@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "state.db"
 
 
-def test_a_database_of_the_labs_is_opened(path: Path) -> None:
+def test_database_of_labs_is_opened(path: Path) -> None:
     with closing(connect(path)) as database:
         assert database.execute("SELECT name FROM sqlite_master").fetchone()["name"] == "rows"
     (path.parents[1] / "other").symlink_to(path.parent)
@@ -32,7 +32,7 @@ def test_a_database_of_the_labs_is_opened(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["state.db", "state.db-journal", "state.db-wal", "state.db-shm"])
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-def test_what_is_no_file_is_refused_in_a_line(path: Path, name: str, trap) -> None:
+def test_foreign_database_file_is_one_line_error(path: Path, name: str, trap) -> None:
     victim = victim_of(path)
     path.with_name(name).unlink(missing_ok=True)
     trap(path.with_name(name), victim)
@@ -41,7 +41,7 @@ def test_what_is_no_file_is_refused_in_a_line(path: Path, name: str, trap) -> No
     assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
 
 
-def test_a_link_that_comes_after_the_look_is_found_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_created_after_check_is_detected(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     victim = path.with_name("mine.db")
     database_with(victim, SCHEMA)
     before = victim.read_bytes()
@@ -53,7 +53,7 @@ def test_a_link_that_comes_after_the_look_is_found_too(path: Path, monkeypatch: 
     assert victim.read_bytes() == before
 
 
-def test_a_journal_does_not_have_a_file_of_the_users_deleted(path: Path) -> None:
+def test_journal_cannot_delete_user_file(path: Path) -> None:
     victim = victim_of(path)
     journal_that_deletes(path, victim)
     with pytest.raises(UnsafeDatabaseError, match="names another journal"):
@@ -75,20 +75,20 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
         "CREATE VIRTUAL TABLE effects USING fts5(x)",
     ],
 )
-def test_what_would_run_statements_of_its_own_is_refused(path: Path, statement: str) -> None:
+def test_database_with_own_statements_is_refused(path: Path, statement: str) -> None:
     database_with(path, statement)
     with pytest.raises(UnsafeDatabaseError, match="which the lab never creates"):
         connect(path)
 
 
-def test_a_value_that_fills_the_memory_is_an_error(path: Path) -> None:
+def test_huge_value_is_error(path: Path) -> None:
     database_with(path, "INSERT INTO rows VALUES (zeroblob(900000000))")
     with closing(connect(path)) as database, pytest.raises(sqlite3.Error, match="too big"):
         database.execute("SELECT x FROM rows").fetchone()
 
 
 @pytest.mark.parametrize("damage", [b"\xff" * 200, b"SQLite format 3\0" + b"\xff" * 4080, b"\0" * 4096])
-def test_a_file_that_is_no_database_is_an_error(path: Path, damage: bytes) -> None:
+def test_non_database_file_is_error(path: Path, damage: bytes) -> None:
     path.write_bytes(damage)
     with pytest.raises(sqlite3.DatabaseError):
         connect(path)

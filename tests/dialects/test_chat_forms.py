@@ -22,7 +22,7 @@ def as_chat(
 
 @pytest.mark.parametrize("dialect", AS_CHAT)
 @pytest.mark.parametrize("stream", [False, True])
-def test_same_conversation_is_same_in_all(dialect, stream):
+def test_conversation_is_equal_in_all_forms(dialect, stream):
     chatted = AS_CHAT[dialect](Form(dialect, stream).request(ZURICH, BERN))
     written = CHAT.request(ZURICH, BERN).json()
     assert [chatted[key] for key in ("model", "messages", "tools")] == [
@@ -31,7 +31,7 @@ def test_same_conversation_is_same_in_all(dialect, stream):
     assert chatted["stream"] == stream
 
 
-def test_calls_asked_for_together_are_one_message():
+def test_parallel_calls_are_one_message():
     calls = [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         for call in (ZURICH, BERN)
@@ -75,7 +75,7 @@ def test_instructions_are_message_of_system(dialect, body):
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
 
 
-def test_result_marked_as_error_says_so():
+def test_error_result_is_marked():
     result = {"type": "tool_result", "tool_use_id": "t", "content": "12 of 12", "is_error": True}
     body = {
         "max_tokens": 9,
@@ -85,7 +85,7 @@ def test_result_marked_as_error_says_so():
     assert answers["content"] == '{"error": "12 of 12"}' and user == {"role": "user", "content": "so?"}
 
 
-def test_calls_without_ids_are_answered_in_their_order():
+def test_calls_without_ids_are_answered_in_order():
     calls = [{"functionCall": {"name": "get_weather", "args": {"city": city}}} for city in ("Zurich", "Bern")]
     results = [
         {"functionResponse": {"name": "get_weather", "response": {"result": city}}}

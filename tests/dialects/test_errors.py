@@ -18,13 +18,13 @@ def reply(dialect: Dialect, kind: str) -> Reply:
     return error_reply(DIALECTS[dialect], kind, id="req_1", **VALUES)
 
 
-def test_every_model_api_has_same_errors_and_those_of_tools():
+def test_model_apis_share_errors_with_tools():
     names = [set(dialect.errors) for dialect in MODEL_DIALECTS.values()]
     assert names[0] == names[1] > set(TOOL.errors)
 
 
 @pytest.mark.parametrize("kind", [name for name in OPENAI_CHAT.errors if name != "bad_gateway"])
-def test_named_error_has_providers_form_on_model_link(kind):
+def test_named_error_has_provider_form_on_model_link(kind):
     openai, anthropic = reply("openai_chat", kind), reply("anthropic", kind)
     assert set(openai.json()["error"]) >= {"message", "type", "param", "code"}
     assert openai.header("x-request-id") == "req_1"
@@ -41,7 +41,7 @@ def test_named_error_has_providers_form_on_model_link(kind):
         ("openai_chat", "overloaded", 503, "server_error"),
     ],
 )
-def test_what_providers_call_differently(dialect: Dialect, kind, status, type):
+def test_provider_specific_names(dialect: Dialect, kind, status, type):
     error = reply(dialect, kind)
     assert (error.status, error.json()["error"]["type"]) == (status, type)
 
@@ -51,6 +51,6 @@ def test_bad_gateway_before_model_is_page_not_json():
     assert error.header("content-type") == "text/html" and error.body.startswith(b"<html>")
 
 
-def test_what_model_generated_is_quoted_as_it_is():
+def test_generated_text_is_quoted_unchanged():
     assert reply("openai_chat", "tool_use_failed").json()["error"]["failed_generation"] == "<{x}>"
     assert reply("anthropic", "tool_use_failed").json()["error"]["message"].endswith(" <{x}>")

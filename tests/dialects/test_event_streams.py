@@ -23,7 +23,7 @@ def test_events_are_split_at_blank_lines_whatever_line_end(line_end):
 
 
 @pytest.mark.parametrize("name", ["groq_calls", "openai_text", "anthropic_calls"])
-def test_streams_as_providers_write_them_are_read(name):
+def test_provider_streams_are_read(name):
     sample = Path(__file__).with_name("samples") / f"{name}.txt"
     dialect = MODEL_DIALECTS["anthropic" if name.startswith("anthropic") else "openai_chat"]
     body = dialect.collect(split_events(sample.read_bytes()))
@@ -43,7 +43,7 @@ def test_each_event_has_its_kind(form):
     assert "text" in map(form.model_dialect.kind_of, events(TEXT, form))
 
 
-def test_reasoning_and_errors_of_stream_have_their_kinds():
+def test_reasoning_and_stream_errors_have_kinds():
     chunk = {"choices": [{"index": 0, "delta": {"reasoning": "Two."}}]}
     assert OPENAI_CHAT.kind_of(write_event(chunk)) == "text" and OPENAI_CHAT.kind_of(b": ping\n\n") == "other"
     assert ANTHROPIC.kind_of(write_event({"type": "error", "error": {}}, "error")) == "other"

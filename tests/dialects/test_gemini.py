@@ -64,13 +64,13 @@ def test_reply_survives_being_spread_and_collected(scripted):
     assert GEMINI.collect(GEMINI.spread(body)) == body
 
 
-def test_call_no_json_ends_reply_as_api_ends_it():
+def test_malformed_call_ends_reply_like_api():
     broken = CALLS.with_call(1, ToolCall("get_weather", '{"city": "Be', "c2"))
     seen, _ = client_reply(json_reply(200, GEMINI.write_reply(gemini_reply(CALLS), broken)))
     assert seen.finish == "MALFORMED_FUNCTION_CALL" and seen.calls == CALLS.calls[:1]
 
 
-def test_signatures_and_thoughts_stay_where_they_are():
+def test_signatures_and_thoughts_keep_their_place():
     body = gemini_reply(CALL)
     parts = body["candidates"][0]["content"]["parts"]
     parts.insert(0, {"text": "Zurich first.", "thought": True})
@@ -83,7 +83,7 @@ def test_signatures_and_thoughts_stay_where_they_are():
     ]
 
 
-def test_call_without_id_stays_without_one():
+def test_call_without_id_gets_none():
     body = gemini_reply(CALL)
     body["candidates"][0]["content"]["parts"][1]["functionCall"].pop("id")
     assert GEMINI.read_reply(body).calls[0].id == ""
@@ -98,7 +98,7 @@ def test_content_with_finish_reason_survives():
     assert before_finish(GEMINI, left, "text") is None
 
 
-def test_stream_can_break_off_inside_of_arguments():
+def test_stream_can_break_inside_arguments():
     event = write_event(gemini_reply(CALLS))
     cut = GEMINI.with_arguments(event, '{"city": "Zur')
     assert cut.endswith(b'"args": {"city": "Zur') and GEMINI.calls_begun(event) == 2
@@ -150,7 +150,7 @@ def test_result_text_keeps_its_key():
         ("not_found", 404, "NOT_FOUND"),
     ],
 )
-def test_errors_have_status_and_its_name_in_body(kind, status, name):
+def test_error_body_has_status_and_its_name(kind, status, name):
     error = error_reply(GEMINI, kind).json()["error"]
     assert (error["code"], error["status"]) == (status, name)
 
@@ -159,7 +159,7 @@ def test_errors_have_status_and_its_name_in_body(kind, status, name):
     ("status", "type", "name"),
     [(429, "too_many_requests", "RESOURCE_EXHAUSTED"), (599, "status_599", "UNKNOWN")],
 )
-def test_error_of_any_status_has_apis_name_for_it(status, type, name):
+def test_any_error_status_has_api_name(status, type, name):
     error = typed_error(GEMINI, status, type, "words").json()["error"]
     assert (error["code"], error["status"], error["message"]) == (status, name, "words")
 
@@ -175,7 +175,7 @@ def test_prompt_blocked_is_reply_without_candidate():
     assert seen == ModelReply("", (), "")
 
 
-def test_chunks_as_api_writes_them_are_read():
+def test_api_chunks_are_read():
     half = gemini_reply(ModelReply("Hel"))
     half["candidates"][0].pop("finishReason")
     stream = write_event(half) + write_event(gemini_reply(ModelReply("lo.")))

@@ -55,18 +55,18 @@ def test_kinds_of_messages(value, kind):
 
 
 @pytest.mark.parametrize("source", [b"", b"{", b"[]", b"1", b'{"id": 1}', b'{"jsonrpc": "2.0"}', b"\xff"])
-def test_what_is_no_message_reads_as_none(source):
+def test_non_message_reads_as_none(source):
     assert read_message(source) is None
 
 
-def test_same_call_has_same_fingerprint_whatever_its_id_and_meta():
+def test_fingerprint_ignores_id_and_meta():
     first = mcp_fingerprint("POST", "/mcp", call(1, meta={"progressToken": 1}, a=1, b=2))
     assert mcp_fingerprint("POST", "/mcp", call("x", meta=META, b=2, a=1)) == first
     assert mcp_fingerprint("POST", "/mcp", call(1, a=1, b=2)) == first
     assert mcp_fingerprint("POST", "/mcp", call(1, a=1, b=3)) != first
 
 
-def test_response_is_of_its_requests_era():
+def test_response_has_era_of_its_request():
     assert result_message(message(call(4)), {"x": 1}) == {"jsonrpc": "2.0", "id": 4, "result": {"x": 1}}
     assert result_message(message(call(4, meta=META)), {})["result"] == {"resultType": "complete"}
 
@@ -79,18 +79,18 @@ def test_errors_are_json_rpc():
 STATELESS = Request((("Mcp-Method", "tools/call"), ("Mcp-Name", "add")), call(meta=META), "POST", "/mcp")
 
 
-def test_changed_body_takes_its_headers_along():
+def test_changed_body_updates_headers():
     changed = consistent(STATELESS, replace(STATELESS, body=call(name="subtract", meta=META)))
     assert changed.header("mcp-name") == "subtract"
 
 
-def test_changed_header_takes_body_along():
+def test_changed_header_updates_body():
     headers = (("Mcp-Method", "tools/call"), ("Mcp-Name", "subtract"))
     changed = consistent(STATELESS, replace(STATELESS, headers=headers))
     assert message(changed.body).name == "subtract"
 
 
-def test_request_of_session_keeps_its_headers():
+def test_session_request_keeps_its_headers():
     plain = Request((("Accept", "*/*"),), call(), "POST", "/mcp")
     changed = replace(plain, body=call(name="subtract"))
     assert consistent(plain, changed) == changed

@@ -19,11 +19,11 @@ def test_line_is_request_and_reply_of_json():
     assert lines_of_reply(reply_of_line(LINE)) == ((LINE,), "keep")
 
 
-def test_body_of_several_lines_goes_out_as_one():
+def test_multi_line_body_becomes_one_line():
     assert lines_of_reply(Reply(body=b'{"a":\n1}\r\n'))[0] == (b'{"a": 1}\n',)
 
 
-def test_nothing_is_sent_of_reply_without_body():
+def test_reply_without_body_writes_nothing():
     assert lines_of_reply(Reply(status=202)) == ((), "keep")
 
 
@@ -33,7 +33,7 @@ def test_event_stream_is_line_for_each_event():
     assert lines_of_steps([event_of_line(LINE), 0.5, b": nothing\n\n"]) == [LINE, 0.5]
 
 
-def test_head_of_raw_reply_is_not_of_line():
+def test_raw_reply_head_is_not_in_line():
     head, body = whole(reply_of_line(LINE))
     assert lines_of_reply(RawReply((head + body[:5],), "close")) == ([LINE[:5]], "close")
     assert lines_of_reply(RawReply((head, 0.1, body), "keep")) == ([0.1, body, b"\n"], "keep")

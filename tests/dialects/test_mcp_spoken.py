@@ -25,7 +25,7 @@ def body(method: str, version: str = "2.0", **params: Any) -> bytes:
         (b"", False),
     ],
 )
-def test_header_that_only_clients_of_mcp_send(line: bytes, tells: bool) -> None:
+def test_mcp_client_header_is_recognised(line: bytes, tells: bool) -> None:
     assert has_mcp_header([b"POST /mcp HTTP/1.1", b"Host: x", line]) is tells
 
 
@@ -39,7 +39,7 @@ def test_header_that_only_clients_of_mcp_send(line: bytes, tells: bool) -> None:
         b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
     ],
 )
-def test_message_with_method_of_mcp_s_own(message: bytes) -> None:
+def test_mcp_method_is_recognised(message: bytes) -> None:
     assert is_mcp_message(message)
 
 
@@ -58,5 +58,5 @@ def test_message_with_method_of_mcp_s_own(message: bytes) -> None:
         b"",
     ],
 )
-def test_what_others_say_in_json_is_none(other: bytes) -> None:
+def test_other_json_is_not_mcp(other: bytes) -> None:
     assert not is_mcp_message(other)

@@ -21,13 +21,13 @@ OBJECTS = st.dictionaries(st.text(), st.text() | st.integers() | st.none(), max_
 
 @FORM
 @REPLIES
-def test_reply_is_read_as_what_was_said(form, model_reply):
+def test_reply_is_read_as_answer(form, model_reply):
     assert form.read(form.reply(model_reply)) == model_reply
 
 
 @FORM
 @REPLIES
-def test_what_is_written_unchanged_is_same_body(form, model_reply):
+def test_unchanged_reply_writes_equal_body(form, model_reply):
     dialect, reply = form.model_dialect, form.reply(model_reply)
     body = reply_body(dialect, reply)
     assert dialect.write_reply(body, model_reply) == body
@@ -36,7 +36,7 @@ def test_what_is_written_unchanged_is_same_body(form, model_reply):
 
 @FORM
 @given(words=st.text(), values=OBJECTS)
-def test_any_text_and_arguments_survive_being_written_and_read(form, words, values):
+def test_any_text_and_arguments_survive_round_trip(form, words, values):
     call = ToolCall("calculate", json.dumps(values, ensure_ascii=False), "x1")
     changed = ModelReply(words, (call,), "tool_calls")
     dialect, reply = form.model_dialect, form.reply(CALL)
@@ -44,7 +44,7 @@ def test_any_text_and_arguments_survive_being_written_and_read(form, words, valu
     assert form.read(with_reply_body(dialect, reply, written)) == changed
 
 
-def test_blocks_of_other_kinds_stay_where_they_are():
+def test_other_blocks_keep_their_place():
     form = FORMS[2]
     body = {**reply_body(form.model_dialect, form.reply(CALL)), "content": [THINKING]}
     written = form.model_dialect.write_reply(body, CALL)
@@ -52,7 +52,7 @@ def test_blocks_of_other_kinds_stay_where_they_are():
     assert reply_body(form.model_dialect, streamed("anthropic", written)) == written
 
 
-def test_further_choices_stay_as_they_are():
+def test_further_choices_stay_unchanged():
     form = FORMS[0]
     body = form.reply(TEXT).json()
     body["choices"].append({"index": 1, "message": {"role": "assistant", "content": "b"}})
@@ -64,7 +64,7 @@ def test_further_choices_stay_as_they_are():
 
 @FORM
 @REPLIES
-def test_reply_can_be_written_from_nothing(form, model_reply):
+def test_reply_can_be_built_from_scratch(form, model_reply):
     empty = form.model_dialect.new_reply("id-1", "m", 5)
     body = form.model_dialect.write_reply(empty, model_reply)
     assert form.model_dialect.read_reply(body) == model_reply and all(

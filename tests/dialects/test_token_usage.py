@@ -31,7 +31,7 @@ GEMINI = {
         ("usage", TokenUsage()),
     ],
 )
-def test_tokens_are_read_as_their_provider_writes_them(body: Any, expected: TokenUsage):
+def test_token_fields_of_each_provider_are_read(body: Any, expected: TokenUsage):
     assert read_usage(body) == expected
 
 
@@ -39,7 +39,7 @@ def stream(*values: Any) -> TokenUsage:
     return read_stream_usage(b"".join(map(write_event, values)))
 
 
-def test_anthropic_tells_input_first_and_output_last():
+def test_anthropic_reports_input_first_and_output_last():
     begun = {
         "type": "message_start",
         "message": {"model": "c", "usage": {"input_tokens": 9, "output_tokens": 1}},
@@ -48,24 +48,24 @@ def test_anthropic_tells_input_first_and_output_last():
     assert stream(begun) == TokenUsage("c", 9, None)
 
 
-def test_response_tells_its_tokens_with_its_end():
+def test_response_reports_tokens_at_its_end():
     begun = {"type": "response.created", "response": {"model": "r", "usage": None}}
     end = {"type": "response.completed", "response": {"model": "r", "usage": {"input_tokens": 9}}}
     assert stream(begun, end) == TokenUsage("r", 9)
 
 
-def test_of_counts_so_far_last_holds():
+def test_last_running_count_wins():
     chunks = [
         {"usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": count}} for count in (1, 2, 3)
     ]
     assert stream(*chunks) == TokenUsage("", 9, 3)
 
 
-def test_what_has_no_usage_is_not_parsed():
+def test_body_without_usage_is_not_parsed():
     empty = write_event({"usage": None, "choices": [{"delta": {"content": '"usage": {'}}]})
     assert not may_have_usage(empty) and stream({"usage": None}) == TokenUsage()
 
 
-def test_framing_of_chunks_is_no_part_of_event():
+def test_chunk_framing_is_not_part_of_event():
     event = write_event({"usage": {"prompt_tokens": 9}})
     assert read_stream_usage(b"\r\n8\r\n" + event[:8] + b"\r\n2f\r\n" + event[8:]) == TokenUsage("", 9)

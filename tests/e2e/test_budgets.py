@@ -45,7 +45,7 @@ def events_of(verdict: dict[str, Any], folder: Path, name: str) -> list[Event]:
     return [event for run_id in run_ids for event in read_history(folder / "logs", run_id).events()]
 
 
-def test_what_each_arm_shows(verdict: dict[str, Any]) -> None:
+def test_verdicts_of_each_arm(verdict: dict[str, Any]) -> None:
     verdicts = {(check["arm"], check["statement"]): check["verdict"] for check in verdict["checks"]}
     struck = "faults_delivered + budget_strikes > 0"
     assert verdicts == {
@@ -59,7 +59,7 @@ def test_what_each_arm_shows(verdict: dict[str, Any]) -> None:
     }
 
 
-def test_lanes_share_the_budget_of_their_run(verdict: dict[str, Any], folder: Path) -> None:
+def test_lanes_share_run_budget(verdict: dict[str, Any], folder: Path) -> None:
     requests = [e for e in events_of(verdict, folder, "shared") if isinstance(e, Exchange) and e.of_model]
     let_through = [exchange for exchange in requests if exchange.forwarded]
     assert len(let_through) == 5 and {exchange.status for exchange in let_through} == {200}
@@ -67,7 +67,7 @@ def test_lanes_share_the_budget_of_their_run(verdict: dict[str, Any], folder: Pa
     assert {(exchange.status, exchange.faults[0].id) for exchange in refused} == {(429, "budget:run.calls")}
 
 
-def test_an_episode_that_a_budget_ends_says_so(verdict: dict[str, Any], folder: Path) -> None:
+def test_budget_ends_episode_with_reason(verdict: dict[str, Any], folder: Path) -> None:
     events = events_of(verdict, folder, "end")
     ends = [event for event in events if isinstance(event, AttemptEnded)]
     assert [(end.ended_by, end.error_type) for end in ends] == [("limit", "BudgetSpent")] * 4

@@ -61,13 +61,13 @@ def cassette_settings(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_replay_repeats_the_outcomes(shared: SharedLab, folder: Path, seed: int) -> None:
+def test_replay_repeats_outcomes(shared: SharedLab, folder: Path, seed: int) -> None:
     lab_run = shared.run(*PROMPTS, model="replay", seed=seed, **cassette_settings(folder))
     assert lab_run.outcomes == ["success", "success"]
     assert len([exchange for exchange in lab_run.of(Exchange) if exchange.link == "model"]) == 4
 
 
-def test_event_streams_are_recorded_and_replayed_too(shared: SharedLab, tmp_path: Path) -> None:
+def test_event_streams_are_recorded_and_replayed(shared: SharedLab, tmp_path: Path) -> None:
     with real_model() as url:
         recorded = shared.run(
             *PROMPTS, model="record", model_base_url=url, stream=True, **cassette_settings(tmp_path)
@@ -76,9 +76,7 @@ def test_event_streams_are_recorded_and_replayed_too(shared: SharedLab, tmp_path
     assert recorded.outcomes == replayed.outcomes == ["success", "success"]
 
 
-def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(
-    shared: SharedLab, folder: Path
-) -> None:
+def test_unrecorded_request_invalidates_only_its_episode(shared: SharedLab, folder: Path) -> None:
     paris, bob = PROMPTS
     lab_run = shared.run(sample("the square root"), paris, bob, model="replay", **cassette_settings(folder))
     assert lab_run.outcomes == ["invalid", "success", "success"]
@@ -88,15 +86,13 @@ def test_what_was_not_recorded_makes_its_episode_invalid_and_no_other(
     assert lab_run.summary.success.n == 2
 
 
-def test_a_fault_that_makes_the_agent_ask_something_else_leaves_the_cassettes(
-    shared: SharedLab, folder: Path
-) -> None:
+def test_fault_that_changes_requests_misses_cassette(shared: SharedLab, folder: Path) -> None:
     faults = {"faults": [{"fault": "unavailable", "links": "weather"}]}
     lab_run = shared.run(*PROMPTS, model="replay", faults=faults, **cassette_settings(folder))
     assert lab_run.outcomes == ["invalid", "success"]
 
 
-def test_under_the_same_faults_a_replay_ends_as_its_recording(shared: SharedLab, tmp_path: Path) -> None:
+def test_replay_under_same_faults_repeats_recording(shared: SharedLab, tmp_path: Path) -> None:
     lost = {"fault": "lose_reply", "links": "model", "when": {"probability": 0.2}}
     chaos = {"toxic_prob": 0.3, "toxics": "timeout:50", "error_prob": 0.6, "tool_timeout": 20, "seed": 5}
     chaos |= {"prompt_limit": 2, "faults": {"faults": [lost]}, **cassette_settings(tmp_path)}

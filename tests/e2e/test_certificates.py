@@ -32,7 +32,7 @@ def upstream(tmp_path: Path) -> Iterator[Address]:
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])
-def test_a_server_of_this_machine_is_called_by_its_name(
+def test_local_server_is_called_by_its_name(
     tmp_path: Path, upstream: Address, tap: str, request: pytest.FixtureRequest
 ) -> None:
     if tap == "namespace":

@@ -44,9 +44,7 @@ def shop() -> Iterator[Upstream]:
         yield upstream
 
 
-def test_a_user_who_answers_is_heard_turn_by_turn_and_one_who_fails_is_not_the_agents_fault(
-    tmp_path: Path, shop: Upstream
-) -> None:
+def test_user_turns_follow_answers_and_user_failure_is_invalid(tmp_path: Path, shop: Upstream) -> None:
     (tmp_path / "my_agent.py").write_text(AGENT, encoding="utf-8")
     (tmp_path / "user.py").write_text(USER, encoding="utf-8")
     entries = [

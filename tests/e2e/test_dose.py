@@ -26,7 +26,7 @@ def either(request: pytest.FixtureRequest) -> SharedLab:
     return shared
 
 
-def test_an_outage_that_lasts_the_attempt_leaves_no_try_a_chance(either: SharedLab) -> None:
+def test_outage_of_whole_attempt_fails_each_try(either: SharedLab) -> None:
     lab_run = either.run(PROMPT, **OUTAGE)
     assert lab_run.outcomes == ["honest_failure"]
     assert len(lab_run.of(ToolTry)) >= OUTAGE["tool_limit"]
@@ -34,9 +34,7 @@ def test_an_outage_that_lasts_the_attempt_leaves_no_try_a_chance(either: SharedL
 
 
 @pytest.mark.parametrize("options", [BRIEF, SET], ids=["setting", "set"])
-def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
-    either: SharedLab, options: dict[str, Any]
-) -> None:
+def test_later_try_survives_outage_that_ends(either: SharedLab, options: dict[str, Any]) -> None:
     lab_run = either.run(PROMPT, **options)
     assert lab_run.outcomes == ["success"]
     assert [healed.invalid for healed in lab_run.of(AttemptHealed)] == [None]
@@ -52,7 +50,7 @@ def test_one_that_ends_in_its_midst_is_got_past_by_a_further_try(
     assert reason == "timeout goes by the clock: it lasts 2 s"
 
 
-def test_one_draw_strikes_all_tool_links_alike_or_none(shared: SharedLab) -> None:
+def test_joint_draw_faults_all_tool_links_or_none(shared: SharedLab) -> None:
     lab_run = shared.run(*[PROMPT] * 12, toxic_prob=0.5, toxic_scope="all", toxics="latency:10,latency:20")
     plans = [armed.toxics for armed in lab_run.of(AttemptArmed)]
     assert {tuple(toxic.link for toxic in plan) for plan in plans} == {(), tuple(lab_links().tool_names)}
@@ -66,7 +64,7 @@ def during(**outage: str) -> dict[str, Any]:
     return {"tool_limit": 4, "faults": {"toxics": [hanging, slow]}}
 
 
-def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(either: SharedLab) -> None:
+def test_outage_that_starts_later_faults_crossing_calls(either: SharedLab) -> None:
     lab_run = either.run(PROMPT, **during(start="1ms", duration="2s"))
     assert lab_run.outcomes == ["success"]
     assert [healed.invalid for healed in lab_run.of(AttemptHealed)] == [None]
@@ -83,7 +81,7 @@ def test_an_outage_that_begins_in_the_attempt_s_midst_strikes_what_crosses_it(ei
     ]
 
 
-def test_one_whose_time_does_not_come_is_told_and_delivered_to_nobody(shared: SharedLab) -> None:
+def test_outage_after_attempt_end_is_reported_and_not_delivered(shared: SharedLab) -> None:
     lab_run = shared.run(PROMPT, **during(start="600s"))
     assert lab_run.outcomes == ["success"]
     [row] = [row for row in lab_run.summary.faults if row.kind == "timeout"]

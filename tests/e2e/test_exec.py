@@ -86,7 +86,7 @@ def port_link(record: Recorded) -> str:
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])
-def test_whatever_a_command_calls_is_found_struck_and_recorded(
+def test_calls_of_any_command_are_found_faulted_and_recorded(
     tmp_path: Path, agent: str, tap: str, request: pytest.FixtureRequest
 ) -> None:
     if tap == "namespace":
@@ -115,7 +115,7 @@ def test_whatever_a_command_calls_is_found_struck_and_recorded(
         assert record.requests == [("POST", "/orders")] * 3
 
 
-def test_a_command_that_meets_no_fault_is_no_success(tmp_path: Path) -> None:
+def test_run_without_fault_met_is_not_success(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "--faults", "moderate", "--", sys.executable, "-c", "print('nothing to do')")
     assert ran.code == 2
     assert "nothing to do" in ran.stderr and "no fault was met" in ran.stderr
@@ -124,7 +124,7 @@ def test_a_command_that_meets_no_fault_is_no_success(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a connection is")
 @pytest.mark.parametrize(("faults", "code"), [("lost-replies", 2), ("", 1)])
-def test_what_goes_past_the_lab_is_seen_and_no_success(tmp_path: Path, faults: str, code: int) -> None:
+def test_traffic_past_lab_is_reported_and_not_success(tmp_path: Path, faults: str, code: int) -> None:
     with shop(tmp_path / "shop.db") as record:
         command = [sys.executable, "-c", PATIENT, record.url]
         ran = Ran(tmp_path, "--tap", "proxy", "--faults", faults, "--json", "--", *command)
@@ -138,12 +138,12 @@ def test_what_goes_past_the_lab_is_seen_and_no_success(tmp_path: Path, faults: s
     assert f"connection bypassed the lab: {seen.program} to {place}" in " ".join(ran.stderr.split())
 
 
-def test_a_command_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:
+def test_failed_command_is_reported_with_exit_code(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "--", sys.executable, "-c", "raise SystemExit('no')")
     assert ran.code == 1 and "ended with exit code 1" in ran.stdout
 
 
-def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
+def test_offline_reaches_no_outside_host(tmp_path: Path, agent: str) -> None:
     with shop(tmp_path / "shop.db") as record:
         ran = Ran(tmp_path, "--offline", "--", sys.executable, agent, record.url, "Say hello")
     assert ran.code == 1 and "failed:" in ran.stderr and "model:" not in ran.stderr
@@ -162,7 +162,7 @@ def test_offline_nothing_outside_is_reached(tmp_path: Path, agent: str) -> None:
         ([], "Missing argument"),
     ],
 )
-def test_a_mistake_is_said_before_anything_starts(tmp_path: Path, words: list[str], message: str) -> None:
+def test_usage_error_comes_before_start(tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "agent.py").write_text("print('hello')", encoding="utf-8")
     ran = Ran(tmp_path, *words)
     assert ran.code == 64 and message in ran.stderr and "Traceback" not in ran.stderr

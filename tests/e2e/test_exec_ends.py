@@ -57,7 +57,7 @@ def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> Lau
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])
-def test_nothing_outlives_a_part_that_is_killed(
+def test_no_process_outlives_killed_part(
     tmp_path: Path, request: pytest.FixtureRequest, server: ToxiproxyClient, orders: Recorded, tap: str
 ) -> None:
     """One part after the other, each in a flight that finds what the one before has left."""

@@ -67,16 +67,16 @@ def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_each_comes_to_its_verdict(verdicts: dict[str, dict[str, Any]], name: str) -> None:
+def test_shipped_experiment_has_expected_verdict(verdicts: dict[str, dict[str, Any]], name: str) -> None:
     verdict, because = VERDICTS[name]
     assert (verdicts[name]["verdict"], verdicts[name]["because"][: len(because)]) == (verdict, because)
 
 
-def test_all_that_ship_are_tried(verdicts: dict[str, dict[str, Any]]) -> None:
+def test_each_shipped_experiment_is_tested(verdicts: dict[str, dict[str, Any]]) -> None:
     assert verdicts.keys() == VERDICTS.keys()
 
 
-def test_what_they_show_is_kept(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
+def test_verdict_and_runs_are_saved(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
     for verdict in verdicts.values():
         saved_folder = folder / "logs" / "experiments" / verdict["experiment"]
         assert json.loads((saved_folder / "verdict.json").read_text()) == verdict
@@ -86,16 +86,14 @@ def test_what_they_show_is_kept(verdicts: dict[str, dict[str, Any]], folder: Pat
             assert run_id in (saved_folder / f"{run_id}.txt").read_text()
 
 
-def test_a_pipeline_reads_no_pass_where_there_is_none(
-    verdicts: dict[str, dict[str, Any]], folder: Path
-) -> None:
+def test_junit_counts_unknown_as_error(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
     suites = ElementTree.parse(folder / "junit.xml").getroot()
     counts = [(suite.get("failures"), suite.get("errors")) for suite in suites]
     checks = [[check["verdict"] for check in verdict["checks"]] for verdict in verdicts.values()]
     assert counts == [(str(c.count("deviated")), str(c.count("unknown"))) for c in checks]
 
 
-def test_one_that_was_aborted_says_so_again_healed_and_is_not_gone_on_with(
+def test_aborted_experiment_stays_aborted_and_healed(
     verdicts: dict[str, dict[str, Any]], folder: Path
 ) -> None:
     """Its toxics were in force when it was ended, between its fifth episode and its last."""
@@ -114,7 +112,7 @@ def judged(folder: Path, *run_ids: str) -> int:
     return sum(file.read_text().count("episode_judged") for file in files)
 
 
-def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:
+def test_too_high_dose_is_found(folder: Path) -> None:
     file = str(ROOT / "experiments" / "fabricated-answer.yaml")
     words = ["--levels", "0.25,1", "--repeats", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
     done = wirefault(folder, "run", file, *words)
@@ -123,7 +121,7 @@ def test_a_dose_that_is_too_much_is_found(folder: Path) -> None:
     assert [row["level"] for row in document["levels"]] == [0.25, 1.0]
 
 
-def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
+def test_killed_experiment_is_resumed(tmp_path: Path) -> None:
     """What it had flown stays; the arm in which it was killed is flown anew, to the same verdict."""
     experiment = tmp_path / "exp.yaml"
     experiment.write_text(WAITING, encoding="utf-8")
@@ -142,12 +140,12 @@ def test_one_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     assert "held" in wirefault(tmp_path, "list").stdout
 
 
-def test_an_experiment_that_is_not_there_starts_nothing(folder: Path) -> None:
+def test_missing_experiment_starts_nothing(folder: Path) -> None:
     done = run(folder, "nowhere.yaml")
     assert (done.returncode, done.stdout) == (64, "") and "nowhere.yaml: cannot be read" in done.stderr
 
 
-def test_a_conversation_whose_turns_are_made_comes_to_its_verdict(tmp_path: Path) -> None:
+def test_experiment_with_generated_turns_has_verdict(tmp_path: Path) -> None:
     talk = ROOT / "experiments" / "conversation" / "busy-model.yaml"
     done = run(tmp_path, str(talk), "--json")
     assert done.returncode == 0, done.stderr
@@ -155,7 +153,7 @@ def test_a_conversation_whose_turns_are_made_comes_to_its_verdict(tmp_path: Path
     assert document["verdict"] == "held" and document["arms"][1]["measures"]["faults_delivered"] == "2"
 
 
-def test_a_flight_is_an_experiment_whose_workers_change_nothing(tmp_path: Path) -> None:
+def test_workers_do_not_change_run_experiment(tmp_path: Path) -> None:
     calm = ("--only=1", "--only=2", "--only=3", "--seed=3", "--no-charts", "--json", "--toxiproxy=embedded")
     alone, together = (wirefault(tmp_path, "demo", *calm, f"--workers={count}") for count in (1, 2))
     assert (alone.returncode, together.returncode) == (0, 0), alone.stderr + together.stderr
@@ -166,7 +164,7 @@ def test_a_flight_is_an_experiment_whose_workers_change_nothing(tmp_path: Path) 
     assert [line.split()[1] for line in listed] == ["completed", "completed"]
 
 
-def test_a_flight_that_was_broken_off_is_gone_on_with(tmp_path: Path) -> None:
+def test_interrupted_run_is_resumed(tmp_path: Path) -> None:
     slow = ("--only=1", "--only=2", "--seed=1", "--toxic-prob=1", "--toxics=latency:900", "--error-prob=0")
     broken = start_wirefault(tmp_path, "demo", *slow, "--no-charts", "--toxiproxy=embedded")
     until(lambda: any(tmp_path.glob("logs/runs/*/gateway-0.jsonl")), patience=RUN_PATIENCE_S)

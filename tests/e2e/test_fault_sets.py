@@ -52,7 +52,7 @@ def meanwhile(shared: SharedLab, episode: str, action: Any) -> LabRun:
         return shared.run_subject(subject, PROMPT, PROMPT, PROMPT, settings=settings)
 
 
-def test_every_call_meets_an_always_on_fault(shared: SharedLab) -> None:
+def test_every_call_meets_always_on_fault(shared: SharedLab) -> None:
     lab_run = shared.run(PROMPT, faults=CANARY, tool_limit=3)
     [entry] = lab_run.summary.faults
     assert entry.eligible == entry.injected == sum(one.link == "weather" for one in lab_run.of(ToolTry)) > 2
@@ -67,7 +67,7 @@ def test_always_on_fault_without_calls_is_unknown(shared: SharedLab) -> None:
     assert any("not exercised" in remark for remark in lab_run.summary.remarks)
 
 
-def test_a_sets_toxic_is_armed_on_the_model_link_too(shared: SharedLab) -> None:
+def test_set_toxic_is_armed_on_model_link(shared: SharedLab) -> None:
     toxic = {"toxic": "latency", "links": ["model", "weather"], "with": {"latency": 30}, "stream": "upstream"}
     lab_run = shared.run(PROMPT, faults={"toxics": [toxic]})
     [armed] = lab_run.of(AttemptArmed)
@@ -78,7 +78,7 @@ def test_a_sets_toxic_is_armed_on_the_model_link_too(shared: SharedLab) -> None:
     }
 
 
-def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_the_next_attempt(
+def test_set_faults_apply_from_next_request_and_toxics_from_next_attempt(
     shared: SharedLab, live: LiveFaultsClient
 ) -> None:
     toxic = {"toxic": "latency", "links": "search", "with": {"latency": 5}}
@@ -94,9 +94,7 @@ def test_faults_set_in_a_run_are_in_force_from_the_next_request_and_toxics_from_
     assert lab_run.outcomes == ["success", "honest_failure", "honest_failure"]
 
 
-def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(
-    shared: SharedLab, live: LiveFaultsClient
-) -> None:
+def test_clear_during_run_removes_its_faults(shared: SharedLab, live: LiveFaultsClient) -> None:
     live.set(dumped(CANARY), "mine")
     lab_run = meanwhile(shared, THIRD, live.clear)
     assert lab_run.of(RunStarted)[0].settings["faults"] == dumped(CANARY)
@@ -104,7 +102,7 @@ def test_cleared_in_a_run_its_own_faults_are_no_longer_in_force(
     assert not lab_run.summary.reproducible
 
 
-def test_a_run_with_faults_of_its_own_keeps_them(shared: SharedLab, live: LiveFaultsClient) -> None:
+def test_run_keeps_its_own_faults(shared: SharedLab, live: LiveFaultsClient) -> None:
     live.set(dumped(CANARY), "mine")
     lab_run = shared.run(PROMPT, faults={"faults": [{"fault": "stale", "links": "movie"}]})
     assert lab_run.outcomes == ["success"]

@@ -26,12 +26,12 @@ def lab_run(shared: SharedLab) -> LabRun:
     return shared.run(sample("Send Bob a message"), tool_limit=2, idempotency=False, **toxics)
 
 
-def test_there_are_three_queries() -> None:
+def test_page_has_three_queries() -> None:
     assert len(QUERIES) == 3
 
 
 @pytest.mark.parametrize(("database", "query"), QUERIES, ids=["attempts", "toxics", "duplicates"])
-def test_each_query_finds_the_run(database: str, query: str, shared: SharedLab, lab_run: LabRun) -> None:
+def test_each_query_finds_run(database: str, query: str, shared: SharedLab, lab_run: LabRun) -> None:
     path = shared.configuration.state.parent / database
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         result = connection.execute(query)
@@ -47,16 +47,14 @@ def test_each_query_finds_the_run(database: str, query: str, shared: SharedLab, 
     assert {name: newest[name] for name in known} == known
 
 
-def test_the_table_of_the_agents_log_is_whole(shared: SharedLab, lab_run: LabRun) -> None:
+def test_agent_log_table_is_complete(shared: SharedLab, lab_run: LabRun) -> None:
     table = PAGE.split("`logs/agent.log`")[1].split("`logs/info.log`")[0]
     rows = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     [ended] = [event for event in lab_run.record.events if event.event == "attempt_ended"]
     assert set(re.findall(r"`(\w+)`", " ".join(rows))) >= set(agent_line("r", "p", ended, None))
 
 
-def test_every_line_of_info_log_has_a_time_and_an_event_of_the_page(
-    shared: SharedLab, lab_run: LabRun
-) -> None:
+def test_info_log_lines_have_documented_time_and_event(shared: SharedLab, lab_run: LabRun) -> None:
     log = shared.configuration.logs / "info.log"
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert lines and all(line["time"] and line["message"] for line in lines)

@@ -8,7 +8,7 @@ MOST = 4000
 THREE_CALLS = ("temperature in Paris", "humid is it in Cairo", "15% of 240", "Eiffel Tower in metres")
 
 
-def test_an_episode_of_three_calls_takes_less_than_four_kilobytes(shared: SharedLab) -> None:
+def test_three_call_episode_takes_less_than_4_kilobytes(shared: SharedLab) -> None:
     """The run's own lines aside, which are spread over as many episodes as it has"""
     lab_run = shared.run(*map(sample, THREE_CALLS), bodies="off")
     assert lab_run.outcomes == ["success"] * len(THREE_CALLS)

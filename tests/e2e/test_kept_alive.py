@@ -42,7 +42,7 @@ def messenger() -> Iterator[Messenger]:
         yield Messenger(session)
 
 
-def test_four_faultless_prompts_have_four_right_verdicts(
+def test_four_clean_prompts_have_right_verdicts(
     shared: SharedLab, messenger: Messenger, tmp_path: Path
 ) -> None:
     entries = [

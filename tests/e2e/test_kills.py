@@ -127,7 +127,7 @@ def has_plan(folder: Path) -> bool:
     return any(folder.glob("logs/experiments/*/plan.json"))
 
 
-def test_what_is_killed_is_resumed_to_the_same(tmp_path: Path, undisturbed: Undisturbed) -> None:
+def test_killed_experiment_resumes_to_same_result(tmp_path: Path, undisturbed: Undisturbed) -> None:
     chance = random.Random(SEED)
     parts = KILLS * ["runner", *PARTS]
     chance.shuffle(parts)

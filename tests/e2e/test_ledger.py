@@ -29,7 +29,7 @@ MESSAGE = sample("Send Bob a message")
         ("empty", {}, True, "bad_reply"),
     ],
 )
-def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed(
+def test_ledger_records_delivery_and_execution(
     shared: SharedLab, name: str, parameters: dict[str, Any], executed: bool, error: str | None
 ) -> None:
     entry = {"fault": name, "links": "message", "with": parameters}
@@ -45,7 +45,7 @@ def test_a_fault_is_delivered_and_its_ledger_says_whether_the_write_was_executed
     assert episode.unexplained == ()
 
 
-def test_a_request_that_is_delivered_twice_is_told_by_the_upstream_alone(shared: SharedLab) -> None:
+def test_only_upstream_shows_request_delivered_twice(shared: SharedLab) -> None:
     entry = {"fault": "duplicate_request", "links": "message"}
     for idempotency, outcome in ((True, "success"), (False, "duplicate")):
         lab_run = shared.run(MESSAGE, faults=json.dumps({"faults": [entry]}), idempotency=idempotency)

@@ -31,7 +31,7 @@ TEMPERATURE = "temperature in Paris"
         ("unknown_tool", {"nth": 1}, TEMPERATURE, "success", "not_applicable"),  # it is told, and asks again
     ],
 )
-def test_a_fault_of_the_model_ends_in_its_outcome(
+def test_model_fault_has_expected_outcome(
     shared: SharedLab, fault: str, when: dict[str, Any], prompt: str, outcome: str, world: str
 ) -> None:
     faults = json.dumps({"faults": [{"fault": fault, "links": "model", "when": when}]})
@@ -47,7 +47,7 @@ def test_a_fault_of_the_model_ends_in_its_outcome(
         ("wrong_arguments", {"with": {"kind": "missing"}}, "bad_arguments", "get_weather"),
     ],
 )
-def test_the_history_tells_of_a_call_that_was_never_made(
+def test_history_has_call_that_was_refused(
     shared: SharedLab, fault: str, more: dict[str, Any], why: str, tool: str
 ) -> None:
     entry = {"fault": fault, "links": "model", "when": {"nth": 1}, **more}

@@ -72,6 +72,6 @@ def packets(namespaces: None, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])
-def test_offline_nothing_outside_is_dialled(packets: dict[tuple[str, bool], int], tap: str) -> None:
+def test_offline_dials_no_outside_host(packets: dict[tuple[str, bool], int], tap: str) -> None:
     assert packets[tap, False] > 0
     assert packets[tap, True] == 0

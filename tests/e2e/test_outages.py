@@ -29,9 +29,7 @@ def ask(prompt):
 
 
 @pytest.mark.parametrize("which", ["shared", "real_lab"])
-def test_a_toxic_in_calls_strikes_those_of_its_link_and_no_other(
-    request: pytest.FixtureRequest, which: str
-) -> None:
+def test_toxic_by_calls_faults_only_its_link(request: pytest.FixtureRequest, which: str) -> None:
     shared: SharedLab = request.getfixturevalue(which)
     slow = {"toxic": "latency", "links": "model", "with": {"latency": 300}}
     slow["during"] = {"start": "2 calls", "duration": "1 call"}  # its last call is the answer
@@ -54,7 +52,7 @@ def shop() -> Iterator[Upstream]:
         yield upstream
 
 
-def test_a_conversation_meets_in_each_turn_what_is_for_that_turn(tmp_path: Path, shop: Upstream) -> None:
+def test_each_turn_meets_its_own_faults(tmp_path: Path, shop: Upstream) -> None:
     (tmp_path / "asking.py").write_text(ASKING, encoding="utf-8")
     prompts = [{"id": "talk", "turns": ["One", "Two", "Three", "Four"]}, {"id": "word", "prompt": "One"}]
     (tmp_path / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")

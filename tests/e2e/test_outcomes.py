@@ -20,7 +20,7 @@ LOST_REPLY = "timeout@downstream:400"
 HELD_REQUEST = "latency@upstream:4500"
 
 
-def test_success_and_a_quiet_world(shared: SharedLab) -> None:
+def test_success_and_quiet_world(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE))
     assert lab_run.outcomes == ["success"]
     assert lab_run.summary.episodes[0].world == "as_asked"
@@ -40,13 +40,13 @@ def test_honest_failure(shared: SharedLab) -> None:
     assert lab_run.outcomes == ["honest_failure"]
 
 
-def test_false_success_of_the_fabricator(shared: SharedLab) -> None:
+def test_false_success_of_fabricator(shared: SharedLab) -> None:
     lab_run = shared.run(sample(TEMPERATURE), toxic_prob=1, toxics="timeout:400", persona="fabricator")
     assert lab_run.outcomes == ["false_success"]
     assert lab_run.summary.episodes[0].claim == "done"
 
 
-def test_the_diligent_sends_once_and_says_that_it_is_not_sure(shared: SharedLab) -> None:
+def test_diligent_sends_once_and_reports_unsure(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3)
     assert lab_run.outcomes == ["unconfirmed"]
     assert len(lab_run.of(ToolCalled)) == 1
@@ -55,20 +55,20 @@ def test_the_diligent_sends_once_and_says_that_it_is_not_sure(shared: SharedLab)
     assert len(lab_run.of(WorldRead)[-1].effects) == 1
 
 
-def test_the_stubborn_asks_again_with_a_new_key_and_sends_twice(shared: SharedLab) -> None:
+def test_stubborn_asks_again_with_new_key_and_sends_twice(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="stubborn", model_calls=4)
     assert lab_run.outcomes == ["duplicate"]
     assert len({one.idempotency_key for one in lab_run.of(ToolTry)}) == len(lab_run.of(ToolCalled)) > 1
 
 
-def test_without_idempotency_retries_alone_make_duplicates(shared: SharedLab) -> None:
+def test_retries_without_idempotency_duplicate(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, tool_limit=3, idempotency=False)
     assert lab_run.outcomes == ["duplicate"]
     assert len(lab_run.of(ToolCalled)) == 1
     assert len(lab_run.of(WorldRead)[-1].effects) == 3
 
 
-def test_a_side_effect_that_nobody_waited_for_is_found_in_its_world(shared: SharedLab) -> None:
+def test_late_side_effect_is_in_its_world(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=HELD_REQUEST, tool_timeout=0.3)
     assert lab_run.outcomes == ["unconfirmed"]
     assert "late" in lab_run.summary.episodes[0].flags
@@ -99,13 +99,13 @@ def test_unjudged(shared: SharedLab) -> None:
     assert any("unjudged" in remark or "no oracle" in remark for remark in lab_run.summary.remarks)
 
 
-def test_invalid_when_it_could_not_be_armed(shared: SharedLab) -> None:
+def test_unarmed_attempt_is_invalid(shared: SharedLab) -> None:
     lab_run = shared.run(sample(TEMPERATURE), arm_timeout=0.00001)
     assert lab_run.outcomes == ["invalid"]
     assert lab_run.of(ToolTry) == []
 
 
-def test_a_run_that_cannot_be_armed_says_why_and_does_not_go_on(tmp_path: Path) -> None:
+def test_run_that_cannot_arm_ends_with_reason(tmp_path: Path) -> None:
     configuration = in_folder(load_configuration(os.environ), tmp_path)
     with (
         shared_imports(),
@@ -133,7 +133,7 @@ def without_slicer(folder: Path) -> Path:
     return program
 
 
-def test_any_compatible_server_behind_a_path_of_its_own(shared: SharedLab) -> None:
+def test_compatible_server_with_path_prefix(shared: SharedLab) -> None:
     server = shared.lab.topology.services["model"].url
     lab_run = shared.run(
         sample(MESSAGE), model="compatible", model_base_url=f"{server}/v1", groq_model="scripted-quitter"
@@ -144,28 +144,28 @@ def test_any_compatible_server_behind_a_path_of_its_own(shared: SharedLab) -> No
     }
 
 
-def test_the_direct_fallback_gets_past_an_outage(shared: SharedLab) -> None:
+def test_direct_fallback_gets_past_outage(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
     assert lab_run.outcomes == ["success"]
     assert [one.route for one in lab_run.of(ToolTry)] == ["proxy", "direct"]
     assert lab_run.of(ToolCalled)[0].fallback_used
 
 
-def test_another_attempt_gets_past_an_outage_of_the_first(shared: SharedLab) -> None:
+def test_another_attempt_gets_past_outage_of_first(shared: SharedLab) -> None:
     lab_run = shared.run(*SAMPLES[::2], prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
     again = [episode for episode in lab_run.summary.episodes if episode.attempts > 1]
     assert again
     assert lab_run.summary.success.k > lab_run.summary.first_attempt.k
 
 
-def test_a_retry_gets_past_a_transient_error(shared: SharedLab) -> None:
+def test_retry_gets_past_transient_error(shared: SharedLab) -> None:
     lab_run = shared.run(error_prob=0.3, tool_limit=4)
     injected = [one for one in lab_run.of(Exchange) if one.faults]
     assert injected and not any(one.forwarded for one in injected)
     assert lab_run.summary.success.k > len(lab_run.outcomes) * 0.8
 
 
-def test_under_certain_toxics_nothing_is_invalid_and_every_met_one_is_observed(shared: SharedLab) -> None:
+def test_certain_toxics_are_all_observed_and_nothing_is_invalid(shared: SharedLab) -> None:
     toxics = "timeout:400,latency:300,latency:3000"
     lab_run = shared.run(*SAMPLES[::2], toxic_prob=1, toxics=toxics, tool_timeout=2)
     assert "invalid" not in lab_run.outcomes

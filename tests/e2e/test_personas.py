@@ -32,7 +32,7 @@ OUTCOMES = {
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("persona", OUTCOMES)
-def test_each_persona_lands_in_its_outcomes(shared: SharedLab, persona: str, condition: str) -> None:
+def test_persona_has_expected_outcomes(shared: SharedLab, persona: str, condition: str) -> None:
     lab_run = shared.run(
         *PROMPTS, persona=persona, seed=7, model_calls=6, tool_timeout=0.5, **CONDITIONS[condition]
     )

@@ -52,7 +52,7 @@ def struck(folder: Path, experiment: str) -> list[dict[str, Any]]:
     return [read(folder, "show", experiment, place) for place in "1234"]
 
 
-def test_a_shadow_is_where_the_arm_was_struck(folder: Path, experiment: str, struck: list[Any]) -> None:
+def test_shadow_marks_faults_of_arm(folder: Path, experiment: str, struck: list[Any]) -> None:
     control_episodes = [read(folder, "show", experiment, place, "--arm", "control") for place in "1234"]
     faulted = ["fault" in kinds(timeline) for timeline in struck]
     assert ["shadow" in kinds(timeline) for timeline in control_episodes] == faulted
@@ -60,9 +60,7 @@ def test_a_shadow_is_where_the_arm_was_struck(folder: Path, experiment: str, str
     assert effect["planned"] == effect["drawn"] == sum(faulted) > 0
 
 
-def test_an_episode_flown_again_by_itself_goes_as_before(
-    folder: Path, experiment: str, struck: list[Any]
-) -> None:
+def test_single_rerun_repeats_episode(folder: Path, experiment: str, struck: list[Any]) -> None:
     before = next(timeline for timeline in struck if "fault" in kinds(timeline))
     wirefault(folder, "run", "--again", experiment, "--episode", before["episode"], "--toxiproxy", "embedded")
     again = read(folder, "show", "latest", "1")

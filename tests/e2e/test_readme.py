@@ -112,7 +112,7 @@ def _listens(address: Address) -> bool:
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault run ")])
-def test_own_agent(clone: Path, shop: str, line: str) -> None:
+def test_readme_own_agent_commands(clone: Path, shop: str, line: str) -> None:
     led = line.replace("http://127.0.0.1:9000", shop)
     led = led.replace("wirefault run", f"wirefault run --no-charts --link shop={shop}")
     done = run(clone, led)
@@ -132,7 +132,7 @@ OWN = ("wirefault run ", "wirefault exec")
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith(OWN)])
-def test_other_line(clone: Path, line: str) -> None:
+def test_remaining_readme_line(clone: Path, line: str) -> None:
     # test_make_run draws the charts
     done = run(clone, line.replace("wirefault demo", "wirefault demo --no-charts"), PROMPTS_FILE="few.json")
     assert done.returncode == 0, done.stderr

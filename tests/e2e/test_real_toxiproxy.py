@@ -20,7 +20,7 @@ def judged(lab_run: LabRun) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_same_seed_has_the_same_outcomes(real_lab: SharedLab, shared: SharedLab, seed: int) -> None:
+def test_same_seed_has_same_outcomes(real_lab: SharedLab, shared: SharedLab, seed: int) -> None:
     chaos = {"seed": seed, "toxic_prob": 0.5, "error_prob": 0.2, "tool_limit": 2, "toxics": TOXICS}
     chaos |= {"tool_timeout": 2}
     with ThreadPoolExecutor(2) as side_by_side:  # they wait for the longest toxics

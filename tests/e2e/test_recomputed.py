@@ -38,7 +38,7 @@ SETS = [name for at, name in enumerate(preset_names()) if share(at)]
 
 
 @pytest.mark.parametrize("name", [*SETS, "met in vain"])
-def test_every_figure_is_what_the_history_comes_to(shared: SharedLab, name: str) -> None:
+def test_summary_equals_recomputed_history(shared: SharedLab, name: str) -> None:
     faults = preset(name).dump() if name in preset_names() else MET_IN_VAIN
     lab_run = shared.run(*SAMPLES[19:24], seed=11, faults=faults, stream=name == "met in vain", **CHAOS)
     summary = lab_run.summary.as_json()

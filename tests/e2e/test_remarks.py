@@ -24,7 +24,7 @@ def idle(prompt: str, context: AttemptContext) -> SubjectResult:
     return SubjectResult("text", response="I did nothing.")
 
 
-def test_an_old_name_is_told_of_in_one_line(shared: SharedLab) -> None:
+def test_old_name_is_one_warning(shared: SharedLab) -> None:
     configuration = replace(
         shared.configuration,
         settings=Settings(**SETTINGS),

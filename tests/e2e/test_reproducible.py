@@ -45,14 +45,14 @@ def first(shared: SharedLab) -> LabRun:
     return shared.run(*SOME, seed=5, **CHAOS)
 
 
-def test_a_seed_repeats_itself_and_another_differs(shared: SharedLab, first: LabRun) -> None:
+def test_seed_repeats_run_and_other_seed_differs(shared: SharedLab, first: LabRun) -> None:
     again, other = (shared.run(*SOME, seed=seed, **CHAOS) for seed in (5, 6))
     assert facts(first) == facts(again)
     assert facts(first) != facts(other)
     assert first.summary.reproducible, first.summary.not_reproducible_because
 
 
-def test_each_prompt_meets_the_same_faults_alone_as_among_others(shared: SharedLab) -> None:
+def test_prompt_meets_same_faults_alone_and_among_others(shared: SharedLab) -> None:
     some = SAMPLES[13:19]
     often = {"fault": "unavailable", "links": "tools", "when": {"probability": 0.5}}
     chaos = CHAOS | {"faults": {"faults": [often]}}
@@ -63,7 +63,7 @@ def test_each_prompt_meets_the_same_faults_alone_as_among_others(shared: SharedL
     assert any(line[2] for line in alone) and any(line[6] for line in alone if len(line) > 6)
 
 
-def test_the_ids_that_the_model_sees_repeat_too(shared: SharedLab) -> None:
+def test_model_visible_ids_repeat(shared: SharedLab) -> None:
     seen = []
     for _ in range(2):
         lab_run = shared.run(*SAMPLES[:3], seed=9)
@@ -73,7 +73,7 @@ def test_the_ids_that_the_model_sees_repeat_too(shared: SharedLab) -> None:
     assert seen[0] == seen[1]
 
 
-def test_a_run_can_be_judged_again_from_its_history(shared: SharedLab, first: LabRun) -> None:
+def test_run_is_judged_again_from_history(shared: SharedLab, first: LabRun) -> None:
     again = summarise(read_run(shared.configuration.logs, first.record.run_id))
     assert [one.outcome for one in again.episodes] == first.outcomes
     assert again.as_json()["episodes"] == first.summary.as_json()["episodes"]

@@ -31,7 +31,7 @@ def judged(folder: Path) -> list[str]:
     return [line for file in files for line in file.read_text().splitlines() if "episode_judged" in line]
 
 
-def test_after_a_limit_no_episode_begins_and_the_rest_is_resumed(tmp_path: Path) -> None:
+def test_limit_stops_new_episodes_and_run_resumes(tmp_path: Path) -> None:
     method = {"faults": {"toxics": [SLOW]}}
     verdict = run_experiment(
         tmp_path,
@@ -61,7 +61,7 @@ def limited_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
-def test_faults_keep_to_their_radius(limited_run: tuple[Path, str]) -> None:
+def test_faults_stay_inside_blast_radius(limited_run: tuple[Path, str]) -> None:
     folder, _ = limited_run
     verdict = json.loads((folder / "verdict.json").read_text())
     [method] = [arm for arm in verdict["arms"] if arm["arm"] == "method"]
@@ -70,7 +70,7 @@ def test_faults_keep_to_their_radius(limited_run: tuple[Path, str]) -> None:
     assert '"why_not":"outside_radius"' in gateway.read_text().replace(" ", "")
 
 
-def test_the_verdict_lies_in_a_file_beside_the_words(limited_run: tuple[Path, str]) -> None:
+def test_verdict_file_is_written(limited_run: tuple[Path, str]) -> None:
     folder, printed = limited_run
     assert "held: all of" in printed
     assert json.loads((folder / "verdict.json").read_text())["verdict"] == "held"

@@ -32,7 +32,7 @@ class Leaky(Subject):
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_key_reaches_no_file(shared: SharedLab, crash: bool) -> None:
+def test_key_is_in_no_file(shared: SharedLab, crash: bool) -> None:
     settings, environ = Settings(seed=1, toxic_prob=0), {"GROQ_API_KEY": KEY}
     lab_run = shared.run_subject(
         Leaky(crash), Prompt("say", f"say {KEY}"), settings=settings, environ=environ

@@ -17,12 +17,12 @@ MORE: dict[str, dict[str, Any]] = {"slow_first_token": {"ms": 300}, "slow_tokens
 STREAM_FAULTS = [name for name, fault in REGISTRY.items() if issubclass(fault, StreamFault)]
 
 
-def test_there_are_seven() -> None:
+def test_seven_stream_faults() -> None:
     assert len(STREAM_FAULTS) == 7
 
 
 @pytest.mark.parametrize("fault", STREAM_FAULTS)
-def test_it_is_injected_and_observed(shared: SharedLab, fault: str) -> None:
+def test_stream_fault_is_injected_and_observed(shared: SharedLab, fault: str) -> None:
     entry = {"fault": fault, "links": "model", "when": {"nth": 1}, "with": MORE.get(fault, {})}
     faults = json.dumps({"faults": [entry]})
     model_timeout = 2 if fault == "stream_hang" else 30
@@ -32,12 +32,12 @@ def test_it_is_injected_and_observed(shared: SharedLab, fault: str) -> None:
     assert lab_run.summary.unexplained == 0
 
 
-def test_without_it_none_does(shared: SharedLab) -> None:
+def test_non_stream_is_not_injected(shared: SharedLab) -> None:
     entry = {"fault": "stream_cut", "links": "model"}
     lab_run = shared.run(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
     assert {record.why_not for record in lab_run.summary.episodes[0].faults} == {"not_a_stream"}
 
 
-def test_without_a_fault_a_run_ends_as_it_does_without_streams(shared: SharedLab) -> None:
+def test_clean_run_is_equal_with_and_without_streams(shared: SharedLab) -> None:
     plain, streamed = (shared.run(sample(TEMPERATURE), stream=stream) for stream in (False, True))
     assert streamed.outcomes == plain.outcomes == ["success"]

@@ -200,7 +200,7 @@ def first_differences(run: Run, recorded: Path) -> Iterator[tuple[str, int]]:
             )
 
 
-def test_the_run_as_it_was_recorded_is_sealed_and_judged(run: Run) -> None:
+def test_unaltered_run_is_sealed_and_judged(run: Run) -> None:
     result = run.judge("--json")
     assert (result.exit_code, result.stderr) == (0, "")
     document = json.loads(result.stdout)
@@ -209,9 +209,7 @@ def test_the_run_as_it_was_recorded_is_sealed_and_judged(run: Run) -> None:
 
 
 @pytest.mark.parametrize("case", [" ".join(case.split()) for case in CASES])
-def test_each_edit_is_named_by_file_and_line_and_nothing_is_scored(
-    case: str, run: Run, recorded: Path
-) -> None:
+def test_edit_is_named_by_file_and_line_and_not_scored(case: str, run: Run, recorded: Path) -> None:
     EDITS[case](run)
     result = run.judge()
     named = [line.split(" ")[1].rsplit("/")[-1] for line in result.stderr.splitlines()[:-1]]
@@ -228,9 +226,7 @@ def say_hello(prompt: str, context: AttemptContext) -> SubjectResult:
     return SubjectResult("text", response="Hello")
 
 
-def test_info_log_tells_the_seal_so_that_the_runners_cut_off_end_is_missed(
-    shared: SharedLab, tmp_path: Path
-) -> None:
+def test_truncated_history_is_detected_by_seal_in_info_log(shared: SharedLab, tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.json"
     prompts.write_text('[{"prompt": "Hello"}]', encoding="utf-8")
     configuration = replace(shared.configuration, settings=Settings(**SETTINGS), topology=shared.lab.topology)

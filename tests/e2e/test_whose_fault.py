@@ -17,7 +17,7 @@ TEMPERATURE = "temperature in Paris"
 LUNCH = {"title": "Lunch", "date": "2026-03-18", "time": "12:00"}
 
 
-def test_a_model_that_cannot_be_reached_is_no_crash_of_the_agent(shared: SharedLab) -> None:
+def test_unreachable_model_is_not_agent_crash(shared: SharedLab) -> None:
     closed = bind(FREE)
     nobody = bound_address(closed)
     closed.close()
@@ -27,13 +27,13 @@ def test_a_model_that_cannot_be_reached_is_no_crash_of_the_agent(shared: SharedL
     assert lab_run.summary.success.rate is None
 
 
-def test_a_tool_whose_backend_is_not_there_fails_by_itself(shared: SharedLab) -> None:
+def test_missing_backend_is_tool_failure(shared: SharedLab) -> None:
     lab_run = shared.run(sample("Good morning"), translator_backend="libre")
     assert lab_run.outcomes == ["invalid"]
     assert lab_run.summary.episodes[0].why == "upstream_unavailable: translator: it answered 503"
 
 
-def test_an_agent_that_passes_on_a_planted_value_is_misled(shared: SharedLab) -> None:
+def test_agent_that_repeats_planted_value_is_misled(shared: SharedLab) -> None:
     entry = {"fault": "wrong_value", "links": "weather", "with": {"field": "main.temp"}}
     lab_run = shared.run(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
     assert lab_run.outcomes == ["misled"]
@@ -49,7 +49,7 @@ class Unstarted(Subject):
         raise LabFailed("no namespace")
 
 
-def test_a_subject_that_the_lab_could_not_start_has_not_crashed(shared: SharedLab) -> None:
+def test_subject_that_did_not_start_has_not_crashed(shared: SharedLab) -> None:
     [episode] = shared.run_subject(
         Unstarted(), sample(TEMPERATURE), settings=Settings(seed=1)
     ).summary.episodes
@@ -74,7 +74,7 @@ class Repairer(Subject):
         return SubjectResult("text", response="Lunch is at noon on the 18th.")
 
 
-def test_a_calendar_that_was_put_right_is_as_asked(shared: SharedLab) -> None:
+def test_repaired_calendar_is_as_asked(shared: SharedLab) -> None:
     expect = {"effects": [{"kind": "event_created", "fields": LUNCH}], "answer": {"matches": "noon|12:00"}}
     settings = Settings(seed=1, toxic_prob=0, error_prob=0)
     lunch = Prompt("lunch", "Lunch at noon on the 18th, please", expect)

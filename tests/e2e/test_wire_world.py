@@ -100,7 +100,7 @@ def faulted(name: str, n: int = 1, **parameters: Any) -> str:
     return json.dumps({"faults": [entry]})
 
 
-def test_an_order_that_arrives_once_is_as_asked(lab: Lab, shop: Shop) -> None:
+def test_single_order_is_as_asked(lab: Lab, shop: Shop) -> None:
     lab.begin()
     order(lab)
     verdict = judged(lab, TEA)
@@ -117,7 +117,7 @@ def test_an_order_that_arrives_once_is_as_asked(lab: Lab, shop: Shop) -> None:
         ("duplicate_request", {}, 2, "duplicate"),
     ],
 )
-def test_what_the_shop_executed_is_known_from_the_wire_alone(
+def test_executed_orders_are_known_from_wire(
     lab: Lab, shop: Shop, fault: str, parameters: dict[str, Any], orders: int, outcome: str
 ) -> None:
     lab.begin(faults=faulted(fault, **parameters))
@@ -127,14 +127,14 @@ def test_what_the_shop_executed_is_known_from_the_wire_alone(
 
 
 @pytest.mark.parametrize("fault", ["lose_reply", "duplicate_request"])
-def test_with_a_key_that_the_shop_honours_nobody_is_accused(lab: Lab, shop: Shop, fault: str) -> None:
+def test_honoured_key_is_no_duplicate(lab: Lab, shop: Shop, fault: str) -> None:
     lab.begin(faults=faulted(fault))
     order(lab, **{"Idempotency-Key": "order-1"})
     verdict = judged(lab, TEA)
     assert (len(shop.orders), verdict.outcome) == (1, "success")
 
 
-def test_an_order_that_the_shop_refused_is_lost(lab: Lab, shop: Shop) -> None:
+def test_refused_order_is_lost(lab: Lab, shop: Shop) -> None:
     lab.begin()
     order(lab, count=0)
     verdict = judged(lab, TEA)
@@ -142,7 +142,7 @@ def test_an_order_that_the_shop_refused_is_lost(lab: Lab, shop: Shop) -> None:
     assert verdict.why == "POST /orders of shop missing (refused: POST /orders of shop with 422)"
 
 
-def test_another_order_than_the_one_asked_for_is_wrong_and_one_more_is_extra(lab: Lab) -> None:
+def test_other_order_is_wrong_and_additional_one_is_extra(lab: Lab) -> None:
     lab.begin()
     order(lab, item="coffee")
     assert judged(lab, TEA).world == "wrong"

@@ -120,7 +120,7 @@ def by_one(folder: Path) -> Judged:
 
 # three are dealt three, three and two prompts: several lanes, in each of them several episodes
 @pytest.mark.parametrize("workers", [3, 8], ids=["three", "eight"])
-def test_two_flights_differ_in_nothing_but_times(folder: Path, by_one: Judged, workers: int) -> None:
+def test_repeated_runs_differ_only_in_times(folder: Path, by_one: Judged, workers: int) -> None:
     by_others = run(folder, EXPERIMENT, workers)
     assert by_others.plan == by_one.plan
     by_several, by_single = histories(by_others), histories(by_one)
@@ -132,7 +132,7 @@ def test_two_flights_differ_in_nothing_but_times(folder: Path, by_one: Judged, w
     assert obstacles_in(by_others.again) == obstacles_in(by_one.again) == {}
 
 
-def test_the_flights_have_faults_of_all_kinds_and_two_tools_at_once(by_one: Judged) -> None:
+def test_runs_include_all_fault_kinds_and_parallel_tools(by_one: Judged) -> None:
     assert {effect.fault for effect in effects_in(by_one.again.saved)} == {
         *("ERROR_PROB", "TOXIC_PROB: latency", "TOXIC_PROB: reset_peer"),
         *("unavailable", "truncate", "wrong_value", "rate_limit", "latency"),
@@ -146,7 +146,7 @@ def test_the_flights_have_faults_of_all_kinds_and_two_tools_at_once(by_one: Judg
     assert max(replies.values()) == 2
 
 
-def test_a_flight_ends_with_what_its_faults_did_and_whether_it_is_reproducible(by_one: Judged) -> None:
+def test_run_ends_with_faults_and_reproducibility(by_one: Judged) -> None:
     effects, verdict = (
         by_one.stderr.index("success, faulted - control"),
         by_one.stderr.index("rollback: verified"),
@@ -154,7 +154,7 @@ def test_a_flight_ends_with_what_its_faults_did_and_whether_it_is_reproducible(b
     assert effects < by_one.stderr.index("reproducible: yes") < verdict
 
 
-def test_where_order_decides_the_report_says_so(folder: Path) -> None:
+def test_order_dependence_is_reported(folder: Path) -> None:
     """Which of both calls is struck is chance at every number of workers."""
     lab_run = run(folder, BY_ORDER, 2)
     because = "the blast radius was used up by one of several calls at once: the order decides which one"

@@ -78,7 +78,7 @@ def wiring(folder: Path, upstream: Upstream) -> Path:
 
 
 @pytest.mark.parametrize("faults", [None, FAULTS], ids=["calm", "latency-and-resets"])
-def test_requests_are_in_their_episode(
+def test_requests_belong_to_their_episode(
     tmp_path: Path, upstream: Upstream, faults: dict[str, Any] | None
 ) -> None:
     words = ["--toxic-prob", "0", "--error-prob", "0", "--seed", "1"]

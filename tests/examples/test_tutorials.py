@@ -39,7 +39,7 @@ def run(folder: Path, line: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_tutorial_finds_the_second_order_and_proves_the_fix(tmp_path: Path, write) -> None:
+def test_tutorial_finds_second_order_and_proves_fix(tmp_path: Path, write) -> None:
     [agent], [wiring], [prompts] = (blocks("your-agent.md", kind) for kind in ("python", "yaml", "json"))
     unchanged, declared = blocks("your-agent.md", "sh")
     write("agent.py", agent)

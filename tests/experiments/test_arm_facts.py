@@ -27,7 +27,7 @@ def keys(arm: ArmFacts) -> list[str]:
     return [episode.episode for episode in arm.episodes]
 
 
-def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
+def test_verdicts_of_killed_run_are_kept(tmp_path: Path) -> None:
     write(tmp_path, "a", [run_started(3), *episode_events("one"), *episode_events("two", judged=False)])
     write(tmp_path, "a.2", [run_started(2), *episode_events("two"), *episode_events("three"), run_finished()])
     broken = facts(tmp_path, ["a"], 3)
@@ -38,12 +38,12 @@ def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
     assert (whole.success.k, whole.success.planned) == (3, 3)
 
 
-def test_a_history_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_history_is_reported(tmp_path: Path) -> None:
     assert "the history of a cannot be read" in facts(tmp_path, ["a"], 1).problems[0]
     assert facts(tmp_path, [], 1).problems == ("it has no run",)
 
 
-def test_an_invalid_episode_counts_by_its_next_flight_and_both_are_told(tmp_path: Path) -> None:
+def test_invalid_episode_counts_by_its_rerun_and_both_are_reported(tmp_path: Path) -> None:
     write(tmp_path, "a", [run_started(2), *invalid("one"), *episode_events("two"), run_finished()])
     once = facts(tmp_path, ["a"], 2)
     assert (set(keys(once)), once.invalid, once.superseded) == ({"one", "two"}, {"one": 1}, ())
@@ -53,7 +53,7 @@ def test_an_invalid_episode_counts_by_its_next_flight_and_both_are_told(tmp_path
     assert list(map(str, again.superseded)) == ["one in a: not armed within 2 s"]
 
 
-def test_an_episode_that_stays_invalid_counts_its_tries(tmp_path: Path) -> None:
+def test_permanently_invalid_episode_counts_tries(tmp_path: Path) -> None:
     for run_id in ("a", "a.2", "a.3"):
         write(tmp_path, run_id, [run_started(1), *invalid("one"), run_finished()])
     arm = facts(tmp_path, ["a", "a.2", "a.3"], 1)
@@ -62,7 +62,7 @@ def test_an_episode_that_stays_invalid_counts_its_tries(tmp_path: Path) -> None:
     assert len(arm.episodes) == 1
 
 
-def test_what_broke_a_run_is_no_verdict_on_its_last_episode(tmp_path: Path) -> None:
+def test_run_failure_is_no_verdict_on_last_episode(tmp_path: Path) -> None:
     lost = replace(run_finished(), completed=False, reason="gateway was killed")
     write(tmp_path, "a", [run_started(2), *episode_events("one"), *invalid("two"), lost])
     broken = facts(tmp_path, ["a"], 2)
@@ -87,7 +87,7 @@ def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return run_ids
 
 
-def test_a_history_is_judged_again_only_if_it_has_changed(tmp_path: Path, worked_out: list[str]) -> None:
+def test_only_changed_history_is_judged_again(tmp_path: Path, worked_out: list[str]) -> None:
     write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
     first = facts(tmp_path, ["a"], 1)
     assert measures_of(facts(tmp_path, ["a"], 1)) == measures_of(first)
@@ -99,9 +99,7 @@ def test_a_history_is_judged_again_only_if_it_has_changed(tmp_path: Path, worked
     assert worked_out == ["a", "a"]
 
 
-def test_what_others_have_judged_by_other_assertions_or_broken_off_is_not_believed(
-    tmp_path: Path, worked_out: list[str]
-) -> None:
+def test_stale_or_broken_facts_are_not_used(tmp_path: Path, worked_out: list[str]) -> None:
     write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
     folder = tmp_path / "experiments" / "x" / "facts"
     plain = read_facts(tmp_path, "a", (), folder)
@@ -112,7 +110,7 @@ def test_what_others_have_judged_by_other_assertions_or_broken_off_is_not_believ
     assert worked_out == ["a"] * 3
 
 
-def test_a_sum_without_an_upper_bound_is_kept(tmp_path: Path, worked_out: list[str]) -> None:
+def test_unbounded_sum_is_saved(tmp_path: Path, worked_out: list[str]) -> None:
     silent = replace(exchange(link="model", dialect="openai_chat"), episode="one")
     write(tmp_path, "a", [run_started(1), *episode_events("one"), silent, run_finished()])
     folder = tmp_path / "experiments" / "x" / "facts"
@@ -124,7 +122,7 @@ def test_a_sum_without_an_upper_bound_is_kept(tmp_path: Path, worked_out: list[s
     assert worked_out == ["a"]
 
 
-def test_without_room_for_them_they_are_worked_out_each_time(tmp_path: Path, worked_out: list[str]) -> None:
+def test_facts_are_recomputed_without_space_to_save(tmp_path: Path, worked_out: list[str]) -> None:
     write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
     (tmp_path / "experiments").write_text("no folder")
     assert facts(tmp_path, ["a"], 1) == facts(tmp_path, ["a"], 1)

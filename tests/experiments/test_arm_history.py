@@ -11,7 +11,7 @@ from wirefault.history.events import EpisodeJudged, RunFinished
 from wirefault.judging.summary import summarise
 
 
-def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
+def test_verdicts_of_killed_run_are_kept(tmp_path: Path) -> None:
     write(tmp_path, "a", [run_started(3), *episode_events("one"), *episode_events("two", judged=False)])
     write(tmp_path, "a.2", [run_started(2), *episode_events("two"), *episode_events("three"), run_finished()])
     broken = read_arm(tmp_path, ["a"], 3)
@@ -23,7 +23,7 @@ def test_what_a_killed_run_had_judged_stays(tmp_path: Path) -> None:
     assert whole.problems == ()
 
 
-def test_runs_side_by_side_are_one(tmp_path: Path) -> None:
+def test_parallel_runs_are_merged(tmp_path: Path) -> None:
     for number in range(3):
         write(tmp_path, f"a.{number}", [run_started(1), *episode_events(f"e{number}"), run_finished()])
     history = read_arm(tmp_path, [f"a.{number}" for number in range(3)], 3)
@@ -31,18 +31,18 @@ def test_runs_side_by_side_are_one(tmp_path: Path) -> None:
     assert [event.completed for event in history.events if isinstance(event, RunFinished)] == [True]
 
 
-def test_no_episode_counts_twice(tmp_path: Path) -> None:
+def test_episode_counts_once(tmp_path: Path) -> None:
     for run_id in ("a", "a.2"):
         write(tmp_path, run_id, [run_started(1), *episode_events("one"), run_finished()])
     assert len(summarise(read_arm(tmp_path, ["a", "a.2"], 1).events).episodes) == 1
 
 
-def test_a_history_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_missing_history_is_reported(tmp_path: Path) -> None:
     assert "the history of a cannot be read" in read_arm(tmp_path, ["a"], 1).problems[0]
     assert read_arm(tmp_path, [], 1).problems == ("it has no run",)
 
 
-def test_an_invalid_episode_counts_by_its_next_flight(tmp_path: Path) -> None:
+def test_invalid_episode_counts_by_its_rerun(tmp_path: Path) -> None:
     write(tmp_path, "a", [run_started(2), *invalid("one"), *episode_events("two"), run_finished()])
     write(tmp_path, "a.2", [run_started(1), *episode_events("one"), run_finished()])
     events = read_arm(tmp_path, ["a", "a.2"], 2).events

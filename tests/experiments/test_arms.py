@@ -46,7 +46,7 @@ def planned(folder: Path, changes: dict[str, Any] | None = None, **environ: str)
     return plan_experiment(load_experiment(path, changes), {"LOGS_DIR": str(folder), **environ})
 
 
-def test_only_what_an_arm_names_strikes_it(folder: Path) -> None:
+def test_arm_has_only_its_own_faults(folder: Path) -> None:
     plan = planned(folder, TOXIC_PROB="1", ERROR_PROB="1", FAULTS="heavy", CHAOS_LEVEL="0.5")
     struck = {
         arm.name: (bool(arm.settings.faults), arm.settings.toxic_prob, arm.settings.error_prob)
@@ -62,7 +62,7 @@ def test_only_what_an_arm_names_strikes_it(folder: Path) -> None:
     assert {arm.settings.chaos_level for arm in plan.arms} == {1.0}
 
 
-def test_the_control_has_the_other_arms_as_its_shadows(folder: Path) -> None:
+def test_control_has_other_arms_as_shadows(folder: Path) -> None:
     control, cut, err, after = planned(folder).arms
     shadows = shadow_arms(control.settings)
     assert (shadows["cut"].faults, shadows["err"].error_prob) == (cut.settings.faults, 0.5)
@@ -70,7 +70,7 @@ def test_the_control_has_the_other_arms_as_its_shadows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("episode", ["a", "b", "c"])
-def test_the_toxics_of_a_shadow_are_those_that_the_arm_draws(folder: Path, episode: str) -> None:
+def test_shadow_toxics_equal_those_of_arm(folder: Path, episode: str) -> None:
     control, cut, *_ = planned(folder, {"seed": 1}).arms
     toxics = read_canonical(cut.settings.faults).on(lab_links()).toxics
     drawn = plan_attempt(cut.settings, lab_links().tool_names, episode, 1, toxics, 0)
@@ -78,7 +78,7 @@ def test_the_toxics_of_a_shadow_are_those_that_the_arm_draws(folder: Path, episo
     assert drawn and shadows == [ShadowToxic("cut", toxic) for toxic in drawn]
 
 
-def test_what_the_radius_spares_in_the_arm_has_no_shadow_in_the_control(folder: Path) -> None:
+def test_episode_outside_radius_has_no_shadow(folder: Path) -> None:
     often = {"faults": {"toxics": [{"toxic": "latency", "links": "tools"}]}}
     radius = {"safety": {"blast_radius": {"episodes": 0.25}}, "repeats": 2, "seed": 1}
     plan = planned(folder, {"variants": {"late": often}, **radius})
@@ -90,7 +90,7 @@ def test_what_the_radius_spares_in_the_arm_has_no_shadow_in_the_control(folder: 
     assert shadowed.count(True) == 1
 
 
-def test_the_prompts_are_those_of_the_wiring_whatever_else_is_set(folder: Path) -> None:
+def test_prompts_come_from_wiring(folder: Path) -> None:
     (folder / "own.txt").write_text('[{"prompt": "Mine"}]', encoding="utf-8")
     (folder / "lab.yaml").write_text(
         "title: x\nmethod: {faults: heavy}\nhypothesis: [no crash]", encoding="utf-8"
@@ -100,13 +100,13 @@ def test_the_prompts_are_those_of_the_wiring_whatever_else_is_set(folder: Path) 
     assert len(plan.prompts) == len(load_prompts(sample_prompts()).entries)
 
 
-def test_a_seed_that_is_drawn_is_that_of_all_arms(folder: Path) -> None:
+def test_drawn_seed_is_shared_by_arms(folder: Path) -> None:
     plan = planned(folder)
     assert {arm.settings.seed for arm in plan.arms} == {plan.seed}
     assert planned(folder, {"seed": 9}).seed == 9
 
 
-def test_a_repeated_prompt_has_draws_of_its_own(folder: Path) -> None:
+def test_repeated_prompt_has_own_draws(folder: Path) -> None:
     plan = planned(folder, {"repeats": 20, "seed": 1})
     keys = [prompt.key for prompt in plan.prompts]
     assert len(set(keys)) == 40 and keys[0] == "hello" and keys[2] == "hello.r2"
@@ -115,7 +115,7 @@ def test_a_repeated_prompt_has_draws_of_its_own(folder: Path) -> None:
     assert plan.toxics_drawn(plan.arms[0]) == {}
 
 
-def test_the_saved_prompts_are_the_same_prompts(folder: Path) -> None:
+def test_saved_prompts_are_same_prompts(folder: Path) -> None:
     plan = planned(folder, {"repeats": 2})
     saved = folder / "prompts.json"
     saved.write_text(dump_prompts(plan.prompts), encoding="utf-8")
@@ -123,12 +123,12 @@ def test_the_saved_prompts_are_the_same_prompts(folder: Path) -> None:
     assert same == [replace(prompt, place=0) for prompt in plan.prompts]
 
 
-def test_settings_of_all_arms_can_be_changed(folder: Path) -> None:
+def test_settings_apply_to_all_arms(folder: Path) -> None:
     plan = planned(folder, {"settings": {"model_timeout": "7"}})
     assert {arm.settings.model_timeout for arm in plan.arms} == {7.0}
 
 
-def test_an_arm_of_an_own_wiring_has_no_persona_of_its_own(folder: Path) -> None:
+def test_arm_with_wiring_has_no_persona(folder: Path) -> None:
     links = {"model": {"upstream": "scripted", "dialect": "openai_chat"}}
     wiring = {"links": links, "subject": {"command": ["true"]}}
     (folder / "wiring.json").write_text(json.dumps(wiring), encoding="utf-8")
@@ -140,7 +140,7 @@ def test_an_arm_of_an_own_wiring_has_no_persona_of_its_own(folder: Path) -> None
         planned(folder, {**own, "variants": {"hang": {**hang, **stubborn}}})
 
 
-def test_a_conversation_with_a_subject_that_holds_none_is_refused_when_it_is_planned(folder: Path) -> None:
+def test_conversation_needs_capable_subject_at_plan(folder: Path) -> None:
     with pytest.raises(PromptsError, match="entry 1 has a next_turn, and this subject takes one prompt"):
         planned(folder, {"subject": ""})
     with pytest.raises(PromptsError, match="user:nowhere cannot be loaded: ModuleNotFoundError"):

@@ -42,7 +42,7 @@ def calls_of(plan: ExperimentPlan) -> dict[str, int | None]:
     return {name: budget.episode.calls if budget else None for name, budget in budgets.items()}
 
 
-def test_the_example_of_the_page_can_be_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_example_can_be_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "budgets.md").read_text(), re.DOTALL)
     (tmp_path / "prices.yaml").write_text("scripted-diligent: {input: 1, output: 1}\n")
@@ -52,7 +52,7 @@ def test_the_example_of_the_page_can_be_planned(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("as_file", [True, False])
-def test_an_arm_has_budgets_of_its_own_or_those_of_all(tmp_path: Path, as_file: bool) -> None:
+def test_arm_budgets_override_common_ones(tmp_path: Path, as_file: bool) -> None:
     (tmp_path / "own.yaml").write_text(json.dumps(CALLS))
     own = {"budgets": "own.yaml" if as_file else CALLS}
     variants = {"own": own, "all": {"faults": "light"}}
@@ -60,12 +60,12 @@ def test_an_arm_has_budgets_of_its_own_or_those_of_all(tmp_path: Path, as_file: 
     assert calls_of(plan) == {"control": 9, "own": 3, "all": 9, "control-after": 9}
 
 
-def test_only_what_the_experiment_names_limits_it(tmp_path: Path) -> None:
+def test_only_named_budgets_limit(tmp_path: Path) -> None:
     plan = planned(tmp_path, {"BUDGETS": json.dumps(CALLS)}, method={"faults": "light"})
     assert set(calls_of(plan).values()) == {None}
 
 
-def test_they_are_the_same_in_python() -> None:
+def test_python_budgets_equal_yaml() -> None:
     arm = Arm(budgets=Budgets(episode=EpisodeBudget(calls=3)))
     assert arm.breaks_something and not Arm().breaks_something
     assert Experiment(title="x", method=arm, hypothesis=["no budgets_spent"]).method == arm
@@ -86,7 +86,7 @@ def test_they_are_the_same_in_python() -> None:
     ],
     ids=["key", "setting", "baseline", "no fault", "no prices", "no file"],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_invalid_budget_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as error:
         planned(tmp_path, **changes)
     assert message in str(error.value) and "exp.json" in str(error.value)
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], message
     ],
     ids=["none", "spent", "ended", "unknown"],
 )
-def test_they_are_measured(events: list[Any], spent: Bounds, strikes: Bounds) -> None:
+def test_budgets_are_measured(events: list[Any], spent: Bounds, strikes: Bounds) -> None:
     history = run(GOOD, episode())
     measured = measures_of(facts_of_one(facts_of("a", [*history, *events])))
     assert (measured["budgets_spent"].bounds, measured["budget_strikes"].bounds) == (spent, strikes)
@@ -128,7 +128,7 @@ def arm(name: str, strikes: int, hypothesis: str, spent: Bounds | None = None) -
         (1, 2, None, "unknown"),  # nor is it known what the subject does by itself
     ],
 )
-def test_an_arm_that_a_budget_struck_was_struck(
+def test_budget_strike_counts_as_fault(
     in_control: int, in_method: int, spent: Bounds | None, verdict: str
 ) -> None:
     calm = "success_rate >= 1"
@@ -141,7 +141,7 @@ def test_an_arm_that_a_budget_struck_was_struck(
 
 
 @pytest.mark.parametrize(("spent", "verdict"), [(exactly(1), "deviated"), (Bounds(0, 9), "unknown")])
-def test_that_none_is_used_up_is_no_pass_where_it_cannot_be_counted(spent: Bounds, verdict: str) -> None:
+def test_uncountable_budget_is_not_held(spent: Bounds, verdict: str) -> None:
     calm = "success_rate >= 1"
     arms = [
         arm("control", 0, calm),

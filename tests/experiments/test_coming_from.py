@@ -69,13 +69,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("target", ["checks:weather", "scenario.json", "level.yaml"])
-def test_each_experiment_of_the_page_can_be_planned(target: str) -> None:
+def test_page_experiment_can_be_planned(target: str) -> None:
     sys.modules.pop("checks", None)  # of another test
     done = CliRunner().invoke(main, ["plan", target])
     assert done.exit_code == 0 and "control-after" in done.output, done.output
 
 
-def test_the_pytest_of_the_page_passes_where_the_verdict_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_pytest_passes_when_held(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[list[str]] = []
     module = ModuleType("page")
     exec(blocks("python")[1], vars(module))
@@ -89,7 +89,7 @@ def test_the_pytest_of_the_page_passes_where_the_verdict_is_held(monkeypatch: py
     assert requests == [["wirefault", "run", "checks:weather"]]
 
 
-def test_the_operation_of_the_page_is_carried_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operation_of_page_is_carried_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[str] = []
 
     def serve(connection: Any) -> None:
@@ -105,7 +105,7 @@ def test_the_operation_of_the_page_is_carried_out(folder: Path, monkeypatch: pyt
     assert prompt["expect"]["answer"]["contains"] in str(answer)
 
 
-def test_each_builder_is_a_fault_and_each_trigger_goes_with_one() -> None:
+def test_page_builders_are_faults_with_triggers() -> None:
     entries = [here[0] for _, here in rows("Builders and triggers")]
     assert len(entries) == 25
     for entry in entries:
@@ -115,7 +115,7 @@ def test_each_builder_is_a_fault_and_each_trigger_goes_with_one() -> None:
             assert build_set({"faults": [fault]}, entry, REGISTRY, lab_links()).faults
 
 
-def test_each_assertion_is_one(folder: Path) -> None:
+def test_page_assertions_exist(folder: Path) -> None:
     named = [here for _, [here] in rows("Assertions")]
     for entry in named:
         data = data_of(entry)
@@ -126,7 +126,7 @@ def test_each_assertion_is_one(folder: Path) -> None:
     assert callable(load_function(f"{folder}/polite.py:is_polite"))
 
 
-def test_each_measure_is_one() -> None:
+def test_page_measures_exist() -> None:
     here = {name for row in rows("Stress, recovery, reports") for name in row[1]}
     statements = {text for text in here if re.search("[<>]=", text)}
     assert len(statements) == 4
@@ -136,7 +136,7 @@ def test_each_measure_is_one() -> None:
         assert name in here and name in known_names(with_control=True)
 
 
-def test_each_budget_is_one() -> None:
+def test_page_budgets_exist() -> None:
     for _, [here] in rows("Budgets"):
         arm = Arm.model_validate({"budgets": data_of(here)})
         assert arm.breaks_something
@@ -148,7 +148,7 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("line", commands())
-def test_each_command_takes_these_options(line: str) -> None:
+def test_page_commands_have_these_options(line: str) -> None:
     words = shlex.split(line)[1:]
     command: click.Command | None = main
     while isinstance(command, click.Group):

@@ -64,13 +64,13 @@ def compared(saved_runs: SavedRuns, first: str, second: str, **more: Any) -> Arm
         ("SS", "II", "unknown"),
     ],
 )
-def test_the_second_is_worse_only_if_it_is_whatever_the_open_ones_had_become(
+def test_worse_only_if_worse_for_any_open_outcome(
     saved_runs: SavedRuns, first: str, second: str, change: str
 ) -> None:
     assert compared(saved_runs, first, second).change == change
 
 
-def test_episodes_are_paired_by_their_keys(saved_runs: SavedRuns) -> None:
+def test_episodes_are_paired_by_key(saved_runs: SavedRuns) -> None:
     one, other = saved_runs.run("run-1", "SSF", "abc"), saved_runs.run("run-2", "FSS", "cad")
     [arm] = compare(one, other).arms
     assert (arm.paired, arm.unmatched, arm.open) == (True, 2, 0)
@@ -78,17 +78,17 @@ def test_episodes_are_paired_by_their_keys(saved_runs: SavedRuns) -> None:
     assert arm.changed == []
 
 
-def test_without_a_common_episode_groups_are_compared(saved_runs: SavedRuns) -> None:
+def test_without_common_episode_groups_are_compared(saved_runs: SavedRuns) -> None:
     [arm] = compare(saved_runs.run("run-1", "SS", "ab"), saved_runs.run("run-2", "SF", "cd")).arms
     assert arm.success is not None and (arm.paired, arm.success.value) == (False, -0.5)
 
 
-def test_of_a_run_that_ended_early_it_is_not_said_that_it_is_no_worse(saved_runs: SavedRuns) -> None:
+def test_incomplete_run_is_not_called_no_worse(saved_runs: SavedRuns) -> None:
     arm = compared(saved_runs, "SSSS", "SS", completed=False)
     assert (arm.change, arm.differs["completed"]) == ("unknown", ("yes", "no"))
 
 
-def test_outcomes_that_changed_are_named(saved_runs: SavedRuns) -> None:
+def test_changed_outcomes_are_named(saved_runs: SavedRuns) -> None:
     arm = compared(saved_runs, "SSF", "SFI")
     assert [(c.episode, c.first, c.second) for c in arm.changed] == [
         ("e1", "success", "honest_failure"),
@@ -96,12 +96,12 @@ def test_outcomes_that_changed_are_named(saved_runs: SavedRuns) -> None:
     ]
 
 
-def test_settings_and_versions_that_differ_are_named(saved_runs: SavedRuns) -> None:
+def test_different_settings_and_versions_are_named(saved_runs: SavedRuns) -> None:
     arm = compared(saved_runs, "S", "S", settings={"tool_limit": 3}, versions={"wirefault": "9"})
     assert dict(arm.differs) == {"tool_limit": ("1", "3"), "version of wirefault": ("unknown", "9")}
 
 
-def test_measures_that_differ_stand_side_by_side(saved_runs: SavedRuns) -> None:
+def test_different_measures_are_listed(saved_runs: SavedRuns) -> None:
     measures = compared(saved_runs, "SS", "SF").measures
     assert [name for name in measures if name not in ("success_rate_low", "success_rate_high")] == [
         "success_rate",

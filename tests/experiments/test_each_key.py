@@ -337,13 +337,13 @@ def plans(folder: Path, changes: Mapping[str, Any]) -> list[ExperimentPlan]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.key)
-def test_it_makes_the_difference(tmp_path: Path, case: Case) -> None:
+def test_key_changes_plan(tmp_path: Path, case: Case) -> None:
     base = plans(tmp_path, {})
     assert case.sees(plans(tmp_path, case.changes)) == case.seen != case.sees(base)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.key)
-def test_where_it_is_wrong_it_is_named(tmp_path: Path, case: Case) -> None:
+def test_invalid_value_is_named(tmp_path: Path, case: Case) -> None:
     with pytest.raises(InputError) as error:
         plans(tmp_path, case.wrong)
     assert case.expected in str(error.value) and "\n" not in str(error.value)
@@ -362,5 +362,5 @@ def keys_of(kind: type[BaseModel], before: str = "") -> Iterator[str]:
             yield f"{before}{key}"
 
 
-def test_no_key_is_left_out() -> None:
+def test_each_key_is_tested() -> None:
     assert {case.key for case in CASES} == set(keys_of(Experiment))

@@ -172,24 +172,24 @@ def ids(rows: Sequence[tuple[Any, ...]]) -> list[str]:
 
 
 @pytest.mark.parametrize(("statement", "episodes", "verdict"), ROWS, ids=ids(ROWS))
-def test_it_says_so(statement: str, episodes: Sequence[Any], verdict: str) -> None:
+def test_statement_has_expected_verdict(statement: str, episodes: Sequence[Any], verdict: str) -> None:
     assert verdict_text(statement, episodes, [GOOD]) == verdict
 
 
 @pytest.mark.parametrize(("statement", "episodes", "verdict"), ROWS, ids=ids(ROWS))
-def test_it_says_so_of_the_control(statement: str, episodes: Sequence[Any], verdict: str) -> None:
+def test_statement_about_control(statement: str, episodes: Sequence[Any], verdict: str) -> None:
     [name] = parse_expression(statement).names
     assert verdict_text(statement.replace(name, f"control_{name}"), [STRUCK], episodes) == verdict
 
 
 @pytest.mark.parametrize(("statement", "arm", "control", "verdict"), AGAINST, ids=ids(AGAINST))
-def test_it_says_so_against_the_control(
+def test_statement_against_control(
     statement: str, arm: Sequence[Any], control: Sequence[Any], verdict: str
 ) -> None:
     assert verdict_text(statement, arm, control) == verdict
 
 
-def test_each_has_all_three_answers_here() -> None:
+def test_each_measure_has_all_three_verdicts() -> None:
     answers = {name: set[str]() for name in known_names(with_control=True)}
     for statement, *_, verdict in [*ROWS, *AGAINST]:
         [name] = parse_expression(statement).names
@@ -198,7 +198,7 @@ def test_each_has_all_three_answers_here() -> None:
     assert {name for name, results in answers.items() if len(results) < 3} == set()
 
 
-def test_an_episode_that_was_not_flown_is_as_open_as_one_that_is_invalid() -> None:
+def test_missing_episode_is_as_open_as_invalid_one() -> None:
     for name in ("p95", "model_requests", "tokens", "cost", "findings", "budgets_spent"):
         ran, missing = (
             measured(model_requests(), prompts=count, prices=PRICES)[name].bounds for count in (1, 2)

@@ -283,7 +283,7 @@ def paper_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperLab:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_makes_the_difference(paper_lab: PaperLab, case: Case) -> None:
+def test_option_changes_output(paper_lab: PaperLab, case: Case) -> None:
     paper_lab.wirefault(*case.before.split())
     words = case.words.split()
     assert paper_lab.seen(case.sees, *words) != case.seen, paper_lab.output
@@ -292,20 +292,20 @@ def test_it_makes_the_difference(paper_lab: PaperLab, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.wrong], ids=str)
-def test_where_it_is_wrong_it_is_said(paper_lab: PaperLab, case: Case) -> None:
+def test_invalid_option_is_refused(paper_lab: PaperLab, case: Case) -> None:
     paper_lab.wirefault(*case.before.split())
     paper_lab.wirefault(*case.words.split(), case.place[1], case.wrong)
     assert case.message in " ".join(paper_lab.output.split()) and not paper_lab.engine.ran
 
 
 @pytest.mark.parametrize("option", OF_WIRINGS)
-def test_what_is_not_for_experiments_is_refused_of_one(paper_lab: PaperLab, option: str) -> None:
+def test_run_options_are_refused_for_experiments(paper_lab: PaperLab, option: str) -> None:
     assert paper_lab.wirefault(*RUN.split(), option, "x").exit_code == 64
     assert "an experiment names its subject and prompts" in paper_lab.output and not paper_lab.engine.ran
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_option_is_left_out(command: str) -> None:
+def test_each_option_is_tested(command: str) -> None:
     known: click.Command | None = main
     for word in command.split():
         assert isinstance(known, click.Group)

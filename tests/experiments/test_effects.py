@@ -51,7 +51,7 @@ def effects(control: list[Event], struck: list[Event]) -> list[FaultEffect]:
     return list(fault_effects(episodes[0], [("method", episodes[1])]))
 
 
-def test_only_episodes_for_which_it_was_planned_are_compared() -> None:
+def test_only_planned_episodes_are_compared() -> None:
     control = arm_events("SSSF", {place: [shadowed(SHADOW)] for place in (0, 1, 3)})
     [effect] = effects(control, arm_events("SFFF", {0: [exchange(fault=LOST)], 1: [exchange(fault=LOST)]}))
     assert (effect.fault, effect.planned, effect.drawn, effect.alone) == ("lost", 3, 2, 3)
@@ -60,38 +60,38 @@ def test_only_episodes_for_which_it_was_planned_are_compared() -> None:
     assert (effect.success.n, effect.success.value) == (3, pytest.approx(-1 / 3))
 
 
-def test_what_was_drawn_in_the_arm_alone_has_no_say() -> None:
+def test_fault_drawn_in_arm_only_is_ignored() -> None:
     control = arm_events("SS", {0: [shadowed(SHADOW)]})
     [effect] = effects(control, arm_events("SF", {place: [exchange(fault=LOST)] for place in (0, 1)}))
     assert (effect.planned, effect.drawn, effect.struck) == (1, 1, 1)
 
 
-def test_toxics_have_shadows_by_the_plan() -> None:
+def test_toxics_have_planned_shadows() -> None:
     toxic = timeout()
     control = arm_events("SS", {0: [replace(armed(), shadows=[ShadowToxic("method", toxic)])]})
     [effect] = effects(control, arm_events("FS", {0: [armed(toxic)]}))
     assert (effect.fault, effect.planned, effect.drawn) == ("TOXIC_PROB: timeout", 1, 1)
 
 
-def test_faults_that_were_planned_together_are_not_alone() -> None:
+def test_joint_faults_are_not_single() -> None:
     by_chance = ShadowMet("method", "", "http_error")
     control = arm_events("SS", {0: [shadowed(SHADOW, by_chance)], 1: [shadowed(SHADOW)]})
     rows = {effect.fault: effect for effect in effects(control, arm_events("FS"))}
     assert (rows["lost"].alone, rows["ERROR_PROB"].alone) == (1, 0)
 
 
-def test_the_shadows_of_another_arm_are_not_its_own() -> None:
+def test_shadows_of_other_arm_are_ignored() -> None:
     control = arm_events("S", {0: [shadowed(replace(SHADOW, arm="other"))]})
     assert effects(control, arm_events("F")) == []
 
 
 @pytest.mark.parametrize("struck", [arm_events("I"), []])
-def test_without_outcomes_nothing_is_said(struck: list[Event]) -> None:
+def test_no_outcomes_no_effect(struck: list[Event]) -> None:
     [effect] = effects(arm_events("S", {0: [shadowed(SHADOW)]}), struck)
     assert (effect.success, effect.open) == (None, 1)
 
 
-def test_shadows_have_no_part_in_any_verdict() -> None:
+def test_shadows_do_not_affect_verdict() -> None:
     toxic = replace(armed(), shadows=[ShadowToxic("method", timeout())])
     failed = exchange(status=503, shadows=[SHADOW])
     plain, twin = (

@@ -64,18 +64,18 @@ def problem_of(folder: Path, text: str) -> str:
         ("title: Lost replies", "- a list", "must be a mapping with `title` and `hypothesis`"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, good: str, bad: str, message: str) -> None:
+def test_invalid_file_is_one_line(tmp_path: Path, good: str, bad: str, message: str) -> None:
     text = GOOD.replace(good, bad) if not bad.startswith("- ") else bad
     problem = problem_of(tmp_path, text)
     assert message in problem and "\n" not in problem
 
 
-def test_a_prompt_that_cannot_be_used_is_a_mistake(tmp_path: Path) -> None:
+def test_invalid_prompt_is_error(tmp_path: Path) -> None:
     text = GOOD.replace('only: ["1"]', "prompts:\n  - {prompt: Hello}\n  - {promt: Hello}")
     assert "exp.yaml: prompts: entry 2 is skipped: unknown key 'promt'" in problem_of(tmp_path, text)
 
 
-def test_files_of_a_folder_are_taken_by_name(tmp_path: Path) -> None:
+def test_folder_files_are_read_by_name(tmp_path: Path) -> None:
     for name in ("b.yaml", "a.yml", "notes.txt"):
         (tmp_path / name).write_text(GOOD, encoding="utf-8")
     assert [path.name for path in files_meant(tmp_path)] == ["a.yml", "b.yaml"]
@@ -83,7 +83,7 @@ def test_files_of_a_folder_are_taken_by_name(tmp_path: Path) -> None:
         files_meant(ROOT / "logs")
 
 
-def test_python_says_the_same() -> None:
+def test_python_equals_yaml() -> None:
     experiment = Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicate"])
     assert list(experiment.arms) == ["method"]
     with pytest.raises(ValueError, match="is not a measure; did you mean 'duplicate'"):
@@ -93,7 +93,7 @@ def test_python_says_the_same() -> None:
 def more(conversation: object) -> None: ...
 
 
-def test_python_gives_a_function_that_has_a_name() -> None:
+def test_python_function_needs_name() -> None:
     entry = {"prompt": "Hello", "id": "hello", "next_turn": more}
     experiment = Experiment(title="x", prompts=[entry], method=Arm(faults="heavy"), hypothesis=["no crash"])
     assert experiment.prompts == [{**entry, "next_turn": f"{__name__}:more"}]

@@ -85,11 +85,11 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), ROWS)
-def test_a_statement_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
+def test_statement_is_true_false_or_unknown(text: str, expected: bool | None) -> None:
     assert parse_expression(text).holds(MEASURED) is expected
 
 
-def test_each_form_has_all_three_answers_here() -> None:
+def test_each_form_has_all_three_answers() -> None:
     forms = (*_SIGNS, *_OPERATIONS, ast.And, ast.Or, ast.Not, ast.USub)
     answers = {form: set[bool | None]() for form in forms}
     for text, expected in ROWS:
@@ -107,12 +107,12 @@ def test_each_form_has_all_three_answers_here() -> None:
         *("rate in (1, 2)", "rate ** 9 > 1", "9 // rate > 1", "x" * 501, "[rate > 1]", "(" * 300, "a\0 > 1"),
     ],
 )
-def test_all_else_is_refused(text: str) -> None:
+def test_other_expressions_are_refused(text: str) -> None:
     with pytest.raises(ExpressionError):
         parse_expression(text)
 
 
-def test_the_names_are_told_in_order() -> None:
+def test_names_are_listed_in_order() -> None:
     assert parse_expression("no duplicate and p95 <= rate * p95").names == ("duplicate", "p95", "rate")
 
 
@@ -120,7 +120,7 @@ FIGURES = st.floats(-100, 100, allow_nan=False)
 
 
 @given(a=st.tuples(FIGURES, FIGURES), b=st.tuples(FIGURES, FIGURES), at=st.tuples(*[st.floats(0, 1)] * 2))
-def test_what_is_said_of_bounds_holds_for_each_value_within(
+def test_answer_for_bounds_holds_for_values_inside(
     a: tuple[float, float], b: tuple[float, float], at: tuple[float, float]
 ) -> None:
     bounds = {"a": Bounds(*sorted(a)), "b": Bounds(*sorted(b))}

@@ -25,7 +25,7 @@ def fuzz(folder: Path, *words: str) -> Result:
 
 
 @pytest.mark.parametrize("space", SPACES)
-def test_each_file_can_be_planned_and_breaks_something(tmp_path: Path, space: str) -> None:
+def test_fuzzed_file_can_be_planned_and_has_faults(tmp_path: Path, space: str) -> None:
     assert fuzz(tmp_path, "--n=6", "--seed=7", f"--space={space}", "--only=1").exit_code == 0
     files = sorted(tmp_path.glob("*.yaml"))
     assert len(files) == 6
@@ -35,19 +35,19 @@ def test_each_file_can_be_planned_and_breaks_something(tmp_path: Path, space: st
         assert f"--seed 7 --space {space}" in plan.experiment.description
 
 
-def test_the_same_seed_writes_the_same_bytes(tmp_path: Path) -> None:
+def test_same_seed_writes_same_bytes(tmp_path: Path) -> None:
     for folder, count in (("a", "3"), ("b", "5")):
         fuzz(tmp_path / folder, f"--n={count}", "--seed=7")
     first, second = ({f.name: f.read_bytes() for f in (tmp_path / folder).iterdir()} for folder in "ab")
     assert first.items() < second.items() and len(second) == 5
 
 
-def test_a_seed_changes_what_is_drawn() -> None:
+def test_seed_changes_fuzz() -> None:
     drawn = [str(drawn_experiment(seed, 1, "default", LINKS)["method"]) for seed in range(20)]
     assert len(set(drawn)) > 15
 
 
-def test_each_space_draws_what_it_says() -> None:
+def test_each_space_draws_its_faults() -> None:
     def kinds(space: str) -> set[str]:
         sets = [drawn_experiment(3, number, space, LINKS)["method"]["faults"] for number in range(120)]
         return {entry.get("fault") or entry["toxic"] for one in sets for key in one for entry in one[key]}
@@ -59,7 +59,7 @@ def test_each_space_draws_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_each_parameter_is_drawn_within_what_the_fault_declares(name: str) -> None:
+def test_parameters_are_drawn_inside_declared_range(name: str) -> None:
     fault = REGISTRY[name]
     declared = fault.model_json_schema()["properties"]
     seen: dict[str, set[str]] = {key: set() for key in declared}
@@ -75,14 +75,14 @@ def test_each_parameter_is_drawn_within_what_the_fault_declares(name: str) -> No
         assert options or not {"minimum", "maximum", "enum"} & of_key.keys()
 
 
-def test_what_could_last_for_hours_is_given_seconds() -> None:
+def test_long_faults_get_seconds() -> None:
     hour = {"type": "number", "minimum": 0, "maximum": 3600_000}
     assert max(options_of("ms", hour)) == 2000 and max(options_of("items", hour)) == 3600_000
     least = {"type": "integer", "exclusiveMinimum": 0, "maximum": 5}
     assert options_of("items", least) == [1, 2, 3, 4, 5]
 
 
-def test_a_fault_of_mcp_is_drawn_where_the_wiring_has_mcp() -> None:
+def test_mcp_fault_is_drawn_for_mcp_wiring() -> None:
     of_mcp = Links((*LINKS, Link("files", "http://127.0.0.1:9000", dialect="mcp", env=("FILES_URL",))))
     for links, expected in ((LINKS, False), (of_mcp, True)):
         sets = [drawn_experiment(3, number, "tools", links)["method"]["faults"] for number in range(60)]
@@ -91,13 +91,13 @@ def test_a_fault_of_mcp_is_drawn_where_the_wiring_has_mcp() -> None:
         assert not any(REGISTRY[name].lab_only for name in names)
 
 
-def test_a_file_of_somebody_is_not_overwritten(tmp_path: Path) -> None:
+def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "fuzz-default-1-0002.yaml").write_text("mine")
     result = fuzz(tmp_path, "--n=3")
     assert result.exit_code == 64 and "exists already" in result.output
     assert (tmp_path / "fuzz-default-1-0002.yaml").read_text() == "mine"
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_input_is_reported(tmp_path: Path) -> None:
     assert "nowhere.yaml" in fuzz(tmp_path, "--wiring", "nowhere.yaml").output
     assert fuzz(tmp_path, "--space=chaos").exit_code == 64

@@ -10,13 +10,13 @@ def prompts(count: int) -> list[Prompt]:
     return [Prompt(str(number), "x") for number in range(count)]
 
 
-def test_each_lane_gets_its_share_and_none_gets_nothing() -> None:
+def test_each_lane_gets_nonempty_share() -> None:
     assert [[len(run) for run in lane] for lane in deal(prompts(5), 2)] == [[3], [2]]
     assert [[len(run) for run in lane] for lane in deal(prompts(1), 4)] == [[1]]
     assert deal([], 2) == []
 
 
-def test_a_long_arm_is_flown_by_several_runs_and_each_episode_once() -> None:
+def test_long_arm_is_split_over_runs() -> None:
     dealt = deal(prompts(4100), 2)
     assert [[len(run) for run in lane] for lane in dealt] == [[1000, 1000, 50], [1000, 1000, 50]]
     keys = [prompt.key for lane in dealt for run in lane for prompt in run]

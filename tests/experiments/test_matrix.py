@@ -21,7 +21,7 @@ def plans(folder: Path, **more: Any) -> list[ExperimentPlan]:
     return [plan_experiment(each, {"LOGS_DIR": str(folder)}) for each in load_experiments(path)]
 
 
-def test_faults_and_doses_are_arms_beside_one_control(tmp_path: Path) -> None:
+def test_faults_and_doses_are_arms_with_one_control(tmp_path: Path) -> None:
     matrix = {"faults": ["lost-replies", {"toxics": [{"toxic": "latency"}]}], "doses": [0.5, 2]}
     [plan] = plans(tmp_path, matrix=matrix)
     names = ["lost-replies-x0.5", "lost-replies-x2", "faults-2-x0.5", "faults-2-x2"]
@@ -30,7 +30,7 @@ def test_faults_and_doses_are_arms_beside_one_control(tmp_path: Path) -> None:
     assert plan.arms[1].settings.faults != plan.arms[2].settings.faults
 
 
-def test_what_the_control_shows_too_is_an_experiment_by_itself(tmp_path: Path) -> None:
+def test_change_of_control_is_separate_experiment(tmp_path: Path) -> None:
     matrix = {"settings": {"persona": ["diligent", "quitter"]}, "prompts": [[{"prompt": "a"}], "p.json"]}
     (tmp_path / "p.json").write_text('[{"prompt": "b"}, {"prompt": "c"}]', encoding="utf-8")
     many = plans(tmp_path, matrix=matrix, only=[], method={"faults": "lost-replies"})
@@ -43,7 +43,7 @@ def test_what_the_control_shows_too_is_an_experiment_by_itself(tmp_path: Path) -
     ]
 
 
-def test_subjects_are_flown_as_the_command_line_names_them(tmp_path: Path) -> None:
+def test_subjects_run_as_on_command_line(tmp_path: Path) -> None:
     many = plans(tmp_path, matrix={"faults": ["light"], "subjects": ["lab", "other:agent"]})
     assert [plan.subject for plan in many] == ["lab", "other:agent"]
 
@@ -65,13 +65,13 @@ def test_subjects_are_flown_as_the_command_line_names_them(tmp_path: Path) -> No
         ),
     ],
 )
-def test_what_cannot_be_flown_is_said_with_its_place(tmp_path: Path, more: Any, wrong: str) -> None:
+def test_invalid_matrix_names_place(tmp_path: Path, more: Any, wrong: str) -> None:
     with pytest.raises(InputError) as caught:
         plans(tmp_path, **more)
     assert wrong in str(caught.value) and "e.yaml" in str(caught.value)
 
 
-def test_where_one_experiment_is_wanted_a_matrix_is_refused(tmp_path: Path) -> None:
+def test_matrix_is_refused_for_single_experiment(tmp_path: Path) -> None:
     plans(tmp_path, matrix={"faults": ["light"], "subjects": ["a", "b"]})
     with pytest.raises(match="stands for 2 experiments"):
         load_experiment(tmp_path / "e.yaml")

@@ -32,20 +32,18 @@ def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dic
         ("faults_delivered", exactly(0), "0"),
     ],
 )
-def test_an_episode_without_a_verdict_leaves_its_outcome_open(
-    name: str, bounds: Bounds, expected: str
-) -> None:
+def test_unjudged_episode_leaves_outcome_open(name: str, bounds: Bounds, expected: str) -> None:
     measure = measured(GOOD, GOOD, BAD, INVALID, NO_ORACLE, prompts=6)[name]
     assert (measure.bounds, measure.text) == (bounds, expected)
 
 
-def test_a_count_that_is_known_has_an_interval_and_names_its_episodes() -> None:
+def test_known_count_has_interval_and_episodes() -> None:
     measure = measured(GOOD, BAD, BAD)["false_success"]
     assert (measure.bounds, measure.text) == (exactly(2), "2 of 3 [20.8 %, 93.9 %]")
     assert measure.episodes == ("002", "003")
 
 
-def test_a_claim_that_cannot_be_told_may_have_been_false() -> None:
+def test_unreadable_claim_may_be_false() -> None:
     unclear = episode(ended(ended_by="text", response="It is done, I think"), expect=ASK_BOB)
     measures = measured(GOOD, unclear)
     assert measures["failure"].bounds == exactly(1)
@@ -53,20 +51,20 @@ def test_a_claim_that_cannot_be_told_may_have_been_false() -> None:
     assert measures["duplicate"].bounds == exactly(0)
 
 
-def test_no_data_is_no_figure() -> None:
+def test_no_data_has_no_figure() -> None:
     nothing = measured(prompts=0)
     without = {name for name, measure in nothing.items() if measure.bounds is None}
     assert without >= {"success_rate", "success_rate_low", "p50", "p95", "p99", "tokens", "cost"}
 
 
-def test_faults_that_were_delivered_are_counted() -> None:
+def test_delivered_faults_are_counted() -> None:
     struck = episode(
         tried(error="server_error", status=503), exchange(status=503, fault=fault_met()), expect={}
     )
     assert measured(struck)["faults_delivered"].bounds == exactly(1)
 
 
-def test_an_arm_is_held_against_its_control() -> None:
+def test_arm_is_compared_with_control() -> None:
     difference = against_control(measured(GOOD, BAD), measured(GOOD, GOOD, GOOD, INVALID))
     assert difference["degradation"].bounds == Bounds(0.25, 0.5)
     assert difference["control_success"].bounds == Bounds(3, 4)

@@ -30,13 +30,11 @@ def planned(folder: Path, episodes: str | list[str]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("episodes", "times"), [("hello", 3), (["bye", "h*"], 6)])
-def test_they_are_those_of_the_prompts_in_all_repetitions(
-    tmp_path: Path, episodes: str | list[str], times: int
-) -> None:
+def test_named_episodes_cover_all_repetitions(tmp_path: Path, episodes: str | list[str], times: int) -> None:
     assert planned(tmp_path, episodes) == {"latency on search": times}
 
 
-def test_a_name_that_no_prompt_has_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:
+def test_unknown_name_suggests_nearest(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no prompt is called 'helo'; did you mean 'hello'\?") as error:
         planned(tmp_path, ["bye", "helo"])
     assert "some.yaml" in str(error.value)

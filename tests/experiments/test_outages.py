@@ -49,14 +49,14 @@ def measured(*episodes: Any, prompts: int | None = None) -> dict[str, Measure]:
         ([BACK, HIDDEN], Bounds(0, math.inf), Bounds(0, 1)),
     ],
 )
-def test_what_did_not_come_back_is_censored(
+def test_unrecovered_outage_is_censored(
     episodes: list[Any], mttr: Bounds | None, rate: Bounds | None
 ) -> None:
     measures = measured(*episodes)
     assert (measures["mttr"].bounds, measures["recovery_rate"].bounds) == (mttr, rate)
 
 
-def test_no_failure_is_no_data_and_no_pass() -> None:
+def test_no_failure_is_unknown() -> None:
     assert measured(FINE)["mttr"].text == "no data: nothing failed"
     control, after = (ArmResult(name, ("r",), (), measured(FINE)) for name in ("control", "control-after"))
     for episodes, verdict in [((BACK,), "held"), ((LOST,), "deviated"), ((FINE,), "unknown")]:
@@ -70,7 +70,7 @@ def outages(*events: Any) -> list[tuple[str, float]]:
     return [(outage.end, outage.seconds) for outage in outages_of(trace.requests, 108.0)]
 
 
-def test_each_failure_after_a_success_is_an_outage_of_its_own() -> None:
+def test_each_failure_after_success_is_own_outage() -> None:
     again = [
         request(103, 503),
         request(104, try_=2),
@@ -80,19 +80,19 @@ def test_each_failure_after_a_success_is_an_outage_of_its_own() -> None:
     assert outages(*again) == [("recovered", 1.0), ("recovered", 2.0)]
 
 
-def test_only_the_same_request_ends_it_in_whichever_attempt() -> None:
+def test_only_same_request_ends_outage_in_any_attempt() -> None:
     other = request(104, fingerprint="f2")
     assert outages(request(103, 503), other) == [("not_recovered", 5.0)]
     assert outages(request(103, 503), other, request(106, attempt=2)) == [("recovered", 3.0)]
 
 
-def test_of_a_model_s_request_without_its_body_it_is_not_known_what_it_asked_again() -> None:
+def test_model_request_without_body_has_unknown_repeat() -> None:
     model = {"link": "model", "dialect": "openai_chat", "identity": "counted"}
     assert outages(request(103, 503, **model), request(105, **model)) == [("unknown", 2.0)]
     assert outages(request(103, 503, **model)) == [("not_recovered", 5.0)]
 
 
-def test_a_try_that_never_came_to_the_gateway_counts_as_its_caller_saw_it() -> None:
+def test_try_without_gateway_record_counts_from_caller() -> None:
     refused = tried(error="connection_refused", ms=0, start=103.0)
     well = tried(try_=2, ms=0, start=106.0)
     assert outages(refused, well, request(106, try_=2)) == [("recovered", 3.0)]

@@ -22,7 +22,7 @@ EXAMPLE = WHOLE[0]
 
 
 @pytest.mark.parametrize("text", WHOLE[1:])
-def test_each_whole_experiment_of_the_page_can_be_planned(example: str, text: str) -> None:
+def test_page_experiment_can_be_planned(example: str, text: str) -> None:
     Path("another.yaml").write_text(text, encoding="utf-8")
     assert "control-after" in planned("another.yaml")
 
@@ -47,11 +47,11 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "example.yaml"
 
 
-def test_the_example_can_be_planned(example: str) -> None:
+def test_example_can_be_planned(example: str) -> None:
     assert "3 arms of 10 episodes each: 30 episodes, seed 7" in planned(example)
 
 
-def test_the_example_can_be_made_safe(example: str) -> None:
+def test_example_can_be_made_safe(example: str) -> None:
     Path(example).write_text(EXAMPLE + SAFETY, encoding="utf-8")
     page = planned(example)
     assert "method: 5 of 10 episodes are outside the blast radius" in page
@@ -59,11 +59,11 @@ def test_the_example_can_be_made_safe(example: str) -> None:
     assert "no episodes start after 1800 s" in page
 
 
-def test_the_plan_tells_how_often_each_fault_acts(example: str) -> None:
+def test_plan_estimates_fault_rates(example: str) -> None:
     assert re.search(r"method +lost-writes \(lose_reply\) +shop +50 % of tries", planned(example))
 
 
-def test_each_option_changes_the_plan(example: str) -> None:
+def test_each_option_changes_plan(example: str) -> None:
     assert "3 arms of 3 episodes each: 9 episodes, seed 8" in planned(
         example, "--repeats", "3", "--seed", "8", "--only", "2"
     )
@@ -71,9 +71,7 @@ def test_each_option_changes_the_plan(example: str) -> None:
     assert refused.exit_code == 64 and "ATTEMPT_TIME" in refused.output
 
 
-def test_an_experiment_in_python_is_planned_as_one_in_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_experiment_plans_like_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [program] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "checks.py").write_text(program, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -85,7 +83,7 @@ def test_an_experiment_in_python_is_planned_as_one_in_a_file(
         assert refused.exit_code == 64 and message in refused.output
 
 
-def test_the_shipped_ones_can_be_planned_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shipped_experiments_plan_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert re.search(r"^wirefault plan experiments$", PAGE, re.MULTILINE)
     for path in (ROOT / "experiments").glob("*.yaml"):
@@ -103,19 +101,19 @@ def test_experiments_are_picked_by_title_or_tag(monkeypatch: pytest.MonkeyPatch)
     assert refused.exit_code == 64 and "no experiment has this title or tag; tags: " in refused.output
 
 
-def test_prompts_are_picked_by_a_pattern_of_their_ids(example: str) -> None:
+def test_prompts_are_selected_by_id_pattern(example: str) -> None:
     Path("prompts.json").write_text('[{"prompt": "One", "id": "a-1"}, {"prompt": "Two", "id": "b-1"}]')
     assert "3 arms of 5 episodes each" in planned(example, "--only", "a-*")
     refused = CliRunner().invoke(main, ["plan", example, "--only", "c-*"])
     assert refused.exit_code == 64 and "no prompt has a matching id" in refused.output
 
 
-def test_a_dry_run_is_the_plan_and_flies_nothing(example: str) -> None:
+def test_dry_run_is_plan_and_starts_nothing(example: str) -> None:
     done = CliRunner().invoke(main, ["run", example, "--dry-run"])
     assert (done.exit_code, done.output) == (0, planned(example)) and not Path("logs").exists()
 
 
-def test_the_plan_guesses_no_time(example: str) -> None:
+def test_plan_does_not_guess_time(example: str) -> None:
     assert "duration: unknown, it has not run here yet" in planned(example)
     flight = {"seconds": 20.0, "episodes": 10, "workers": 2}
     folder = Path("logs/experiments/e1")
@@ -139,10 +137,10 @@ def test_the_plan_guesses_no_time(example: str) -> None:
         ("x.yaml", "--workers", "many"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(words: tuple[str, ...]) -> None:
+def test_incompatible_options_are_refused(words: tuple[str, ...]) -> None:
     assert CliRunner().invoke(main, ["run", *words]).exit_code == 64
 
 
 @pytest.mark.parametrize("levels", ["", "0", "-1", "1,many", "101", "nan"])
-def test_levels_that_are_none_are_refused(levels: str) -> None:
+def test_invalid_levels_are_refused(levels: str) -> None:
     assert CliRunner().invoke(main, ["run", "x.yaml", "--levels", levels]).exit_code == 64

@@ -11,13 +11,13 @@ from wirefault.core.errors import UserError
 from wirefault.experiments.ray_engine import RayEngine, ShardResult, put_down
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_has_install_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r'pip install "wirefault\[ray\]"'):
         RayEngine()
 
 
-def test_a_run_from_elsewhere_is_put_down_whole(tmp_path: Path) -> None:
+def test_remote_run_is_written_completely(tmp_path: Path) -> None:
     files = {"run.jsonl": b"{}\n", "bodies/1": b"hello"}
     put_down(ShardResult(0, files, b"", ()), tmp_path, "run-1")
     assert (tmp_path / "run-1" / "bodies" / "1").read_bytes() == b"hello"

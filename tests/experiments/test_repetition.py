@@ -35,7 +35,7 @@ def plan(tmp_path: Path) -> ExperimentPlan:
     ("episodes", "ran"),
     [([], ["a", "b", "a.r2", "b.r2"]), (["a.r2"], ["a.r2"]), (["4", "a", "1"], ["a", "b.r2"])],
 )
-def test_episodes_are_picked_by_key_or_place_and_keep_their_keys(
+def test_episodes_are_selected_by_key_or_place(
     plan: ExperimentPlan, episodes: list[str], ran: list[str]
 ) -> None:
     part = repeated_part(plan, episodes, [])
@@ -43,7 +43,7 @@ def test_episodes_are_picked_by_key_or_place_and_keep_their_keys(
     assert (part.arms, part.seed) == (plan.arms, plan.seed)
 
 
-def test_an_arm_is_flown_with_its_controls(plan: ExperimentPlan) -> None:
+def test_arm_runs_with_its_controls(plan: ExperimentPlan) -> None:
     names = [arm.name for arm in repeated_part(plan, [], ["many"]).arms]
     assert names == ["control", "many", "control-after"]
 
@@ -57,14 +57,14 @@ def test_an_arm_is_flown_with_its_controls(plan: ExperimentPlan) -> None:
         ([], ["control"], "no such arm with faults; valid: few, many"),
     ],
 )
-def test_what_the_plan_does_not_have_is_said(
+def test_unknown_arm_or_episode_is_reported(
     plan: ExperimentPlan, episodes: list[str], arms: list[str], message: str
 ) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         repeated_part(plan, episodes, arms)
 
 
-def test_a_run_of_an_arm_stands_for_the_arm(plan: ExperimentPlan, tmp_path: Path) -> None:
+def test_run_id_stands_for_its_arm(plan: ExperimentPlan, tmp_path: Path) -> None:
     save(plan, "e1")
     SyntheticRun(tmp_path, "e1-3-many", prompts=1).write()
     saved, arms = saved_plan(tmp_path, "e1-3-many", {"LOGS_DIR": str(tmp_path)})
@@ -74,7 +74,7 @@ def test_a_run_of_an_arm_stands_for_the_arm(plan: ExperimentPlan, tmp_path: Path
         assert (saved.arms, arms) == (plan.arms, ())
 
 
-def test_of_a_run_by_itself_no_plan_was_saved(tmp_path: Path) -> None:
+def test_run_without_plan_is_reported(tmp_path: Path) -> None:
     SyntheticRun(tmp_path, "run-a", prompts=1).write()
     with pytest.raises(InputError, match="wirefault runs verify run-a ends with the line that repeats it"):
         saved_plan(tmp_path, "run-a", {})

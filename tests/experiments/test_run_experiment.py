@@ -68,7 +68,7 @@ def fly(saved: SavedExperiment, engine: PaperEngine) -> ExperimentResult:
     return run_experiment(saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), engine)
 
 
-def test_invalid_episodes_are_run_again_up_to_the_limit(saved: SavedExperiment) -> None:
+def test_invalid_episodes_are_run_again_up_to_limit(saved: SavedExperiment) -> None:
     engine = PaperEngine(fails=2)
     flight = fly(replace(saved, retry_invalid=1), engine)
     control = flight.arms[0]
@@ -79,12 +79,12 @@ def test_invalid_episodes_are_run_again_up_to_the_limit(saved: SavedExperiment) 
     assert len(engine.ran) > 4
 
 
-def test_without_a_retry_an_invalid_episode_stays(saved: SavedExperiment) -> None:
+def test_without_retry_invalid_episode_stays(saved: SavedExperiment) -> None:
     engine = PaperEngine(fails=1)
     assert len(fly(saved, engine).arms[0].invalid) == 2 and len(engine.ran) == 2
 
 
-def test_what_was_not_taken_back_has_not_held(saved: SavedExperiment) -> None:
+def test_failed_rollback_is_not_held(saved: SavedExperiment) -> None:
     problem = "not verified: 1 toxics desired, 0 observed"
     flight = fly(saved, PaperEngine(rollback=problem))
     assert flight.judged is not None and flight.judged.verdict == "unknown"
@@ -92,11 +92,11 @@ def test_what_was_not_taken_back_has_not_held(saved: SavedExperiment) -> None:
     assert any(check.statement == "rollback" for check in flight.judged.checks)
 
 
-def test_an_engine_that_notes_nothing_is_verified_by_the_runs(saved: SavedExperiment) -> None:
+def test_silent_engine_is_verified_from_runs(saved: SavedExperiment) -> None:
     assert fly(saved, PaperEngine(rollback="")).rollback == VERIFIED
 
 
-def test_what_was_aborted_stays_so(tmp_path: Path) -> None:
+def test_aborted_stays_aborted(tmp_path: Path) -> None:
     saved = planned(tmp_path, safety={"abort": ["time >= 0"]})
     engine = PaperEngine()
     flight = fly(saved, engine)
@@ -107,7 +107,7 @@ def test_what_was_aborted_stays_so(tmp_path: Path) -> None:
     assert judged_again(saved).as_json()["verdict"] == "aborted"
 
 
-def test_a_limit_leaves_the_rest_to_a_resume(tmp_path: Path) -> None:
+def test_limit_leaves_rest_for_resume(tmp_path: Path) -> None:
     saved = planned(tmp_path, limits={"time": 1e-9})
     engine, codes = PaperEngine(), []
     for _ in range(3):

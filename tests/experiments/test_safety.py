@@ -31,11 +31,11 @@ def refused(folder: Path, **more: Any) -> str:
 @pytest.mark.parametrize(
     "radius", [{}, None, {"links": []}, {"calls": 0}, {"episodes": 0}, {"episodes": "0 %"}, {"episodes": 1.5}]
 )
-def test_an_empty_radius_is_an_error(tmp_path: Path, radius: Any) -> None:
+def test_empty_radius_is_error(tmp_path: Path, radius: Any) -> None:
     assert "safety.blast_radius" in refused(tmp_path, safety={"blast_radius": radius})
 
 
-def test_what_strikes_outside_of_the_radius_is_named(tmp_path: Path) -> None:
+def test_faults_outside_radius_are_named(tmp_path: Path) -> None:
     radius = {"safety": {"blast_radius": {"links": ["search", "model"]}}}
     message = refused(tmp_path, **radius)
     assert "method: the fault busy strikes weather, outside of safety.blast_radius.links" in message
@@ -48,24 +48,24 @@ def test_what_strikes_outside_of_the_radius_is_named(tmp_path: Path) -> None:
     assert planned(tmp_path, safety={"blast_radius": {"links": ["tools"]}}).arms
 
 
-def test_a_link_that_is_not_there_is_no_radius(tmp_path: Path) -> None:
+def test_unknown_link_is_no_radius(tmp_path: Path) -> None:
     message = refused(tmp_path, safety={"blast_radius": {"links": ["wether"]}})
     assert "unknown link wether; did you mean 'weather'?" in message
 
 
-def test_a_share_of_the_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
+def test_share_of_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
     plan = planned(tmp_path, repeats=5, safety={"blast_radius": {"episodes": "25 %"}})
     outside = [is_outside_radius(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]
     assert outside.count(False) == len(outside) // 4
     assert not any(is_outside_radius(plan.arms[0].settings, prompt.key) for prompt in plan.prompts)
 
 
-def test_a_share_that_is_no_episode_is_an_error(tmp_path: Path) -> None:
+def test_empty_share_is_error(tmp_path: Path) -> None:
     message = refused(tmp_path, only=["1", "2"], safety={"blast_radius": {"episodes": 0.25}})
     assert "0.25 of 2 episodes is none" in message
 
 
-def test_the_radius_counts_calls_of_faults_alone(tmp_path: Path) -> None:
+def test_radius_counts_only_fault_calls(tmp_path: Path) -> None:
     radius = {"safety": {"blast_radius": {"calls": 3}}}
     assert planned(tmp_path, **radius).arms[1].settings.fault_calls == 3
     toxic = {"faults": {"toxics": [{"toxic": "latency", "id": "slow"}]}}
@@ -80,16 +80,16 @@ def test_the_radius_counts_calls_of_faults_alone(tmp_path: Path) -> None:
         ("cost", "compares nothing"),
     ],
 )
-def test_a_condition_that_cannot_be_watched_is_an_error(tmp_path: Path, condition: str, message: str) -> None:
+def test_unwatchable_condition_is_error(tmp_path: Path, condition: str, message: str) -> None:
     assert message in refused(tmp_path, safety={"abort": [condition]})
 
 
 @pytest.mark.parametrize("limits", [{"time": 0}, {"time": "soon"}, {"cost": 0}, {"tim": 1}])
-def test_a_limit_that_is_none_is_an_error(tmp_path: Path, limits: dict[str, Any]) -> None:
+def test_invalid_limit_is_error(tmp_path: Path, limits: dict[str, Any]) -> None:
     assert "limits" in refused(tmp_path, limits=limits)
 
 
-def test_a_target_must_be_this_machine_or_listed(tmp_path: Path) -> None:
+def test_target_must_be_local_or_listed(tmp_path: Path) -> None:
     links = {
         "shop": {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"},
         "maps": {"upstream": "https://api.example.com", "env": "MAPS_URL"},

@@ -39,7 +39,7 @@ def environ(plan: ExperimentPlan) -> dict[str, str]:
     return {"LOGS_DIR": str(plan.configuration.logs)}
 
 
-def test_a_saved_plan_is_the_same_plan(plan: ExperimentPlan) -> None:
+def test_saved_plan_is_same_plan(plan: ExperimentPlan) -> None:
     save(plan, "e1")
     again = load_saved(plan.configuration.logs, "latest", environ(plan)).plan
     assert (again.arms, again.experiment) == (plan.arms, plan.experiment)
@@ -50,7 +50,7 @@ def test_a_saved_plan_is_the_same_plan(plan: ExperimentPlan) -> None:
     assert again.configuration.wiring.subject == plan.configuration.wiring.subject
 
 
-def test_each_run_of_an_arm_has_a_name_of_its_own(plan: ExperimentPlan) -> None:
+def test_runs_of_arm_have_own_names(plan: ExperimentPlan) -> None:
     saved, late = save(plan, "e1"), plan.arms[1]
     assert saved.next_run_ids(late, 2) == ["e1-2-late", "e1-2-late.2"]
     for name in saved.next_run_ids(late, 10):
@@ -60,7 +60,7 @@ def test_each_run_of_an_arm_has_a_name_of_its_own(plan: ExperimentPlan) -> None:
     assert "the history of e1-2-late cannot be read" in saved.arm_result(late).failure
 
 
-def test_a_run_that_was_killed_before_it_wrote_has_had_its_id(plan: ExperimentPlan) -> None:
+def test_killed_run_keeps_its_id(plan: ExperimentPlan) -> None:
     saved, late = save(plan, "e1"), plan.arms[1]
     for run_id in saved.next_run_ids(late, 2):
         saved.write_prompts(plan.prompts, run_id)
@@ -68,7 +68,7 @@ def test_a_run_that_was_killed_before_it_wrote_has_had_its_id(plan: ExperimentPl
     assert saved.next_run_ids(late, 2) == ["e1-2-late.3", "e1-2-late.4"]
 
 
-def test_a_run_that_left_no_history_is_named_with_its_last_words(plan: ExperimentPlan) -> None:
+def test_run_without_history_shows_last_output(plan: ExperimentPlan) -> None:
     saved, late = save(plan, "e1"), plan.arms[1]
     saved.write_prompts(plan.prompts, "e1-2-late")
     expected = "3 episodes were not run: the run e1-2-late has left no history: "
@@ -77,13 +77,13 @@ def test_a_run_that_left_no_history_is_named_with_its_last_words(plan: Experimen
     assert saved.arm_result(late).failure == f"{expected}error: no lane"
 
 
-def test_a_run_whose_forerunner_was_lost_is_not_overwritten(plan: ExperimentPlan) -> None:
+def test_run_after_lost_one_is_not_overwritten(plan: ExperimentPlan) -> None:
     saved, late = save(plan, "e1"), plan.arms[1]
     (plan.configuration.logs / "runs" / "e1-2-late.2").mkdir(parents=True)
     assert saved.next_run_ids(late, 2) == ["e1-2-late.3", "e1-2-late.4"]
 
 
-def test_what_is_not_there_or_not_whole_is_said(plan: ExperimentPlan) -> None:
+def test_missing_or_incomplete_experiment_is_reported(plan: ExperimentPlan) -> None:
     logs = plan.configuration.logs
     with pytest.raises(InputError, match="no runs there"):
         load_saved(logs, "latest", environ(plan))

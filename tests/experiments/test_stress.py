@@ -33,7 +33,7 @@ def plan(tmp_path: Path) -> ExperimentPlan:
     return plan_experiment(load_experiment(tmp_path / "exp.json"), {"LOGS_DIR": str(tmp_path)})
 
 
-def test_every_chance_is_scaled_and_what_is_capped_is_named(plan: ExperimentPlan) -> None:
+def test_probabilities_are_scaled_and_capped_ones_named(plan: ExperimentPlan) -> None:
     half, twice, most = levels_of(plan, [0.5, 2, 4])
     sets = [read_canonical(level.planned.settings.faults) for level in (half, twice, most)]
     assert [[entry.when.probability for entry in faults.faults] for faults in sets] == [
@@ -47,7 +47,7 @@ def test_every_chance_is_scaled_and_what_is_capped_is_named(plan: ExperimentPlan
     assert most.planned.capped == ("reset", "latency", "error_prob")
 
 
-def test_the_levels_stand_between_the_controls(plan: ExperimentPlan) -> None:
+def test_levels_run_between_controls(plan: ExperimentPlan) -> None:
     arms = stressed(plan, levels_of(plan, [0.5, 2])).arms
     assert [arm.name for arm in arms] == ["control", "method-x0.5", "method-x2", "control-after"]
 
@@ -63,7 +63,7 @@ def test_the_levels_stand_between_the_controls(plan: ExperimentPlan) -> None:
         (("unknown", "unknown", "unknown"), None),
     ],
 )
-def test_it_holds_up_to_the_highest_level_below_which_nothing_deviated(
+def test_highest_level_without_earlier_deviation_holds(
     plan: ExperimentPlan, verdicts: tuple[ExperimentVerdict, ...], highest: float | None
 ) -> None:
     levels = levels_of(plan, [0.5, 1, 2])

@@ -37,30 +37,30 @@ CONTROL, AFTER = arm("control", FINE), arm("control-after", FINE)
         ("no duplicate", {"faults_delivered": Bounds(0, 3)}, "unknown"),
     ],
 )
-def test_a_statement_decides(statement: str, measured: dict[str, Bounds], verdict: str) -> None:
+def test_statement_decides(statement: str, measured: dict[str, Bounds], verdict: str) -> None:
     judged = judge_experiment([CONTROL, arm("method", {**STRUCK, **measured}, statement), AFTER])
     assert judged.verdict == verdict
 
 
-def test_without_a_steady_state_nothing_is_said() -> None:
+def test_no_steady_state_no_verdict() -> None:
     ill = arm("control", {**FINE, "success_rate": Bounds(0.5, 0.5)})
     judged = judge_experiment([ill, arm("method", STRUCK, "no duplicate"), AFTER])
     assert judged.verdict == "unknown" and "not in its steady state before any fault" in judged.because
 
 
-def test_who_does_not_return_to_it_has_deviated() -> None:
+def test_no_return_to_steady_state_is_deviated() -> None:
     ill = arm("control-after", {**FINE, "success_rate": Bounds(0.5, 0.5)})
     judged = judge_experiment([CONTROL, arm("method", STRUCK, "no duplicate"), ill])
     assert judged.verdict == "deviated" and judged.because.startswith("afterwards, without faults")
 
 
-def test_a_deviation_counts_more_than_what_is_unknown() -> None:
+def test_deviated_precedes_unknown() -> None:
     arms = [arm("a", STRUCK, "p95 <= 5s"), arm("b", STRUCK, "success_rate >= 0.95")]
     judged = judge_experiment([CONTROL, *arms, AFTER])
     assert (judged.verdict, judged.because[:2]) == ("deviated", "b:")
     assert [check.episodes for check in judged.checks if check.verdict == "deviated"] == [("e1",)]
 
 
-def test_an_arm_that_failed_leaves_it_unknown() -> None:
+def test_failed_arm_is_unknown() -> None:
     judged = judge_experiment([CONTROL, arm("method", {}, failure="its run ended early"), AFTER])
     assert judged.verdict == "unknown" and "its run ended early" in judged.because

@@ -41,29 +41,29 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize(("condition", "ends"), CONDITIONS)
-def test_a_condition_ends_the_flight_once_it_is_true(condition: str, ends: bool) -> None:
+def test_condition_aborts_run_when_true(condition: str, ends: bool) -> None:
     figures = watched(so_far("crash", "failure", "misled", "success", "invalid"), cost=2.5, seconds=61)
     assert bool(abort_reason([condition], "method", figures)) is ends
 
 
-def test_the_reason_names_condition_and_figure() -> None:
+def test_reason_names_condition_and_figure() -> None:
     figures = {"error_rate": Bounds(0.5, 0.75), "cost": exactly(3)}
     assert abort_reason(["cost > 4", "cost > 2"], "method", figures) == "cost > 2: cost 3 in method"
 
 
-def test_a_share_of_a_few_episodes_ends_nothing() -> None:
+def test_small_sample_does_not_abort() -> None:
     figures = watched(so_far("crash", "crash"), 0, 0)
     assert not abort_reason(["error_rate > 50 %"], "method", figures)
     assert abort_reason(["error_rate > 50 %"], "method", watched(so_far("crash", "crash", planned=2), 0, 0))
 
 
-def test_episodes_without_an_outcome_leave_the_error_rate_open() -> None:
+def test_episodes_without_outcome_leave_error_rate_open() -> None:
     figures = watched(so_far("crash", "unjudged", "invalid", "success", "success"), 0, 0)
     assert figures["error_rate"] == Bounds(0.2, 0.6)
     assert not abort_reason(["error_rate > 50 %"], "method", figures)
 
 
-def test_a_limit_is_reached_by_time_or_by_cost() -> None:
+def test_limit_is_reached_by_time_or_by_cost() -> None:
     limits = Spending(time="2min", cost=5)
     assert limit_reason(limits, cost=4.9, seconds=119) == ""
     assert "limit of time, 120 s" in limit_reason(limits, cost=0, seconds=120)
@@ -74,7 +74,7 @@ def test_a_limit_is_reached_by_time_or_by_cost() -> None:
 HELD = Judged("held", "all held", [])
 
 
-def test_how_the_flight_ended_decides() -> None:
+def test_end_of_run_decides() -> None:
     assert conclude(HELD, ExperimentEnd(), VERIFIED, {}).verdict == "held"
     assert conclude(HELD, ExperimentEnd(aborted="time > 1"), VERIFIED, {}).verdict == "aborted"
     limited = conclude(HELD, ExperimentEnd(limited="the limit of time"), VERIFIED, {})
@@ -84,7 +84,7 @@ def test_how_the_flight_ended_decides() -> None:
 @pytest.mark.parametrize(
     ("rollback", "unwatched"), [("not verified: x", {}), (VERIFIED, {"abort: cost > 2": "no data for cost"})]
 )
-def test_what_was_not_verified_or_watched_has_not_held(rollback: str, unwatched: dict[str, str]) -> None:
+def test_unverified_or_unwatched_is_not_held(rollback: str, unwatched: dict[str, str]) -> None:
     judged = conclude(HELD, ExperimentEnd(), rollback, unwatched)
     assert judged.verdict == "unknown" and [check.verdict for check in judged.checks] == ["unknown"]
     deviated = Judged("deviated", "it did", [])
@@ -113,9 +113,7 @@ def test_cost_without_prices_cannot_be_watched() -> None:
         ("invalid_share > 50 %", Bounds(0.2, 0.9), False),  # that is known of each episode
     ],
 )
-def test_an_error_rate_that_stays_open_was_not_watched(
-    condition: str, success: Bounds | None, is_open: bool
-) -> None:
+def test_open_error_rate_was_not_watched(condition: str, success: Bounds | None, is_open: bool) -> None:
     measures = {"success_rate": Measure(success, ""), "cost": Measure(exactly(1), "")}
     arms = [ArmResult("method", ("r",), (), measures), ArmResult("broken", ("r",), (), {}, "no run")]
     unwatched_names = unwatched_bounds(Safety(abort=[condition]), Spending(), arms)
@@ -124,7 +122,7 @@ def test_an_error_rate_that_stays_open_was_not_watched(
 
 
 @pytest.mark.parametrize("name", ABORT_NAMES)
-def test_each_name_ends_a_flight_and_does_not_and_says_where_it_has_no_data(name: str) -> None:
+def test_each_name_aborts_or_not_and_reports_missing_data(name: str) -> None:
     assert {ends for condition, ends in CONDITIONS if condition.startswith(name)} == {True, False}
     arm = ArmResult("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
     unwatched_names = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
@@ -149,12 +147,12 @@ def peak_of_a_look(folder: Path, runs: int) -> int:
         tracemalloc.stop()
 
 
-def test_an_arm_that_is_gone_on_with_is_not_read_at_once(tmp_path: Path) -> None:
+def test_continued_arm_is_not_read_at_once(tmp_path: Path) -> None:
     few, many = (peak_of_a_look(tmp_path / str(runs), runs) for runs in (2, 8))
     assert many - few < 1_000_000  # each of the six runs more has as much
 
 
-def test_a_run_that_is_sealed_is_read_once(tmp_path: Path) -> None:
+def test_sealed_run_is_read_once(tmp_path: Path) -> None:
     saved = planned(tmp_path)
     arm, logs = saved.plan.arms[0], saved.plan.configuration.logs
     [run_id] = saved.next_run_ids(arm, 1)

@@ -79,17 +79,17 @@ def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return names
 
 
-def test_its_test_passes(written: dict[str, Any]) -> None:
+def test_example_test_passes(written: dict[str, Any]) -> None:
     exec(compile(TEST, "adding-a-fault.md", "exec"), written)
     written["test_numbers_lose_their_digits"]()
 
 
-def test_it_is_about_thirty_lines_long() -> None:
+def test_example_has_about_thirty_lines() -> None:
     body = CODE[CODE.index("class Rounded") :]
     assert len(body.splitlines()) <= 35
 
 
-def test_it_can_be_named_in_set_and_has_its_page(written: dict[str, Any]) -> None:
+def test_example_is_usable_in_set_and_has_page(written: dict[str, Any]) -> None:
     fault_set = load_set(SET, "the page", REGISTRY, lab_links())
     assert [entry.id for entry in fault_set.faults] == ["rounded", "lost-messages"]
     assert [toxic.id for toxic in fault_set.toxics] == ["latency"]
@@ -100,7 +100,7 @@ def test_set_can_be_written_in_python() -> None:
     exec(compile(OBJECTS, "adding-a-fault.md", "exec", dont_inherit=True), {})
 
 
-def test_it_works_on_wire(written: dict[str, Any], tmp_path: Path) -> None:
+def test_example_works_on_wire(written: dict[str, Any], tmp_path: Path) -> None:
     with (
         answering(json_reply(200, {"celsius": 21.37})) as upstream,
         gateway(tmp_path, weather=upstream.address) as lab,

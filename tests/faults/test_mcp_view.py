@@ -58,13 +58,13 @@ def test_structured_content_and_text_change_alike():
     assert json.loads(got["content"][0]["text"]) == got["structuredContent"]
 
 
-def test_prose_beside_structured_content_says_same():
+def test_prose_and_structured_content_agree():
     server_result = result("It is 21.5 °C in Zürich.", structuredContent=WEATHER)
     got = after("wrong_value", server_result, field="celsius")
     assert got["content"][0]["text"] == f"It is {got['structuredContent']['celsius']} °C in Zürich."
 
 
-def test_list_is_said_in_as_many_texts():
+def test_list_has_one_text_per_item():
     server_result = result("[1]", "[2]", "[3]", structuredContent={"result": [[1], [2], [3]]})
     got = after("partial_truth", server_result, severity=0)
     assert got["structuredContent"] == {"result": [[2], [3]]}
@@ -81,7 +81,7 @@ def test_json_of_text_is_changed_as_json():
     assert json.loads(got["content"][0]["text"]) == {"city": "Zürich", "temperature": 21.5}
 
 
-def test_what_is_no_text_stays():
+def test_non_text_is_unchanged():
     image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
     server_result = result("Sunny, and warm enough for a walk.")
     server_result["result"]["content"].insert(0, image)
@@ -106,13 +106,13 @@ def test_tools_arguments_are_question():
         [],
     ],
 )
-def test_only_good_result_of_tool_is_changed(response):
+def test_only_successful_tool_result_is_changed(response):
     done = act("wrong_value")
     assert done.reply is not None
     assert done.reply(json_reply(200, response)) == Miss("no_tool_result_to_change")
 
 
-def test_event_stream_is_changed_as_it_goes_by():
+def test_event_stream_is_changed_in_passing():
     done = act("wrong_value", field="celsius")
     assert done.events is not None
     editor = done.events()
@@ -123,7 +123,7 @@ def test_event_stream_is_changed_as_it_goes_by():
     assert editor.why_not is None and editor.evidence["original"] == 21.5
 
 
-def test_event_stream_kept_whole_is_changed_too():
+def test_buffered_event_stream_is_changed():
     done = act("malformed", kind="cut_json")
     assert done.reply is not None
     made = done.reply(stream(PROGRESS, result("fine")))
@@ -132,7 +132,7 @@ def test_event_stream_kept_whole_is_changed_too():
     assert [value_of(event) is None for event in events] == [False, True]
 
 
-def test_earlier_result_comes_as_answer_to_this_request():
+def test_earlier_result_answers_this_request():
     earlier = stream(PROGRESS, {**result("Sunny."), "id": 3})
     got = act("stale", mcp_try(earlier=(earlier, json_reply(200, {}))))
     assert got.reply is not None
@@ -142,7 +142,7 @@ def test_earlier_result_comes_as_answer_to_this_request():
 
 
 @pytest.mark.parametrize(("name", "status"), [("rate_limit", 429), ("server_error", 500), ("status", 500)])
-def test_error_is_json_rpc_and_has_id_of_request(name, status):
+def test_error_is_json_rpc_with_request_id(name, status):
     answer = act(name).answer
     assert isinstance(answer, Reply) and answer.status == status
     assert answer.json()["id"] == 7 and answer.json()["error"]["code"] == -32000
@@ -156,7 +156,7 @@ def test_server_stream_is_not_changed():
     assert act_of(REGISTRY["truncate"](), mcp_try(Request())) == Miss("nothing_to_change")
 
 
-def test_changed_request_keeps_its_headers_in_step():
+def test_changed_request_updates_headers():
     class Renaming(Fault):
         name, family = "renaming", "mcp"
 
@@ -171,6 +171,6 @@ def test_changed_request_keeps_its_headers_in_step():
     assert made.request.header("mcp-name") == "other"
 
 
-def test_link_of_another_dialect_is_shown_as_it_is():
+def test_other_dialect_is_unchanged():
     made, _ = changed(REGISTRY["schema_drift"](field="celsius", to="t"), WEATHER)
     assert made.json() == {"city": "Zürich", "t": 21.5}

@@ -69,17 +69,17 @@ def changes(fault: MetFault, reply: Reply) -> bool:
     return fault.act.reply is not None and isinstance(fault.act.reply(reply), Changed)
 
 
-def test_earlier_fault_stops_no_delay():
+def test_earlier_fault_does_not_stop_delay():
     faults = a_set(entry("unavailable", 1), entry("delay", 0.36))
     assert rates(faults)["delay"] == (0.36, 0.36)
 
 
-def test_each_acts_only_where_none_before_it_did():
+def test_fault_acts_only_if_none_acted_before():
     computed = rates(a_set(entry("empty", 0.5), entry("lose_request", 0.5), entry("truncate", 1)))
     assert computed == {"empty": (0.5, 0.5), "lose_request": (0.25, 0.25), "truncate": (0.25, 0.25)}
 
 
-def test_one_that_can_change_only_some_replies_leaves_range():
+def test_fault_for_some_replies_leaves_range():
     computed = rates(a_set(entry("stale", 0.5), entry("empty", 0.4), entry("unavailable", 1)))
     assert computed["empty"] == (0.2, 0.4)
 
@@ -90,16 +90,16 @@ def test_reply_fault_excludes_replacing_faults():
     assert computed == {"wrong_value": (0.5, 0.5), "unavailable": (0.5, 0.5), "truncate": (0, 0.5)}
 
 
-def test_delay_takes_nothing_from_others():
+def test_delay_does_not_reduce_others():
     assert rates(a_set(entry("delay", 0.9), entry("empty", 0.5)))["empty"] == (0.5, 0.5)
 
 
-def test_one_that_only_some_tries_meet_leaves_range():
+def test_fault_for_some_tries_leaves_range():
     computed = rates(a_set(entry("empty", 0.5, when={"nth": 2}), entry("hang", 0.4)))
     assert computed == {"empty": (0.5, 0.5), "hang": (0.2, 0.4)}
 
 
-def test_what_stays_met_or_rises_has_range():
+def test_lasting_or_rising_fault_has_range():
     window = {"window": {"end": 9, "ramp": 3}}
     computed = rates(a_set(entry("empty", 0.5, when={"persistent": True}), entry("hang", 0.4, when=window)))
     assert computed == {"empty": (0.5, 1), "hang": (0, 0.4)}
@@ -114,7 +114,7 @@ def test_links_are_apart():
 @pytest.mark.parametrize("one_episode", [False, True], ids=["episodes", "one-episode"])
 @pytest.mark.parametrize("link", EXCHANGES)
 @pytest.mark.parametrize("name", preset_names())
-def test_rates_of_preset_are_those_of_many_tries(name: str, link: str, one_episode: bool) -> None:
+def test_preset_rates_equal_many_tries(name: str, link: str, one_episode: bool) -> None:
     faults = find_set(name).faults
     counts = acting(faults, link, TRIES, one_episode=one_episode)
     for marginal in (marginal for marginal in marginals(FaultSet(faults)) if marginal.link == link):
@@ -129,7 +129,7 @@ def test_rates_of_preset_are_those_of_many_tries(name: str, link: str, one_episo
 
 
 @pytest.mark.parametrize("kind", REGISTRY.values(), ids=lambda kind: kind.name)
-def test_every_fault_declares_whether_it_only_delays(kind: type[Fault]) -> None:
+def test_each_fault_declares_if_it_only_delays(kind: type[Fault]) -> None:
     link = {"model": "model", "mcp": "files"}.get(kind.where, "search")
     entries = [entry("unavailable", 1), {**entry(kind.name, 0.5), "id": "second"}]
     data = {"faults": [{**written, "links": link} for written in entries]}

@@ -55,7 +55,7 @@ def change(path: Path, lines: list[str]) -> None:
     path.write_text(text.replace(before, after), encoding="utf-8")
 
 
-def test_tool_of_the_docs_page_works_and_passes_project_tests(project: Path) -> None:
+def test_tool_of_docs_page_works_and_passes_project_tests(project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *RUN],
         cwd=project,

@@ -49,7 +49,7 @@ def test_service_bug_is_json_500_without_details(tmp_path):
     assert "zero" not in answer.text
 
 
-def test_invalid_database_is_503_naming_the_setting(start, tmp_path):
+def test_invalid_database_is_503_naming_setting(start, tmp_path):
     (tmp_path / "broken.db").write_text("this is no database, and never was one")
     lab = start("calendar", tmp_path / "broken.db")
     for answer in (lab.ask("calendar", "GET", "/events"), lab.ask("calendar", "GET", "/effects")):

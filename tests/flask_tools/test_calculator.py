@@ -155,7 +155,7 @@ def test_size_and_depth_are_bounded(expression):
 @pytest.mark.parametrize(
     "expression", ["1 / 0", "1 % 0", "0 ** -1", "sqrt(-1)", "(-8) ** 0.5", "log(0)", "1 +", ")"]
 )
-def test_what_has_no_real_value_is_refused_with_reason(world, expression):
+def test_value_without_real_result_is_refused_with_reason(world, expression):
     answer = world.ask("calculator", "POST", "/calc", json={"expression": expression})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, "bad_expression")

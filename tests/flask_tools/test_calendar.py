@@ -45,7 +45,7 @@ def test_delete_that_deletes_nothing_has_no_side_effect(world):
     assert world.effects() == []
 
 
-def test_worlds_do_not_meet(lab, world):
+def test_worlds_are_separate(lab, world):
     create(world)
     assert "Yoga" not in str(lab.ask("calendar", "GET", "/events").json())
     assert lab.ask("calendar", "GET", f"/effects?world={world.name}").json()["effects"] == world.effects()
@@ -59,14 +59,14 @@ def test_absent_world_is_default_one(lab):
     "date",
     ["2026-02-29", "2026-13-01", "2026-00-10", "26-03-12", "12.03.2026", "tomorrow", "2026-03-12T10:00"],
 )
-def test_what_is_no_day_is_refused(world, date):
+def test_invalid_day_is_refused(world, date):
     for answer in (create(world, date=date), world.ask("calendar", "DELETE", f"/events?date={date}")):
         assert (answer.status_code, "date" in answer.json()["error"]["message"]) == (400, True)
     assert world.effects() == []
 
 
 @pytest.mark.parametrize("time", ["24:00", "12:60", "9:5", "9am", "09:30:00", "-1:00", "٠٩:٣٠"])
-def test_what_is_no_time_is_refused(world, time):
+def test_invalid_time_is_refused(world, time):
     answer = create(world, time=time)
     assert (answer.status_code, "time" in answer.json()["error"]["message"]) == (400, True)
 

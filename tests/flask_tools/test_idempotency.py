@@ -92,7 +92,7 @@ def test_try_waits_for_writer_in_progress(lab, world):
         assert waiting.result().status_code == 201
 
 
-def test_failure_in_the_middle_leaves_nothing(tmp_path):
+def test_failure_in_middle_leaves_nothing(tmp_path):
     store = Store(tmp_path / "effects.db", clock=lambda: 7.0)
     with pytest.raises(RuntimeError), store.writing("w", "test", None) as transaction:
         transaction.record("message_sent", HI)

@@ -21,7 +21,7 @@ def test_sent_messages_stay_in_their_world(lab, world):
     assert other.json() == {"messages": []}
 
 
-def test_own_messages_and_answers_arrive_in_the_inbox(lab, world):
+def test_own_messages_and_answers_arrive_in_inbox(lab, world):
     for to in ("me", "Alice", "Bob"):
         world.ask("message", "POST", "/message", json={"to": to, "body": f"for {to}"})
     arrived = world.ask("message", "GET", "/inbox").json()["messages"][3:]

@@ -31,7 +31,7 @@ def test_each_entry_is_found_first_by_its_title(world, entry):
 
 
 @pytest.mark.parametrize("q", ["capital", "zxqj", "the of", "日本", "metres", "<script>"])
-def test_there_are_one_to_four_results_in_order(world, q):
+def test_search_has_one_to_four_ordered_results(world, q):
     page = serp(world, q)
     results = page["organic_results"]
     assert page["search_metadata"]["status"] == "Success" and page["search_parameters"]["q"] == q

@@ -89,7 +89,7 @@ def test_table_row_matches_observation(fields: dict[str, object], sentence: str)
     assert sentence in text
 
 
-def test_every_example_has_an_environment() -> None:
+def test_every_example_has_environment() -> None:
     known_names = {name for environment in environments() for name in environment.manifests}
     assert len(known_names) == 13
 

@@ -24,7 +24,7 @@ def test_run_has_no_more_time_than_its_budget():
     assert refusal_of(Budget(time=59), "hard", Account(), NOW) is None
 
 
-def test_rate_frees_up_after_a_minute():
+def test_rate_frees_up_after_minute():
     refused = refusal_of(Budget(requests_a_minute=2), "hard", account(3), NOW)
     assert (refused.how, refused.retry_after) == ("busy", 2)  # the second of three was 58 s ago
     assert refusal_of(Budget(requests_a_minute=2), "hard", account(3), NOW + 2) is None

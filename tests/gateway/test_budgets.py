@@ -115,7 +115,7 @@ def test_rate_has_retry_after_and_used_up_budget_does_not(gate):
     assert gate.statuses(1) == [200] and "Retry-After" not in gate.ask().headers
 
 
-def test_each_episode_has_a_budget_and_the_run_one(gate):
+def test_each_episode_has_budget_and_run_one(gate):
     gate.begin({"episode": {"calls": 2}, "run": {"calls": 3}})
     assert gate.statuses(3) == [200, 200, 429]
     gate.lab.settle()

@@ -49,14 +49,14 @@ def test_file_may_be_renamed_and_edited(tmp_path: Path) -> None:
     assert reply is not None and reply.body == b"bye"
 
 
-def test_missing_cassettes_name_the_way_to_record(tmp_path: Path) -> None:
+def test_missing_cassettes_name_way_to_record(tmp_path: Path) -> None:
     settings = Settings(seed=1, model="replay", cassettes=str(tmp_path / "none"))
     with pytest.raises(SettingsError, match=r"none \(CASSETTES\) has no cassettes: .* MODEL=record"):
         check_cassettes(settings)
     check_cassettes(settings.model_copy(update={"model": "scripted"}))
 
 
-def test_recording_needs_a_folder(tmp_path: Path) -> None:
+def test_recording_needs_folder(tmp_path: Path) -> None:
     settings = Settings(seed=1, model="record", cassettes=str(tmp_path / "a" / "b"))
     check_cassettes(settings)
     assert (tmp_path / "a" / "b").is_dir()
@@ -154,7 +154,7 @@ def test_different_requests_differ(first: Any, second: Any) -> None:
     assert key(first) != key(second)
 
 
-def test_path_and_method_count_and_the_query_does_not() -> None:
+def test_path_and_method_count_and_query_does_not() -> None:
     assert key({}, "/a?key=secret") == key({}, "/a")
     assert len({key({}, "/a"), key({}, "/b"), key({}, "/a", "PUT")}) == 3
 

@@ -100,7 +100,7 @@ def test_half_closed_client_still_gets_faulted_reply(tmp_path: Path) -> None:
     assert hit.causes == [] and hit.acted_ms is not None and hit.acted_ms <= exchange.ms
 
 
-def test_client_giving_up_on_hanging_reply_got_the_fault(tmp_path: Path) -> None:
+def test_client_giving_up_on_hanging_reply_got_fault(tmp_path: Path) -> None:
     def reads_the_headers_and_leaves(client: socket.socket) -> bytes:
         got = client.recv(4096)
         client.close()
@@ -119,7 +119,7 @@ def test_client_giving_up_on_hanging_reply_got_the_fault(tmp_path: Path) -> None
     assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (200, len(got), True)
 
 
-def test_client_leaving_at_damaged_event_got_the_fault(tmp_path: Path) -> None:
+def test_client_leaving_at_damaged_event_got_fault(tmp_path: Path) -> None:
     def leaves_at_what_is_no_json(client: socket.socket) -> bytes:
         got = b""
         while (piece := client.recv(4096)) and DAMAGE not in (got := got + piece):

@@ -62,7 +62,7 @@ CALLS = {"name": "add", "arguments": {}}
     ],
     ids=str,
 )
-def test_messages_that_a_fault_acts_on(tmp_path, only, faulted):
+def test_messages_that_fault_acts_on(tmp_path, only, faulted):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults(only=only))
         answers = {

@@ -111,7 +111,7 @@ def test_whole_response_in_broken_reply_counts(tmp_path: Path, after_response: b
     [(json_reply(200, RESULT), "result"), (stream(PROGRESS, FAILED), "error")],
     ids=["json", "events"],
 )
-def test_faulted_result_is_not_the_server_answer(
+def test_faulted_result_is_not_server_answer(
     tmp_path: Path, fault: dict[str, Any], reply: Reply, answer: str
 ) -> None:
     [exchange] = recorded(tmp_path, reply, fault=fault)
@@ -120,7 +120,7 @@ def test_faulted_result_is_not_the_server_answer(
 
 @pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (RESULT, "duplicated")])
 @pytest.mark.parametrize("form", [lambda message: json_reply(200, message), stream], ids=["json", "events"])
-def test_lost_error_and_retry_are_not_a_duplicate(tmp_path: Path, form: Any, first: Any, axis: str) -> None:
+def test_lost_error_and_retry_are_not_duplicate(tmp_path: Path, form: Any, first: Any, axis: str) -> None:
     exchanges = recorded(tmp_path, form(first), form(RESULT), fault={"fault": "lose_reply"})
     assert proven_duplicates(exchanges, ()).axis == axis
 

@@ -107,7 +107,7 @@ def test_bodies_are_recorded_at_client_side(shop: Any, service: ScriptedUpstream
     assert not exchange.reply_cut
 
 
-def test_long_body_is_cut_and_binary_one_is_a_length(shop: Any, service: ScriptedUpstream) -> None:
+def test_long_body_is_cut_and_binary_one_is_length(shop: Any, service: ScriptedUpstream) -> None:
     service.reply = sized(b"\xff\x00" * 4)
     shop.begin()
     exchange = order(shop, data="x" * 100_000)
@@ -154,7 +154,7 @@ def test_upstream_status_is_recorded_beside_client_status(
     assert exchange.answered == (None if fault == "answer" else 200)
 
 
-def test_recorded_body_is_the_faulted_one(lab_of_service: Any, scripted_faults: None) -> None:
+def test_recorded_body_is_faulted_one(lab_of_service: Any, scripted_faults: None) -> None:
     lab_of_service.begin(faults=armed("upper"))
     ask(lab_of_service)
     assert lab_of_service.exchange().reply_body == '{"N": 1}'

@@ -12,7 +12,7 @@ from wirefault.history.events import Event
 PAGE = ROOT / "docs" / "architecture.md"
 
 
-def test_every_event_is_in_the_table_and_nothing_else():
+def test_table_has_exactly_all_events():
     section = PAGE.read_text(encoding="utf-8").split("## The history")[1].split("\n## ")[0]
     rows = [row.split("|")[3] for row in section.splitlines() if row.startswith("|")][2:]
     names = {next(f.default for f in fields(kind) if f.name == "event") for kind in get_args(Event)}

@@ -118,19 +118,19 @@ def note(message):
     return Note(1.0, "info", message)
 
 
-def test_every_event_is_tried_here_and_has_a_name_of_its_own():
+def test_each_event_is_tested_and_has_own_name():
     assert {type(event) for event in EVENTS} == set(get_args(Event))
     names = [next(f.default for f in fields(kind) if f.name == "event") for kind in get_args(Event)]
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.event)
-def test_an_event_comes_back_as_it_was_written(path, event):
+def test_event_survives_round_trip(path, event):
     write(path, event)
     assert list(read_file(path)) == [event]
 
 
-def test_events_come_back_in_order_from_writer_after_writer(path):
+def test_events_keep_order_over_writers(path):
     write(path, *EVENTS[:5])
     write(path, *EVENTS[5:])
     assert list(read_file(path)) == EVENTS
@@ -145,7 +145,7 @@ JSON = st.recursive(
 
 
 @given(TEXT, st.dictionaries(TEXT, JSON))
-def test_any_text_and_arguments_come_back(tmp_path_factory, result, arguments):
+def test_any_text_and_arguments_survive(tmp_path_factory, result, arguments):
     path = tmp_path_factory.mktemp("any") / "agent-0.jsonl"
     event = replace(CALL, result=result, arguments=arguments)
     write(path, event)
@@ -154,7 +154,7 @@ def test_any_text_and_arguments_come_back(tmp_path_factory, result, arguments):
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc80\ud800", "\\ud800"])
-def test_half_a_character_does_not_make_a_line_unreadable(path, text):
+def test_lone_surrogate_keeps_line_readable(path, text):
     write(path, note(text), replace(CALL, arguments={text: text}))
     events, call = read_file(path)
     assert events.message == text.encode("utf-8", "replace").decode()
@@ -162,18 +162,18 @@ def test_half_a_character_does_not_make_a_line_unreadable(path, text):
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400", "9" * 40])
-def test_numbers_that_json_does_not_know_do_no_harm(path, number):
+def test_non_json_numbers_are_safe(path, number):
     write(path, replace(CALL, arguments={"n": json.loads(number)}))
     [call] = read_file(path)
     assert str(call.arguments["n"]) == str(json.loads(number))
 
 
-def test_a_huge_line_is_whole(path):
+def test_huge_line_is_complete(path):
     write(path, note("é" * 3_000_000), note("next"))
     assert [len(event.message) for event in read_file(path)] == [3_000_000, 4]
 
 
-def test_threads_that_share_a_writer_never_mix_their_lines(path):
+def test_threads_do_not_mix_lines(path):
     writer = Writer(path)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: writer.write(note(f"{n} " + "x" * 20_000)), range(200)))
@@ -190,7 +190,7 @@ def test_two_writers_append_whole_lines(path):
     assert len(list(read_file(path))) == 400
 
 
-def test_a_line_already_dumped_is_written_as_it_is(path):
+def test_dumped_line_is_written_unchanged(path):
     writer = Writer(path)
     writer.write_line(json.dumps(asdict(TRY)))
     writer.close()
@@ -198,7 +198,7 @@ def test_a_line_already_dumped_is_written_as_it_is(path):
     assert list(read_file(path)) == [TRY]
 
 
-def test_a_torn_line_is_counted_and_not_returned(path):
+def test_torn_line_is_counted_and_not_returned(path):
     write(path, note("whole"))
     with path.open("ab") as file:
         file.write(b'{"t": 1.0, "eve')
@@ -209,7 +209,7 @@ def test_a_torn_line_is_counted_and_not_returned(path):
 
 
 @pytest.mark.parametrize("rest", [b'{"t": 1', b"\xff\xfe", b"x", b"{}"])
-def test_the_next_writer_moves_a_torn_line_aside_and_readers_still_count_it(path, tmp_path, rest):
+def test_next_writer_moves_torn_line_and_readers_count_it(path, tmp_path, rest):
     write(path, note("whole"))
     with path.open("ab") as file:
         file.write(rest)
@@ -230,7 +230,7 @@ def test_every_torn_line_is_counted(path, tmp_path):
     assert torn.count == 3
 
 
-def test_a_file_of_nothing_but_a_torn_line_is_begun_anew(path):
+def test_file_with_only_torn_line_restarts(path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b'{"t"')
     write(path, note("first"))
@@ -250,7 +250,7 @@ while True:
 
 
 @pytest.mark.slow
-def test_a_writer_killed_at_any_moment_leaves_whole_lines(path):
+def test_writer_killed_at_any_moment_leaves_whole_lines(path):
     with subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) as child:
         for _ in range(5):
             child.stdout.readline()
@@ -275,7 +275,7 @@ except OSError as error:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_is_said(path):
+def test_full_disk_is_reported(path):
     child = subprocess.run(
         [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=PATIENCE_S
     )
@@ -299,7 +299,7 @@ def test_a_disk_that_is_full_is_said(path):
         b"[" * 5000,
     ],
 )
-def test_a_bad_line_is_an_error_with_file_and_number(path, line):
+def test_bad_line_is_error_with_file_and_number(path, line):
     write(path, note("1"), note("2"))
     with path.open("ab") as file:
         file.write(line + b"\n")
@@ -309,12 +309,12 @@ def test_a_bad_line_is_an_error_with_file_and_number(path, line):
     assert len(str(caught.value)) < 600 + len(str(path))
 
 
-def test_a_line_tells_which_field_is_wrong(path):
+def test_line_error_names_field(path):
     with pytest.raises(HistoryError, match=r":7: no event: note\.level "):
         parse_line(b'{"event": "note", "t": 1, "level": "loud", "message": ""}', path, 7)
 
 
-def test_a_run_is_read_file_by_file(tmp_path):
+def test_run_is_read_file_by_file(tmp_path):
     for process, lane in [("manager", 0), ("agent", 1), ("agent", 0), ("gateway", 0)]:
         write(history_file(tmp_path, "run-1", process, lane), note(f"{process}-{lane}"))
     write(history_file(tmp_path, "run-2", "agent", 0), note("of another run"))
@@ -322,7 +322,7 @@ def test_a_run_is_read_file_by_file(tmp_path):
     assert messages == ["agent-0", "agent-1", "gateway-0", "manager-0"]
 
 
-def test_a_run_that_is_not_there_is_an_error(tmp_path):
+def test_missing_run_is_error(tmp_path):
     with pytest.raises(HistoryError, match="no-such: not the history of a run"):
         read_run(tmp_path, "no-such")
 
@@ -339,7 +339,7 @@ def test_a_run_that_is_not_there_is_an_error(tmp_path):
         ("naïve 日本 🙂 \u200d", "naïve 日本 🙂 \u200d"),
     ],
 )
-def test_what_would_disturb_a_console_is_stripped(text, stripped):
+def test_control_sequences_are_stripped(text, stripped):
     assert strip_control(text) == stripped
 
 
@@ -350,7 +350,7 @@ def test_stripped_text_can_be_printed(text):
     assert strip_control(stripped) == stripped
 
 
-def test_a_history_file_is_open_to_its_group_as_the_umask_allows(path):
+def test_history_file_mode_follows_umask(path):
     old = os.umask(0o022)
     try:
         write(path, note("x"))

@@ -40,12 +40,12 @@ def broken(lines: list[bytes]) -> tuple[int, str]:
     return break_at.line, break_at.what.split(":")[0]
 
 
-def test_a_chain_as_it_was_written_is_whole():
+def test_written_chain_is_intact():
     assert first_break(chain(5), START) is None
     assert first_break([], START) is None
 
 
-def test_the_record_on_a_line_is_as_it_was():
+def test_record_on_line_is_unchanged():
     for number in (1, 9_999_999_999_999_999):
         [line], _ = linked(['{"a":1}'], number, START)
         assert unlinked(line) == b'{"a":1}'
@@ -53,7 +53,7 @@ def test_the_record_on_a_line_is_as_it_was():
 
 
 @given(st.data())
-def test_any_byte_that_is_changed_before_the_last_line_is_noticed(data):
+def test_any_changed_byte_before_last_line_is_detected(data):
     lines = chain(4)
     place = data.draw(st.integers(0, 2))
     at = data.draw(st.integers(0, len(lines[place]) - 1))
@@ -62,7 +62,7 @@ def test_any_byte_that_is_changed_before_the_last_line_is_noticed(data):
     assert first_break(lines, START) is not None
 
 
-def test_what_is_wrong_is_named_with_its_line():
+def test_break_is_named_with_line():
     one, two, three, four = chain(4)
     assert broken([one, two.replace(b'"2"', b'"9"'), three, four]) == (2, "altered")
     assert broken([one, three, four]) == (2, "lost")
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_named_with_its_line():
     assert broken([one, two, forged, three]) == (3, "inserted or moved")
 
 
-def test_lines_of_another_file_or_run_do_not_fit():
+def test_lines_of_other_file_or_run_do_not_fit():
     for start in (origin("run-2", "agent-0.jsonl"), origin("run-1", "agent-1.jsonl")):
         assert first_break(chain(2), start) == ChainBreak(
             1, "of another file or run: was it moved, or the run's folder renamed?"
@@ -83,7 +83,7 @@ def test_lines_of_another_file_or_run_do_not_fit():
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"t":1.0,"mess', b"x"])
-def test_a_successor_goes_on_with_the_chain_and_a_line_torn_between_them_is_no_break(tmp_path, torn):
+def test_successor_continues_chain_over_torn_line(tmp_path, torn):
     path = tmp_path / "run-1" / "agent-0.jsonl"
     for number in range(3):
         writer = Writer(path)
@@ -96,7 +96,7 @@ def test_a_successor_goes_on_with_the_chain_and_a_line_torn_between_them_is_no_b
     assert (len(lines), rest) == (6, torn)
 
 
-def test_a_writer_whose_line_was_cut_takes_no_more(tmp_path, monkeypatch):
+def test_writer_stops_after_cut_line(tmp_path, monkeypatch):
     path = tmp_path / "run-1" / "agent-0.jsonl"
     writer = Writer(path)
     writer.write(Note(1.0, "info", "whole"))
@@ -115,24 +115,24 @@ TRY = ToolTry("1", 1, "search_web", "search", "f", 1, 1, 1.0, 1.5, 500.0, 1000.0
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.event)
-def test_a_line_with_all_fields_is_read_as_one_without_the_usual(event: Event) -> None:
+def test_full_line_equals_shortened_line(event: Event) -> None:
     whole = json.dumps({**asdict(event), "run": "of an earlier version"}).encode()
     assert parse_line(whole, FILE, 1) == parse_line(dump_event(event).encode(), FILE, 1) == event
 
 
-def test_what_is_as_usual_is_left_out_and_nothing_else() -> None:
+def test_only_usual_values_are_omitted() -> None:
     usual = default_values(ToolTry)
     assert {"error", "try_", "write"} < usual.keys() and "status" not in usual and "event" not in usual
     assert json.loads(dump_event(TRY)).keys() == asdict(TRY).keys() - usual.keys()
 
 
 @pytest.mark.parametrize(("field", "value"), [("error", ""), ("try_", 2), ("write", True), ("refused", 1)])
-def test_what_is_not_as_usual_is_there(field: str, value: object) -> None:
+def test_unusual_values_are_present(field: str, value: object) -> None:
     event = ToolTry(**{**asdict(TRY), field: value})
     assert json.loads(dump_event(event))[field] == value
     assert parse_line(dump_event(event).encode(), FILE, 1) == event
 
 
-def test_a_part_that_is_no_event_of_its_own_is_told_whole() -> None:
+def test_part_without_own_event_is_complete() -> None:
     with pytest.raises(TypeError, match="not part of an event"):
         dump_event(ToolTry(**{**asdict(TRY), "status": object()}))

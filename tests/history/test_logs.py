@@ -73,7 +73,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
-def test_a_network_line_tells_of_one_try(log_lines):
+def test_network_line_describes_one_try(log_lines):
     [line] = log_lines(TRY)
     assert (line["event"], line["tool"], line["try"], line["error"]) == (
         "network",
@@ -87,7 +87,7 @@ def test_a_network_line_tells_of_one_try(log_lines):
     assert "read_timeout" in line["message"]
 
 
-def test_each_armed_toxic_is_a_fault_line(log_lines):
+def test_each_armed_toxic_is_fault_line(log_lines):
     one, other = log_lines(AttemptArmed(1.0, "1-1", 1, 2.0, TOXICS))
     assert (one["event"], one["link"], one["kind"], one["stream"]) == (
         "fault",
@@ -99,19 +99,19 @@ def test_each_armed_toxic_is_a_fault_line(log_lines):
     assert other["link"] == "movie"
 
 
-def test_a_fallback_is_told_and_an_ordinary_call_is_not(log_lines):
+def test_only_fallback_call_has_line(log_lines):
     [line] = log_lines(call(False), call(True, ok=False))
     assert (line["event"], line["tool"], line["ok"]) == ("fallback", "get_weather", False)
 
 
-def test_the_end_of_an_attempt_is_told(log_lines):
+def test_end_of_attempt_has_line(log_lines):
     [line] = log_lines(ENDED)
     assert (line["event"], line["episode"], line["attempt"]) == ("request_processed", "1-1", 2)
     assert (line["ended_by"], line["duration"]) == ("report", 1.2346)
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
-def test_notes_are_told_by_their_level(log_lines, level):
+def test_notes_keep_their_level(log_lines, level):
     assert [(line["event"], line["message"]) for line in log_lines(Note(1.0, level, "mind"))] == [
         (level, "mind")
     ]
@@ -132,7 +132,7 @@ def test_every_line_has_time_event_message_and_run(log_lines):
     assert [line["time"] for line in logged] == [iso(t) for t in (1.5, 1.0, 1.0, 1.0, 2.0, 4.0, 5.0, 6.0)]
 
 
-def test_a_line_that_is_of_no_event_has_the_time_of_its_writing(tmp_path):
+def test_line_without_event_has_time_of_writing(tmp_path):
     logs = Logs(tmp_path, "run-1", clock=lambda: 7.0)
     logs.line("summary", "run summary", summary={})
     logs.close()
@@ -142,17 +142,17 @@ def test_a_line_that_is_of_no_event_has_the_time_of_its_writing(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\nnext", "\ud800", "\u2028", 'quote " and \\'])
-def test_hostile_text_stays_on_its_line_and_does_not_reach_a_console(log_lines, text):
+def test_hostile_text_stays_on_line_and_off_console(log_lines, text):
     [line] = log_lines(Note(1.0, "info", f"a{text}b"))
     assert "\x1b" not in line["message"] and line["message"].startswith("a")
 
 
-def test_a_later_run_appends(log_lines):
+def test_later_run_appends(log_lines):
     log_lines(Note(1.0, "info", "first"))
     assert [line["message"] for line in log_lines(Note(1.0, "info", "second"))] == ["first", "second"]
 
 
-def test_writers_that_share_a_file_never_mix_their_lines(tmp_path):
+def test_shared_writers_do_not_mix_lines(tmp_path):
     logs = [JsonLog(tmp_path / "info.log") for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: logs[n % 4].write({"n": n, "x": "é" * 5000}), range(400)))
@@ -162,7 +162,7 @@ def test_writers_that_share_a_file_never_mix_their_lines(tmp_path):
     assert sorted(line["n"] for line in lines(tmp_path / "info.log")) == list(range(400))
 
 
-def test_a_line_of_the_agents_log_has_the_fields_of_the_design():
+def test_agent_log_line_has_documented_fields():
     line = agent_line("run-1", "What?", ENDED, "unconfirmed")
     assert list(line) == [
         *("run_id", "episode", "prompt", "response", "status", "outcome"),
@@ -173,19 +173,19 @@ def test_a_line_of_the_agents_log_has_the_fields_of_the_design():
     assert (line["outcome"], line["prompt_attempt_no"], line["duration"]) == ("unconfirmed", 2, 1.2346)
 
 
-def test_what_a_model_says_does_not_reach_a_console_through_the_agents_log():
+def test_agent_log_strips_control_sequences_of_model():
     ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "text", None, "\x9b2Jgone\u202e\ud800", None, None)
     line = agent_line("run-1", "What\x1b[0m?", ended, None)
     assert (line["prompt"], line["response"]) == ("What[0m?", "2Jgone")
 
 
-def test_without_a_report_the_status_tells_how_it_ended():
+def test_status_without_report_is_end_reason():
     ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "exception", None, "", "KeyError", "'x'")
     line = agent_line("run-1", "What?", ended, None)
     assert (line["status"], line["error_type"], line["outcome"]) == ("exception", "KeyError", None)
 
 
-def test_the_agents_log_says_what_failed_and_where():
+def test_agent_log_names_error_and_its_class():
     ended = AttemptEnded(
         "1-1", 1, 1.0, 2.0, 1.0, "exception", None, "", "ReadTimeout", "timed\x1b out", "network"
     )
@@ -195,7 +195,7 @@ def test_the_agents_log_says_what_failed_and_where():
     assert (without["error"], without["error_class"]) == (None, "none")
 
 
-def test_times_are_in_utc_and_to_the_millisecond():
+def test_times_are_in_utc_and_to_millisecond():
     text = iso(1_700_000_000.1239)
     assert text == "2023-11-14T22:13:20.123+00:00"
     assert datetime.fromisoformat(text).tzinfo == UTC

@@ -32,25 +32,25 @@ EVENTS = [
 ]
 
 
-def test_the_run_has_the_link_and_the_attempt_its_toxics():
+def test_run_has_link_and_attempt_has_toxics():
     started, first, second, _ = with_found_links(EVENTS)
     assert started.wired.names == ("shop_example_com",)
     assert (first.toxics, second.toxics) == ([TOXIC], [])
 
 
-def test_a_request_of_mcp_tells_what_the_link_speaks():
+def test_mcp_request_names_dialect_of_link():
     request = Exchange(2.5, "a", 1, SHOP.name, "POST", "/mcp", "f", 1, 1, "counted", 1.0, 200, *YES, 9, 9)
     late = replace(request, dialect="mcp")
     started, *_ = with_found_links([*with_found_links([*EVENTS, request]), late])
     assert [link.dialect for link in started.wired] == ["mcp"]
 
 
-def test_done_twice_it_changes_nothing_more():
+def test_second_call_changes_nothing():
     once = with_found_links(EVENTS)
     assert with_found_links(once) == once
 
 
-def test_a_run_that_found_none_stays_as_it_is():
+def test_run_without_found_links_is_unchanged():
     assert with_found_links(EVENTS[:3]) == EVENTS[:3]
 
 
@@ -67,7 +67,7 @@ FILES = {
 }
 
 
-def test_an_id_leads_a_reader_to_its_event(tmp_path):
+def test_id_leads_to_event(tmp_path):
     for process, events in FILES.items():
         writer = Writer(history_file(tmp_path, "run-1", process, 0))
         for event in events:
@@ -80,7 +80,7 @@ def test_an_id_leads_a_reader_to_its_event(tmp_path):
         assert parse_line(history.line(id), history.folder, 0) == event
 
 
-def test_the_order_of_the_files_does_not_matter():
+def test_order_of_files_does_not_matter():
     mixed = [event for events in FILES.values() for event in events]
     assert dict(with_ids(mixed)) == dict(with_ids([*mixed[3:], *mixed[:3]]))
 
@@ -106,7 +106,7 @@ def append(path, data):
         file.write(data)
 
 
-def test_nothing_comes_while_there_is_no_file(path):
+def test_missing_file_yields_nothing(path):
     assert Tail(path).read() == []
 
 
@@ -121,7 +121,7 @@ def test_each_event_comes_once(path, writer):
     assert tail.read() == [note("3")]
 
 
-def test_an_unterminated_line_is_left_for_the_next_time(path, writer):
+def test_unterminated_line_waits(path, writer):
     tail = Tail(path)
     append(path, b'{"event": "note", "t": 1, "level": "info", ')
     assert tail.read() == []
@@ -131,7 +131,7 @@ def test_an_unterminated_line_is_left_for_the_next_time(path, writer):
     assert tail.read() == [note("é")]
 
 
-def test_it_goes_on_behind_a_torn_line_that_was_moved_aside(path, writer):
+def test_reader_continues_after_moved_torn_line(path, writer):
     tail = Tail(path)
     writer.write(note("1"))
     append(path, b'{"event": "no')
@@ -142,7 +142,7 @@ def test_it_goes_on_behind_a_torn_line_that_was_moved_aside(path, writer):
     assert tail.read() == [note("2")]
 
 
-def test_a_bad_line_is_an_error_with_its_number(path, writer):
+def test_bad_line_is_error_with_its_number(path, writer):
     tail = Tail(path)
     for number in range(3):
         writer.write(note(str(number)))
@@ -153,6 +153,6 @@ def test_a_bad_line_is_an_error_with_its_number(path, writer):
         tail.read()
 
 
-def test_a_carriage_return_ends_no_line(path):
+def test_carriage_return_does_not_end_line(path):
     append(path, b'{"event": "note", "t": 1, "level": "info",\r"message": "x"}\r\n')
     assert Tail(path).read() == [note("x")]

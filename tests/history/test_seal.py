@@ -74,38 +74,38 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-def test_a_sealed_run_is_as_it_was_written(run):
+def test_sealed_run_is_intact(run):
     seal = run.seal()
     integrity = run.read().integrity
     assert (integrity.seal, integrity.alterations, run.remarks()) == (seal, (), [])
 
 
-def test_a_file_that_was_never_written_is_sealed_as_empty(run):
+def test_missing_file_is_sealed_as_empty(run):
     run.seal()
     sealed = json.loads(run.lines(AGENT)[-1])["files"]
     assert sealed[MANAGER] == {"lines": 0, "head": ""} and sealed[GATEWAY]["lines"] == 3
 
 
-def test_a_run_that_was_killed_is_unsealed_and_its_events_are_there(run):
+def test_killed_run_is_unsealed_and_readable(run):
     with run.path(GATEWAY).open("ab") as file:
         file.write(b'{"t":1.0,"mes')
     assert run.remarks() == ["unsealed: the run was killed or is still running"]
     assert (run.altered(), len(run.read().events()), run.read().torn) == ([], 5, 1)
 
 
-def test_a_killed_run_that_was_altered_is_altered(run):
+def test_altered_killed_run_is_altered(run):
     run.path(GATEWAY).write_bytes(b"".join(run.lines(GATEWAY)[1:]))
     assert run.altered() == [f"{GATEWAY}:1: lost: this was line 2"]
 
 
-def test_a_history_of_a_version_without_seals_is_said_to_be_one(run):
+def test_history_of_sealless_version_is_recognised(run):
     for file in (AGENT, GATEWAY):
         run.path(file).write_text(dump_line(note("old")) + "\n")
     assert run.remarks() == ["unsealed: recorded by a version without seals"]
     assert (run.altered(), len(run.read().events())) == ([], 2)
 
 
-def test_what_comes_after_the_seal_is_counted_and_left_out(run):
+def test_events_after_seal_are_counted_and_skipped(run):
     run.seal()
     run.write("gateway", "late", "later")
     run.write("manager", "late")
@@ -119,14 +119,14 @@ def test_what_comes_after_the_seal_is_counted_and_left_out(run):
     assert run.altered() == []
 
 
-def test_what_comes_after_the_seal_is_chained_too(run):
+def test_events_after_seal_are_chained(run):
     run.seal()
     run.write("gateway", "late", "later")
     run.path(GATEWAY).write_bytes(b"".join([*run.lines(GATEWAY)[:3], *run.lines(GATEWAY)[4:]]))
     assert run.altered() == [f"{GATEWAY}:4: lost: this was line 5"]
 
 
-def test_a_file_that_the_seal_does_not_name_was_put_there_and_its_name_does_the_console_no_harm(run):
+def test_file_outside_seal_is_named_safely(run):
     run.seal()
     writer = Writer(run.path("a\x1b[2J.jsonl"))
     writer.write(note("another's"))
@@ -147,7 +147,7 @@ def test_a_file_that_the_seal_does_not_name_was_put_there_and_its_name_does_the_
         (b'"n":4', b'"n":04'),
     ],
 )
-def test_a_seal_that_was_altered_is_noticed(run, old, new):
+def test_altered_seal_is_detected(run, old, new):
     run.seal()
     *lines, last = run.lines(AGENT)
     assert old in last
@@ -156,7 +156,7 @@ def test_a_seal_that_was_altered_is_noticed(run, old, new):
 
 
 @pytest.mark.parametrize("other", [b"", b"\n", b"0", b"00"])
-def test_no_byte_of_a_sealed_run_can_be_changed_unnoticed(run, other):
+def test_any_changed_byte_of_sealed_run_is_detected(run, other):
     run.write("manager", "m1")
     run.seal()
     whole = {file: run.path(file).read_bytes() for file in (AGENT, GATEWAY, MANAGER)}
@@ -170,14 +170,14 @@ def test_no_byte_of_a_sealed_run_can_be_changed_unnoticed(run, other):
     assert unnoticed == []
 
 
-def test_a_seal_that_was_taken_out_is_missed_behind_run_finished(run):
+def test_removed_seal_is_detected_after_run_finished(run):
     run.seal()
     run.path(AGENT).write_bytes(b"".join(run.lines(AGENT)[:-1]))
     assert run.altered() == [f"{AGENT}:4: altered or lost: run_sealed"]
 
 
 @pytest.mark.parametrize("planted", ["agent-!.jsonl", "agent-1.jsonl", GATEWAY])
-def test_no_other_file_can_bring_a_seal_of_its_own(run, planted):
+def test_other_file_cannot_bring_seal(run, planted):
     run.seal()
     files = {name: SealedFile(len(run.lines(name)), "") for name in (AGENT, GATEWAY)}
     writer = Writer(run.path(planted))
@@ -186,7 +186,7 @@ def test_no_other_file_can_bring_a_seal_of_its_own(run, planted):
     assert any("a second seal" in str(alteration) for alteration in run.read().integrity.alterations)
 
 
-def test_a_file_that_sorts_before_the_runners_does_not_hide_its_seal(run):
+def test_earlier_sorting_file_does_not_hide_seal(run):
     run.seal()
     writer = Writer(run.path("agent-!.jsonl"))
     writer.write(note("planted"))
@@ -194,26 +194,26 @@ def test_a_file_that_sorts_before_the_runners_does_not_hide_its_seal(run):
     assert run.altered() == ["agent-!.jsonl:1: inserted: the run's seal does not name this file"]
 
 
-def test_nothing_follows_the_seal_in_the_runners_own_file(run):
+def test_runner_file_ends_with_seal(run):
     run.seal()
     run.write("agent", "forged")
     assert run.altered() == [f"{AGENT}:5: inserted: the runner wrote nothing after the seal"]
 
 
-def test_what_a_model_says_is_no_seal(run):
+def test_model_text_is_no_seal(run):
     writer = Writer(run.path(AGENT))
     writer.write(note(dump_line(RunSealed({}))))
     writer.close()
     assert run.read().integrity.seal == ""
 
 
-def test_the_runners_whole_end_is_missed_if_info_log_has_told_of_it(run):
+def test_missing_runner_end_is_detected_by_info_log(run):
     run.tell_summary(run.seal())
     run.path(AGENT).write_bytes(b"".join(run.lines(AGENT)[:-2]))
     assert run.altered()[0].startswith(f"{AGENT}:3: lost: the end of the run")
 
 
-def test_a_run_written_anew_with_chains_of_its_own_has_another_seal_than_info_log(run):
+def test_rewritten_run_differs_from_seal_in_info_log(run):
     run.tell_summary(run.seal())
     for file in (AGENT, GATEWAY):
         run.path(file).unlink()
@@ -223,7 +223,7 @@ def test_a_run_written_anew_with_chains_of_its_own_has_another_seal_than_info_lo
     assert run.altered() == [f"{AGENT}:3: altered: not the seal of this run"]
 
 
-def test_a_history_robbed_of_all_its_hashes_is_no_old_one_if_info_log_has_a_seal(run):
+def test_history_without_hashes_is_not_old_if_info_log_has_seal(run):
     run.tell_summary(run.seal())
     for file in (AGENT, GATEWAY):
         run.path(file).write_text(dump_line(note("stripped")) + "\n")
@@ -231,13 +231,13 @@ def test_a_history_robbed_of_all_its_hashes_is_no_old_one_if_info_log_has_a_seal
 
 
 @pytest.mark.parametrize("line", ["", "not json", "[]", '{"run_id": "run-1",', "[" * 9999])
-def test_an_info_log_that_cannot_be_read_or_tells_nothing_does_no_harm(run, line):
+def test_unreadable_or_silent_info_log_is_ignored(run, line):
     run.seal()
     (run.logs / "info.log").write_text(f'{line} "event": "summary" run-1\n{{"event": "summary"}}\n')
     assert run.altered() == []
 
 
-def test_files_that_were_swapped_are_noticed(run):
+def test_swapped_files_are_detected(run):
     run.seal()
     other = Run(run.logs, "run-2")
     other.write("agent", "a")
@@ -247,7 +247,7 @@ def test_files_that_were_swapped_are_noticed(run):
     assert run.altered() == [f"{GATEWAY}:1: of another file or run: was it moved"]
 
 
-def test_a_tail_seals_what_it_has_read(run):
+def test_tail_seals_what_it_read(run):
     tail = Tail(run.path(GATEWAY))
     assert tail.sealed() == SealedFile(0, "")
     tail.read()

@@ -173,7 +173,7 @@ def test_unreadable_set_is_remarked():
     assert "unknown fault 'of old'" in "".join(faults.remarks())
 
 
-def test_run_with_a_missed_always_on_fault_is_invalid():
+def test_run_with_missed_always_on_fault_is_invalid():
     start = run_started(faults=dumped(CANARY))
     summary = summarise([start, *episode(with_faults()), run_finished()])
     assert summary.invalid_because == ["fault truncate: 1 of 1 calls passed without it"]

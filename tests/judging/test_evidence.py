@@ -130,12 +130,12 @@ def test_one_try_with_signature_suffices():
     assert [(one.try_, one.shows) for one in fault.tries] == [(1, True), (2, False)]
 
 
-def test_toxic_is_met_in_its_attempt_through_the_proxy():
+def test_toxic_is_met_in_its_attempt_through_proxy():
     events = [armed(timeout()), tried(attempt=2, **CLOSED), tried(try_=2, route="direct", **CLOSED)]
     assert only_fault(*events).why_not == "not_exercised"
 
 
-def test_exchange_without_caller_record_met_the_toxic():
+def test_exchange_without_caller_record_met_toxic():
     fault = only_fault(armed(timeout()), exchange())
     assert (fault.reached("met"), fault.reached("observed"), fault.why_not) == (True, False, "not_seen")
 
@@ -151,7 +151,7 @@ UNAVAILABLE = fault_met()
 REFUSED = {"error": "http_503", "status": 503}
 
 
-def test_error_that_reached_the_caller_is_observed():
+def test_error_that_reached_caller_is_observed():
     fault = only_fault(armed(), tried(**REFUSED), exchange(status=503, fault=UNAVAILABLE))
     assert stages(fault) == (True,) * 6
     assert (fault.kind, fault.source, fault.stream, fault.attributes) == (
@@ -248,7 +248,7 @@ def fate(fault):
         ({"delay_ms": 5000, "lost": True}, {"ms": 20.0, "error": "connection_closed"}, False),
     ],
 )
-def test_fault_is_observed_in_the_callers_reply(shows, seen, observed):
+def test_fault_is_observed_in_callers_reply(shows, seen, observed):
     fault = only_fault(tried(**seen), exchange(fault=fault_met("stale", id="s", shows=shows)))
     assert (fault.kind, fault.source, fault.entry) == ("stale", "fault", "s")
     assert fate(fault) == (True, observed, observed, None if observed else "not_seen")
@@ -264,7 +264,7 @@ def test_fault_is_observed_in_the_callers_reply(shows, seen, observed):
         ({"error": "read_timeout", "ms": 500.0, "start": 102.0}, 0.0, False),
     ],
 )
-def test_client_that_left_early_did_not_observe_the_fault(seen, acted_ms, observed):
+def test_client_that_left_early_did_not_observe_fault(seen, acted_ms, observed):
     hang = fault_met("hang", id="h", shows={"lost": True}, acted_ms=acted_ms)
     delay = fault_met("delay", id="d", shows={"delay_ms": 5000.0}, acted_ms=acted_ms)
     for fault in (hang, delay):
@@ -398,7 +398,7 @@ def test_model_errors_have_other_names():
     assert evidence.unexplained == () and evidence.faults[0].delivered
 
 
-def test_404_of_unavailable_service_is_not_a_refusal():
+def test_404_of_unavailable_service_is_not_refusal():
     absent = exchange("model", fingerprint="", status=404, unavailable=True)
     assert len(evidence_of([model_call(status=404, error="http_404"), absent]).unexplained) == 1
 
@@ -461,7 +461,7 @@ def test_connection_cut_by_down_shows_it(begun, stage):
     assert (evidence.unexplained == ()) is (stage == "observed")
 
 
-def test_try_is_compared_with_the_dose_of_its_time():
+def test_try_is_compared_with_dose_of_its_time():
     rising = replace(latency(ms=400), during=Span(1.0, 8.0, ramp=3.0))
     doses = [
         started(rising, begun=102.0 + n, t=102.0 + n, attributes={"latency": 100 * n, "jitter": 0})

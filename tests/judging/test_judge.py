@@ -136,13 +136,13 @@ def test_failed_upstream_is_invalid(events, expected, why):
     assert (judged.outcome, why in judged.why) == (expected, True)
 
 
-def test_invalid_depends_on_the_call_alone():
+def test_invalid_depends_on_call_alone():
     failed = exchange("weather", **BROKEN)
     assert outcome(failed, expect={}) == "invalid"
     assert outcome(failed, exchange("weather", try_=2, start=104), expect={}) == "success"
 
 
-def test_later_attempt_gets_past_a_failure():
+def test_later_attempt_gets_past_failure():
     first = [exchange("model", **DOWN), CRASHED, healed()]
     second = [armed(attempt=2), exchange("model", attempt=2, start=112), ended(attempt=2), healed(attempt=2)]
     judged = judge_episode(episode(armed(), *first, *second, expect={}))
@@ -204,7 +204,7 @@ def test_older_history_is_judged():
     assert outcome(old, CRASHED, expect={}) == "crash"
 
 
-def test_one_invalid_attempt_makes_the_episode_invalid():
+def test_one_invalid_attempt_makes_episode_invalid():
     second = [armed(attempt=2), ended(attempt=2), healed(attempt=2)]
     assert outcome(ended("failed"), healed(invalid="disturbed"), *second, expect={}) == "invalid"
 
@@ -221,7 +221,7 @@ def test_unreadable_oracle_is_unjudged():
     assert "did you mean 'values'?" in judged.why
 
 
-def test_late_world_replaces_the_earlier():
+def test_late_world_replaces_earlier():
     late = message_sent(at=111.0)
     judged = judge_episode(
         episode(tried(error="read_timeout", ms=1000), world(), world(late), expect=ASK_BOB)
@@ -285,7 +285,7 @@ def test_run_is_judged_by_episode():
     assert (judged.stray, judged.differences) == (0, [])
 
 
-def test_judging_files_again_gives_the_same(tmp_path):
+def test_judging_files_again_gives_same(tmp_path):
     events = a_run()
     live = judge_run(events)
     writer = Writer(history_file(tmp_path, "run-1", "agent", 0))

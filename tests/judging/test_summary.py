@@ -86,7 +86,7 @@ def test_exposed_and_unexposed_shares():
         ({"match": "x"}, {}, "these 2 alone: prompts that were picked"),
     ],
 )
-def test_population_of_the_interval(source, settings, message):
+def test_population_of_interval(source, settings, message):
     first, *rest = run(GOOD, episode(expect={}), **settings)
     summary = summarise([replace(first, prompts_source=PromptsSource(**source)), *rest])
     assert message in summary.success.population
@@ -308,7 +308,7 @@ def test_summary_as_json():
     assert (data["reproducible"], data["outcomes"], data["seed"]) == (True, {"success": 2}, 7)
 
 
-def test_unfinished_prompts_widen_the_bounds():
+def test_unfinished_prompts_widen_bounds():
     events = run(GOOD, [started({}), armed()], prompts=2)[:-1]
     success = summarise(events).success
     assert (success.k, success.n, success.worst, success.best) == (1, 1, 0.5, 1.0)

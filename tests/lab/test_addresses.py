@@ -17,12 +17,12 @@ def test_every_link_has_its_three_addresses():
     assert len(rows) == 8
 
 
-def test_only_ports_that_were_taken_are_named():
+def test_only_replaced_ports_are_named():
     assert moved_ports(USUAL) == []
     proxies = {**USUAL.proxies, "weather": Address(LOOPBACK, 6100)}
     moved = replace(USUAL, proxies=proxies, toxiproxy="http://127.0.0.1:8475")
     assert moved_ports(moved) == ["6001 (proxy of weather) to 6100", "8474 (Toxiproxy) to 8475"]
 
 
-def test_a_toxiproxy_of_somebody_elses_was_not_moved():
+def test_external_toxiproxy_was_not_moved():
     assert moved_ports(replace(USUAL, toxiproxy="http://10.0.0.1:9", proxy_prefix="lab_")) == []

@@ -91,7 +91,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     assert left == {}
 
 
-def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folder: Folder) -> None:
+def test_of_two_concurrent_ups_one_starts_runs_and_stops(folder: Folder) -> None:
     calls = [folder.start("wirefault", "lab", "up") for _ in range(2)]
     outputs = sorted(call.communicate(timeout=RUN_PATIENCE_S)[0] for call in calls)
     assert sorted(call.returncode for call in calls) == [0, 70], outputs
@@ -125,7 +125,7 @@ def test_of_two_that_come_up_at_once_one_does_is_shown_flies_and_goes_down(folde
     assert "no lab is up" in folder.lab("status", code=70)
 
 
-def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(folder: Folder) -> None:
+def test_lab_of_killed_launcher_is_down_and_can_restart(folder: Folder) -> None:
     output = folder.lab("up")
     assert "agent dials" in output and folder.toxiproxy in output
     folder.kill("launcher")
@@ -138,7 +138,7 @@ def test_a_lab_whose_launcher_was_killed_is_down_and_the_next_one_can_come_up(fo
     assert "no lab is up" in folder.lab("status", code=70)
 
 
-def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
+def test_interrupted_start_stays_down(folder: Folder) -> None:
     call = folder.start("wirefault", "lab", "up")
     until(lambda: "launcher" in processes(folder.path), "a start", **SELDOM)
     call.send_signal(signal.SIGINT)
@@ -148,14 +148,14 @@ def test_interrupted_while_it_comes_up_it_stays_down(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"], ids=["ours", "nobody", "nonsense"])
-def test_a_file_that_a_killed_launcher_left_names_no_lab(folder: Folder, pid: object) -> None:
+def test_stale_launcher_file_names_no_lab(folder: Folder, pid: object) -> None:
     write_lab_record(
         folder.state, {"pid": pid, "identity": "", "lab_id": "lab-1", "topology": "nowhere.json"}
     )
     assert folder.lab("down") == "no lab is up\n"  # and this process lives on
 
 
-def test_a_process_that_is_not_the_launcher_is_not_signalled(folder: Folder) -> None:
+def test_other_process_is_not_signalled(folder: Folder) -> None:
     topology = folder.path / "topology.json"
     default_topology("lab-1").dump(topology)
     record = {"pid": os.getpid(), "identity": "1 0 1 another", "lab_id": "lab-1", "topology": str(topology)}
@@ -166,7 +166,7 @@ def test_a_process_that_is_not_the_launcher_is_not_signalled(folder: Folder) -> 
     assert "is not the launcher that lab lab-1 was started by" in output
 
 
-def test_the_lock_is_held_by_one(tmp_path: Path) -> None:
+def test_lock_has_one_holder(tmp_path: Path) -> None:
     assert not is_lab_up(tmp_path)
     with hold_lab_lock(tmp_path):
         assert is_lab_up(tmp_path)

@@ -100,7 +100,7 @@ def ended_demos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EndedDemos
 
 
 @pytest.mark.parametrize("part", ["toxiproxy", "tools", "model", "gateway"])
-def test_a_killed_process_ends_the_demo_which_names_it(ended_demos: EndedDemos, part: str) -> None:
+def test_killed_process_ends_demo_and_is_named(ended_demos: EndedDemos, part: str) -> None:
     ended = ended_demos[f"{part} killed"].result()
     names(ended, part)
     assert ended.finished and not ended.finished.completed
@@ -112,37 +112,37 @@ def names(ended: Ended, part: str) -> None:
     assert f"{part} was killed by signal 9" in ended.output and "Traceback" not in ended.output
 
 
-def test_a_killed_agent_is_named_and_leaves_its_run_without_an_end(ended_demos: EndedDemos) -> None:
+def test_killed_agent_is_named_and_run_has_no_end(ended_demos: EndedDemos) -> None:
     ended = ended_demos["agent killed"].result()
     names(ended, "agent")
     assert ended.events and ended.finished is None
 
 
-def test_a_run_that_somebody_else_ends_tells_of_it_by_itself(ended_demos: EndedDemos) -> None:
+def test_run_ended_by_others_reports_it(ended_demos: EndedDemos) -> None:
     ended = ended_demos["agent ended"].result()
     assert (ended.code, ended.left, ended.torn) == (130, {}, 0)
     assert "error: the run ended early: interrupted" in ended.output
 
 
-def test_interrupted_while_starting_it_ends_at_once(ended_demos: EndedDemos) -> None:
+def test_interrupt_during_start_ends_at_once(ended_demos: EndedDemos) -> None:
     ended = ended_demos["interrupted while starting"].result()
     assert (ended.code, ended.left, ended.events) == (130, {}, [])
     assert "interrupted" in ended.output and "Traceback" not in ended.output
 
 
-def test_a_launcher_killed_while_it_starts_its_lab_leaves_nothing_running(ended_demos: EndedDemos) -> None:
+def test_launcher_killed_during_start_leaves_no_process(ended_demos: EndedDemos) -> None:
     ended = ended_demos["launcher killed while starting"].result()
     assert (ended.code, ended.left, ended.events) == (-signal.SIGKILL, {}, [])
 
 
 @pytest.mark.parametrize("where", ["start", "run"])
-def test_a_full_disk_is_told_in_a_line(ended_demos: EndedDemos, where: str) -> None:
+def test_full_disk_is_one_line_error(ended_demos: EndedDemos, where: str) -> None:
     ended = ended_demos[f"no room to {where}"].result()
     assert (ended.code, ended.left) == (70, {})
     assert "is the disk full" in ended.output and "Traceback" not in ended.output
 
 
-def test_a_killed_launcher_takes_all_with_it_and_the_next_demo_works_in_its_folder(tmp_path: Path) -> None:
+def test_killed_launcher_leaves_no_process_and_next_demo_works(tmp_path: Path) -> None:
     ended = launcher_killed(tmp_path)
     assert (ended.code, ended.left, ended.torn) == (-signal.SIGKILL, {}, 0)
     assert ended.finished and ended.finished.reason == "the launcher ended"
@@ -176,9 +176,7 @@ def real_path() -> str:
     return f"{Path(server).parent}:{os.defpath}"
 
 
-def test_two_labs_have_each_a_server_of_their_own_which_dies_with_its_launcher(
-    tmp_path: Path, real_path: str
-) -> None:
+def test_two_labs_have_own_servers_that_end_with_launcher(tmp_path: Path, real_path: str) -> None:
     with (
         Demo(tmp_path / "one", *SLOW, path=real_path, subject=WAITING) as one,
         Demo(tmp_path / "two", *SLOW, path=real_path, subject=WAITING) as two,
@@ -196,7 +194,7 @@ def test_two_labs_have_each_a_server_of_their_own_which_dies_with_its_launcher(
 # on a server that others use too
 
 
-def test_labs_on_a_shared_server_heal_and_touch_nothing_but_their_own(tmp_path: Path) -> None:
+def test_labs_on_shared_server_heal_only_their_own(tmp_path: Path) -> None:
     with embedded_server() as url, ToxiproxyClient(url) as client:
         client.ensure_proxy("theirs", "127.0.0.1:0", "127.0.0.1:9")
         client.add_toxic("theirs", "slow", "latency", "upstream", {"latency": 5})
@@ -250,7 +248,7 @@ def open_it(configuration):
 """
 
 
-def test_an_interruption_that_the_subject_swallows_ends_the_run_at_once(
+def test_swallowed_interrupt_ends_run_at_once(
     tmp_path: Path,
 ) -> None:
     with Demo(tmp_path, *CALM, subject=SWALLOWING) as demo:

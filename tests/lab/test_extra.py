@@ -85,7 +85,7 @@ def test_foreign_agent_needs_no_extra_package(subject: str) -> None:
     [(lab_wiring(), ""), (lab_wiring(), "mine:agent"), (FOREIGN, "lab"), (wired("lab"), "")],
     ids=["lab", "tools of the lab", "agent of the lab", "tool of the lab"],
 )
-def test_agent_and_tools_of_the_lab_need_the_extra(wiring: Wiring, subject: str) -> None:
+def test_agent_and_tools_of_lab_need_extra(wiring: Wiring, subject: str) -> None:
     with pytest.raises(NotInstalled, match="the lab needs no-such-thing"):
         require_packages_of(wiring, subject)
 

@@ -24,7 +24,7 @@ def mode(path):
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-def test_the_folders_are_for_owner_and_group_and_the_databases_for_who_can_enter(project):
+def test_folder_modes_for_owner_group_and_databases(project):
     assert main(str(project), os.getgid()) == 0
     assert main(str(project), os.getgid()) == 0
     assert {mode(project / name) for name in ("state", "logs")} == {0o2770}
@@ -34,7 +34,7 @@ def test_the_folders_are_for_owner_and_group_and_the_databases_for_who_can_enter
     }
 
 
-def test_what_a_native_lab_left_is_opened_too_and_links_are_not_followed(project):
+def test_native_lab_files_are_opened_without_following_links(project):
     (project / "secret").write_text("mine")
     (project / "secret").chmod(0o600)
     (project / "logs" / "runs").mkdir(mode=0o700)
@@ -47,7 +47,7 @@ def test_what_a_native_lab_left_is_opened_too_and_links_are_not_followed(project
     assert mode(project / "secret") == 0o600
 
 
-def test_pipes_and_links_that_a_container_left_keep_nothing_from_starting(project):
+def test_pipes_and_links_of_container_do_not_prevent_start(project):
     (project / "secret").write_text("mine")
     os.mkfifo(project / "logs" / "agent.log")
     os.mkfifo(project / "logs" / ".trial")
@@ -56,13 +56,13 @@ def test_pipes_and_links_that_a_container_left_keep_nothing_from_starting(projec
     assert (project / "secret").read_text() == "mine"
 
 
-def test_a_database_keeps_what_is_in_it(project):
+def test_database_keeps_its_content(project):
     (project / "state" / "state.db").write_bytes(b"rows")
     assert main(str(project), os.getgid()) == 0
     assert (project / "state" / "state.db").read_bytes() == b"rows"
 
 
-def test_an_unknown_name_in_the_env_file_is_one_line(project, capsys):
+def test_unknown_env_name_is_one_line(project, capsys):
     (project / ".env").write_text("TOXIC_PRB=1\n")
     assert main(str(project), os.getgid()) == 1
     assert capsys.readouterr().err == "error: .env: TOXIC_PRB is no setting; did you mean 'TOXIC_PROB'?\n"
@@ -82,7 +82,7 @@ def obstructed(folder):  # root, too, meets this one
 
 
 @pytest.mark.parametrize("spoil", [gone, a_file, obstructed])
-def test_a_folder_that_cannot_be_used_is_one_line(project, capsys, spoil):
+def test_unusable_folder_is_one_line_error(project, capsys, spoil):
     spoil(project / "logs")
     assert main(str(project), os.getgid()) == 1
     stderr = capsys.readouterr().err

@@ -101,7 +101,7 @@ def server(starting: Starting) -> Iterator[ForkServer]:
     server.close()
 
 
-def test_it_sees_what_a_fresh_one_sees(starting: Starting, server: ForkServer) -> None:
+def test_forked_process_equals_fresh_one(starting: Starting, server: ForkServer) -> None:
     with chdir(starting.folder):  # where the launcher is, which the server started elsewhere
         forked = starting.facts(server.fork)
         assert forked == starting.facts(cannot_fork)
@@ -109,14 +109,14 @@ def test_it_sees_what_a_fresh_one_sees(starting: Starting, server: ForkServer) -
     assert forked["folder"] == str(starting.folder)
 
 
-def test_how_it_ended_is_known(starting: Starting, server: ForkServer) -> None:
+def test_exit_status_is_known(starting: Starting, server: ForkServer) -> None:
     ends = {("told", "0"): 0, ("told", "kill"): -signal.SIGKILL, ("broken",): 1, ("nowhere",): 1}
     assert {words: ended(starting.fork(server, *words)) for words in ends} == ends
     output = starting.log.path.read_text(encoding="utf-8")
     assert "ZeroDivisionError" in output and "No module named nowhere" in output
 
 
-def test_a_killed_server_takes_nothing_with_it(starting: Starting, server: ForkServer) -> None:
+def test_killed_fork_server_leaves_children_running(starting: Starting, server: ForkServer) -> None:
     forked = starting.fork(server, "waiting")
     os.kill(server.pid, signal.SIGKILL)
     fresh = starting.start(server.fork, "waiting")
@@ -126,14 +126,14 @@ def test_a_killed_server_takes_nothing_with_it(starting: Starting, server: ForkS
         assert process.child.returncode == -signal.SIGTERM
 
 
-def test_the_process_list_names_it(starting: Starting, server: ForkServer) -> None:
+def test_process_list_names_forked_program(starting: Starting, server: ForkServer) -> None:
     process = starting.fork(server, "waiting")
     command_line = Path(f"/proc/{process.child.pid}/cmdline").read_bytes()
     assert command_line.rstrip(b"\0").split(b"\0") == [os.fsencode(word) for word in python("waiting")]
     process.stop()
 
 
-def test_of_the_lab_s_packages_it_finds_none_but_its_own(starting: Starting, server: ForkServer) -> None:
+def test_only_own_lab_packages_are_found(starting: Starting, server: ForkServer) -> None:
     """One of a user's may be called like one of them."""
     assert ended(starting.fork(server, "proxy_manager", "--help")) == 0
     process = starting.fork(server, "waiting")
@@ -144,7 +144,7 @@ def test_of_the_lab_s_packages_it_finds_none_but_its_own(starting: Starting, ser
     assert [name for name in modules if name.startswith("proxy_manager")] == []
 
 
-def test_what_it_was_told_to_import_is_there_and_what_does_not_exist_is_left(starting: Starting) -> None:
+def test_listed_imports_are_loaded_and_missing_ones_skipped(starting: Starting) -> None:
     server = ForkServer(starting.environ, None, ["colorsys", "no_such_module"])
     try:
         process = starting.fork(server, "waiting")
@@ -155,7 +155,7 @@ def test_what_it_was_told_to_import_is_there_and_what_does_not_exist_is_left(sta
     assert "colorsys" in starting.log.last_lines(1).split()
 
 
-def test_elsewhere_than_on_linux_all_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_linux_processes_start_fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with forking({}, ProcessLog(tmp_path, tmp_path / "log")) as fork:
         assert fork is cannot_fork

@@ -19,7 +19,7 @@ from wirefault.settings.configuration import load_configuration
 pytestmark = pytest.mark.slow  # it starts a lab
 
 
-def test_a_lab_listens_where_it_is_told(tmp_path: Path) -> None:
+def test_lab_listens_on_configured_ports(tmp_path: Path) -> None:
     with bind(FREE) as taken:  # free as soon as it is closed
         port = bound_address(taken).port
     configuration = replace(in_folder(load_configuration(os.environ), tmp_path), ports={"manager": port})

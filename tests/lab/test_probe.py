@@ -36,7 +36,7 @@ def serving():
         thread.join()
 
 
-def test_only_200_is_an_answer_unless_another_is_wanted():
+def test_only_200_counts_unless_other_status_is_requested():
     with serving() as port:
         assert probe.is_healthy("127.0.0.1", port, "/ready")
         assert not probe.is_healthy("127.0.0.1", port, "/broken")
@@ -59,7 +59,7 @@ def rests(monkeypatch) -> list[float]:
     return slept
 
 
-def test_it_runs_as_a_script_without_any_package(tmp_path):
+def test_probe_runs_as_plain_script(tmp_path):
     # the folder of what is kept in memory is a container's own, and here the whole machine's
     source = Path(probe.__file__).read_text(encoding="utf-8").replace(str(NOTED.parent), str(tmp_path))
     script = tmp_path / "probe.py"
@@ -70,7 +70,7 @@ def test_it_runs_as_a_script_without_any_package(tmp_path):
     assert (tmp_path / NOTED.name).exists()
 
 
-def test_one_that_never_answers_is_given_up_and_asked_without_a_rest(monkeypatch, answered, rests):
+def test_silent_service_is_given_up_and_polled_without_pause(monkeypatch, answered, rests):
     monkeypatch.setattr(probe, "_WAIT_S", 0.0)
     with serving() as port:
         for _ in range(2):
@@ -79,7 +79,7 @@ def test_one_that_never_answers_is_given_up_and_asked_without_a_rest(monkeypatch
     assert probe._REST_S not in rests
 
 
-def test_one_that_has_answered_is_asked_after_a_rest(monkeypatch, rests):
+def test_answered_service_is_polled_after_pause(monkeypatch, rests):
     monkeypatch.setattr(probe, "_WAIT_S", 0.0)
     with serving() as port:
         assert probe.main(f"127.0.0.1:{port}") == 0

@@ -19,7 +19,7 @@ def ready() -> ResponseReturnValue:
     return {"ready": False, "error": "database or disk is full"}, 503
 
 
-def test_what_its_part_complains_of_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complaint_of_part_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "READY_BOUND_S", 0.0)
     with served(app) as server, local_session() as session:
         url = server.url + "/ready"
@@ -38,7 +38,7 @@ def test_what_its_part_complains_of_is_told(monkeypatch: pytest.MonkeyPatch) -> 
         assert complaint_of(session, url) == f"nothing answers at {url}"
 
 
-def test_a_lab_that_says_nothing_is_only_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_lab_is_only_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "READY_BOUND_S", 0.0)
     with pytest.raises(LabError, match=r"not ready after 0 s$"):
         wait_until(lambda: None, lambda: None, lambda: False)

@@ -29,11 +29,11 @@ from wirefault.settings.settings import SettingsError
         ("http://127.0.0.1:99", {}, Choice("url", "http://127.0.0.1:99")),
     ],
 )
-def test_what_is_wanted_is_chosen(wanted: str, environ: dict[str, str], choice: Choice) -> None:
+def test_requested_server_is_chosen(wanted: str, environ: dict[str, str], choice: Choice) -> None:
     assert choose_toxiproxy(wanted, environ) == choice
 
 
-def test_a_server_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
+def test_unresponsive_server_is_reported_at_once(tmp_path: Path) -> None:
     with bind(FREE) as taken:  # nobody speaks HTTP there
         url = bound_address(taken).url
     lab = Lab(load_configuration({"STATE_DB": str(tmp_path / "state.db")}), Choice("url", url))
@@ -41,7 +41,7 @@ def test_a_server_that_does_not_answer_is_said_at_once(tmp_path: Path) -> None:
         pass
 
 
-def test_a_server_on_the_path_is_preferred_to_the_embedded_one(tmp_path: Path) -> None:
+def test_server_on_path_precedes_embedded_one(tmp_path: Path) -> None:
     executable = tmp_path / "toxiproxy-server"
     executable.touch(0o755)
     assert choose_toxiproxy("auto", {"PATH": str(tmp_path)}) == Choice(
@@ -50,14 +50,14 @@ def test_a_server_on_the_path_is_preferred_to_the_embedded_one(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("url", ["nonsense", "https://127.0.0.1:8474", "http://", "http://10.1.2.3:8474"])
-def test_what_cannot_be_used_is_refused_with_its_name(url: str) -> None:
+def test_unusable_server_is_named(url: str) -> None:
     with pytest.raises(SettingsError, match="--toxiproxy="):
         choose_toxiproxy(url, {})
     with pytest.raises(SettingsError, match="TOXIPROXY_URL="):
         choose_toxiproxy("auto", {"TOXIPROXY_URL": url})
 
 
-def test_a_server_without_the_mark_is_another_s() -> None:
+def test_server_without_mark_is_another_s() -> None:
     with embedded_server() as url:
         assert has_mark(url, "lab-1_mark") is False
     closed = bind(FREE)
@@ -88,9 +88,7 @@ os.execv("{server}", ["{server}", *arguments])
 """
 
 
-def test_a_port_that_was_lost_to_another_server_is_replaced(
-    tmp_path: Path, configuration: Configuration
-) -> None:
+def test_port_lost_to_other_server_is_replaced(tmp_path: Path, configuration: Configuration) -> None:
     server = real_server_path()
     if server is None:
         pytest.skip("no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH")
@@ -104,9 +102,7 @@ def test_a_port_that_was_lost_to_another_server_is_replaced(
     assert list((tmp_path / "state").glob("lab-*")) == []
 
 
-def test_a_server_that_does_not_run_is_named_with_its_last_words(
-    tmp_path: Path, configuration: Configuration
-) -> None:
+def test_failed_server_is_named_with_last_output(tmp_path: Path, configuration: Configuration) -> None:
     executable = tmp_path / "toxiproxy-server"
     executable.write_text("#!/bin/sh\necho no such library >&2\nexit 3\n")
     executable.chmod(0o755)

@@ -158,7 +158,7 @@ BEGUN = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "It
         ("gemini", {"cachedContent": "x"}, "'cachedContent' is not supported"),
     ],
 )
-def test_unsupported_request_is_400_in_the_apis_form(url, dialect, more, words):
+def test_unsupported_request_is_400_in_apis_form(url, dialect, more, words):
     reply = post(url, dialect, **more)
     types = {"anthropic": ("type", "invalid_request_error"), "gemini": ("status", "INVALID_ARGUMENT")}
     key, kind = types.get(dialect, ("type", "invalid_request_error"))
@@ -167,7 +167,7 @@ def test_unsupported_request_is_400_in_the_apis_form(url, dialect, more, words):
     assert words in error["message"]
 
 
-def test_unknown_model_is_404_in_the_apis_form(url):
+def test_unknown_model_is_404_in_apis_form(url):
     reply = post(url, "anthropic", model="scripted-king")
     assert (reply.status_code, reply.json()["error"]["type"]) == (404, "not_found_error")
     reply = post(url, "gemini", "/v1beta/models/scripted-king:generateContent")

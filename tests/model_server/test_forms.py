@@ -55,7 +55,7 @@ def test_form_is_recognised_among_tools(form, choice):
         tool("extract_person"),
     ],
 )
-def test_tool_choice_may_name_a_form(form):
+def test_tool_choice_may_name_form(form):
     assert split_tools([SEARCH, form], form["function"]["name"]) == ([], [form])
 
 
@@ -77,7 +77,7 @@ def test_tool_choice_may_name_a_form(form):
         tool("TavilySearch", ""),
     ],
 )
-def test_working_tool_is_not_a_form(working, choice):
+def test_working_tool_is_not_form(working, choice):
     others = [] if choice == "named" else [SEARCH]
     named = working["function"]["name"] if choice == "named" else choice
     assert split_tools([*others, working], named) == ([*others, working], [])

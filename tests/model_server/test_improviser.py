@@ -45,7 +45,7 @@ def call(prompt):
         ("Book room Aurora on 12 March 2026", ("book_room", {"room": "Aurora", "date": "2026-03-12"})),
     ],
 )
-def test_fully_explained_prompt_makes_a_call(prompt, expected):
+def test_fully_explained_prompt_makes_call(prompt, expected):
     assert call(prompt) == expected
 
 

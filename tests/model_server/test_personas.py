@@ -17,7 +17,7 @@ def names(*conversation, **more):
     return [name for name, _ in converse(*conversation, **more)[0]]
 
 
-def test_diligent_retries_a_failed_read_once():
+def test_diligent_retries_failed_read_once():
     assert names(READ, [TIMEOUT_READ, WEATHER]) == ["get_weather", "get_weather"]
     answer = answer_to(READ, [TIMEOUT_READ, WEATHER])
     assert (answer.status, answer.values) == ("done", (Value(11.3, "celsius", "temp"),))
@@ -46,7 +46,7 @@ def test_diligent_repeats_write_that_is_known_not_to_have_happened():
     assert answer_to(WRITE, [REFUSED, SENT]).status == "done"
 
 
-def test_diligent_skips_dependents_of_a_failed_read():
+def test_diligent_skips_dependents_of_failed_read():
     prompt = CHAIN.rstrip(".") + ", then delete my events on March 5."
     results = [TIMEOUT_READ, TIMEOUT_READ, {"date": "2026-03-05", "count": 1, "titles": []}]
     assert names(prompt, results) == ["get_weather", "get_weather", "delete_event_by_date"]

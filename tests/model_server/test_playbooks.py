@@ -56,7 +56,7 @@ def test_false_tool_result_is_reported():
     assert answer_to("What is the temperature in Oslo?", [lie]).values[0].value == 31.0
 
 
-def test_result_without_the_value_is_a_failure():
+def test_result_without_value_is_failure():
     answer = answer_to("What is the temperature in Oslo?", [{"main": {}}] * 2)
     assert answer.status == "failed"
     assert "does not say it" in answer.text

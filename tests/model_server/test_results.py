@@ -102,7 +102,7 @@ def test_acknowledged_write_is_done(content):
     ],
     ids=str,
 )
-def test_data_is_not_an_error(content):
+def test_data_is_not_error(content):
     text = content if isinstance(content, str) else json.dumps(content)
     assert not isinstance(read_result(text, writes=False), Failure)
 

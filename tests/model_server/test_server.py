@@ -94,7 +94,7 @@ AFTER = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "he
         ),
     ],
 )
-def test_unsupported_request_is_a_provider_error_with_reason(url, wrong, status, code, words):
+def test_unsupported_request_is_provider_error_with_reason(url, wrong, status, code, words):
     data = wrong if isinstance(wrong, bytes) else json.dumps(body("hi") | wrong).encode()
     reply = requests.post(f"{url}/v1/chat/completions", data=data, timeout=20)
     error = reply.json()["error"]

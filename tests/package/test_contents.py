@@ -22,7 +22,7 @@ def lab_files() -> set[str]:
     return {str(path.relative_to(ROOT)) for path in paths if path.is_file() and path.suffix != ".pyc"}
 
 
-def test_the_wheel_has_one_package_with_the_library_and_the_lab_in_it(wheel: Path) -> None:
+def test_wheel_has_one_package_with_library_and_lab(wheel: Path) -> None:
     names = [PurePosixPath(name) for name in ZipFile(wheel).namelist()]
     packages = {name.parts[0] for name in names if not name.parts[0].endswith(".dist-info")}
     assert packages == {"wirefault"}
@@ -32,7 +32,7 @@ def test_the_wheel_has_one_package_with_the_library_and_the_lab_in_it(wheel: Pat
     assert {name for name in library if not name.endswith(".pyc")} <= set(map(str, names))
 
 
-def test_the_source_distribution_has_all_that_the_wheel_is_made_of(dist: Path) -> None:
+def test_source_distribution_has_all_wheel_sources(dist: Path) -> None:
     [file] = dist.glob("*.tar.gz")
     with tarfile.open(file) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -40,7 +40,7 @@ def test_the_source_distribution_has_all_that_the_wheel_is_made_of(dist: Path) -
     assert not [name for name in names if name.startswith(("tests/", ".venv/", "state/s", "logs/r"))]
 
 
-def test_an_index_would_take_its_metadata(wheel: Path) -> None:
+def test_metadata_is_valid_for_index(wheel: Path) -> None:
     archive = ZipFile(wheel)
     [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = Metadata.from_email(archive.read(name), validate=True)  # raises for anything that is amiss

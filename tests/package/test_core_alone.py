@@ -33,28 +33,26 @@ def packages(environment: Environment) -> set[str]:
     return set(must([environment.python, "-P", "-c", listing], environment.path).lower().split())
 
 
-def test_the_core_needs_nothing_of_the_lab(core: Environment, tmp_path: Path) -> None:
+def test_core_has_no_lab_requirements(core: Environment, tmp_path: Path) -> None:
     assert packages(core) & OF_THE_LAB == set()
     for words in (["--help"], ["--version"], ["faults"], ["faults", "show", "light"], ["lab", "init", "lab"]):
         core.flies(tmp_path, *words)
     assert "Usage" in core.flies(tmp_path, "toxiproxy", "--help")
 
 
-def test_a_run_is_judged_by_the_core(core: Environment, first_run: FirstRun) -> None:
+def test_run_is_judged_by_core(core: Environment, first_run: FirstRun) -> None:
     assert "wirefault demo --seed 7" in core.flies(first_run.folder, "runs", "verify", "latest")
 
 
 @pytest.mark.parametrize("words", [["demo"], ["run", "--lab"], ["lab", "up"]], ids=" ".join)
-def test_what_flies_says_in_a_line_what_is_missing(
-    core: Environment, words: list[str], tmp_path: Path
-) -> None:
+def test_demo_names_missing_requirements(core: Environment, words: list[str], tmp_path: Path) -> None:
     done = core.wirefault(tmp_path, *words)
     assert (done.returncode, done.stdout) == (70, "")
     assert re.fullmatch(r"Error: the lab needs langchain, .*: .*\[lab\].*\n", done.stderr), done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_that_it_names_makes_it_fly(core: Environment, tmp_path: Path) -> None:
+def test_printed_command_installs_requirements(core: Environment, tmp_path: Path) -> None:
     stderr = core.wirefault(tmp_path, "demo").stderr
     install(core, "pip")
     command = shlex.split(stderr.rpartition(": ")[2])
@@ -65,7 +63,7 @@ def test_the_command_that_it_names_makes_it_fly(core: Environment, tmp_path: Pat
     must([core.python, "-m", "pip", "check"], tmp_path)
 
 
-def test_the_readme_s_third_way(index: None, dist: Path, tmp_path: Path) -> None:
+def test_readme_third_install(index: None, dist: Path, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     [line] = re.findall(r"^(pipx install [^#\n]*)", readme, flags=re.MULTILINE)
     tools = empty_environment(tmp_path / "tools")

@@ -104,7 +104,7 @@ def foreign(
         yield Core(core, folder, record)
 
 
-def test_core_tests_foreign_agents_without_packages_of_the_lab(foreign: Core, imported: ImportRecord) -> None:
+def test_core_tests_foreign_agents_without_packages_of_lab(foreign: Core, imported: ImportRecord) -> None:
     orders = foreign.shop.requests
     lost = ("--faults", json.dumps(LOST))
     url = f"{foreign.shop.url}/price?item=honey"
@@ -141,7 +141,7 @@ def test_core_tests_foreign_agents_without_packages_of_the_lab(foreign: Core, im
     ("words", "what"),
     [("run --charts", "charts need matplotlib"), ("run --subject lab", "the lab needs langchain")],
 )
-def test_parts_of_the_lab_name_the_command_that_installs_them(foreign: Core, words: str, what: str) -> None:
+def test_parts_of_lab_name_command_that_installs_them(foreign: Core, words: str, what: str) -> None:
     before = list(foreign.folder.iterdir())
     [line] = foreign.code(*words.split(), code=70).splitlines()
     assert re.fullmatch(rf"Error: {what}.*: .* -m pip install .*wirefault\[lab\].*", line)

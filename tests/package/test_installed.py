@@ -58,7 +58,7 @@ def outcomes(output: str) -> list[str]:
     return [str(episode["outcome"]) for episode in json.loads(output.splitlines()[-1])["episodes"]]
 
 
-def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
+def test_demo_in_empty_folder_uses_lab_prompts_and_draws_charts(
     installed: Environment, first_run: FirstRun, tmp_path: Path
 ) -> None:
     assert {path.name for path in first_run.folder.iterdir()} == {"logs", "state"}
@@ -71,9 +71,7 @@ def test_in_an_empty_folder_the_demo_flies_the_lab_s_own_prompts_and_draws(
     assert line in installed.flies(first_run.folder, "runs", "verify", run_id)
 
 
-def test_packages_called_like_the_lab_s_are_never_taken_for_it(
-    installed: Environment, occupied: Path, few: str
-) -> None:
+def test_packages_named_like_lab_are_not_imported(installed: Environment, occupied: Path, few: str) -> None:
     demo = installed.wirefault(occupied, "demo", *CALM, "--prompts", few, "--json")
     assert outcomes(demo.stdout) == ["success", "success"], demo.stderr
     assert list(occupied.glob("logs/charts/*/overview.png"))
@@ -89,7 +87,7 @@ def test_packages_called_like_the_lab_s_are_never_taken_for_it(
 
 
 @pytest.mark.parametrize("where", ["in the folder", "on the path"])
-def test_the_user_s_own_agent_package_is_the_subject_if_he_says_so(
+def test_user_agent_package_is_subject_on_request(
     installed: Environment, occupied: Path, few: str, where: str, tmp_path: Path
 ) -> None:
     (occupied / "agent" / "__init__.py").write_text(TRACE, encoding="utf-8")
@@ -106,9 +104,7 @@ def test_the_user_s_own_agent_package_is_the_subject_if_he_says_so(
     assert traces(folder) == {"agent", "agent.mine"}
 
 
-def test_the_embedded_toxiproxy_serves_from_an_occupied_folder(
-    installed: Environment, occupied: Path
-) -> None:
+def test_embedded_toxiproxy_serves_from_occupied_folder(installed: Environment, occupied: Path) -> None:
     command = [str(installed.path / "bin" / "wirefault"), "toxiproxy", "--port", "0"]
     with subprocess.Popen(command, cwd=occupied, env=environ(), stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout
@@ -119,9 +115,7 @@ def test_the_embedded_toxiproxy_serves_from_an_occupied_folder(
     assert traces(occupied) == set()
 
 
-def test_what_is_changed_in_a_folder_of_init_s_takes_effect_there(
-    installed: Environment, tmp_path: Path, few: str
-) -> None:
+def test_changes_in_init_folder_take_effect(installed: Environment, tmp_path: Path, few: str) -> None:
     output = installed.flies(tmp_path, "lab", "init", "my lab")
     assert "cd 'my lab' && wirefault demo" in output
     folder = tmp_path / "my lab"
@@ -135,7 +129,7 @@ def test_what_is_changed_in_a_folder_of_init_s_takes_effect_there(
     assert traces(folder) == {"agent.loop", "flask_tools.app", "wirefault.cli.demo"}
 
 
-def test_init_overwrites_nothing_and_leaves_nothing_half_done(installed: Environment, tmp_path: Path) -> None:
+def test_init_overwrites_nothing_and_cleans_up(installed: Environment, tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
     done = installed.wirefault(tmp_path, "lab", "init")
     assert done.returncode != 0 and "agent is there already" in done.stderr
@@ -143,9 +137,7 @@ def test_init_overwrites_nothing_and_leaves_nothing_half_done(installed: Environ
     assert [path.name for path in tmp_path.iterdir()] == ["agent"]
 
 
-def test_a_folder_of_init_s_has_what_its_image_and_its_containers_are_made_of(
-    installed: Environment, tmp_path: Path
-) -> None:
+def test_init_folder_has_files_for_image_and_containers(installed: Environment, tmp_path: Path) -> None:
     installed.flies(tmp_path, "lab", "init")
     copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     compose = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")

@@ -26,25 +26,25 @@ def networks(service: str) -> set[str]:
     return set(SERVICES[service].get("networks", ()))
 
 
-def test_it_has_the_services_of_the_lab():
+def test_file_has_services_of_lab():
     tools = {link.service for link in lab_links()}
     assert set(SERVICES) == tools | {"toxiproxy", "gateway", "proxy_mgr", "agent", "init", "charts"}
     assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["charts"]
 
 
-def test_the_agent_gets_every_setting_and_nobody_else_a_key():
+def test_agent_has_all_settings_and_only_it_has_key():
     passed = {name for name, value in SERVICES["agent"]["environment"].items() if value is None}
     assert passed == {name.upper() for name in NAMES} | KEYS
     assert [name for name in SERVICES if KEYS & set(SERVICES[name].get("environment", ()))] == ["agent"]
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLE if name not in NATIVE_ONLY])
-def test_every_line_of_the_example_has_an_effect(name):
+def test_each_example_line_has_effect(name):
     texts = TEXT + (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
     assert re.search(rf"\$\{{{name}:-|^      {name}:$", texts, flags=re.MULTILINE)
 
 
-def test_every_variable_is_one_that_the_env_file_may_have():
+def test_each_variable_is_allowed_in_env_file():
     assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) <= {
         *INSTALLATION_VARIABLES,
         *(name.upper() for name in NAMES),
@@ -61,7 +61,7 @@ def test_every_container_is_locked_down(name):
     assert "privileged" not in service and service["restart"] in ("no", "on-failure:3")
 
 
-def test_a_run_is_known_as_compose_s_and_with_the_files_that_the_user_named():
+def test_run_names_compose_and_its_files():
     environ = SERVICES["agent"]["environment"]
     assert environ["LAB_ID"] == COMPOSE_LAB
     assert {name: environ[f"HOST_{name}"] for name in COMPOSE_FILES} == {
@@ -69,7 +69,7 @@ def test_a_run_is_known_as_compose_s_and_with_the_files_that_the_user_named():
     }
 
 
-def test_the_agent_shares_a_network_with_toxiproxy_alone():
+def test_agent_shares_network_with_toxiproxy_only():
     beside = {name for name in SERVICES if networks(name) & networks("agent")} - {"agent"}
     assert beside == {"toxiproxy"}
     [api] = [part.removeprefix("-host=") for part in SERVICES["toxiproxy"]["command"]]
@@ -79,7 +79,7 @@ def test_the_agent_shares_a_network_with_toxiproxy_alone():
     assert [name for name in aliases if api in aliases[name]] == ["control"]
 
 
-def test_gateway_and_translator_alone_have_a_way_out():
+def test_only_gateway_and_translator_reach_internet():
     def is_open(name):
         options = (FILE["networks"][name] or {}).get("driver_opts", {})
         closed = options.get("com.docker.network.bridge.enable_ip_masquerade") == "false"
@@ -96,12 +96,12 @@ def test_one_port_is_published_on_loopback():
 
 
 @pytest.mark.parametrize("link", lab_links(), ids=lambda link: link.name)
-def test_a_link_s_service_is_probed_where_it_listens_and_waited_for(link):
+def test_link_service_is_probed_at_its_port_and_awaited(link):
     assert SERVICES[link.service]["healthcheck"]["test"][-1] == f"127.0.0.1:{link.port}"
     assert SERVICES["proxy_mgr"]["depends_on"][link.service] == {"condition": "service_healthy"}
 
 
-def test_what_is_probed_has_a_tmp_where_the_probe_notes_that_it_answered():
+def test_probed_service_has_tmp():
     beside = yaml.safe_load((ROOT / "compose.subject.yaml").read_text(encoding="utf-8"))["services"]
     probed = [service for service in [*SERVICES.values(), beside["ingress"]] if "healthcheck" in service]
     assert len(probed) == len(lab_links()) + len(("gateway", "proxy_mgr", "ingress"))
@@ -109,6 +109,6 @@ def test_what_is_probed_has_a_tmp_where_the_probe_notes_that_it_answered():
 
 
 @pytest.mark.parametrize("link", lab_links().tools, ids=lambda link: link.name)
-def test_a_tool_s_container_serves_its_link_alone(link):
+def test_tool_container_serves_its_link_only(link):
     assert SERVICES[link.service]["command"] == ["python", "-m", "flask_tools", link.name]
     assert "tools" in networks(link.service)

@@ -27,7 +27,7 @@ def tap(tmp_path: Path) -> Tap:
     return proxy_tap(Address("ingress-proxy", INGRESS_PORT), trust)
 
 
-def test_the_subject_has_the_variables_of_a_proxy_tap(tap: Tap, tmp_path: Path) -> None:
+def test_subject_has_variables_of_proxy_tap(tap: Tap, tmp_path: Path) -> None:
     wanted = {name: value.replace(str(tmp_path), "/wirefault") for name, value in tap.variables.items()}
     appended = {"NODE_OPTIONS", "JAVA_TOOL_OPTIONS"}
     assert {name: SUBJECT[name] for name in SUBJECT if name not in ALSO_ITS_OWN | appended} == wanted
@@ -39,17 +39,17 @@ def test_the_subject_has_the_variables_of_a_proxy_tap(tap: Tap, tmp_path: Path) 
     }
 
 
-def test_every_file_that_a_variable_names_is_written(tmp_path: Path) -> None:
+def test_each_file_named_by_variable_is_written(tmp_path: Path) -> None:
     write_shared_files(tmp_path, "")
     named = set(re.findall(r"/wirefault/([\w.]+)", " ".join(SUBJECT.values())))
     assert named == {file.name for file in tmp_path.iterdir()}
 
 
-def test_its_own_servers_and_the_proxies_are_called_past_the_ingress() -> None:
+def test_own_servers_bypass_ingress() -> None:
     assert {SUBJECT[name] for name in ALSO_ITS_OWN} == {"localhost,127.0.0.1,::1,proxies"}
 
 
-def test_every_variable_is_one_that_the_env_file_may_have() -> None:
+def test_each_variable_is_allowed_in_env_file() -> None:
     assert set(re.findall(r"\$\{([A-Z_]+)", TEXT)) <= set(INSTALLATION_VARIABLES)
 
 
@@ -61,14 +61,14 @@ def test_ingress_and_subject_run_without_rights() -> None:
     assert SERVICES["ingress"]["read_only"]
 
 
-def test_nothing_but_proxies_and_ingress_serves_on_the_subject_s_network() -> None:
+def test_only_proxies_and_ingress_serve_subject_network() -> None:
     assert SERVICES["subject"]["networks"] == ["agent_side"]
     assert set(SERVICES["ingress"]["networks"]) == {"agent_side", "control"}
     assert SERVICES["proxy_mgr"]["networks"] == {"agent_side": {}}  # it serves on the network status
     assert not any("networks" in SERVICES[name] for name in ("gateway", "agent"))
 
 
-def test_the_scripted_model_of_a_wiring_is_the_lab_s_container(tmp_path: Path) -> None:
+def test_scripted_model_of_wiring_is_lab_s_container(tmp_path: Path) -> None:
     wiring = tmp_path / "wirefault.yaml"
     wiring.write_text(
         "links: {openai: {upstream: scripted, dialect: openai_chat}}\nintercept: {models: scripted}\n"

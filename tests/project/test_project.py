@@ -52,7 +52,7 @@ ALLOWED = {("ghcr", "io"): rb"(?!/shopify/toxiproxy\b)", ("docker", "io"): rb"(?
 
 
 @pytest.mark.parametrize("parts", REGISTRIES, ids="-".join)
-def test_no_file_names_a_registry(tracked, parts):
+def test_no_file_names_registry(tracked, parts):
     name = re.escape(".".join(parts)).encode()
     assert occurrences(tracked, rb"\b" + name + rb"\b" + ALLOWED.get(parts, b"")) == []
 
@@ -64,11 +64,11 @@ def test_locks_name_no_package_index(tracked, option):
 
 
 @pytest.mark.parametrize("folder", ["root", "work", "home", "Users", "tmp"])
-def test_no_file_has_an_absolute_path(tracked, folder):
+def test_no_file_has_absolute_path(tracked, folder):
     assert occurrences(tracked, rb"(?<![\w.$}~*)-])/" + folder.encode() + rb"/\w") == []
 
 
-def test_no_file_has_a_key(tracked):
+def test_no_file_has_key(tracked):
     assert occurrences(tracked, rb"\bgsk_[A-Za-z0-9]{20,}|-----BEGIN [A-Z ]*PRIVATE KEY") == []
 
 
@@ -103,7 +103,7 @@ def test_no_editor_or_merge_leftovers(request):
     assert [name for name in names if re.search(r"\.(orig|rej|bak|tmp)$|~$", name.name)] == []
 
 
-def test_files_that_share_a_lab_run_in_one_worker():
+def test_files_that_share_lab_run_in_one_worker():
     files = (ROOT / "tests" / "e2e").glob("test_*.py")
     sharing = {
         path.name for path in files if re.search(r"\bshared: SharedLab", path.read_text(encoding="utf-8"))
@@ -119,11 +119,11 @@ def demo_help():
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in INTERNAL])
-def test_every_setting_is_an_option_of_the_demo(demo_help, name):
+def test_every_setting_is_option_of_demo(demo_help, name):
     assert re.search(rf"--{name.replace('_', '-')}\b", demo_help)
     assert f"[{name.upper()}]" in " ".join(demo_help.split())
 
 
 @pytest.mark.parametrize("option", ["--prompts", "--toxiproxy", "--out", "--json"])
-def test_the_demo_has_the_options_of_the_lab(demo_help, option):
+def test_demo_has_options_of_lab(demo_help, option):
     assert option in demo_help

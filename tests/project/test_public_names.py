@@ -12,7 +12,7 @@ import wirefault
 from wirefault import Arm, Experiment, run
 
 
-def test_these_are_the_names() -> None:
+def test_public_names_are_pinned() -> None:
     assert wirefault.__all__ == [
         *("Arm", "AssertionResult", "AttemptContext", "Baseline", "EpisodeView", "Experiment"),
         *("ExperimentResult", "Fault", "Matrix", "NotRecorded", "Safety", "SubjectResult", "run"),
@@ -20,25 +20,25 @@ def test_these_are_the_names() -> None:
 
 
 @pytest.mark.parametrize("name", wirefault.__all__)
-def test_each_has_a_docstring(name: str) -> None:
+def test_each_public_name_has_docstring(name: str) -> None:
     assert getattr(wirefault, name).__doc__
     assert name in dir(wirefault)
 
 
-def test_unknown_name_is_an_attribute_error() -> None:
+def test_unknown_name_is_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'fly'"):
         _ = wirefault.fly
 
 
 @pytest.mark.slow
-def test_the_package_imports_nothing_by_itself() -> None:
+def test_package_import_loads_nothing() -> None:
     program = "import sys, wirefault; print([m for m in sys.modules if m.startswith('wirefault.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.slow
-def test_an_experiment_runs_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiment_runs_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     experiment = Experiment(
         title="A calculator that is down is told of",

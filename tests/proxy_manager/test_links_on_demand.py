@@ -44,7 +44,7 @@ def opened(plane: Plane) -> list[LinkOpened]:
     return [event for event in read_file(path) if isinstance(event, LinkOpened)]
 
 
-def test_it_leads_through_its_own_proxy_to_its_server(ready: Plane) -> None:
+def test_link_leads_through_own_proxy_to_server(ready: Plane) -> None:
     a_run(ready, CALM)
     with Upstream(answer) as upstream:
         ready.arm([])
@@ -53,7 +53,7 @@ def test_it_leads_through_its_own_proxy_to_its_server(ready: Plane) -> None:
     assert row.status == "open" and reply == REPLY
 
 
-def test_it_has_toxics_that_it_would_have_had_from_start(ready: Plane) -> None:
+def test_late_link_has_toxics_as_from_start(ready: Plane) -> None:
     a_run(ready, ALWAYS)
     ready.arm([])
     row = wanted(ready)
@@ -65,14 +65,14 @@ def test_it_has_toxics_that_it_would_have_had_from_start(ready: Plane) -> None:
     assert planned[0].kind in ({t.kind for t in state.toxics} | ({"down"} if not state.enabled else set()))
 
 
-def test_toxics_of_other_links_stay_as_they_are(ready: Plane) -> None:
+def test_toxics_of_other_links_are_unchanged(ready: Plane) -> None:
     ready.arm()
     wanted(ready)
     assert ready.toxics() == ARMED
     assert ready.finish(1).disturbed == ()
 
 
-def test_they_are_gone_with_attempt(ready: Plane) -> None:
+def test_links_end_with_attempt(ready: Plane) -> None:
     a_run(ready, ALWAYS)
     attempt_id = ready.arm([])
     wanted(ready)
@@ -81,7 +81,7 @@ def test_they_are_gone_with_attempt(ready: Plane) -> None:
     assert state.enabled and not state.toxics
 
 
-def test_successor_knows_it(ready: Plane) -> None:
+def test_successor_has_link(ready: Plane) -> None:
     ready.arm([])
     row = wanted(ready)
     successor = ready.make(ready.state)
@@ -90,7 +90,7 @@ def test_successor_knows_it(ready: Plane) -> None:
     successor.close()
 
 
-def test_lab_started_anew_opens_it_anew(ready: Plane) -> None:
+def test_restarted_lab_reopens_link(ready: Plane) -> None:
     """In Compose the next lab has the same name, and its state has the ports of the last one."""
     gone = ("127.0.0.1:1", "127.0.0.1:2")
     ready.state.found_links.want("lab", 0, SHOP)
@@ -102,7 +102,7 @@ def test_lab_started_anew_opens_it_anew(ready: Plane) -> None:
     assert gone[0] != row.gateway and gone[1] != row.proxy
 
 
-def test_its_proxy_follows_gateway(ready: Plane) -> None:
+def test_proxy_follows_gateway(ready: Plane) -> None:
     ready.arm([])
     wanted(ready)
     ready.proxies.add(SHOP, Address("127.0.0.1", 9))

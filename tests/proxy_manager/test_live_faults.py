@@ -76,7 +76,7 @@ def test_faults_apply_without_run(client: ApiClient, plane: Plane) -> None:
     assert client.json("/status")["configuration"] == 1
 
 
-def test_in_attempt_they_are_in_force_at_once_and_recorded(client: ApiClient, plane: Plane) -> None:
+def test_faults_set_in_attempt_apply_at_once_and_are_recorded(client: ApiClient, plane: Plane) -> None:
     armed(plane)
     answer = put(client, "light").json()
     assert (answer["from"], answer["note"]) == ("from run run-1, prompt 001, attempt 1 on", "")
@@ -85,7 +85,7 @@ def test_in_attempt_they_are_in_force_at_once_and_recorded(client: ApiClient, pl
     assert event.faults == preset("light").dump()
 
 
-def test_cleared_nothing_is_in_force(client: ApiClient, plane: Plane) -> None:
+def test_cleared_faults_do_not_apply(client: ApiClient, plane: Plane) -> None:
     armed(plane)
     put(client)
     answer = client.send("DELETE", "/faults", json={}, headers=HEADERS).json()
@@ -93,7 +93,7 @@ def test_cleared_nothing_is_in_force(client: ApiClient, plane: Plane) -> None:
     assert [(event.number, event.faults) for event in faults_set(plane)][1:] == [(2, "")]
 
 
-def test_between_attempts_they_wait_for_next_and_then_stay(client: ApiClient, plane: Plane) -> None:
+def test_faults_between_attempts_apply_from_next_on(client: ApiClient, plane: Plane) -> None:
     first = armed(plane)
     plane.state.move_attempt(first, "armed", "finished", plane.clock())
     until(lambda: plane.attempt(first).state == "healed")

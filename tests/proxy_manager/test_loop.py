@@ -80,9 +80,7 @@ def alive(real_time: Plane) -> Iterator[Plane]:
         (True, True, 5.0, 0.002),
     ],
 )
-def test_longer_nothing_changes_longer_it_pauses(
-    run: bool, changing: bool, quiet_s: float, seconds: float
-) -> None:
+def test_idle_pauses_grow(run: bool, changing: bool, quiet_s: float, seconds: float) -> None:
     assert pause(run, changing, quiet_s) == pytest.approx(seconds)
 
 
@@ -98,7 +96,7 @@ def test_signal_during_wait_ends_it(real_time: Plane) -> None:
         until(loop.stop.is_set, "its end")
 
 
-def test_it_heals_before_it_is_ready_and_at_its_end(real_time: Plane) -> None:
+def test_manager_heals_at_start_and_end(real_time: Plane) -> None:
     real_time.proxies.ensure()
     real_time.proxies.apply(PLAN)
     with looping(real_time) as loop:
@@ -115,7 +113,7 @@ def test_attempts_run_one_after_other(alive: Plane) -> None:
         assert [complete_attempt(alive, number) for number in (1, 2, 3)] == [(), (), ()]
 
 
-def test_its_end_in_attempt_leaves_no_toxic_and_says_so(alive: Plane) -> None:
+def test_end_during_attempt_leaves_no_toxic_and_is_reported(alive: Plane) -> None:
     with looping(alive) as loop:
         until(lambda: settled(loop))
         attempt_id = alive.request()
@@ -131,7 +129,7 @@ def reborn(plane: Plane, loop: Loop, stop_server) -> None:
 
 
 @pytest.mark.slow
-def test_toxiproxy_that_restarts_gets_its_proxies_back_on_their_ports(tmp_path: Path) -> None:
+def test_restarted_toxiproxy_gets_proxies_on_same_ports(tmp_path: Path) -> None:
     server = embedded_server()
     url = server.__enter__()
     port = int(url.rpartition(":")[2])
@@ -175,7 +173,7 @@ def test_quick_restart_is_noticed_by_traces(alive: Plane) -> None:
         assert complete_attempt(alive, 2) == () and loop.addresses == before
 
 
-def test_without_toxiproxy_it_is_not_ready_and_says_why(real_time: Plane, monkeypatch) -> None:
+def test_manager_without_toxiproxy_is_not_ready_with_reason(real_time: Plane, monkeypatch) -> None:
     def unreachable(_: object) -> None:
         raise ToxiproxyError("no Toxiproxy listens there; start it")
 
@@ -187,7 +185,7 @@ def test_without_toxiproxy_it_is_not_ready_and_says_why(real_time: Plane, monkey
             until(lambda: settled(loop))
 
 
-def test_database_deleted_is_made_anew(real_time: Plane) -> None:
+def test_deleted_database_is_created_again(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
         path = real_time.state.path
@@ -200,7 +198,7 @@ def test_database_deleted_is_made_anew(real_time: Plane) -> None:
             until(lambda: new.run("run-2").status == "leased")
 
 
-def test_database_locked_for_while_is_waited_for(real_time: Plane) -> None:
+def test_locked_database_is_awaited(real_time: Plane) -> None:
     with looping(real_time, busy_timeout_ms=20) as loop:
         until(lambda: settled(loop))
         with closing(connect(real_time.state.path)) as other:
@@ -230,7 +228,7 @@ def test_loop_without_progress_is_stuck_after_bound(real_time: Plane) -> None:
     assert loop.error is None
 
 
-def test_lane_of_run_that_died_is_healed_and_freed(real_time: Plane) -> None:
+def test_lane_of_dead_run_is_healed_and_freed(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
         with beating(real_time):  # it does not die before the manager, however busy, has come to arm it

@@ -113,7 +113,7 @@ def test_sigterm_in_attempt_heals_and_exits_0(plane: Plane, number: signal.Signa
     assert running.path.exists()
 
 
-def test_it_ends_with_its_launcher_and_clears_up_for_it(plane: Plane) -> None:
+def test_launcher_end_cleans_up(plane: Plane) -> None:
     with manager(plane) as running:
         armed(plane)
         os.close(running.lifeline)
@@ -140,7 +140,7 @@ def test_successor_heals_open_outage_of_killed_manager(plane: Plane) -> None:
     assert plane.attempt(attempt_id).disturbed == ("the proxy manager restarted during the attempt",)
 
 
-def test_successor_heals_started_outage_and_starts_no_other(plane: Plane) -> None:
+def test_successor_heals_started_outage_and_starts_none(plane: Plane) -> None:
     plane.clock.now = time.time()
     plane.run()
     down = replace(PLAN[2], during=Span(0.02, 600.0))

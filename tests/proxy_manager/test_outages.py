@@ -41,7 +41,7 @@ def pass_seconds(plane: Plane, seconds: float) -> None:
     plane.reconciler.watch()
 
 
-def test_each_ends_when_its_own_time_is_over(ready: Plane, armed: int) -> None:
+def test_each_outage_ends_at_its_time(ready: Plane, armed: int) -> None:
     pass_seconds(ready, 0.49)
     assert ready.toxics() == [("movie", "timeout"), ("search", "latency"), ("weather", "down")]
     pass_seconds(ready, 0.01)
@@ -52,7 +52,7 @@ def test_each_ends_when_its_own_time_is_over(ready: Plane, armed: int) -> None:
     assert ready.toxics() == [("search", "latency")]
 
 
-def test_step_is_due_at_that_moment_and_not_again(ready: Plane, armed: int) -> None:
+def test_step_is_due_once(ready: Plane, armed: int) -> None:
     assert not ready.reconciler.due
     ready.clock.now += 0.5
     assert ready.reconciler.due
@@ -72,14 +72,14 @@ def test_planned_end_is_recorded_without_disturbance(ready: Plane, armed: int) -
     assert [(event.begun, event.t) for event in events[1:3]] == [(1001.0, 1001.0), (1002.0, 1002.0)]
 
 
-def test_status_no_longer_asks_for_it(ready: Plane, armed: int) -> None:
+def test_status_stops_asking_for_ended_toxic(ready: Plane, armed: int) -> None:
     pass_seconds(ready, 0.5)
     status = ready.reconciler.status
     for rows in (status.desired, status.observed):
         assert rows and [row["link"] for row in rows] == ["search", "weather"]
 
 
-def test_attempt_that_ends_first_records_no_end(ready: Plane, armed: int) -> None:
+def test_attempt_that_ends_first_has_no_end_event(ready: Plane, armed: int) -> None:
     ready.finish(armed)
     ready.clock.now += 60
     assert not ready.reconciler.due
@@ -136,9 +136,7 @@ def test_loop_ends_outage_without_state_change(plane: Plane) -> None:
 @pytest.mark.parametrize(
     ("plan", "changing"), [([], False), ([LATENCY], False), ([LATENCY, SHORT], True)], ids=str
 )
-def test_it_is_known_whether_any_comes_or_goes_in_midst(
-    ready: Plane, plan: list[PlannedToxic], changing: bool
-) -> None:
+def test_outages_inside_attempt_are_known(ready: Plane, plan: list[PlannedToxic], changing: bool) -> None:
     ready.arm(plan)
     assert ready.reconciler.changing == changing
 
@@ -165,7 +163,7 @@ def test_later_outage_starts_and_ends_on_time(ready: Plane) -> None:
     assert [len(event.started) for event in events] == [0, 1, 0, 0]
 
 
-def test_several_in_row_are_one_toxic_again_and_again(ready: Plane) -> None:
+def test_outages_in_row_repeat_one_toxic(ready: Plane) -> None:
     ready.arm([replace(DOWN, during=Span(1.0, 1.0)), replace(DOWN, during=Span(3.0, 1.0))])
     seen = []
     for _ in range(5):
@@ -174,7 +172,7 @@ def test_several_in_row_are_one_toxic_again_and_again(ready: Plane) -> None:
     assert seen == [False, True, False, True, False]
 
 
-def test_its_dose_rises_in_steps_which_are_read_back(ready: Plane) -> None:
+def test_dose_rises_in_verified_steps(ready: Plane) -> None:
     attempt_id = ready.arm([RISING])
     seen = []
     for _ in range(6):
@@ -220,7 +218,7 @@ def come(plane: Plane, call: int, link: str) -> None:
     plane.reconciler.step()
 
 
-def test_one_in_calls_stands_for_those_calls_of_its_link(ready: Plane) -> None:
+def test_outage_in_calls_covers_calls_of_its_link(ready: Plane) -> None:
     attempt_id = ready.arm([replace(LATENCY, during=Span(3.0, 2.0, unit="calls"))])
     seen = []
     for call in (3, 5):
@@ -240,7 +238,7 @@ def test_in_calls_dose_rises_with_each(ready: Plane) -> None:
     assert seen == [[], [200], [400]]
 
 
-def test_one_of_turn_stands_in_that_turn_of_user(ready: Plane) -> None:
+def test_outage_of_turn_covers_that_turn(ready: Plane) -> None:
     attempt_id = ready.arm([replace(DOWN, turn=(2, 2))])
     seen = [ready.toxics()]
     for turn in (2, 3):

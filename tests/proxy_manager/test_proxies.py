@@ -22,7 +22,7 @@ def plane(tmp_path: Path, toxiproxy: str) -> Iterator[Plane]:
         plane.proxies.remove()
 
 
-def test_each_link_has_its_proxy_before_its_gateway(plane: Plane) -> None:
+def test_each_link_has_proxy_before_gateway(plane: Plane) -> None:
     addresses = plane.proxies.ensure()
     proxies = plane.client.proxies()
     for link in lab_links():
@@ -33,19 +33,19 @@ def test_each_link_has_its_proxy_before_its_gateway(plane: Plane) -> None:
         )
 
 
-def test_made_again_they_stay_where_they_are(plane: Plane) -> None:
+def test_recreated_proxies_keep_ports(plane: Plane) -> None:
     assert plane.proxies.ensure() == plane.proxies.ensure()
     assert LaneProxies(plane.client, plane.topology).ensure() == plane.proxies.ensure()
 
 
-def test_port_taken_is_replaced(plane: Plane) -> None:
+def test_taken_port_is_replaced(plane: Plane) -> None:
     with taken() as listener:
         address = bound_address(listener)
         topology = replace(plane.topology, proxies={**plane.topology.proxies, "search": address})
         assert LaneProxies(plane.client, topology).ensure()["search"].port not in (0, address.port)
 
 
-def test_where_it_listens_and_where_it_is_dialled_may_differ(plane: Plane) -> None:
+def test_listen_and_dial_addresses_may_differ(plane: Plane) -> None:
     listen = dict.fromkeys(plane.topology.proxies, Address("127.0.0.1", 0))
     proxies = dict.fromkeys(listen, Address("toxiproxy", 0))
     addresses = LaneProxies(
@@ -63,7 +63,7 @@ def test_plan_is_applied_and_read_back(ready: Plane) -> None:
     assert ready.toxics() == ARMED
 
 
-def test_one_plan_follows_another_and_healing_leaves_nothing(ready: Plane) -> None:
+def test_plans_follow_each_other_and_heal_completely(ready: Plane) -> None:
     ready.proxies.apply(PLAN)
     ready.proxies.apply([replace(LATENCY, attributes={"latency": 700, "jitter": 0})])
     assert ready.toxics() == [("search", "latency")]
@@ -129,7 +129,7 @@ def test_server_that_ignores_request_is_error(ready: Plane, monkeypatch: pytest.
         ready.proxies.apply([LATENCY])
 
 
-def test_removing_takes_its_own_proxies_only(ready: Plane) -> None:
+def test_only_own_proxies_are_removed(ready: Plane) -> None:
     others = ready.client.ensure_proxy("somebody_else_s", "127.0.0.1:0", "127.0.0.1:9")
     ready.client.add_toxic(others.name, "theirs", "latency", "upstream", {"latency": 5})
     ready.proxies.heal()

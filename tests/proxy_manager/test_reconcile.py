@@ -42,7 +42,7 @@ def test_status_shows_attempt_desired_and_observed(ready: Plane) -> None:
     assert (status.run, status.episode, status.desired, status.observed) == ("run-1", None, [], [])
 
 
-def test_gateway_knows_attempt_before_it_is_acknowledged(ready: Plane) -> None:
+def test_gateway_has_attempt_before_acknowledgement(ready: Plane) -> None:
     ready.arm()
     lane = ready.gateway._call("GET", "/lanes/0", {}, 2)
     assert (lane["run_id"], lane["episode"], lane["attempt"]) == ("run-1", "001", 1)
@@ -55,7 +55,7 @@ def test_finished_attempt_is_healed_and_settled(ready: Plane) -> None:
     assert [event.action for event in ready.history()] == ["armed", "healed"]
 
 
-def test_connection_that_stays_open_is_not_settled(ready: Plane) -> None:
+def test_open_connection_is_not_settled(ready: Plane) -> None:
     attempt_id = ready.arm([])
     with dial(ready.topology.gateways["search"]) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n")
@@ -76,7 +76,7 @@ class GivesUp(GatewayControl):
             assert runner.move_attempt(attempt.id, "requested", "abandoned", 1.0)
 
 
-def test_attempt_that_runner_gave_up_is_healed(ready: Plane) -> None:
+def test_abandoned_attempt_is_healed(ready: Plane) -> None:
     ready.gateway.close()
     ready.gateway = GivesUp(ready)
     ready.reconciler = ready.make(ready.state)
@@ -90,7 +90,7 @@ def test_attempt_that_runner_gave_up_is_healed(ready: Plane) -> None:
 # the lease
 
 
-def test_one_run_has_lane_and_another_waits(ready: Plane) -> None:
+def test_one_run_has_lane_and_second_waits(ready: Plane) -> None:
     ready.run("first"), ready.run("second")
     ready.reconciler.step()
     assert [ready.state.run(name).status for name in ("first", "second")] == ["leased", "waiting"]
@@ -135,7 +135,7 @@ def test_lane_of_run_without_sign_of_life_is_healed_and_freed(ready: Plane) -> N
     assert ready.toxics() == [] and ready.state.toxics.left("lab", 0) == 0
 
 
-def test_run_that_died_in_line_is_passed_over(ready: Plane) -> None:
+def test_run_that_died_waiting_is_skipped(ready: Plane) -> None:
     ready.run("first"), ready.run("dead"), ready.run("third")
     pass_time(ready, 3, "first", "third")
     ready.state.move_run("first", "leased", "finished")
@@ -191,7 +191,7 @@ def test_run_that_ends_with_open_attempt_is_healed(ready: Plane) -> None:
     assert ready.attempt(attempt_id).state == "abandoned" and ready.toxics() == []
 
 
-def test_rows_of_other_labs_are_left_alone(ready: Plane) -> None:
+def test_rows_of_other_labs_are_ignored(ready: Plane) -> None:
     ready.run("theirs", lab_id="other")
     attempt_id = ready.request(run_id="theirs")
     ready.reconciler.step()
@@ -248,7 +248,7 @@ def test_watch_skips_changing_attempt(ready: Plane, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["armed", "finished"])
-def test_attempt_that_outlived_its_manager_is_disturbed(ready: Plane, state: str) -> None:
+def test_attempt_after_manager_restart_is_disturbed(ready: Plane, state: str) -> None:
     attempt_id = ready.arm()
     if state == "finished":
         ready.state.move_attempt(attempt_id, "armed", "finished", 1.0)
@@ -284,7 +284,7 @@ def test_waiting_request_counts_as_left_once_armed(ready: Plane) -> None:
     assert ready.state.toxics.left("lab", 0) == len(PLAN)
 
 
-def test_gateway_that_refuses_is_error_that_says_so(ready: Plane) -> None:
+def test_refusal_of_gateway_is_error_with_reason(ready: Plane) -> None:
     ready.run()
     ready.request()
     ready.state._database.execute("UPDATE runs SET settings_hash = 'another'")

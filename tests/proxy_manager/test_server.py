@@ -24,7 +24,7 @@ def test_health_readiness_and_status(plane: Plane) -> None:
         assert status["proxies"].keys() == {link.name for link in lab_links()}
 
 
-def test_not_ready_says_why_and_is_alive_all_same(plane: Plane) -> None:
+def test_unready_manager_is_alive_with_reason(plane: Plane) -> None:
     with looping(plane) as loop:
         until(lambda: loop.error is None)
     loop._error = "no Toxiproxy"

@@ -69,9 +69,7 @@ def shards_in_flight(folder: Path) -> list[Path]:
     return [path for run in runs for path in Path(tempfile.gettempdir()).glob(run) if path.stat().st_size]
 
 
-def test_a_killed_node_changes_no_outcome_and_no_fault(
-    tmp_path: Path, cluster: subprocess.Popen[str]
-) -> None:
+def test_killed_node_changes_no_outcome_or_fault(tmp_path: Path, cluster: subprocess.Popen[str]) -> None:
     assert cluster.stdout is not None and cluster.stdin is not None
     address = cluster.stdout.readline().strip()
     there, here = tmp_path / "there", tmp_path / "here"

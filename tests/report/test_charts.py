@@ -71,7 +71,7 @@ DRAWN = {name: one_run for at, (name, one_run) in enumerate(RUNS.items()) if sha
 
 
 @pytest.mark.parametrize("one_run", DRAWN.values(), ids=DRAWN)
-def test_charts_fit_the_page_without_overlaps(tmp_path, one_run):
+def test_charts_fit_page_without_overlaps(tmp_path, one_run):
     selection = _selection(tmp_path, **one_run)
     for name, draw in CHARTS.items():
         with styled():

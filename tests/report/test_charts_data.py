@@ -51,26 +51,26 @@ def _armed(kind="timeout", **attributes):
     return AttemptArmed(100.5, "001", 1, 5.0, [PlannedToxic("search", kind, "upstream", attributes)])
 
 
-def test_a_toxic_lasts_from_armed_to_healed(tmp_path):
+def test_toxic_lasts_from_armed_to_healed(tmp_path):
     SyntheticRun(tmp_path, prompts=24).write()
     data = run_data(read_run(tmp_path, "run-a"))
     toxics = [span for span in data.spans if span.toxic]
     assert toxics and all(0 <= span.start < span.end <= data.length for span in toxics)
 
 
-def test_unhealed_toxic_lasts_to_the_end():
+def test_unhealed_toxic_lasts_to_end():
     data = run_data([BEGIN, EPISODE, _armed(timeout=400), _try(ms=2000.0)])
     assert [(span.start, span.end) for span in data.spans] == [(0.5, 3.0)]
 
 
-def test_toxic_span_ends_with_the_toxic():
+def test_toxic_span_ends_with_toxic():
     armed = _armed(timeout=400)
     gone = ToxicsChanged(101.5, "001", 1, "ended", [], ended=armed.toxics, begun=101.4)
     data = run_data([BEGIN, EPISODE, armed, gone, _try(ms=2000.0)])
     assert [(span.start, span.end) for span in data.spans] == [(0.5, 1.5)]
 
 
-def test_toxic_span_starts_with_the_toxic():
+def test_toxic_span_starts_with_toxic():
     [planned] = _armed(timeout=400).toxics
     later = replace(planned, during=Span(1.0))
     armed = replace(_armed(), toxics=[later])
@@ -80,7 +80,7 @@ def test_toxic_span_starts_with_the_toxic():
     assert run_data([BEGIN, EPISODE, armed, _try(ms=2000.0)]).spans == ()
 
 
-def test_try_has_the_fault_that_it_shows():
+def test_try_has_fault_that_it_shows():
     lost = _try("connection_closed", None, ms=401.0)
     assert _only_try(_armed(timeout=400), lost).fault == "timeout"
     assert _only_try(_armed(timeout=400), lost).cause == "timeout"
@@ -91,14 +91,14 @@ def test_answered_try_has_fault_without_cause():
     assert (one.fault, one.cause) == ("latency", None)
 
 
-def test_http_error_is_caused_by_the_gateway():
+def test_http_error_is_caused_by_gateway():
     refused = _try("http_503", 503)
     assert _only_try(_armed(timeout=400), refused).cause is None
     injected = _exchange("unavailable")
     assert _only_try(_armed(timeout=400), refused, injected).cause == "unavailable"
 
 
-def test_http_error_is_not_caused_by_a_delay():
+def test_http_error_is_not_caused_by_delay():
     slow = FaultMet("slow", "delay", True, delay_ms=300.0, shows={"delay_ms": 300.0})
     injected = _exchange("overloaded")
     both = replace(injected, faults=[*injected.faults, slow])
@@ -108,7 +108,7 @@ def test_http_error_is_not_caused_by_a_delay():
     )
 
 
-def test_service_refusal_is_not_a_fault():
+def test_service_refusal_is_not_fault():
     assert _only_try(_try("http_404", 404)).cause == REFUSED
 
 
@@ -137,7 +137,7 @@ def test_late_verdict_changes_outcome_not_time():
     assert (prompt.outcome, prompt.judged) == ("duplicate", 2.0)
 
 
-def test_subject_names_the_scripted_model():
+def test_subject_names_scripted_model():
     assert run_data([BEGIN]).subject == "an agent, self-test subject: scripted model"
 
 
@@ -146,7 +146,7 @@ def test_history_without_start_is_refused():
         run_data([EPISODE])
 
 
-def test_times_count_from_the_start_of_the_run(tmp_path):
+def test_times_count_from_start_of_run(tmp_path):
     SyntheticRun(tmp_path, prompts=3, start=START + 1e6).write()
     data = run_data(read_run(tmp_path, "run-a"))
     assert all(0 <= one.start <= one.end + 0.01 <= data.length + 0.02 for one in data.tries)
@@ -175,7 +175,7 @@ def _only_try(*events):
     return one
 
 
-def test_a_prompt_ended_when_its_last_attempt_did():
+def test_prompt_ended_when_its_last_attempt_did():
     ends = [AttemptEnded("001", n, 100.0, 100.0 + n, 500.0, "empty", None, "", None, None) for n in (2, 1)]
     [prompt] = run_data([BEGIN, EPISODE, *ends]).prompts
     assert (prompt.ended, prompt.response_ms) == (2.0, 1000.0)

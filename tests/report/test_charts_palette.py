@@ -9,7 +9,7 @@ from wirefault.report.charts import style as palette
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
-def test_fault_colours_are_in_the_legend(kind):
+def test_fault_colours_are_in_legend(kind):
     group = palette.group_of(kind.name)
     # an HTTP fault that no group names is drawn as any other
     assert group in palette.FAULT_COLORS or (group, kind.family) == ("other_fault", "http")

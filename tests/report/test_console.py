@@ -88,7 +88,7 @@ def test_line_names_injected_faults_only():
     assert line(*done, expect={}).endswith("message lose_reply; weather lose_reply x2")
 
 
-def test_summary_has_a_row_per_entry():
+def test_summary_has_row_per_entry():
     faults = [
         {"fault": "truncate", "links": "message"},
         {"fault": "empty", "links": "message", "id": "void", "when": {"probability": 0.5}},
@@ -236,7 +236,7 @@ def test_empty_summary_has_no_data():
     assert "toxics left: unknown" in text
 
 
-def test_colours_appear_on_a_terminal_only():
+def test_colours_appear_on_terminal_only():
     assert "\x1b[32m" in printed(a_run(), force_terminal=True, color_system="standard")
 
 

@@ -17,7 +17,7 @@ def drawn(*effects: FaultEffect) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_each_fault_has_a_row_with_its_interval() -> None:
+def test_each_fault_has_row_with_its_interval() -> None:
     success = paired_difference(4, 4, 0, 0)
     output = drawn(FaultEffect("method", "lost", 9, 9, 7, 1, 8, 4, success))
     assert "method  lost         9      9      7        8        4  -50 points [-" in output

@@ -37,7 +37,7 @@ def test_success_has_interval_and_invalid() -> None:
     assert success_line(so_far("success", "crash", "invalid")) == "success 50 % [9.45 %, 90.5 %], 1 invalid"
 
 
-def test_the_line_shows_rate_success_and_findings() -> None:
+def test_line_shows_rate_success_and_findings() -> None:
     screen = StringIO()
     console = Console(file=screen, force_terminal=True, width=120, color_system=None)
     clock = count(0.0, 2.0)

@@ -52,7 +52,7 @@ def read_back(line):
         {"MODEL_BASE_URL": "http://host.docker.internal:8080/v1?a=1&b=2", "TRANSLATOR_BACKEND": "offline"},
     ],
 )
-def test_the_compose_line_gives_the_same_settings_again(environment):
+def test_compose_line_gives_same_settings_again(environment):
     settings, line = in_compose({"SEED": "7", **environment})
     assert line.endswith(" docker compose up")
     assert in_compose(read_back(line))[0] == settings
@@ -125,7 +125,7 @@ def test_inline_set_round_trips(name: str) -> None:
     assert find_set(faults_option(text)).dump() == text
 
 
-def test_defaults_of_a_set_are_left_out() -> None:
+def test_defaults_of_set_are_left_out() -> None:
     text = find_set(json.dumps(TWO_OF_A_KIND)).dump()
     assert find_set(faults_option(text)).dump() == text
     assert json.loads(faults_option(text))["faults"] == [

@@ -69,7 +69,7 @@ def test_call_has_tries_and_result() -> None:
     ]
 
 
-def test_times_are_counted_from_the_start_of_the_episode() -> None:
+def test_times_are_counted_from_start_of_episode() -> None:
     assert [line.at for line in of(tried("weather"), called()).lines if line.at] == [1.0, 2.0, 2.0, 3.0, 7.0]
 
 
@@ -109,7 +109,7 @@ def test_toxic_shows_both_records() -> None:
     assert texts(timeline, "observed") == ["nothing (read_timeout) after 1000 ms"]
 
 
-def test_fault_of_another_arm_is_a_shadow() -> None:
+def test_fault_of_another_arm_is_shadow() -> None:
     shadow = ShadowToxic("slow", latency("weather"))
     request = exchange("weather", shadows=[ShadowMet("method", "lost", "lose_reply")])
     timeline = of(replace(armed(), shadows=[shadow]), request, tried("weather"))
@@ -152,6 +152,6 @@ def test_server_text_is_stripped() -> None:
     assert "\x1b" not in line and line.endswith("new line")
 
 
-def test_missing_episode_is_an_error() -> None:
+def test_missing_episode_is_error() -> None:
     with pytest.raises(ValueError, match="episode 002"):
         timeline_of([run_started(1), *episode()], "002")

@@ -21,21 +21,21 @@ def row(faults=LAB):
     return ConfigurationRow("lab", 0, 3, faults, "mine.yaml", 1.0, None)
 
 
-def test_a_run_without_faults_of_its_own_takes_the_labs_as_they_are():
+def test_run_without_faults_takes_those_of_lab():
     settings, message = with_faults_of_lab(NONE, row())
     assert (settings.faults, settings.chaos_level) == (LAB, 1.0)
     assert message == "the lab's faults are in force: mine.yaml (configuration 3)"
 
 
 @pytest.mark.parametrize(("settings", "there"), [(OWN, row()), (NONE, None), (NONE, row(""))])
-def test_else_it_keeps_its_own(settings, there):
+def test_run_with_faults_keeps_them(settings, there):
     assert with_faults_of_lab(settings, there) == (settings, "")
 
 
 @pytest.mark.parametrize(
     ("live", "kinds"), [(None, [("down", 0.5)]), (row(), [("latency", 1.0)]), (row(""), [])]
 )
-def test_what_is_set_meanwhile_stands_in_the_place_of_its_own_toxics(live, kinds):
+def test_faults_set_later_replace_own_toxics(live, kinds):
     assert [
         (toxic.spec.kind, toxic.probability)
         for toxic in set_in_force(read_canonical(OWN.faults, OWN.chaos_level), live).toxics
@@ -43,6 +43,6 @@ def test_what_is_set_meanwhile_stands_in_the_place_of_its_own_toxics(live, kinds
 
 
 @pytest.mark.parametrize(("entries", "what"), [(["latency"], "latency"), ([], "none")])
-def test_people_are_told(entries, what):
+def test_message_names_faults_in_force(entries, what):
     message = faults_set_message(FaultsSet(1.0, "002", 1, 3, "", entries))
     assert message == f"configuration 3: faults set on the lab: {what}; in force in prompt 002, attempt 1"

@@ -44,7 +44,7 @@ def judged_live(recorder, tmp_path, messages):
     return judge
 
 
-def test_a_request_that_ends_after_its_episode_was_judged_is_in_the_last_verdict(recorder, tmp_path):
+def test_late_request_is_in_last_verdict(recorder, tmp_path):
     messages = []
     judge = judged_live(recorder, tmp_path, messages)
     before = recorder.record.judgements[EPISODE].outcome
@@ -56,7 +56,7 @@ def test_a_request_that_ends_after_its_episode_was_judged_is_in_the_last_verdict
     assert (again.episodes[0].outcome, again.differences) == ("invalid", [])
 
 
-def test_a_request_that_ends_after_the_seal_changes_no_verdict(recorder, tmp_path):
+def test_request_after_seal_changes_no_verdict(recorder, tmp_path):
     judge = judged_live(recorder, tmp_path, [])
     judge.judge_late_effects()
     recorder.finish(run_finished())
@@ -66,7 +66,7 @@ def test_a_request_that_ends_after_the_seal_changes_no_verdict(recorder, tmp_pat
     assert judge_run(history.events()).differences == []
 
 
-def test_the_end_of_a_run_is_sealed_without_any_secret(recorder, tmp_path):
+def test_sealed_end_of_run_has_no_secret(recorder, tmp_path):
     recorder.finish(run_finished(completed=False, reason="the-key was refused"))
     history = read_history(tmp_path, "run-1")
     finished, seal = history.events()

@@ -47,7 +47,7 @@ def run(tmp_path: Path) -> Iterator[JudgedRun]:
     judged.recorder.close()
 
 
-def test_a_late_effect_corrects_the_agents_log(run: JudgedRun) -> None:
+def test_late_effect_corrects_agents_log(run: JudgedRun) -> None:
     run.message_bob()
     run.judge.judge_late_effects()
     first, second = run.agent_log()
@@ -57,6 +57,6 @@ def test_a_late_effect_corrects_the_agents_log(run: JudgedRun) -> None:
     assert run.messages == [f"prompt {EPISODE}: a side effect came late; false_success is now success"]
 
 
-def test_without_one_its_lines_stand(run: JudgedRun) -> None:
+def test_no_late_effect_keeps_lines(run: JudgedRun) -> None:
     run.judge.judge_late_effects()
     assert len(run.agent_log()) == 1 and not run.messages

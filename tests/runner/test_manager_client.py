@@ -60,7 +60,7 @@ def lease(control: ManagerClient, run_id: str = "run-1", say=lambda _: None) -> 
     return control
 
 
-def test_a_run_from_its_lease_to_its_release(plane: Plane, controls: list[ManagerClient]) -> None:
+def test_run_from_lease_to_release(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         control = lease(controls[0])
         for number in (1, 2):
@@ -73,9 +73,7 @@ def test_a_run_from_its_lease_to_its_release(plane: Plane, controls: list[Manage
         assert plane.state.run("run-1").status == "finished"
 
 
-def test_a_run_that_is_interrupted_is_healed_before_its_release_ends(
-    plane: Plane, controls: list[ManagerClient]
-) -> None:
+def test_interrupted_run_is_healed_before_release(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         lease(controls[0]).arm("001", 1, PLAN, 5)
         assert controls[0].release() == 0
@@ -83,9 +81,7 @@ def test_a_run_that_is_interrupted_is_healed_before_its_release_ends(
 
 
 @pytest.mark.parametrize("ends", ["release", "dies"])
-def test_a_second_run_waits_says_so_and_goes_on(
-    plane: Plane, controls: list[ManagerClient], ends: str
-) -> None:
+def test_second_run_waits_then_continues(plane: Plane, controls: list[ManagerClient], ends: str) -> None:
     first, second = controls
     messages: list[str] = []
     with managed(plane):
@@ -108,7 +104,7 @@ def test_a_second_run_waits_says_so_and_goes_on(
                 first.arm("001", 2, [], 1)
 
 
-def test_a_run_that_was_slow_to_start_has_shown_life_when_it_gets_in_line(plane: Plane) -> None:
+def test_slowly_started_run_has_fresh_heartbeat_when_queued(plane: Plane) -> None:
     now = [time.time()]
     control = ManagerClient(lambda: State(plane.state.path), lambda: now[0], lambda _: None)
     control.faults_of_lab("lab", 0)
@@ -121,9 +117,7 @@ def test_a_run_that_was_slow_to_start_has_shown_life_when_it_gets_in_line(plane:
     control.close()
 
 
-def test_a_run_holds_its_lock_from_its_place_in_the_line_to_its_release(
-    plane: Plane, controls: list[ManagerClient]
-) -> None:
+def test_run_holds_lock_from_queue_to_release(plane: Plane, controls: list[ManagerClient]) -> None:
     lock = RunLock(plane.state.path.parent, "run-1")
     with managed(plane):
         lease(controls[0])
@@ -132,9 +126,7 @@ def test_a_run_holds_its_lock_from_its_place_in_the_line_to_its_release(
         assert not lock.is_held() and list(plane.state.path.parent.glob("*.run")) == []
 
 
-def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(
-    plane: Plane, controls: list[ManagerClient]
-) -> None:
+def test_unacknowledged_attempt_is_abandoned(plane: Plane, controls: list[ManagerClient]) -> None:
     plane.state.beat_manager("lab", 0, 1, time.time() + 60)
     plane.run()
     plane.state.move_run("run-1", "waiting", "leased")
@@ -144,7 +136,7 @@ def test_an_attempt_that_is_not_acknowledged_in_time_is_abandoned(
     assert plane.attempt(1).state == "abandoned"
 
 
-def test_without_a_manager_no_run_starts(plane: Plane) -> None:
+def test_without_manager_no_run_starts(plane: Plane) -> None:
     messages: list[str] = []
     control = ManagerClient(lambda: State(plane.state.path), time.time, lambda _: None)
     with pytest.raises(RunAborted, match="no sign of life"):
@@ -154,7 +146,7 @@ def test_without_a_manager_no_run_starts(plane: Plane) -> None:
     control.close()
 
 
-def test_a_manager_that_is_gone_ends_the_run_with_words(plane: Plane, controls: list[ManagerClient]) -> None:
+def test_missing_manager_ends_run_with_reason(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         armed = lease(controls[0]).arm("001", 1, [], 5)
     with pytest.raises(RunAborted, match="no sign of life"):
@@ -162,7 +154,7 @@ def test_a_manager_that_is_gone_ends_the_run_with_words(plane: Plane, controls: 
     assert controls[0].release() == 0
 
 
-def test_a_database_that_was_deleted_is_named(plane: Plane, controls: list[ManagerClient]) -> None:
+def test_deleted_database_is_named(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         armed = lease(controls[0]).arm("001", 1, PLAN, 5)
         plane.state.path.unlink()
@@ -171,9 +163,7 @@ def test_a_database_that_was_deleted_is_named(plane: Plane, controls: list[Manag
         until(lambda: plane.toxics() == [])
 
 
-def test_a_database_that_is_locked_longer_than_a_lease_ends_nothing(
-    plane: Plane, controls: list[ManagerClient]
-) -> None:
+def test_database_locked_longer_than_lease_ends_nothing(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         lease(controls[0])
         with closing(connect(plane.state.path)) as other:
@@ -186,7 +176,7 @@ def test_a_database_that_is_locked_longer_than_a_lease_ends_nothing(
         assert controls[0].finish(armed.attempt_id, SETTINGS).disturbed == ()
 
 
-def test_a_release_that_fails_raises_nothing(plane: Plane, controls: list[ManagerClient]) -> None:
+def test_failed_release_raises_nothing(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         lease(controls[0])
         plane.state._database.execute("DROP TABLE toxics")
@@ -196,7 +186,7 @@ def test_a_release_that_fails_raises_nothing(plane: Plane, controls: list[Manage
             controls[0].arm("001", 1, [], 1)
 
 
-def test_a_turn_begins_when_the_manager_has_armed_it(plane: Plane, controls: list[ManagerClient]) -> None:
+def test_turn_starts_when_armed(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         control = lease(controls[0])
         attempt_id = control.arm("001", 1, [replace(PLAN[2], turn=(2, None))], PATIENCE_S).attempt_id
@@ -206,9 +196,7 @@ def test_a_turn_begins_when_the_manager_has_armed_it(plane: Plane, controls: lis
         assert control.finish(attempt_id, SETTINGS).disturbed == ()
 
 
-def test_a_turn_that_no_manager_arms_is_the_lab_s_failure(
-    plane: Plane, controls: list[ManagerClient]
-) -> None:
+def test_unarmed_turn_is_lab_failure(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         control = lease(controls[0])
         attempt_id = control.arm("001", 1, [], PATIENCE_S).attempt_id

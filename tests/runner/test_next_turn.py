@@ -22,14 +22,14 @@ def maker(function: object, max_turns: int = 10) -> MakeTurn:
     return make_turn
 
 
-def test_it_is_made_from_what_was_said_until_it_says_nothing_or_there_are_enough() -> None:
+def test_turns_follow_conversation_until_none_or_limit() -> None:
     made = maker(lambda conversation: f" {conversation[-1]['content']} Why? ", max_turns=2)
     assert made(ONE_TURN) == "Yes? Why?" and made(ONE_TURN * 2) is None
     assert maker(lambda _: None)(ONE_TURN) is None
     assert TurnMakers().of(None, PATIENCE_S) is None
 
 
-def test_nothing_that_it_does_to_the_conversation_changes_what_was_said() -> None:
+def test_maker_cannot_change_conversation() -> None:
     turns = [turn.copy() for turn in ONE_TURN]
     assert maker(lambda conversation: conversation.pop().clear())(turns) is None
     assert turns == ONE_TURN
@@ -43,12 +43,12 @@ def test_nothing_that_it_does_to_the_conversation_changes_what_was_said() -> Non
         (lambda _: " ", "returned ' ', where"),
     ],
 )
-def test_what_it_does_wrong_is_not_the_agents(function: object, problem: str) -> None:
+def test_failure_of_maker_is_not_agent_failure(function: object, problem: str) -> None:
     with pytest.raises(LabFailed, match=problem):
         maker(function)(ONE_TURN)
 
 
-def test_one_that_hangs_is_left_to_itself_and_not_asked_again_until_it_has_returned() -> None:
+def test_hanging_maker_is_not_called_again_until_it_returns() -> None:
     go_on = threading.Event()
     conversations: list[object] = []
 
@@ -77,7 +77,7 @@ def _answer(make_turn: MakeTurn) -> str | None:
         return None
 
 
-def test_a_module_may_keep_what_belongs_to_one_thread() -> None:
+def test_module_may_keep_thread_local_state() -> None:
     threads = set[int]()
 
     def next_turn(_: object) -> str:

@@ -17,7 +17,7 @@ def ended(host: str, why: str, *, tunnelled: bool) -> ConnectionEnded:
     )
 
 
-def test_what_was_not_intercepted_is_noted_once_with_its_reason(tmp_path: Path) -> None:
+def test_uncaught_traffic_is_noted_once_with_reason(tmp_path: Path) -> None:
     recorder = Recorder("run-1", 0, tmp_path, str)
     ingress = Writer(history_file(tmp_path, "run-1", "ingress", 0))
     for _ in range(2):

@@ -62,7 +62,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_state_is_read_in_each_way(shop: Path, service: Upstream) -> None:
+def test_state_is_read_by_each_probe(shop: Path, service: Upstream) -> None:
     assert state(shop, http=f"GET {service.address.url}/orders") == [1]
     assert state(shop, command=[sys.executable, "-c", "print('[2]')"]) == [2]
     query = {"database": "shop.db", "query": "SELECT item, count FROM orders"}
@@ -70,14 +70,14 @@ def test_a_state_is_read_in_each_way(shop: Path, service: Upstream) -> None:
     assert state(shop, python="books:read") == {"n": 1}
 
 
-def test_a_reset_by_sql_is_there_for_good(shop: Path) -> None:
+def test_sql_reset_is_committed(shop: Path) -> None:
     delete = hook(sql={"database": "shop.db", "query": "DELETE FROM orders"})
     run_hook(delete, shop, as_json=False)
     assert state(shop, sql={"database": "shop.db", "query": "SELECT * FROM orders"}) == []
 
 
 @pytest.mark.slow
-def test_what_fails_says_why(shop: Path, service: Upstream) -> None:
+def test_failed_hook_has_reason(shop: Path, service: Upstream) -> None:
     url = service.address.url
     assert failure(shop, http=f"GET {url}/broken") == f"GET {url}/broken: 500 [1]"
     assert "ConnectionError" in failure(shop, http="GET http://127.0.0.1:1/")
@@ -92,15 +92,13 @@ def test_what_fails_says_why(shop: Path, service: Upstream) -> None:
     assert "no attribute 'write'" in failure(shop, python="books:write")
 
 
-def test_postgresql_without_a_driver_says_what_to_install(
-    shop: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_postgresql_driver_has_install_advice(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     message = failure(shop, sql={"database": "postgresql://127.0.0.1/shop", "query": "SELECT 1"})
     assert message == "PostgreSQL needs a driver: pip install 'wirefault[postgresql]'"
 
 
-def test_the_world_is_reset_then_read_and_a_failure_is_recorded(shop: Path, service: Upstream) -> None:
+def test_world_is_reset_then_read_and_failure_is_recorded(shop: Path, service: Upstream) -> None:
     url = service.address.url
     spec = {"reset": {"http": f"POST {url}/reset"}, "probe": {"http": f"GET {url}/orders"}}
     world = WorldProbe(WorldSpec.model_validate(spec), shop, lambda: 100.0)
@@ -112,7 +110,7 @@ def test_the_world_is_reset_then_read_and_a_failure_is_recorded(shop: Path, serv
     assert failed and failed.error == f"the reset failed: POST {url}/broken: 500 [4]"
 
 
-def test_without_hooks_nothing_is_recorded(shop: Path) -> None:
+def test_no_hooks_no_record(shop: Path) -> None:
     world = WorldProbe(WorldSpec(), shop, lambda: 100.0)
     assert (world.before("e1"), world.after("e1")) == (None, None)
 
@@ -131,7 +129,7 @@ def test_without_hooks_nothing_is_recorded(shop: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_world_names_its_place(world: Any, problem: str, tmp_path: Path) -> None:
+def test_wrong_world_names_place(world: Any, problem: str, tmp_path: Path) -> None:
     links = {"shop": {"upstream": "http://127.0.0.1:9000"}}
     with pytest.raises(InputError) as caught:
         build_wiring(SpecFile("wirefault.yaml", {"links": links, "world": world}), tmp_path)

@@ -24,7 +24,7 @@ def settings(budgets_text: str, prices: str = PRICES) -> Settings:
 
 
 @pytest.mark.parametrize("as_file", [True, False])
-def test_budgets_are_kept_whole_so_that_a_file_may_change(tmp_path, as_file):
+def test_budgets_are_saved_in_full(tmp_path, as_file):
     file = tmp_path / "budgets.yaml"
     file.write_text(TEXT)
     text = settings(str(file) if as_file else TEXT).budgets
@@ -36,7 +36,7 @@ def test_budgets_are_kept_whole_so_that_a_file_may_change(tmp_path, as_file):
     assert settings(text).budgets == text and Settings(seed=1, budgets=text).budgets == text
 
 
-def test_without_any_there_are_none():
+def test_no_budgets_by_default():
     assert load_budgets(Settings(seed=1).budgets) is None
 
 
@@ -58,18 +58,18 @@ def test_without_any_there_are_none():
         ("/no/such/file", "/no/such/file: cannot be read"),
     ],
 )
-def test_what_is_wrong_is_named(text, message):
+def test_invalid_budget_is_named(text, message):
     with pytest.raises(SettingsError) as error:
         settings(text)
     assert str(error.value).startswith("environment: BUDGETS: ") and message in str(error.value)
 
 
-def test_a_budget_of_cost_needs_prices():
+def test_budget_of_cost_needs_prices():
     with pytest.raises(SettingsError, match="a budget of cost needs PRICES"):
         settings("run: {cost: 1}\n", prices="")
 
 
-def test_at_a_tool_nobody_pays_for_tokens():
+def test_tool_link_has_no_token_budget():
     budgets = load_budgets(settings(TEXT + "links: all\n").budgets)
     assert budgets.at_gateway(of_model=False)["run"] == Budget(time=300.0)
     assert budgets.at_gateway(of_model=False)["episode"] == Budget(
@@ -78,7 +78,7 @@ def test_at_a_tool_nobody_pays_for_tokens():
     assert load_budgets(settings(TEXT).budgets).at_gateway(of_model=False) == {}
 
 
-def test_a_pool_is_given_once():
+def test_pool_is_named_once():
     pooled = with_pool(settings(TEXT).budgets, "arm-1")
     assert load_budgets(pooled).pool == load_budgets(with_pool(pooled, "arm-2")).pool == "arm-1"
     assert without_pool(pooled) == settings(TEXT).budgets
@@ -86,7 +86,7 @@ def test_a_pool_is_given_once():
         assert with_pool(text, "arm-1") == without_pool(text) == text
 
 
-def test_a_budget_of_cost_needs_the_price_of_the_scripted_model(tmp_path, monkeypatch):
+def test_budget_of_cost_needs_price_of_scripted_model(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     budgets = {"budgets": '{"episode": {"cost": 1}}'}
     with pytest.raises(SettingsError, match="add scripted-diligent to PRICES"):

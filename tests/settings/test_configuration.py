@@ -43,7 +43,7 @@ def dotenv(text):
     Path(".env").write_text(text, encoding="utf-8")
 
 
-def test_the_direct_way_needs_one():
+def test_direct_fallback_needs_address():
     apart = {"FALLBACK": "direct", "PROXY_HOST": "proxies"}
     with pytest.raises(SettingsError, match=r"compose\.direct\.yaml"):
         load_configuration(apart)
@@ -55,7 +55,7 @@ LADDER = ["command line", "environment", ".env", "config.json", "default"]
 
 
 @pytest.mark.parametrize("top", range(5))
-def test_the_order_of_the_sources(top):
+def test_order_of_sources(top):
     limits = {name: 10 - index for index, name in enumerate(LADDER) if index >= top}
     dotenv(f"TOOL_LIMIT={limits.get('.env', '')}\n")
     config({"settings": {"tool_limit": limits["config.json"]} if "config.json" in limits else {}})
@@ -67,7 +67,7 @@ def test_the_order_of_the_sources(top):
 
 
 @pytest.mark.parametrize("name", ["command line", "environment", ".env", "agent/config.json: settings"])
-def test_a_bad_value_is_refused_with_its_source_and_name(name):
+def test_bad_value_is_refused_with_its_source_and_name(name):
     dotenv("TOXIC_PROB=nan\n" if name == ".env" else "")
     config({"settings": {"toxic_prob": 7}} if "config" in name else {})
     with pytest.raises(SettingsError, match=f"^{name}: TOXIC_PROB="):
@@ -77,7 +77,7 @@ def test_a_bad_value_is_refused_with_its_source_and_name(name):
         )
 
 
-def test_without_any_file_there_are_the_defaults():
+def test_defaults_without_files():
     configuration = load_configuration({})
     assert (configuration.settings.model, configuration.settings.toxic_prob) == ("scripted", 0.1)
     assert (str(configuration.prompts), str(configuration.logs)) == ("agent/prompts.json", "logs")
@@ -94,25 +94,25 @@ def test_without_any_file_there_are_the_defaults():
         ({}, "GROQ_API_KEY=k\nMODEL_BASE_URL=http://h/v1", "compatible"),
     ],
 )
-def test_the_model_follows_from_key_and_address(environ, text, model):
+def test_model_follows_from_key_and_address(environ, text, model):
     dotenv(text)
     assert load_configuration(environ).settings.model == model
 
 
-def test_no_key_is_among_the_settings():
+def test_settings_have_no_key():
     dotenv("GROQ_API_KEY=gsk-secret\nMODEL_API_KEY=mak-secret\n")
     configuration = load_configuration({})
     assert "secret" not in configuration.settings.dump()
     assert configuration.environ["GROQ_API_KEY"] == "gsk-secret"
 
 
-def test_the_environment_goes_over_dotenv_for_places_too():
+def test_environment_precedes_dotenv_for_places():
     dotenv("LOGS_DIR=from-dotenv\nSTATE_DB=s/from-dotenv.db\n")
     configuration = load_configuration({"LOGS_DIR": "from-environment"})
     assert (str(configuration.logs), str(configuration.state)) == ("from-environment", "s/from-dotenv.db")
 
 
-def test_files_of_the_config_say_where_things_lie():
+def test_config_sets_places():
     config({"files": {"prompts": "p", "logs": "l", "state": "s/s.db", "effects": "e.db", "movies": "m.json"}})
     configuration = load_configuration({})
     assert [
@@ -128,7 +128,7 @@ def test_files_of_the_config_say_where_things_lie():
     assert load_configuration({"MOVIES_FILE": "mine"}).environ["MOVIES_FILE"] == "mine"
 
 
-def test_what_the_config_reads_lies_beside_it(tmp_path):
+def test_config_paths_are_relative_to_it(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     config({"files": {"prompts": "mine.json", "movies": "../movies.json"}}, elsewhere / "config.json")
@@ -140,7 +140,7 @@ def test_what_the_config_reads_lies_beside_it(tmp_path):
     assert str(load_configuration({}).prompts) == absolute
 
 
-def test_a_file_that_lies_where_an_older_version_looked_is_not_passed_over_in_silence():
+def test_file_at_old_place_is_reported():
     Path("agent/mine.json").write_text("[]", encoding="utf-8")
     config({"files": {"prompts": "agent/mine.json"}})
     with pytest.raises(
@@ -149,7 +149,7 @@ def test_a_file_that_lies_where_an_older_version_looked_is_not_passed_over_in_si
         load_configuration({})
 
 
-def test_an_old_name_is_used_and_said():
+def test_old_name_works_with_warning():
     config({"intervals": {"proxy_timeout": 2.5}})
     configuration = load_configuration({})
     assert configuration.settings.tool_timeout == 2.5
@@ -164,7 +164,7 @@ def test_intervals_are_settings_in_seconds(name):
     assert getattr(load_configuration({}).settings, name) == 0.75
 
 
-def test_the_config_says_where_the_agent_dials():
+def test_config_sets_dialled_addresses():
     config({"proxy": {"host": "toxiproxy"}, "services": {"search": "search_tool:81"}})
     topology = load_configuration({}).topology
     assert str(topology.proxies["movie"]) == "toxiproxy:6002"
@@ -172,13 +172,13 @@ def test_the_config_says_where_the_agent_dials():
     assert str(topology.services["movie"]) == "127.0.0.1:5002"
 
 
-def test_an_address_that_is_the_default_one_leaves_the_lab_s_own_in_force():
+def test_default_address_keeps_lab_ports():
     config({"services": {"search": "127.0.0.1:5000", "movie": "movies:81"}})
     services = load_configuration({"SERVICES_HOST": "{service}", "PROXY_HOST": "proxies"}).topology.services
     assert (str(services["search"]), str(services["movie"])) == ("search_tool:5000", "movies:81")
 
 
-def test_the_config_says_where_a_lab_listens():
+def test_config_sets_listen_addresses():
     config({"ports": {"search": 5100, "manager": 8001}})
     topology = default_topology("lab", ports=load_configuration({}).ports)
     at = (topology.services["search"], topology.proxies["search"], topology.gateways["search"])
@@ -221,27 +221,27 @@ BAD = [
 
 
 @pytest.mark.parametrize(("data", "message"), BAD, ids=[message[:30] for _, message in BAD])
-def test_a_bad_config_is_refused_with_its_file_and_place(data, message):
+def test_bad_config_is_refused_with_its_file_and_place(data, message):
     config(data, "mine.json")
     with pytest.raises(SettingsError, match=message) as caught:
         load_configuration({"CONFIG_FILE": "mine.json"})
     assert str(caught.value).startswith("mine.json")
 
 
-def test_a_config_that_was_named_must_be_there():
+def test_named_config_must_exist():
     with pytest.raises(SettingsError, match=r"mine\.json: no such file"):
         load_configuration({"CONFIG_FILE": "mine.json"})
     with pytest.raises(SettingsError, match="agent: cannot be read: Is a directory"):
         load_configuration({"CONFIG_FILE": "agent"})
 
 
-def test_a_dotenv_file_may_name_the_config():
+def test_dotenv_file_may_name_config():
     config({"settings": {"tool_limit": 5}}, "mine.json")
     dotenv("CONFIG_FILE=mine.json")
     assert load_configuration({}).settings.tool_limit == 5
 
 
-def test_the_shipped_config_shows_every_key_with_its_default():
+def test_shipped_config_has_each_key_with_default():
     path = ROOT / "agent" / "config.json"
     shipped = read_config_file(path, required=True)
     defaults = Settings(seed=1)
@@ -255,7 +255,7 @@ def test_the_shipped_config_shows_every_key_with_its_default():
     assert shipped.beside(path, "movies") == ROOT / "flask_tools" / "movies.json"
 
 
-def test_the_shipped_config_changes_nothing():
+def test_shipped_config_changes_nothing():
     config({})
     without = load_configuration({"SEED": "1", "LAB_ID": "lab", "MOVIES_FILE": "m"})
     config((ROOT / "agent" / "config.json").read_bytes())
@@ -274,7 +274,7 @@ def lab_up(pid, state="state"):
     write_lab_record(Path(state), lab)
 
 
-def test_a_lab_that_is_up_is_found():
+def test_running_lab_is_found():
     lab_up(os.getpid())
     with hold_lab_lock(Path("state")):
         lab = running_lab(Path("state"))
@@ -282,14 +282,14 @@ def test_a_lab_that_is_up_is_found():
         assert load_configuration({}).topology.lab_id == "lab-up"
 
 
-def test_a_lab_is_found_beside_the_database_that_the_config_names():
+def test_running_lab_is_found_next_to_configured_database():
     lab_up(os.getpid(), "elsewhere")
     config({"files": {"state": "elsewhere/state.db"}})
     with hold_lab_lock(Path("elsewhere")):
         assert load_configuration({}).topology.lab_id == "lab-up"
 
 
-def test_who_names_a_proxy_or_a_topology_does_not_get_the_lab_that_is_up():
+def test_named_proxy_or_topology_precedes_running_lab():
     lab_up(os.getpid())
     default_topology("mine").dump(Path("mine.json"))
     with hold_lab_lock(Path("state")):
@@ -298,13 +298,13 @@ def test_who_names_a_proxy_or_a_topology_does_not_get_the_lab_that_is_up():
         assert load_configuration({TOPOLOGY_VARIABLE: "mine.json"}).topology.lab_id == "mine"
 
 
-def test_a_lab_whose_launcher_is_gone_is_not_found():
+def test_lab_of_dead_launcher_is_not_found():
     lab_up(os.getpid())  # the process id may be somebody else's by now
     assert running_lab(Path("state")) is None
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '"x"', "\x00"])
-def test_a_broken_lab_file_is_no_lab(text):
+def test_broken_lab_file_is_no_lab(text):
     write_lab_record(Path(), {})
     private_file(Path(), ".json").write_text(text, encoding="utf-8")
     with hold_lab_lock(Path()):
@@ -312,7 +312,7 @@ def test_a_broken_lab_file_is_no_lab(text):
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"services": 5}'])
-def test_a_broken_topology_is_refused_with_its_file(text):
+def test_broken_topology_is_refused_with_its_file(text):
     if text is not None:
         Path("topology.json").write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match=f"{TOPOLOGY_VARIABLE}=topology.json: no lab's topology"):

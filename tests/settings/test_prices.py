@@ -16,7 +16,7 @@ def settings(prices_value: object) -> Settings:
 
 
 @pytest.mark.parametrize("as_file", [True, False])
-def test_prices_are_kept_whole_so_that_a_file_may_change(tmp_path, as_file):
+def test_prices_are_saved_in_full(tmp_path, as_file):
     file = tmp_path / "prices.yaml"
     file.write_text(TEXT)
     prices = settings(str(file) if as_file else TEXT).prices
@@ -24,7 +24,7 @@ def test_prices_are_kept_whole_so_that_a_file_may_change(tmp_path, as_file):
     assert settings(prices).prices == prices and Settings(seed=1, prices=prices).prices == prices
 
 
-def test_without_a_file_there_are_no_prices():
+def test_no_prices_without_file():
     assert load_prices(Settings(seed=1).prices) == {}
 
 
@@ -43,12 +43,12 @@ def test_without_a_file_there_are_no_prices():
         ("/no/such/file", "/no/such/file: cannot be read"),
     ],
 )
-def test_what_is_wrong_is_named(text, message):
+def test_invalid_price_is_named(text, message):
     with pytest.raises(SettingsError) as error:
         settings(text)
     assert str(error.value).startswith("environment: PRICES: ") and message in str(error.value)
 
 
-def test_prices_are_text_in_the_runs_row():
+def test_prices_are_text_in_runs_row():
     dumped = json.loads(Settings(seed=1, prices=TEXT).dump())["prices"]
     assert json.loads(dumped)["m-1"] == {"input": 2.5, "output": 10.0}

@@ -31,12 +31,12 @@ def dotenv(tmp_path, text):
     return from_dotenv(path)
 
 
-def test_a_seed_is_drawn_when_none_is_given():
+def test_seed_is_drawn_by_default():
     assert len({one().seed for _ in range(8)}) > 1
 
 
 @pytest.mark.parametrize("first", range(4))
-def test_the_first_source_that_says_something_wins(first):
+def test_first_source_wins(first):
     values = [None] * first + [0.5] + [0.9] * (3 - first)
     sources = [
         Source(str(i), {} if value is None else {"toxic_prob": value}) for i, value in enumerate(values)
@@ -44,12 +44,12 @@ def test_the_first_source_that_says_something_wins(first):
     assert merge_sources(sources).toxic_prob == 0.5
 
 
-def test_a_source_that_says_none_is_passed_over():
+def test_source_with_none_is_skipped():
     assert merge_sources([Source("a", {"tool_limit": None}), Source("b", {"tool_limit": 3})]).tool_limit == 3
 
 
 @pytest.mark.parametrize("text", ["42", " 42 ", 42, 42.0])
-def test_a_seed_may_be_text(text):
+def test_seed_may_be_text(text):
     assert one(seed=text).seed == 42
 
 
@@ -86,13 +86,13 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "value"), BAD, ids=[f"{n}={str(v)[:12]}" for n, v in BAD])
-def test_what_is_out_of_range_is_refused_with_its_source_and_name(name, value):
+def test_value_out_of_range_is_refused_with_source_and_name(name, value):
     with pytest.raises(SettingsError, match=f"^somewhere: {name.upper()}=") as caught:
         one(**{name: value})
     assert len(str(caught.value)) < 300
 
 
-def test_the_source_named_is_the_one_that_said_it():
+def test_error_names_source_of_value():
     with pytest.raises(SettingsError, match=r"^b: TOOL_LIMIT=99"):
         merge_sources(
             [Source("a", {"seed": 1}), Source("b", {"tool_limit": 99}), Source("c", {"tool_limit": 98})]
@@ -100,7 +100,7 @@ def test_the_source_named_is_the_one_that_said_it():
 
 
 @pytest.mark.parametrize("name", ["toxic_prb", "TOXIC_PROB", "toxicprob"])
-def test_an_unknown_name_is_refused_with_the_nearest_valid_one(name):
+def test_unknown_name_suggests_nearest(name):
     with pytest.raises(
         SettingsError, match=f"^somewhere: {name} is no setting; did you mean 'toxic_prob'\\?$"
     ):
@@ -108,7 +108,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_valid_one(name):
 
 
 @pytest.mark.parametrize("url", ["http://me:secret@h/v1", "https://token@h"])
-def test_a_password_is_refused_and_not_repeated(url):
+def test_password_is_refused_and_not_repeated(url):
     with pytest.raises(SettingsError, match="MODEL_API_KEY") as caught:
         one(model_base_url=url)
     assert "secret" not in str(caught.value) and "token" not in str(caught.value)
@@ -119,7 +119,7 @@ def test_toxics_are_written_canonically():
     assert [spec.kind for spec in one().toxic_specs] == ["timeout", "latency", "latency"]
 
 
-def test_the_model_follows_from_what_is_given():
+def test_model_follows_from_other_settings():
     assert one().model_name == "scripted-diligent"
     assert one(persona="quitter").model_name == "scripted-quitter"
     assert one(model_base_url="http://h/v1/").model == "compatible"
@@ -128,22 +128,22 @@ def test_the_model_follows_from_what_is_given():
     assert one(model="replay", groq_model="m").model_name == "m"
 
 
-def test_a_recording_asks_groq_unless_there_is_an_address():
+def test_recording_uses_groq_without_address():
     assert one(model="record").asks_groq
     assert not one(model="record", model_base_url="http://h/v1").asks_groq
 
 
-def test_a_compatible_model_needs_an_address():
+def test_compatible_model_needs_address():
     with pytest.raises(SettingsError, match="MODEL_BASE_URL"):
         one(model="compatible")
 
 
-def test_the_environment_gives_what_is_set_and_not_empty():
+def test_environment_has_nonempty_values():
     source = from_environment({"SEED": "5", "TOXIC_PROB": "", "PATH": "x", "toxic_prob": "0.9"})
     assert (source.where, source.values) == ("environment", {"seed": "5"})
 
 
-def test_a_dotenv_file_gives_settings_and_places(tmp_path):
+def test_dotenv_file_gives_settings_and_places(tmp_path):
     text = "# lab\nexport SEED=5\nTOXIC_PROB='0.5' # half\nGROQ_API_KEY=k\nCOMPOSE_FILE=c\nTOOL_LIMIT=\n"
     source, others = dotenv(tmp_path, text)
     assert source.where == str(tmp_path / ".env")
@@ -152,16 +152,16 @@ def test_a_dotenv_file_gives_settings_and_places(tmp_path):
 
 
 @pytest.mark.parametrize("name", INSTALLATION_VARIABLES)
-def test_every_variable_of_the_installation_may_stand_in_dotenv(tmp_path, name):
+def test_installation_variables_are_allowed_in_dotenv(tmp_path, name):
     assert dotenv(tmp_path, f"{name}=x")[1] == {name: "x"}
 
 
-def test_no_dotenv_file_says_nothing(tmp_path):
+def test_missing_dotenv_is_empty(tmp_path):
     source, others = from_dotenv(tmp_path / ".env")
     assert (source.values, others) == ({}, {})
 
 
-def test_names_of_others_in_dotenv_are_left_alone_and_told(tmp_path):
+def test_foreign_dotenv_names_are_ignored_and_listed(tmp_path):
     names = ("OPENAI_API_KEY", "DATABASE_URL", "LOG_LEVEL", "OPENAI_BASE_URL", "PORT", "DEBUG")
     source, others = dotenv(tmp_path, "SEED=1\n" + "".join(f"{name}=secret\n" for name in names))
     assert (source.values, others) == ({"seed": "1"}, {})
@@ -182,7 +182,7 @@ def test_names_of_others_in_dotenv_are_left_alone_and_told(tmp_path):
         (b"SEED=\xff", "not UTF-8"),
     ],
 )
-def test_a_bad_dotenv_file_is_refused_with_its_place(tmp_path, text, message):
+def test_bad_dotenv_file_is_refused_with_its_place(tmp_path, text, message):
     with pytest.raises(SettingsError, match=message) as caught:
         dotenv(tmp_path, text)
     assert str(caught.value).startswith(str(tmp_path / ".env"))
@@ -194,26 +194,26 @@ def test_settings_are_frozen():
 
 
 @given(st.floats(0, 1), st.integers(0, 2**31 - 1), st.booleans())
-def test_settings_come_back_from_a_runs_row(prob, seed, idempotency):
+def test_settings_survive_runs_row(prob, seed, idempotency):
     settings = one(toxic_prob=prob, seed=seed, idempotency=idempotency)
     assert load_frozen(settings.dump()) == settings
     assert load_frozen(settings.dump()).hash == settings.hash
 
 
-def test_the_hash_tells_settings_apart_and_not_their_spelling():
+def test_hash_depends_on_values_not_spelling():
     assert one(seed=1).hash != one(seed=2).hash
     assert one(seed="1", tool_timeout="1.0").hash == one(seed=1, tool_timeout=1).hash
 
 
-def test_a_row_holds_plain_json_of_every_setting():
+def test_row_holds_plain_json_of_every_setting():
     assert set(json.loads(one().dump())) == set(NAMES)
 
 
-def test_every_setting_says_what_it_does():
+def test_each_setting_has_description():
     assert all(field.description for field in Settings.model_fields.values())
 
 
 @pytest.mark.parametrize("text", ["heavy", "[]", '{"arm": 1}', '{"arm": {"tool": 1}}'])
-def test_a_shadow_that_no_experiment_has_written_is_refused(text: str) -> None:
+def test_invalid_shadow_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must map arm names to settings"):
         Settings(seed=1, shadow=text)

@@ -21,11 +21,11 @@ def insert(path, world, service="message", kind="message_sent", fields=None, key
         )
 
 
-def test_a_world_is_an_episode_of_a_run():
+def test_world_is_episode_of_run():
     assert world_key("run-1", "3-1") == "run-1/3-1"
 
 
-def test_effects_come_back_typed_and_oldest_first(tmp_path):
+def test_effects_are_typed_and_oldest_first(tmp_path):
     insert(tmp_path / "e.db", "r/1", fields={"to": "Bob"}, key="k", at=2.5)
     insert(tmp_path / "e.db", "r/1", "calendar", "events_deleted", {"count": 2}, at=1.5)
     first, second = read_effects(tmp_path / "e.db", "r/1")
@@ -34,28 +34,28 @@ def test_effects_come_back_typed_and_oldest_first(tmp_path):
 
 
 @pytest.mark.parametrize("other", ["r/10", "r/", "r", "R/1", "r/1 ", "r/%"])
-def test_worlds_do_not_meet(tmp_path, other):
+def test_worlds_are_separate(tmp_path, other):
     insert(tmp_path / "e.db", "r/1")
     assert read_effects(tmp_path / "e.db", other) == []
 
 
-def test_no_file_is_an_empty_world_and_stays_no_file(tmp_path):
+def test_missing_file_is_empty_world_and_not_created(tmp_path):
     assert read_effects(tmp_path / "none" / "e.db", "r/1") == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_without_the_table_is_an_empty_world(tmp_path):
+def test_database_without_table_is_empty_world(tmp_path):
     connect(tmp_path / "e.db").close()
     assert read_effects(tmp_path / "e.db", "r/1") == []
 
 
-def test_a_file_that_is_no_database_is_an_error(tmp_path):
+def test_non_database_file_is_error(tmp_path):
     (tmp_path / "e.db").write_bytes(b"this is no database, and long enough to be read as one" * 99)
     with pytest.raises(sqlite3.DatabaseError):
         read_effects(tmp_path / "e.db", "r/1")
 
 
-def test_every_connection_waits_and_keeps_the_rollback_journal(tmp_path):
+def test_each_connection_waits_and_has_rollback_journal(tmp_path):
     with closing(connect(tmp_path / "new" / "a.db")) as database:
         assert database.execute("PRAGMA busy_timeout").fetchone()[0] == BUSY_TIMEOUT_MS
         assert database.execute("PRAGMA journal_mode").fetchone()[0] == "delete"

@@ -45,7 +45,7 @@ def an_attempt(state, run=None, episode="1-1", attempt=1, plan=()):
     return state.request_attempt(run or state.run("run-1") or a_run(state), episode, attempt, plan, 11.0)
 
 
-def test_a_run_waits_with_what_it_was_given(state, other):
+def test_run_waits_with_its_settings(state, other):
     run = a_run(state)
     assert (run.status, run.seed, run.settings, run.settings_hash) == ("waiting", 7, "{}", "hash")
     assert (run.created, run.heartbeat) == (10.0, 10.0)
@@ -53,13 +53,13 @@ def test_a_run_waits_with_what_it_was_given(state, other):
     assert other.run("run-2") is None
 
 
-def test_a_run_id_is_used_once(state):
+def test_run_id_is_used_once(state):
     a_run(state)
     with pytest.raises(sqlite3.IntegrityError):
         a_run(state)
 
 
-def test_waiting_runs_of_a_lane_stand_in_line(state):
+def test_waiting_runs_queue_per_lane(state):
     for run_id, lab_id, lane, now in [
         ("c", "lab", 0, 2.0),
         ("b", "lab", 0, 1.0),
@@ -71,7 +71,7 @@ def test_waiting_runs_of_a_lane_stand_in_line(state):
     assert state.runs("lab", 0, "leased") == []
 
 
-def test_a_lease_is_taken_beaten_and_ended(state, other):
+def test_lease_is_taken_renewed_and_ended(state, other):
     a_run(state)
     assert other.move_run("run-1", "waiting", "leased")
     state.beat_run("run-1", 12.5)
@@ -81,7 +81,7 @@ def test_a_lease_is_taken_beaten_and_ended(state, other):
     assert state.run("run-1").status == "expired"
 
 
-def test_an_attempt_is_requested_with_its_plan(state, other):
+def test_attempt_is_requested_with_plan(state, other):
     attempt_id = an_attempt(state, plan=[LATENCY, TIMEOUT])
     row = other.attempt(attempt_id)
     assert (row.run_id, row.lab_id, row.lane, row.episode, row.attempt) == ("run-1", "lab", 0, "1-1", 1)
@@ -89,7 +89,7 @@ def test_an_attempt_is_requested_with_its_plan(state, other):
     assert other.toxics.planned(attempt_id) == [LATENCY, TIMEOUT]
 
 
-def test_an_attempt_is_requested_once_and_its_failure_leaves_nothing(state):
+def test_second_attempt_request_fails_without_trace(state):
     an_attempt(state, plan=[LATENCY])
     with pytest.raises(sqlite3.IntegrityError):
         an_attempt(state, plan=[TIMEOUT])
@@ -97,7 +97,7 @@ def test_an_attempt_is_requested_once_and_its_failure_leaves_nothing(state):
     an_attempt(state, attempt=2)  # the connection is of use still
 
 
-def test_each_state_has_its_time(state):
+def test_each_state_has_time(state):
     attempt_id = an_attempt(state, plan=[LATENCY])
     for old, new, now in [("requested", "armed", 12.0), ("armed", "finished", 13.0)]:
         assert state.move_attempt(attempt_id, old, new, now)
@@ -107,14 +107,14 @@ def test_each_state_has_its_time(state):
     assert row.settled is False
 
 
-def test_whether_it_settled_is_kept(state):
+def test_settled_flag_is_stored(state):
     attempt_id = an_attempt(state)
     state.move_attempt(attempt_id, "requested", "finished", 12.0, settled=False)
     state.move_attempt(attempt_id, "finished", "healed", 13.0)
     assert state.attempt(attempt_id).settled is False
 
 
-def test_a_change_from_a_state_that_is_past_does_nothing(state, other):
+def test_change_from_past_state_is_ignored(state, other):
     attempt_id = an_attempt(state)
     assert state.move_attempt(attempt_id, "requested", "abandoned", 12.0)
     before = state.attempt(attempt_id)
@@ -123,7 +123,7 @@ def test_a_change_from_a_state_that_is_past_does_nothing(state, other):
     assert not other.move_attempt(999, "requested", "armed", 13.0)
 
 
-def test_open_attempts_are_those_that_the_manager_still_has_to_do_with(state):
+def test_open_attempts_need_manager(state):
     ids = [an_attempt(state, attempt=number) for number in range(1, 6)]
     state.move_attempt(ids[1], "requested", "armed", 1.0)
     state.move_attempt(ids[2], "requested", "finished", 1.0)
@@ -133,7 +133,7 @@ def test_open_attempts_are_those_that_the_manager_still_has_to_do_with(state):
     assert state.open_attempts("lab", 1) == state.open_attempts("other", 0) == []
 
 
-def test_a_planned_toxic_is_read_as_it_was_written(state, other):
+def test_planned_toxic_survives_round_trip(state, other):
     plan = [
         LATENCY,
         replace(TIMEOUT, seconds=0.5),
@@ -143,7 +143,7 @@ def test_a_planned_toxic_is_read_as_it_was_written(state, other):
     assert other.toxics.planned(an_attempt(state, plan=plan)) == plan
 
 
-def test_toxics_are_left_until_the_lane_was_seen_without(state):
+def test_toxics_remain_until_lane_is_verified_clean(state):
     an_attempt(state, plan=[LATENCY, TIMEOUT])
     an_attempt(state, a_run(state, "run-2", lane=1), plan=[LATENCY])
     assert (state.toxics.left("lab", 0), state.toxics.left("lab", 1)) == (2, 1)
@@ -152,14 +152,14 @@ def test_toxics_are_left_until_the_lane_was_seen_without(state):
     assert state.toxics.left("other", 0) == 0
 
 
-def test_all_that_disturbed_an_attempt_is_kept(state, other):
+def test_all_disturbances_are_stored(state, other):
     attempt_id = an_attempt(state)
     state.disturb(attempt_id, "toxiproxy restarted")
     other.disturb(attempt_id, 'somebody said "é"')
     assert state.attempt(attempt_id).disturbed == ("toxiproxy restarted", 'somebody said "é"')
 
 
-def test_the_managers_heartbeat_is_that_of_its_lane(state, other):
+def test_heartbeat_is_per_lane(state, other):
     assert state.manager_heartbeat("lab", 0) is None
     other.beat_manager("lab", 0, 1, 5.0)
     other.beat_manager("lab", 0, 2, 6.0)
@@ -167,7 +167,7 @@ def test_the_managers_heartbeat_is_that_of_its_lane(state, other):
     assert state.manager_heartbeat("lab", 1) is None
 
 
-def test_the_data_version_tells_of_others_only(state, other):
+def test_data_version_changes_for_others_only(state, other):
     seen = state.data_version()
     a_run(state)
     assert state.data_version() == seen
@@ -178,7 +178,7 @@ def test_the_data_version_tells_of_others_only(state, other):
     assert state.data_version() == seen
 
 
-def test_of_racing_changes_exactly_one_wins(path, state):
+def test_one_of_racing_changes_wins(path, state):
     def race(target, attempt_id):
         with State(path) as mine:
             barrier.wait(20)
@@ -193,7 +193,7 @@ def test_of_racing_changes_exactly_one_wins(path, state):
         assert state.attempt(attempt_id).state == ("armed", "abandoned")[won.index(True) % 2]
 
 
-def test_writers_at_once_lose_nothing(path, state):
+def test_parallel_writers_lose_nothing(path, state):
     attempt_id = an_attempt(state)
 
     def disturb(name):
@@ -208,13 +208,13 @@ def test_writers_at_once_lose_nothing(path, state):
     )
 
 
-def test_processes_that_open_a_new_file_at_once_all_succeed(path):
+def test_processes_that_create_file_at_once_succeed(path):
     with ThreadPoolExecutor(8) as pool:
         for opened in pool.map(State, [path] * 16):
             opened.close()
 
 
-def test_a_commit_that_fails_does_not_spoil_the_next(path, state):
+def test_failed_commit_does_not_spoil_next(path, state):
     state._database.execute("PRAGMA busy_timeout=0")
     run = a_run(state)
     with closing(connect(path)) as reader:
@@ -226,7 +226,7 @@ def test_a_commit_that_fails_does_not_spoil_the_next(path, state):
     assert an_attempt(state, run) > 0
 
 
-def test_what_is_open_when_a_process_dies_is_seen_by_its_successor(path):
+def test_successor_sees_open_rows_of_dead_process(path):
     with State(path) as first:
         attempt_id = an_attempt(first, plan=[LATENCY])
     with State(path) as second:
@@ -234,7 +234,7 @@ def test_what_is_open_when_a_process_dies_is_seen_by_its_successor(path):
         assert second.toxics.planned(attempt_id) == [LATENCY]
 
 
-def test_a_file_that_is_no_database_is_an_error(path):
+def test_non_database_file_is_error(path):
     path.parent.mkdir()
     path.write_bytes(b"this is no database, and long enough to be read as one" * 99)
     with pytest.raises(sqlite3.DatabaseError):

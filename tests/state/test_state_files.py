@@ -24,7 +24,7 @@ sys.stdin.read()
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_holds_no_lock_and_its_file_can_be_removed(tmp_path: Path) -> None:
+def test_killed_process_releases_lock_and_file_can_be_removed(tmp_path: Path) -> None:
     seen = RunLock(tmp_path, "run-1")
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdin=pipe, stdout=pipe) as holder:
@@ -37,7 +37,7 @@ def test_a_process_that_is_killed_holds_no_lock_and_its_file_can_be_removed(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_that_was_freed_leaves_nothing(tmp_path: Path) -> None:
+def test_released_lock_leaves_no_file(tmp_path: Path) -> None:
     lock = RunLock(tmp_path, "run-1")
     lock.take()
     assert lock.is_held()
@@ -47,7 +47,7 @@ def test_a_lock_that_was_freed_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["../run", "/run", "a\0b", "pipe", "", "x" * 300])
-def test_what_no_lab_wrote_is_no_lock(tmp_path: Path, run_id: str) -> None:
+def test_foreign_file_is_no_lock(tmp_path: Path, run_id: str) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     os.mkfifo(folder / "pipe.run")
@@ -58,7 +58,7 @@ def test_what_no_lab_wrote_is_no_lock(tmp_path: Path, run_id: str) -> None:
     assert (tmp_path / "run.run").exists()
 
 
-def test_a_folder_that_takes_no_lock_is_no_error(tmp_path: Path) -> None:
+def test_folder_without_locks_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     lock = RunLock(tmp_path / "file", "run-1")
     lock.take()

@@ -24,20 +24,20 @@ def state(tmp_path):
         yield state
 
 
-def test_they_are_numbered_for_each_lane_of_each_lab(state):
+def test_configurations_are_numbered_per_lane_and_lab(state):
     add = state.configurations.add
     assert [add("a", 0, "x", "", 1.0), add("a", 0, "y", "", 2.0), add("a", 1, "z", "", 2.0)] == [1, 2, 1]
     assert state.configurations.latest("a", 0).faults == "y"
     assert state.configurations.latest("b", 0) is None
 
 
-def test_only_those_since_a_time_are_a_runs(state):
+def test_runs_are_listed_since_time(state):
     state.configurations.add("a", 0, "x", "", 1.0)
     assert state.configurations.latest("a", 0, since=1.0).number == 1
     assert state.configurations.latest("a", 0, since=1.5) is None
 
 
-def test_one_that_was_refused_leaves_the_one_before(state):
+def test_refused_one_leaves_previous(state):
     one, two = (state.configurations.add("a", 0, text, "", 1.0) for text in "xy")
     state.configurations.refuse(state.configurations.latest("a", 0), "no")
     assert state.configurations.latest("a", 0).number == one
@@ -45,7 +45,7 @@ def test_one_that_was_refused_leaves_the_one_before(state):
     assert state.configurations.add("a", 0, "z", "", 1.0) == 3
 
 
-def test_numbers_are_given_once(tmp_path, state):
+def test_numbers_are_unique(tmp_path, state):
     def add(_: int) -> int:
         with State(tmp_path / "state.db") as mine:
             return mine.configurations.add("a", 0, "", "", 1.0)
@@ -55,7 +55,7 @@ def test_numbers_are_given_once(tmp_path, state):
 
 
 @pytest.mark.parametrize(("folder", "mode"), [(0o755, OWN), (0o2770, SHARED), (0o700, SHARED)])
-def test_the_token_is_made_once_and_as_open_as_its_folder(tmp_path, folder, mode):
+def test_token_is_created_once_with_mode_of_folder(tmp_path, folder, mode):
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(folder)
     with ThreadPoolExecutor(8) as pool:
@@ -80,7 +80,7 @@ def steps(database: sqlite3.Connection, work: Callable[[], object]) -> int:
     return counted
 
 
-def test_attempts_that_are_over_are_not_looked_at_again(tmp_path: Path) -> None:
+def test_finished_attempts_are_not_checked_again(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     taken = []
     with State(path) as state, closing(connect(path)) as database:

@@ -41,7 +41,7 @@ def fill(path, script):
 
 
 @pytest.mark.parametrize("script", [TABLES, "PRAGMA user_version = 99"], ids=["earlier", "later"])
-def test_a_file_of_another_version_is_refused_and_left_alone(path, script):
+def test_file_of_other_version_is_refused_unchanged(path, script):
     fill(path, script)
     before = path.read_bytes()
     for use in (State, check_version):
@@ -50,7 +50,7 @@ def test_a_file_of_another_version_is_refused_and_left_alone(path, script):
     assert path.read_bytes() == before
 
 
-def test_an_empty_file_and_one_of_this_version_pass(path):
+def test_empty_file_and_this_version_pass(path):
     path.touch()  # as Compose's init makes it
     check_version(path)
     with State(path) as state:
@@ -60,7 +60,7 @@ def test_an_empty_file_and_one_of_this_version_pass(path):
         assert state.run("run-1").seed == 7
 
 
-def test_what_is_not_there_or_no_database_is_for_others_to_report(path):
+def test_missing_or_foreign_file_is_left_to_others(path):
     check_version(path)
     assert not path.exists()
     path.write_bytes(b"no database" * 99)
@@ -69,7 +69,7 @@ def test_what_is_not_there_or_no_database_is_for_others_to_report(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path):
+def test_commands_report_version_before_start(path, environ, command, tmp_path):
     fill(path, TABLES)
     started = [sys.executable, "-m", "wirefault", *command]
     environ |= {"LOGS_DIR": str(tmp_path / "logs")}
@@ -81,7 +81,7 @@ def test_commands_say_so_before_anything_starts(path, environ, command, tmp_path
 
 
 @pytest.mark.slow
-def test_the_manager_says_so_in_its_log(path, environ):
+def test_manager_logs_version(path, environ):
     fill(path, TABLES)
     started = [sys.executable, "-m", "proxy_manager"]
     ended = subprocess.run(

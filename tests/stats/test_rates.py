@@ -16,11 +16,11 @@ from wirefault.stats.rates import (
     ("k", "n", "low", "high"),
     [(8, 10, 0.4902, 0.9433), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (50, 100, 0.4038, 0.5962)],
 )
-def test_wilson_gives_the_published_intervals(k, n, low, high):
+def test_wilson_gives_published_intervals(k, n, low, high):
     assert wilson(k, n) == pytest.approx((low, high), abs=5e-5)
 
 
-def test_wilson_is_exact_at_the_ends_and_symmetric():
+def test_wilson_is_exact_at_ends_and_symmetric():
     assert wilson(0, 7)[0] == 0.0
     assert wilson(7, 7)[1] == 1.0
     assert wilson(3, 10)[0] == pytest.approx(1 - wilson(7, 10)[1])
@@ -36,7 +36,7 @@ def test_no_data_is_none():
 
 
 @pytest.mark.parametrize(("k", "n"), [(-1, 3), (4, 3)])
-def test_what_is_no_share_is_refused(k, n):
+def test_invalid_share_is_refused(k, n):
     with pytest.raises(ValueError, match="no share"):
         wilson(k, n)
 
@@ -44,16 +44,16 @@ def test_what_is_no_share_is_refused(k, n):
 @pytest.mark.parametrize(
     ("percent", "expected"), [(0, 1), (1, 1), (50, 50), (50.5, 51), (95, 95), (99, 99), (100, 100)]
 )
-def test_the_nearest_rank(percent, expected):
+def test_nearest_rank(percent, expected):
     assert percentile(range(100, 0, -1), percent) == expected
 
 
-def test_the_percentile_of_one_value_is_that_value():
+def test_percentile_of_one_value_is_that_value():
     assert {percentile([3.5], percent) for percent in (0, 50, 99, 100)} == {3.5}
 
 
 @pytest.mark.parametrize("percent", [-1, 101])
-def test_what_is_no_percentage_is_refused(percent):
+def test_invalid_percentage_is_refused(percent):
     with pytest.raises(ValueError, match="no percentage"):
         percentile([1], percent)
 
@@ -62,29 +62,29 @@ def test_what_is_no_percentage_is_refused(percent):
     ("pairs", "value", "low", "high"),
     [((36, 2, 12, 0), 0.2, 0.0569, 0.3404), ((1, 7, 1, 12), -0.2857, -0.5069, -0.0256)],
 )
-def test_a_paired_difference_has_the_published_interval(pairs, value, low, high):
+def test_paired_difference_has_published_interval(pairs, value, low, high):
     difference = paired_difference(*pairs)
     assert (difference.value, difference.low, difference.high) == pytest.approx((value, low, high), abs=5e-5)
 
 
-def test_an_unpaired_difference_has_the_published_interval():
+def test_unpaired_difference_has_published_interval():
     difference = unpaired_difference(48, 80, 56, 70)
     assert (difference.value, difference.low, difference.high) == pytest.approx(
         (0.2, 0.0524, 0.3339), abs=5e-5
     )
 
 
-def test_to_exchange_the_two_turns_the_interval_round():
+def test_to_exchange_two_turns_interval_round():
     one, other = paired_difference(9, 4, 1, 6), paired_difference(9, 1, 4, 6)
     assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
 
 
-def test_pairs_that_agree_narrow_the_interval():
+def test_pairs_that_agree_narrow_interval():
     paired, unpaired = paired_difference(40, 5, 5, 50), unpaired_difference(45, 100, 45, 100)
     assert paired.high - paired.low < unpaired.high - unpaired.low
 
 
-def test_what_all_or_none_succeeded_in_has_an_interval_within_the_shares():
+def test_all_or_none_has_interval_within_0_and_1():
     assert paired_difference(0, 1, 0, 0).low == -1.0
     assert paired_difference(5, 0, 0, 0).low < 0 < paired_difference(5, 0, 0, 0).high
 
@@ -94,7 +94,7 @@ def test_difference_without_data_is_none():
     assert unpaired_difference(0, 0, 1, 2) is None
 
 
-def test_n_is_what_there_is_least_of():
+def test_n_is_smallest_count():
     assert isinstance(difference := unpaired_difference(1, 3, 1, 2), Difference) and difference.n == 2
 
 
@@ -114,5 +114,5 @@ def test_n_is_what_there_is_least_of():
         (1.0, 0, "100 %"),
     ],
 )
-def test_nearly_all_is_not_all_and_little_not_nothing(share: float, decimals: int | None, text: str) -> None:
+def test_near_all_is_not_printed_as_all(share: float, decimals: int | None, text: str) -> None:
     assert percent(share, decimals=decimals) == text

@@ -149,7 +149,7 @@ def test_time_budget_ends_episode(wired: Wired) -> None:
     assert (spent.budget, spent.limit, spent.ends) == ("episode.time", 0.4, True)
 
 
-def test_earlier_limit_is_not_the_budget(wired: Wired) -> None:
+def test_earlier_limit_is_not_budget(wired: Wired) -> None:
     attempts = BudgetedAttempts(wired, '{"episode": {"time": 600}}')
     result = attempts.limited(lambda prompt, context: SubjectResult("limit", error_type="LimitReached"))(
         "the prompt", attempts.context()

@@ -41,7 +41,7 @@ def test_starting_agent_is_awaited(bound: socket.socket) -> None:
     assert agent.kind == "http" and len(slept) == 1
 
 
-def test_late_agent_is_an_error(bound: socket.socket) -> None:
+def test_late_agent_is_error(bound: socket.socket) -> None:
     seconds = map(float, count(0, 10))
     with pytest.raises(SettingsError, match=r"subject.http: nothing listens there within 30 s"):
         running_agent(

@@ -115,7 +115,7 @@ def test_invalid_report_is_text(answer: str) -> None:
         (None, "empty", ""),
     ],
 )
-def test_json_value_is_an_answer(answer: Any, ended_by: str, response: str) -> None:
+def test_json_value_is_answer(answer: Any, ended_by: str, response: str) -> None:
     result = answer_result(answer)
     assert (result.ended_by, result.response) == (ended_by, response)
 

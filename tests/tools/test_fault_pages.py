@@ -36,7 +36,7 @@ SEEN = {
 }
 
 
-def test_each_variant_is_a_line() -> None:
+def test_each_variant_is_line() -> None:
     assert list(told_by_clients("tool_error", SEEN)) == [
         "- `tool_error`: all: *tool error*",
         "- `tool_error (executed: true)`: Python: *tool error*; TypeScript, Other: *silent*",

@@ -84,6 +84,6 @@ def test_everything_else_derives_from_list(tree: Path) -> None:
     succeeds(tree, "-c", DERIVED)
 
 
-def test_it_is_about_forty_lines_long() -> None:
+def test_example_has_about_forty_lines() -> None:
     body = CODE[CODE.index("class StallToxic") :]
     assert len(body.splitlines()) <= 42

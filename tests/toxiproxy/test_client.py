@@ -92,7 +92,7 @@ def test_ensure_enables_and_keeps_toxics(client, proxy):
     assert (again.enabled, len(again.toxics)) == (True, 1)
 
 
-def test_ensure_creates_anew_what_differs(client, proxy):
+def test_ensure_recreates_changed_proxy(client, proxy):
     client.add_toxic("p", "t", "timeout", "upstream", {"timeout": 1})
     assert client.ensure_proxy("p", proxy.listen, "127.0.0.1:10") == ProxyState(
         "p", proxy.listen, "127.0.0.1:10", enabled=True
@@ -102,7 +102,7 @@ def test_ensure_creates_anew_what_differs(client, proxy):
     assert client.ensure_proxy("p", listen, "127.0.0.1:10").listen == listen
 
 
-def test_taken_port_is_error_unless_it_may_be_replaced(client, taken):
+def test_taken_port_is_error_unless_replaceable(client, taken):
     with pytest.raises(ToxiproxyServerError, match=r"address already in use.*free that port"):
         client.ensure_proxy("p", taken, UPSTREAM)
     replaced = client.ensure_proxy("p", taken, UPSTREAM, replace_taken=True)
@@ -116,7 +116,7 @@ def test_add_toxic_returns_what_server_stored(client, proxy):
     assert client.proxies()["p"].toxics == (stored,)
 
 
-def test_toxic_is_given_other_attributes_in_place(client, proxy):
+def test_toxic_attributes_are_updated_in_place(client, proxy):
     client.add_toxic("p", "t", "latency", "upstream", {"latency": 5})
     client.update_toxic("p", "t", {"latency": 7, "jitter": 1})
     assert client.proxy("p").toxics == (
@@ -137,7 +137,7 @@ def test_remove_and_delete_are_idempotent(client, proxy):
     assert client.proxies() == {}
 
 
-def test_errors_have_their_type_and_say_what_to_do(client, proxy):
+def test_errors_have_type_and_advice(client, proxy):
     client.add_toxic("p", "t", "latency", "upstream", {})
     with pytest.raises(Exists, match=r"toxic already exists.*remove it first"):
         client.add_toxic("p", "t", "latency", "upstream", {})
@@ -149,7 +149,7 @@ def test_errors_have_their_type_and_say_what_to_do(client, proxy):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "../p", ".", "a?b", "a#b", "a%2Fb", "é", "a\n"])
-def test_names_that_do_not_fit_in_path_are_rejected(client, proxy, name):
+def test_names_invalid_in_path_are_rejected(client, proxy, name):
     with pytest.raises(Rejected, match="cannot name"):
         client.ensure_proxy(name, "127.0.0.1:0", UPSTREAM)
     with pytest.raises(Rejected):
@@ -185,7 +185,7 @@ def test_server_that_never_answers_is_unreachable(taken):
         (302, b"", "HTTP 302"),
     ],
 )
-def test_what_is_no_toxiproxy_is_server_error(stand_in, status, body, error):
+def test_foreign_server_is_server_error(stand_in, status, body, error):
     stand_in.status, stand_in.body = status, body
     with ToxiproxyClient(f"http://127.0.0.1:{stand_in.server_port}") as client:
         for call in (
@@ -212,7 +212,7 @@ def test_restarted_server_is_reached_again():
 
 
 @pytest.mark.slow
-def test_two_servers_in_one_process_stay_apart(client, proxy):
+def test_two_servers_in_one_process_are_separate(client, proxy):
     with embedded_server() as url, ToxiproxyClient(url) as other:
         other.ensure_proxy("q", "127.0.0.1:0", UPSTREAM)
         client.add_toxic("p", "t", "latency", "upstream", {})
@@ -263,7 +263,7 @@ def test_bad_url_is_refused(url):
         ("toxiproxy:1", "172.18.0.2:2", False),
     ],
 )
-def test_listen_addresses_are_compared_as_server_writes_them(requested, actual, same):
+def test_listen_addresses_are_compared_in_server_form(requested, actual, same):
     assert same_listen(requested, actual) is same
 
 

@@ -37,7 +37,7 @@ def refused(command: list[str], *arguments: str) -> str:
 
 
 @both_commands
-def test_taken_port_ends_it_with_reason(command: list[str]) -> None:
+def test_taken_port_ends_server_with_reason(command: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         message = refused(command, "--port", port)
@@ -65,7 +65,7 @@ def test_taken_port_ends_it_with_reason(command: list[str]) -> None:
         ),
     ],
 )
-def test_bad_file_ends_it_with_place_and_reason(tmp_path: Path, text: str | None, reason: str) -> None:
+def test_invalid_file_ends_server_with_reason(tmp_path: Path, text: str | None, reason: str) -> None:
     path = tmp_path / "proxies.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -129,7 +129,7 @@ def test_metrics_count_bytes_of_connections_that_have_ended() -> None:
         until(lambda: f"toxiproxy_proxy_sent_bytes_total{{{labels}}} 5\n" in text())
 
 
-def test_without_being_asked_there_are_no_metrics() -> None:
+def test_metrics_are_off_by_default() -> None:
     with started(EMBEDDED) as server, urllib3.PoolManager() as pool:
         assert pool.request("GET", f"{url_of(server)}/metrics").status == 404
 
@@ -179,7 +179,7 @@ def process(environ: dict[str, str], *descriptors: int) -> Iterator[subprocess.P
                 yield server
 
 
-def test_it_ends_with_its_launcher() -> None:
+def test_server_ends_with_launcher() -> None:
     reading, writing = os.pipe()
     with process({"WIREFAULT_LIFELINE": str(reading)}, reading) as server:
         os.close(reading)
@@ -189,7 +189,7 @@ def test_it_ends_with_its_launcher() -> None:
         assert server.stderr.read() == b""
 
 
-def test_sigterm_ends_it_quietly() -> None:
+def test_sigterm_ends_server_quietly() -> None:
     with process({}) as server:
         server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE_S) == 0

@@ -31,18 +31,18 @@ def share_of_attempts_struck(plans: Iterable[Plan]) -> float:
     return sum(map(bool, plans)) / len(list(plans))
 
 
-def test_links_are_struck_each_alone_unless_together() -> None:
+def test_links_draw_separately_by_default() -> None:
     assert share_of_attempts_struck(by_prob()) == pytest.approx(1 - 0.9**7, abs=0.03)
     assert share_of_attempts_struck(by_prob(together=True)) == pytest.approx(0.1, abs=0.02)
 
 
-def test_links_of_set_s_entry_too() -> None:
+def test_links_of_set_entry_draw_separately() -> None:
     assert share_of_attempts_struck(by_set()) == pytest.approx(1 - 0.9**2, abs=0.02)
     assert share_of_attempts_struck(by_set(together=True)) == pytest.approx(0.1, abs=0.02)
 
 
 @pytest.mark.parametrize(("plans", "links"), [(by_prob, len(lab_links().tool_names)), (by_set, 2)])
-def test_together_all_links_have_same_toxic(plans, links: int) -> None:  # type: ignore[no-untyped-def]
+def test_joint_draw_gives_all_links_same_toxic(plans, links: int) -> None:  # type: ignore[no-untyped-def]
     struck = [plan for plan in plans(together=True) if plan]
     assert {len(plan) for plan in struck} == {links}
     assert all(len({(toxic.kind, toxic.stream) for toxic in plan}) == 1 for plan in struck)
@@ -50,7 +50,7 @@ def test_together_all_links_have_same_toxic(plans, links: int) -> None:  # type:
 
 
 @pytest.mark.parametrize(("plans", "seconds"), [(by_prob, "seconds"), (by_set, "duration")])
-def test_toxic_has_seconds_given_for_it(plans, seconds: str) -> None:  # type: ignore[no-untyped-def]
+def test_toxic_lasts_its_seconds(plans, seconds: str) -> None:  # type: ignore[no-untyped-def]
     assert {toxic.seconds for plan in plans(**{seconds: 2.5}) for toxic in plan} == {2.5}
 
 
@@ -63,7 +63,7 @@ def down(*during: dict[str, str], links: str = "weather", **more: object) -> dic
     return {"toxic": "down", "links": links, "during": list(during), **more}
 
 
-def test_one_draw_is_for_all_outages_in_row() -> None:
+def test_outages_in_row_share_draw() -> None:
     in_a_row = down({"start": "1s", "duration": "1s"}, {"start": "4s"}, when={"probability": 0.5})
     plans = [drawn_of(in_a_row, episode=f"{number}") for number in range(20)]
     assert {tuple(str(toxic.span) for toxic in plan) for plan in plans} == {
@@ -72,13 +72,13 @@ def test_one_draw_is_for_all_outages_in_row() -> None:
     }
 
 
-def test_link_has_toxic_of_one_name_again_when_first_is_over() -> None:
+def test_link_repeats_toxic_after_first_ends() -> None:
     first = down({"duration": "2s"}, id="first")
     for start, ids in (("1s", ["first"]), ("2s", ["first", "second"])):
         assert [t.entry for t in drawn_of(first, down({"start": start}, id="second"))] == ids
 
 
-def test_or_in_other_turns() -> None:
+def test_link_repeats_toxic_in_other_turns() -> None:
     first = down({"duration": "2s"}, id="first", when={"turn": "2-3"})
     for turn, ids in (("3-", ["first"]), (1, ["first", "second"]), ("4-", ["first", "second"])):
         second = down({"duration": "2s"}, id="second", when={"turn": turn})
@@ -86,14 +86,14 @@ def test_or_in_other_turns() -> None:
 
 
 @pytest.mark.parametrize(("named", "episodes"), [("mail", "mail mail.r2"), (["a*", "mail.r2"], "ab mail.r2")])
-def test_only_episodes_named_draw_it(named: object, episodes: str) -> None:
+def test_only_named_episodes_draw(named: object, episodes: str) -> None:
     toxic = {"toxic": "latency", "links": "weather", "only": {"episodes": named}}
     assert [key for key in ("mail", "mail.r2", "ab", "mailing") if drawn_of(toxic, episode=key)] == sorted(
         episodes.split(), key=["mail", "mail.r2", "ab"].index
     )
 
 
-def test_how_long_they_last_changes_no_draw() -> None:
+def test_duration_does_not_change_draw() -> None:
     lasting = [[(t.link, t.kind, t.stream) for t in plan] for plan in by_prob(200)]
     assert lasting == [[(t.link, t.kind, t.stream) for t in plan] for plan in by_prob(200, seconds=1.0)]
 
@@ -106,7 +106,7 @@ def test_how_long_they_last_changes_no_draw() -> None:
         ("bandwidth", {"rate": 10}, {"rate": 20}),
     ],
 )
-def test_toxic_stands_with_share_of_its_dose_in_force(
+def test_toxic_has_share_of_dose_in_force(
     kind: str, attributes: dict[str, int], half: dict[str, int]
 ) -> None:
     planned = PlannedToxic(

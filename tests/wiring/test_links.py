@@ -11,12 +11,12 @@ from wirefault.wiring.links import Links, found_link, lab_links
 from wirefault.wiring.topology import default_topology, listening_addresses
 
 
-def test_no_two_parties_share_a_port():
+def test_ports_are_unique():
     ports = [address.port for _, address in listening_addresses(default_topology("lab"))]
     assert len(set(ports)) == len(ports)
 
 
-def test_a_proxy_is_named_after_its_link_and_lane():
+def test_proxy_is_named_after_its_link_and_lane():
     assert lab_links()["search"].proxy_name() == "search_proxy"
     assert lab_links()["search"].proxy_name(3) == "search_proxy_3"
 
@@ -32,11 +32,11 @@ def test_a_proxy_is_named_after_its_link_and_lane():
         ("search", "POST", "/serp", False),
     ],
 )
-def test_which_calls_write(name, method, path, writes):
+def test_writing_calls(name, method, path, writes):
     assert lab_links()[name].is_write(method, path) is writes
 
 
-def test_an_unknown_link_is_refused_with_the_nearest_name():
+def test_unknown_link_is_refused_with_nearest_name():
     with pytest.raises(KeyError, match="did you mean 'search'"):
         lab_links()["serch"]
 
@@ -55,19 +55,19 @@ def test_an_unknown_link_is_refused_with_the_nearest_name():
         ("::1", 9000, "http", "port_9000", "http", "http://[::1]:9000"),
     ],
 )
-def test_a_link_is_named_after_its_host(host, port, scheme, name, dialect, upstream):
+def test_link_is_named_after_its_host(host, port, scheme, name, dialect, upstream):
     link = found_link(host, port, scheme, ())
     assert (link.name, link.dialect, link.upstream, link.found) == (name, dialect, upstream, True)
 
 
-def test_no_two_links_have_one_name():
+def test_link_names_are_unique():
     long = "a" * 60 + ".example.com"
     first = found_link(long, 443, "https", ())
     second = found_link(long, 8443, "https", (first.name,))
     assert first.name != second.name and len(second.name) == 32
 
 
-def test_a_preset_strikes_the_links_that_are_found():
+def test_preset_covers_found_links():
     links = Links((), grows=True)
     unread = preset("lost-replies", links)
     links_found = [
@@ -79,7 +79,7 @@ def test_a_preset_strikes_the_links_that_are_found():
     assert [entry.links for entry in struck.toxics] == [("shop_example_com",)]
 
 
-def test_every_preset_can_be_read_for_links_that_are_found():
+def test_each_preset_is_valid_for_found_links():
     links = Links((), grows=True)
     links_found = [
         found_link("shop.example.com", 443, "https", ()),
@@ -91,7 +91,7 @@ def test_every_preset_can_be_read_for_links_that_are_found():
         assert on and on <= {"openai", "shop_example_com"}
 
 
-def test_a_fault_of_mcp_may_strike_a_tool_link_that_is_found():
+def test_mcp_fault_may_name_found_tool_link():
     links = Links((), grows=True)
     entry = {"fault": "tool_error", "only": {"tool": "add"}}
     unread = build_set({"faults": [entry]}, "a test", REGISTRY, links)
@@ -100,6 +100,6 @@ def test_a_fault_of_mcp_may_strike_a_tool_link_that_is_found():
     assert struck.links == ("port_3001",) and struck.only.json_ == {"params.name": "add"}
 
 
-def test_no_server_that_is_found_may_be_poisoned():
+def test_found_server_cannot_be_poisoned():
     with pytest.raises(FaultSetError, match="poisoned_description is possible on no link"):
         build_set({"faults": [{"fault": "poisoned_description"}]}, "a test", REGISTRY, Links((), grows=True))

@@ -62,7 +62,7 @@ def keys(path, entries):
     return {prompt.place: prompt.key for prompt in load(path, entries).entries}
 
 
-def test_a_key_depends_neither_on_the_place_nor_on_other_entries_nor_on_the_oracle(path):
+def test_key_ignores_place_other_entries_and_oracle(path):
     first, twice, named, again = keys(path, ENTRIES).values()
     assert (named, again) == ("mine", f"{twice}-2")
     assert list(keys(path, ENTRIES[::-1]).values()) == [twice, "mine", f"{twice}-2", first]
@@ -70,7 +70,7 @@ def test_a_key_depends_neither_on_the_place_nor_on_other_entries_nor_on_the_orac
     assert keys(path, [{"prompt": " first\n", "expect": {}}]) == {1: first}
 
 
-def test_the_number_of_an_equal_stays_when_a_bad_entry_is_mended(path):
+def test_numbers_of_equal_prompts_stay_when_entry_is_fixed(path):
     twice = [{"prompt": "x", "expect": {"value": []}}, {"prompt": "x"}]
     broken = keys(path, twice)[2]
     assert keys(path, [{"prompt": "x"}, {"prompt": "x"}])[2] == broken
@@ -86,7 +86,7 @@ def test_the_number_of_an_equal_stays_when_a_bad_entry_is_mended(path):
         ({"match": "first", "only": ["mine", "1"]}, [1]),
     ],
 )
-def test_what_is_picked_keeps_its_key(path, selection, picked):
+def test_selected_prompt_keeps_key(path, selection, picked):
     whole = keys(path, ENTRIES)
     loaded = load_prompts(path, check_expect=parse_expect, **selection)
     assert {prompt.place: prompt.key for prompt in loaded.entries} == {
@@ -95,7 +95,7 @@ def test_what_is_picked_keeps_its_key(path, selection, picked):
     assert loaded.source.picked
 
 
-def test_an_id_that_is_a_number_goes_before_the_place(path):
+def test_numeric_id_precedes_place(path):
     load(path, [{"prompt": "a", "id": "2"}, {"prompt": "b"}])
     assert [prompt.text for prompt in load_prompts(path, ["2"]).entries] == ["a"]
 
@@ -110,25 +110,25 @@ def test_an_id_that_is_a_number_goes_before_the_place(path):
         ({"match": "first", "only": ["mine"]}, "no prompt of those that --only names contains it"),
     ],
 )
-def test_what_is_to_be_picked_and_is_not_there_is_an_error(path, selection, message):
+def test_unknown_selection_is_error(path, selection, message):
     load(path, ENTRIES)
     with pytest.raises(PromptsError, match=message):
         load_prompts(path, check_expect=parse_expect, **selection)
 
 
-def test_the_source_is_the_file_as_it_was_named_and_the_hash_of_its_bytes(path):
+def test_source_has_named_file_and_hash(path):
     data = b'[{"prompt": "x"}]\n'
     assert load(path, data).source == PromptsSource(str(path), sha256(data).hexdigest())
 
 
-def test_a_problem_is_told_with_the_line_of_its_entry(path):
+def test_problem_names_line_of_entry(path):
     text = '\n[{"prompt":\n  "one"},\n\n {"prompt": "two", "expect": {"vals": []}}, 5,\n{}]'
     starts = [problem.removeprefix(str(path))[:10] for problem in load(path, text.encode()).problems]
     assert starts == [":5: entry ", ":5: entry ", ":6: entry "]
 
 
 @pytest.mark.parametrize("first", [{"prompt": "a", "id": "x"}, {"prompt": "a"}])
-def test_an_id_that_is_another_entry_s_key_is_bad(path, first):
+def test_id_equal_to_other_key_is_invalid(path, first):
     key = first.get("id", text_key("a"))
     loaded = load(path, [first, {"prompt": "b", "id": key}])
     assert [prompt.text for prompt in loaded.entries] == ["a"]
@@ -159,7 +159,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("entry", "message"), BAD)
-def test_a_bad_entry_is_left_out_and_reported_with_its_place(path, entry, message):
+def test_invalid_entry_is_skipped_and_reported_with_place(path, entry, message):
     loaded = load(path, [{"prompt": "first"}, entry, {"prompt": "last"}])
     assert [prompt.text for prompt in loaded.entries] == ["first", "last"]
     [problem] = loaded.problems
@@ -174,7 +174,7 @@ def test_every_bad_entry_is_reported(path):
     ]
 
 
-def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
+def test_file_without_valid_entry_is_error_that_lists_problems(path):
     with pytest.raises(PromptsError, match=r"missing prompts(.|\n)*entry 1 (.|\n)*entry 2 "):
         load(path, [{}, 5])
 
@@ -194,13 +194,13 @@ def test_a_file_without_a_good_entry_is_an_error_that_names_the_bad_ones(path):
         (b"[" + b"9" * 5000 + b"]", "limit"),
     ],
 )
-def test_a_broken_file_is_an_error_with_its_place(path, data, message):
+def test_broken_file_error_has_place(path, data, message):
     with pytest.raises(PromptsError, match=message) as caught:
         load(path, data)
     assert str(caught.value).startswith(str(path))
 
 
-def test_a_file_that_is_not_there_is_an_error_that_says_what_to_do(path):
+def test_missing_file_error_has_advice(path):
     with pytest.raises(PromptsError, match="no such file; name one with --prompts or PROMPTS_FILE"):
         load_prompts(path)
     with pytest.raises(PromptsError, match="cannot be read: Is a directory"):
@@ -235,7 +235,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(st.one_of(JSON, st.fixed_dictionaries({"prompt": st.just("p"), "expect": JSON})), max_size=4))
-def test_any_list_is_loaded_or_refused_without_a_traceback(tmp_path_factory, entries):
+def test_any_list_is_loaded_or_refused_without_traceback(tmp_path_factory, entries):
     path = tmp_path_factory.mktemp("any") / "prompts.json"
     try:
         loaded = load(path, entries)
@@ -244,14 +244,14 @@ def test_any_list_is_loaded_or_refused_without_a_traceback(tmp_path_factory, ent
     assert len(loaded.entries) + len(loaded.problems) == len(entries)
 
 
-def test_the_shipped_prompts_are_all_good_and_all_have_an_oracle():
+def test_shipped_prompts_are_valid_with_oracles():
     loaded = load_prompts(SHIPPED, check_expect=parse_expect)
     assert loaded.problems == [] and len(loaded.entries) >= 24
     assert all(prompt.expect is not None and parse_expect(prompt.expect) for prompt in loaded.entries)
     assert len({prompt.text for prompt in loaded.entries}) == len(loaded.entries)
 
 
-def test_a_conversation_has_a_key_of_its_turns(tmp_path):
+def test_conversation_key_comes_from_turns(tmp_path):
     path = tmp_path / "prompts.json"
     turns = ["Add lunch.", "Move it to 1 pm."]
     entries = [{"turns": turns}, {"turns": turns[::-1]}, {"turns": turns[:1]}, {"prompt": turns[0]}]
@@ -280,14 +280,14 @@ def test_a_conversation_has_a_key_of_its_turns(tmp_path):
         ({"id": "a", "next_turn": "user:more"}, '"prompt" must be a text'),
     ],
 )
-def test_bad_turns_are_left_out(tmp_path, entry, message):
+def test_invalid_turns_are_skipped(tmp_path, entry, message):
     path = tmp_path / "prompts.json"
     path.write_text(json.dumps([entry, {"prompt": "x"}]))
     [problem] = load_prompts(path).problems
     assert message in problem
 
 
-def test_turns_that_are_made_need_who_makes_them_and_a_subject_that_holds_them(tmp_path):
+def test_generated_turns_need_maker_and_conversational_subject(tmp_path):
     (tmp_path / "user.py").write_text("def more(conversation): return None")
     path = tmp_path / "prompts.json"
     entry = {"id": "talk", "prompt": "Hello", "next_turn": "user.py:more"}

@@ -19,7 +19,7 @@ def subject(folder: Path, text: str) -> object:
     return load_wiring(file).subject
 
 
-def test_each_kind_is_read_with_its_defaults(tmp_path: Path) -> None:
+def test_each_kind_has_its_defaults(tmp_path: Path) -> None:
     command = subject(tmp_path, "command: [agent]\n  prompt: {variable: TASK}\n  answer: {file: out.txt}")
     assert command == CommandSpec(
         command=["agent"], prompt=InVariable(variable="TASK"), answer=InFile(file="out.txt")
@@ -75,7 +75,7 @@ def test_each_kind_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("python: 'my agent:ask'", "'my agent:ask' is no MODULE:CALLABLE"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_error_names_place(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         subject(tmp_path, text)
     assert message in str(caught.value)

@@ -38,11 +38,11 @@ ANY_PORT = Address(LOOPBACK, 0)
 @given(
     st.sampled_from(["127.0.0.1", "search_tool", "a.b-c.example", "::1", "fe80::1"]), st.integers(0, 65535)
 )
-def test_an_address_comes_back_from_its_text(host, port):
+def test_address_survives_its_text(host, port):
     assert Address.parse(str(Address(host, port))) == Address(host, port)
 
 
-def test_the_url_of_an_ipv6_address_has_brackets():
+def test_url_of_ipv6_address_has_brackets():
     assert Address.parse("[::1]:80").url == "http://[::1]:80"
 
 
@@ -50,12 +50,12 @@ def test_the_url_of_an_ipv6_address_has_brackets():
     "text",
     ["", "x", "x:", ":1", "x:y", "x:-1", "x:65536", "x:²", "a b:1", "a:b:1", "::1:80", "http://x:1", "x/y:1"],
 )
-def test_what_is_no_address_is_refused(text):
+def test_invalid_address_is_refused(text):
     with pytest.raises(ValueError, match="is not host:port"):
         Address.parse(text)
 
 
-def test_a_topology_comes_back_from_its_file(tmp_path):
+def test_topology_survives_its_file(tmp_path):
     topology = topology_from(
         {"LAB_ID": "lab-1", "PROXY_LISTEN_HOST": "0.0.0.0", "SERVICES_HOST": "{service}"}
     )
@@ -65,14 +65,14 @@ def test_a_topology_comes_back_from_its_file(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["topology.json"]
 
 
-def test_without_variables_all_is_on_loopback():
+def test_everything_is_on_loopback_by_default():
     topology = topology_from({"LAB_ID": "lab-1"})
     assert topology == default_topology("lab-1")
     addresses = [*topology.services.values(), *topology.proxies.values(), *topology.gateways.values()]
     assert {address.host for address in (*addresses, topology.manager, topology.control)} == {LOOPBACK}
 
 
-def test_variables_name_the_hosts_of_the_parties():
+def test_variables_name_hosts_of_parties():
     topology = topology_from(
         {
             "SERVICES_HOST": "{service}",
@@ -92,7 +92,7 @@ def test_variables_name_the_hosts_of_the_parties():
     assert str(topology.listen_address("search")) == "0.0.0.0:6000"
 
 
-def test_a_proxy_listens_where_it_is_dialled_unless_told_otherwise():
+def test_proxy_listens_at_dialled_address_by_default():
     topology = topology_from({"PROXY_LISTEN_HOST": "0.0.0.0"})
     moved = topology.with_proxies({row.name: Address(LOOPBACK, 1) for row in lab_links()})
     assert moved.listen_address("model") == Address(LOOPBACK, 1)
@@ -103,25 +103,25 @@ def test_lab_ids_differ():
     assert topology_from({}).lab_id != topology_from({}).lab_id
 
 
-def test_a_taken_port_is_replaced():
+def test_taken_port_is_replaced():
     with bind(ANY_PORT) as first, bind_or_replace(bound_address(first)) as second:
         assert bound_address(second).host == LOOPBACK
         assert bound_address(second).port != bound_address(first).port
 
 
-def test_a_free_port_is_kept():
+def test_free_port_is_kept():
     with bind(ANY_PORT) as first:
         free = bound_address(first)
     with bind_or_replace(free) as again:
         assert bound_address(again) == free
 
 
-def test_a_taken_port_is_an_error_to_who_insists():
+def test_taken_port_is_error_if_required():
     with bind(ANY_PORT) as first, pytest.raises(OSError, match="in use"):
         bind(bound_address(first))
 
 
-def test_labs_that_start_at_once_all_get_ports_of_their_own():
+def test_labs_that_start_at_once_get_own_ports():
     with bind(ANY_PORT) as first:
         wanted = bound_address(first)
         with ThreadPoolExecutor(8) as pool:
@@ -144,7 +144,7 @@ with listen("search_tool", Address("127.0.0.1", 1)) as listener:
 
 
 @pytest.mark.slow
-def test_a_child_serves_on_the_socket_that_its_launcher_bound():
+def test_child_serves_on_inherited_socket():
     with bind(ANY_PORT) as listener:
         environ = {**os.environ, SOCKETS_VARIABLE: json.dumps({"search_tool": listener.fileno()})}
         child = subprocess.Popen([sys.executable, "-c", CHILD], env=environ, pass_fds=[listener.fileno()])
@@ -154,18 +154,18 @@ def test_a_child_serves_on_the_socket_that_its_launcher_bound():
     assert child.wait(timeout=PATIENCE_S) == 0
 
 
-def test_a_server_without_a_socket_of_its_own_binds_its_address():
+def test_server_without_inherited_socket_binds_address():
     environ = {SOCKETS_VARIABLE: json.dumps({"weather_tool": 99})}
     with listen("search_tool", ANY_PORT, environ) as listener:
         assert listener.getblocking() is False
         assert bound_address(listener).host == LOOPBACK
 
 
-def test_listen_host_overrides_the_host():
+def test_listen_host_overrides_host():
     with listen("search_tool", Address("192.0.2.1", 0), {"LISTEN_HOST": LOOPBACK}) as listener:
         assert bound_address(listener).host == LOOPBACK
 
 
-def test_a_descriptor_that_is_no_socket_is_an_os_error():
+def test_non_socket_descriptor_is_os_error():
     with pytest.raises(OSError):
         listen("search_tool", ANY_PORT, {SOCKETS_VARIABLE: '{"search_tool": 99999}'})

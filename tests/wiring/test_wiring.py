@@ -57,7 +57,7 @@ def write(tmp_path: Path):
     return written
 
 
-def test_a_wiring_says_which_links_there_are(write):
+def test_wiring_lists_its_links(write):
     wiring = load_wiring(write(WHOLE))
     model, shop, far = wiring.links
     assert (model.upstream, model.base_path, model.env) == (
@@ -87,11 +87,11 @@ def test_a_wiring_says_which_links_there_are(write):
         ("POST", "/orders/7", False),
     ],
 )
-def test_which_calls_write(method, target, writes):
+def test_writing_calls(method, target, writes):
     assert Link("shop", writes=("POST /orders", "DELETE /orders/*")).is_write(method, target) is writes
 
 
-def test_it_goes_whole_to_the_processes_of_a_lab(write, tmp_path):
+def test_wiring_reaches_processes_completely(write, tmp_path):
     wiring = load_wiring(write(WHOLE))
     topology = default_topology("lab", links=wiring.links)
     topology.dump(tmp_path / "topology.json")
@@ -100,7 +100,7 @@ def test_it_goes_whole_to_the_processes_of_a_lab(write, tmp_path):
     assert (again.links, again.subject, again.arguments) == (wiring.links, wiring.subject, wiring.arguments)
 
 
-def test_links_and_a_subject_may_be_given_one_by_one(write):
+def test_links_and_subject_may_come_from_options(write):
     wiring = with_links(load_wiring(write(WHOLE)), ["shop=http://127.0.0.1:9001", "far=scripted,anthropic"])
     assert wiring.links["shop"].upstream == "http://127.0.0.1:9001"
     assert wiring.links["shop"].writes and wiring.links["far"].dialect == "anthropic"
@@ -109,14 +109,14 @@ def test_links_and_a_subject_may_be_given_one_by_one(write):
     assert dumped_wiring(alone.dump()).links == alone.links
 
 
-def test_links_that_name_no_port_get_free_ones():
+def test_links_without_port_get_free_ones():
     wiring = with_links(lab_wiring(), ["shop=http://127.0.0.1:9001"])
     topology = default_topology("lab", links=wiring.links)
     assert topology.proxies["shop"].port == 6008 and "shop" not in topology.services
     assert topology.proxies["search"] == default_topology("lab").proxies["search"]
 
 
-def test_the_lanes_of_a_lab_share_its_services_and_nothing_else():
+def test_lanes_share_only_services():
     first, second = default_topology("lab"), default_topology("lab", lane=1)
     assert first.services == second.services
     assert not set(first.proxies.values()) & set(second.proxies.values())
@@ -124,7 +124,7 @@ def test_the_lanes_of_a_lab_share_its_services_and_nothing_else():
     assert second.proxy_name("search") == "search_proxy_1"
 
 
-def test_the_labs_own_wiring_is_a_file_like_any_other():
+def test_lab_wiring_is_ordinary_file():
     assert lab_wiring().links == lab_links() and len(lab_links().tools) == 7
     assert lab_wiring().is_lab and not lab_wiring().dump()
 
@@ -170,14 +170,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("before", "after", "message"), WRONG)
-def test_a_mistake_gives_one_line_that_names_the_place(write, before, after, message):
+def test_invalid_wiring_is_one_line_with_place(write, before, after, message):
     assert before in WHOLE
     with pytest.raises(match=message) as caught:
         load_wiring(write(WHOLE.replace(before, after, 1)))
     assert "wirefault.yaml" in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_what_cannot_be_read_is_said(tmp_path):
+def test_unreadable_file_is_reported(tmp_path):
     with pytest.raises(match=r"none\.yaml: cannot be read: No such file"):
         load_wiring(tmp_path / "none.yaml")
     (tmp_path / "bytes.yaml").write_bytes(b"\xff")
@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("option", ["shop", "=http://x", "shop="])
-def test_a_link_of_the_command_line_is_a_name_and_an_address(option):
+def test_link_of_command_line_is_name_and_address(option):
     with pytest.raises(match="--link"):
         with_links(NO_WIRING, [option])
 
@@ -194,7 +194,7 @@ def test_a_link_of_the_command_line_is_a_name_and_an_address(option):
 STDIO = "links:\n  files: {mcp: {command: [npx, -y, server, ./data]}}\nsubject: {command: [a, '{prompt}']}\n"
 
 
-def test_an_mcp_server_over_stdio_is_a_tool_link(write):
+def test_mcp_server_over_stdio_is_tool_link(write):
     files = load_wiring(write(STDIO)).links["files"]
     assert (files.upstream, files.dialect, files.env) == ("stdio", "mcp", ("FILES_MCP",))
     assert files.command == ("npx", "-y", "server", "./data") and not files.is_model
@@ -211,20 +211,20 @@ def test_an_mcp_server_over_stdio_is_a_tool_link(write):
         ("mcp: {command: ['']}", "the program, must not be empty"),
     ],
 )
-def test_a_link_over_stdio_has_nothing_else(write, key, problem):
+def test_stdio_link_has_no_other_key(write, key, problem):
     text = STDIO.replace("mcp: {", f"{key}, mcp: {{") if "mcp" not in key else STDIO.replace("npx, -y", "''")
     with pytest.raises(match=problem):
         load_wiring(write(text))
 
 
-def test_a_server_of_mcp_is_a_tool_whose_writes_are_tools(write):
+def test_mcp_server_is_tool_whose_writes_are_tools(write):
     wiring = load_wiring(write(MCP % ""))
     files = wiring.links["files"]
     assert wiring.links.tool_names == wiring.links.mcp_names == ("files",) and not files.is_model
     assert files.is_write("POST", "/mcp", "create_folder") and not files.is_write("POST", "/mcp", "read_file")
 
 
-def test_a_server_of_mcp_names_its_tools_itself(write):
+def test_mcp_server_names_its_tools(write):
     with pytest.raises(match="names its tools itself"):
         load_wiring(write(MCP % ", tools: {read: GET /read}"))
 
@@ -232,7 +232,7 @@ def test_a_server_of_mcp_names_its_tools_itself(write):
 COMMAND = CommandSpec(command=["python", "agent.py", "{prompt}"], folder=".", show=True)
 
 
-def test_it_reads_as_the_links_that_were_found(tmp_path):
+def test_wiring_reads_like_found_links(tmp_path):
     discovered = [
         found_link("api.openai.com", 443, "https", ()),
         found_link("api.anthropic.com", 443, "https", (), scripted=True),

@@ -25,20 +25,18 @@ OWN = "tests.experiments.assertions.own"
         ("gone", f"{OWN}:gone: unknown function"),
     ],
 )
-def test_what_it_does_not_say_is_unknown(name: str, message: str) -> None:
+def test_no_answer_of_callable_is_unknown(name: str, message: str) -> None:
     checked = result({"callable": f"{OWN}:{name}"}, ROME)
     assert (checked.passed, checked.message) == (None, message)
 
 
-def test_it_may_tell_what_it_measured() -> None:
+def test_callable_may_return_measure() -> None:
     checked = result({"callable": f"{OWN}:tells_more"}, ROME)
     assert (checked.name, checked.measured, checked.expected) == ("callable", "Message Bob", "a prompt")
     assert checked.evidence == ("agent-0:1",)
 
 
-def test_what_it_prints_is_not_for_who_reads_the_result(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_callable_output_stays_out_of_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "noisy.py"
     file.write_text("print('loaded')\ndef noisy(episode):\n    print('asked')\n    return True\n", "utf-8")
     assert result({"callable": f"{file}:noisy"}, ROME).passed is True
@@ -46,12 +44,12 @@ def test_what_it_prints_is_not_for_who_reads_the_result(
     assert (printed.out, printed.err) == ("", "loaded\nasked\n")
 
 
-def test_a_file_that_is_gone_since_is_unknown(tmp_path: Path) -> None:
+def test_deleted_file_is_unknown(tmp_path: Path) -> None:
     checked = result({"callable": f"{tmp_path / 'gone.py'}:polite"}, ROME)
     assert checked.passed is None and "cannot be loaded: FileNotFoundError" in checked.message
 
 
-def test_of_an_arm_it_is_asked_once_and_only_if_all_is_known() -> None:
+def test_callable_of_arm_runs_once_with_all_known() -> None:
     entry = {"callable": {"function": f"{OWN}:several", "over": "arm"}}
     assert assert_on_arm(entry, {}, 1, [ROME]).result.passed is False
     assert assert_on_arm(entry, {}, 2, [ROME, ROME]).result.passed is True

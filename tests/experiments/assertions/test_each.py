@@ -220,14 +220,14 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
 @pytest.mark.parametrize(
     ("entry", "of", "passed"), ROWS, ids=[f"{n}-{row[0]}"[:60] for n, row in enumerate(ROWS)]
 )
-def test_it_says_so(entry: AssertionEntry, of: EpisodeView, passed: bool | None) -> None:
+def test_assertion_has_expected_result(entry: AssertionEntry, of: EpisodeView, passed: bool | None) -> None:
     checked = result(entry, of)
     assert checked.passed is passed, checked
     assert checked.name and checked.expected and (checked.measured or checked.message or passed is not None)
     assert passed is not None or checked.message
 
 
-def test_each_has_all_three_answers_here() -> None:
+def test_each_assertion_has_all_three_results() -> None:
     answers = {kind.name: set[bool | None]() for kind in ASSERTIONS}
     for entry, _, passed in ROWS:
         answers[parse_assertion(entry).name].add(passed)
@@ -235,7 +235,7 @@ def test_each_has_all_three_answers_here() -> None:
 
 
 @pytest.mark.parametrize("times", [0, 1])
-def test_a_tool_that_was_not_called_is_told_with_those_that_were(times: int) -> None:
+def test_uncalled_tool_names_called_ones(times: int) -> None:
     """Also where none was to be called: the name may be misspelt."""
     checked = result({"tool_called": {"tool": "sned", "times": times}}, RECORDED)
     assert checked.passed is (times == 0)

@@ -51,13 +51,13 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any], EpisodeView]] = [
 @pytest.mark.parametrize(
     ("name", "parameters", "more", "of"), ROWS, ids=[f"{row[0]} {list(row[2])}" for row in ROWS]
 )
-def test_it_makes_the_difference(
+def test_parameter_changes_result(
     name: str, parameters: dict[str, Any], more: dict[str, Any], of: EpisodeView
 ) -> None:
     assert result({name: parameters}, of).passed is not result({name: {**parameters, **more}}, of).passed
 
 
-def test_none_is_left_out() -> None:
+def test_each_parameter_is_tested() -> None:
     may_be_left_out = {
         (kind.name, field.alias or name)
         for kind in ASSERTIONS

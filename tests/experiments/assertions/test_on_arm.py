@@ -44,14 +44,14 @@ def on_arm(entry: AssertionEntry, views: Sequence[EpisodeView], planned: int) ->
         ("60 %", [ROME, PARIS], 2, False),
     ],
 )
-def test_it_holds_if_it_passed_in_the_share_that_it_asks_for(
+def test_assertion_holds_at_required_share(
     share: float | str, views: list[EpisodeView], planned: int, passed: bool | None
 ) -> None:
     asserted = on_arm({"answer_contains": {"text": "Rome", "episodes": share}}, views, planned)
     assert asserted.result.passed is passed
 
 
-def test_it_says_what_it_expected_and_what_it_found() -> None:
+def test_result_has_expectation_and_finding() -> None:
     asserted = on_arm({"answer_contains": "Rome"}, [PARIS], 2)
     result = asserted.result
     assert (result.name, result.expected) == ("answer_contains", "an answer with 'Rome'")
@@ -60,7 +60,7 @@ def test_it_says_what_it_expected_and_what_it_found() -> None:
     assert asserted.statement == "answer_contains: Rome"
 
 
-def test_episodes_with_nothing_to_judge_do_not_count() -> None:
+def test_unjudgeable_episodes_do_not_count() -> None:
     late = [exchange(status=503, start=103.0), exchange(start=104.0, try_=2)]
     retried = view(*late, recorded=False)
     asserted = on_arm({"retry_spacing": "500 ms"}, [ROME, retried], 2)
@@ -81,12 +81,12 @@ def test_episodes_with_nothing_to_judge_do_not_count() -> None:
         ({"statement": {"text": "failed_calls <= 2", "over": "arm"}}, True),
     ],
 )
-def test_figures_of_all_episodes_are_added_up(entry: AssertionEntry, passed: bool) -> None:
+def test_figures_of_episodes_are_added(entry: AssertionEntry, passed: bool) -> None:
     assert on_arm(entry, [STRUCK, STRUCK], 2).result.passed is passed
 
 
 @pytest.mark.parametrize(("most", "passed"), [(1, False), (2, None)])
-def test_a_sum_without_some_episodes_is_a_lower_bound(most: int, passed: bool | None) -> None:
+def test_sum_without_some_episodes_is_lower_bound(most: int, passed: bool | None) -> None:
     model = view(model_request(), model_request(104.0))
     result = on_arm({"statement": {"text": f"model_calls <= {most}", "over": "arm"}}, [model], 2).result
     assert (result.passed, result.measured) == (passed, "model_calls 2 or more")

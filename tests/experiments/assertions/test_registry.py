@@ -64,7 +64,7 @@ from wirefault.wiring.wiring import Wiring, lab_wiring
         ({"callable": {"function": "a:b", "over": "arm", "turn": 1}}, "over: arm is asked once"),
     ],
 )
-def test_a_mistake_says_what_is_wrong(entry: Any, problem: str) -> None:
+def test_invalid_assertion_names_problem(entry: Any, problem: str) -> None:
     with pytest.raises(ValueError) as refused:
         parse_assertion(entry)
     assert problem in str(refused.value)
@@ -81,7 +81,7 @@ def test_a_mistake_says_what_is_wrong(entry: Any, problem: str) -> None:
         ({"tool_called": {"tool": "a", "times": 1}}, "tool_called: tool a, times 1"),
     ],
 )
-def test_a_statement_is_told_as_it_was_written(entry: AssertionEntry, statement: str) -> None:
+def test_statement_is_printed_as_written(entry: AssertionEntry, statement: str) -> None:
     assert statement_of(entry) == statement
 
 
@@ -123,7 +123,7 @@ def written(folder: Path, assertions: str) -> Path:
         ("    - callable: here.py:rude\n", "here.py:rude: unknown function"),
     ],
 )
-def test_a_file_s_mistake_is_told_with_its_line(tmp_path: Path, assertions: str, problem: str) -> None:
+def test_error_in_file_names_line(tmp_path: Path, assertions: str, problem: str) -> None:
     (tmp_path / "here.py").write_text("def polite(episode):\n    return True\n", encoding="utf-8")
     with pytest.raises(InputError) as refused:
         plan_experiment(load_experiment(written(tmp_path, assertions)), {})
@@ -148,16 +148,14 @@ def test_a_file_s_mistake_is_told_with_its_line(tmp_path: Path, assertions: str,
         ("statement: {text: faults_delivered > 0, link: serch}", "statement: link: unknown link serch"),
     ],
 )
-def test_a_name_that_there_cannot_be_is_told_with_the_nearest(
-    tmp_path: Path, entry: str, problem: str
-) -> None:
+def test_impossible_name_suggests_nearest(tmp_path: Path, entry: str, problem: str) -> None:
     with pytest.raises(InputError) as refused:
         plan_experiment(load_experiment(written(tmp_path, f"    - completes\n    - {entry}\n")), {})
     assert "e.yaml:6: method.assertions[2]: " in str(refused.value) and problem in str(refused.value)
 
 
 @pytest.mark.parametrize("subject", ["", "subject: checks:agent\n"])
-def test_the_tools_of_another_agent_are_its_own_affair(tmp_path: Path, subject: str) -> None:
+def test_foreign_agent_tools_are_not_checked(tmp_path: Path, subject: str) -> None:
     file = written(tmp_path, "    - tool_called: serch_web\n")
     if not subject:
         (tmp_path / "w.yaml").write_text(
@@ -171,25 +169,25 @@ def test_the_tools_of_another_agent_are_its_own_affair(tmp_path: Path, subject: 
     assert plan.arms[1].assertions == ({"tool_called": "serch_web"},)
 
 
-def test_links_that_are_found_in_flight_are_not_known_before() -> None:
+def test_links_found_during_run_are_unknown_before() -> None:
     links = Links([], grows=True)
     assert names_of(Wiring(links), "").links is None and names_of(lab_wiring(), "").links is not None
 
 
-def test_a_function_s_file_lies_beside_the_experiment_s(tmp_path: Path) -> None:
+def test_function_file_is_relative_to_experiment(tmp_path: Path) -> None:
     (tmp_path / "here.py").write_text("def polite(episode):\n    return True\n", encoding="utf-8")
     plan = plan_experiment(load_experiment(written(tmp_path, "    - callable: here.py:polite\n")), {})
     assert plan.arms[1].assertions == ({"callable": f"{tmp_path / 'here.py'}:polite"},)
     assert [arm.assertions for arm in (plan.arms[0], plan.arms[2])] == [(), ()]
 
 
-def test_the_plan_shows_what_episodes_must_show(tmp_path: Path) -> None:
+def test_plan_lists_assertions(tmp_path: Path) -> None:
     file = written(tmp_path, "    - seconds <= 30s\n    - no_loop\n")
     plan_result = CliRunner().invoke(main, ["plan", str(file)])
     assert plan_result.exit_code == 0 and "seconds <= 30s; no_loop" in plan_result.output
 
 
-def test_the_example_of_the_page_can_be_read() -> None:
+def test_page_example_is_valid() -> None:
     page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     [example] = re.findall(r"```yml\n(assertions:.*?)```", page, re.DOTALL)
     [program] = re.findall(r"```py\n(.*?)```", page, re.DOTALL)

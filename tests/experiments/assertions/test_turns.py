@@ -51,7 +51,7 @@ ONE_TURN = view(model_request(), ended(ended_by="text", response="Rome"))
         ({"error_expected": {"pattern": ".", "turn": 1}}, BROKEN, False),
     ],
 )
-def test_a_turn_is_judged_by_what_belongs_to_it(
+def test_turn_is_judged_by_its_own_events(
     entry: AssertionEntry, of: EpisodeView, passed: bool | None
 ) -> None:
     checked = result(entry, of)
@@ -59,12 +59,12 @@ def test_a_turn_is_judged_by_what_belongs_to_it(
     assert passed is not None or checked.message
 
 
-def test_of_each_turn_those_are_told_that_decide() -> None:
+def test_deciding_turns_are_named() -> None:
     checked = result({"statement": {"text": "model_calls <= 1", "turn": "each"}}, WHOLE)
     assert (checked.measured, len(checked.evidence)) == ("turn 2: model_calls 2", 2)
 
 
-def test_a_history_without_the_times_of_the_turns_does_not_tell_them_apart() -> None:
+def test_history_without_turn_times_cannot_separate_turns() -> None:
     old = view(model_request(), replace(conversation(answers=["Rome", "Paris"]), turn_ends=None), turns=TURNS)
     assert result({"answer_contains": {"text": "Paris", "turn": 2}}, old).passed is True
     checked = result({"statement": {"text": "model_calls <= 9", "turn": 1}}, old)

@@ -50,7 +50,7 @@ def write_arm(saved: SavedExperiment, *answers: str) -> None:
         write(saved.plan.configuration.logs, run_id, events)
 
 
-def test_evidence_is_found_in_the_run_that_it_names(tmp_path: Path) -> None:
+def test_evidence_exists_in_named_run(tmp_path: Path) -> None:
     saved = saved_with(tmp_path, {"answer_contains": "Rome"})
     write_arm(saved, "Rome", "Paris")
     [asserted] = saved.arm_result(saved.plan.arms[1]).asserted
@@ -61,7 +61,7 @@ def test_evidence_is_found_in_the_run_that_it_names(tmp_path: Path) -> None:
     assert asserted.results is not None and [*asserted.results] == ["two", "one"]  # what failed comes first
 
 
-def test_a_saved_experiment_keeps_its_assertions(tmp_path: Path) -> None:
+def test_saved_experiment_keeps_assertions(tmp_path: Path) -> None:
     saved = saved_with(tmp_path, "no_loop", "seconds <= 30s")
     again = load_saved(tmp_path / "logs", "e1", {"LOGS_DIR": str(tmp_path / "logs")})
     assert again.plan.arms == saved.plan.arms
@@ -72,7 +72,7 @@ def test_a_saved_experiment_keeps_its_assertions(tmp_path: Path) -> None:
     ("answers", "verdict"),
     [(("Rome", "Rome"), "held"), (("Rome", "Paris"), "deviated"), (("", "Rome"), "unknown")],
 )
-def test_it_decides_the_verdict(tmp_path: Path, answers: tuple[str, str], verdict: str) -> None:
+def test_assertion_decides_verdict(tmp_path: Path, answers: tuple[str, str], verdict: str) -> None:
     saved = saved_with(tmp_path, {"answer_contains": "Rome"})
     write_arm(saved, *answers)
     method = replace(arm("method", STRUCK), asserted=saved.arm_result(saved.plan.arms[1]).asserted)
@@ -93,7 +93,7 @@ def test_it_decides_the_verdict(tmp_path: Path, answers: tuple[str, str], verdic
     assert all(id in (case[0].text or "") for id in check.evidence) if problem else True
 
 
-def test_an_arm_without_faults_that_arrived_shows_nothing_of_its_assertions(tmp_path: Path) -> None:
+def test_arm_without_delivered_faults_leaves_assertions_unknown(tmp_path: Path) -> None:
     saved = saved_with(tmp_path, "completes")
     write_arm(saved, "Rome", "Rome")
     calm = {**STRUCK, "faults_delivered": CONTROL.measures["faults_delivered"].bounds}

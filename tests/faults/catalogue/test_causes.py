@@ -27,7 +27,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("row", "words"), ROWS)
-def test_fault_declares_what_clients_see_of_it(row: str, words: str) -> None:
+def test_fault_declares_client_errors(row: str, words: str) -> None:
     status = re.search(r"status (\d+)", words)
     if status:
         possible = {error_kind(f"http_{status[1]}")}
@@ -51,6 +51,6 @@ def test_fault_declares_what_clients_see_of_it(row: str, words: str) -> None:
         ("wrong_value", {}, set()),
     ],
 )
-def test_parameters_narrow_it(name: str, parameters: dict[str, object], causes: set[ErrorKind]) -> None:
+def test_parameters_narrow_causes(name: str, parameters: dict[str, object], causes: set[ErrorKind]) -> None:
     fault = REGISTRY[name](**parameters)
     assert fault.causes == causes <= fault.can_cause

@@ -43,13 +43,13 @@ def test_each_name_has_its_share(probability):
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
-def test_how_many_are_met_at_once_is_binomial(probability):
+def test_number_of_joint_faults_is_binomial(probability):
     sums = [sum(row) for row in met_names(probability)]
     expected = len(NAMES) * probability * (1 - probability)
     assert 0.9 < variance(sums) / expected < 1.1
 
 
-def test_one_try_says_nothing_of_next():
+def test_tries_are_independent():
     rows = met_names(0.3)
     for column in zip(*rows, strict=True):
         both = sum(one and other for one, other in pairwise(column))
@@ -57,7 +57,7 @@ def test_one_try_says_nothing_of_next():
 
 
 @given(st.lists(st.tuples(st.text(), BOUNDS), max_size=20), st.integers(0, 2**64 - 1))
-def test_all_draws_at_once_are_those_of_each_alone(given_draws, number):
+def test_batch_draws_equal_single_draws(given_draws, number):
     names, bounds = [name for name, _ in given_draws], [bound for _, bound in given_draws]
     each = [(place, draw(name, number)) for place, name in enumerate(names)]
     expected = [(place, drawn) for place, drawn in each if drawn < bounds[place]]
@@ -65,7 +65,7 @@ def test_all_draws_at_once_are_those_of_each_alone(given_draws, number):
 
 
 @given(st.text(), st.integers(0, 2**64 - 1), st.sampled_from([-1, 0, 1]))
-def test_draw_is_held_exactly_against_its_bound(name, number, more):
+def test_draw_is_compared_exactly_with_bound(name, number, more):
     drawn = draw(name, number)
     bound = min(max(drawn + more, 0), 1 << 64)
     assert bool(Draws([name], [bound]).below(number)) == (drawn < bound)
@@ -77,7 +77,7 @@ def test_bound_is_probability(probability, drawn):
 
 
 @given(st.floats(0, 1))
-def test_bound_is_exact_at_its_edge(probability):
+def test_bound_is_exact_at_edge(probability):
     edge = bound_of(probability)
     assert edge == 0 or chance_of(edge - 1) < probability
     assert edge == 1 << 64 or chance_of(edge) >= probability

@@ -161,7 +161,7 @@ def together(entries, arrivals) -> list[list[tuple[str, int]]]:
 
 @settings(max_examples=examples(400), deadline=None)
 @given(st.one_of(st.lists(ENTRY, min_size=1, max_size=2), st.lists(ENTRY, max_size=12)), TRIES)
-def test_index_equals_each_entry_alone(given_entries, tries):
+def test_index_equals_single_entries(given_entries, tries):
     entries = build_set({"faults": given_entries}, "f", REGISTRY, lab_links()).faults
     arrivals = [
         IncomingTry(
@@ -184,7 +184,7 @@ KINDS = [
 
 @pytest.mark.parametrize("when", KINDS, ids=str)
 @pytest.mark.parametrize("fault", ["status", "flap"])
-def test_each_trigger_alone_counts_what_it_needs(when, fault):
+def test_each_trigger_counts_what_it_needs(when, fault):
     entries = build_set({"faults": [{"fault": fault, "when": when}]}, "f", REGISTRY, lab_links()).faults
     some, request = random.Random(1), Request()
     arrivals = [
@@ -199,7 +199,7 @@ def test_each_trigger_alone_counts_what_it_needs(when, fault):
 @pytest.mark.parametrize(
     "body", [b'\xef\xbb\xbf{"a": 1}', '{"a": 1}'.encode("utf-16"), b'{"a": 1, "b": "\\ud800"}', b'{"a": 1}']
 )
-def test_what_json_takes_index_takes(body):
+def test_index_accepts_json_values(body):
     entries = build_set(
         {"faults": [{"fault": "status", "only": {"json": {"a": 1}}}]}, "f", REGISTRY, lab_links()
     ).faults

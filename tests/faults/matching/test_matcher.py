@@ -44,7 +44,7 @@ def met_ids(made: FaultMatcher, arrival: IncomingTry) -> list[str]:
     return [entry.id for entry, _ in made.match(arrival).met]
 
 
-def test_entries_are_met_in_their_order_on_their_links():
+def test_entries_are_met_in_order_on_their_links():
     made = matcher({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
     assert met_ids(made, arrive()) == ["b", "a"]
     assert met_ids(made, arrive(link="search")) == ["a"]
@@ -52,7 +52,7 @@ def test_entries_are_met_in_their_order_on_their_links():
     assert not matcher({"links": "model"}).armed("weather")
 
 
-def test_logical_calls_are_counted_and_their_tries_share_number():
+def test_tries_share_number_of_logical_call():
     made = matcher({"when": {"nth": 2}})
     arrivals = [arrive(1), arrive(1, 2), arrive(2), arrive(2, 2), arrive(3)]
     assert [bool(met_ids(made, one)) for one in arrivals] == [False, False, True, True, False]
@@ -63,12 +63,12 @@ def test_calls_for_different_things_count_together_on_link():
     assert [met_ids(made, arrive(fingerprint=name)) for name in "ab"] == [[], ["truncate"]]
 
 
-def test_tries_are_counted_where_asked():
+def test_tries_are_counted_on_request():
     made = matcher({"when": {"nth": 2, "of": "try"}})
     assert [bool(met_ids(made, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
 
 
-def test_links_episodes_and_what_was_not_eligible_count_apart():
+def test_links_episodes_and_ineligible_calls_count_separately():
     made = matcher({"when": {"nth": 1}, "only": {"method": "POST"}})
     assert met_ids(made, arrive(method="GET")) == []
     for other in ({}, {"link": "search"}, {"episode": "e2"}):
@@ -76,7 +76,7 @@ def test_links_episodes_and_what_was_not_eligible_count_apart():
     assert met_ids(made, arrive(2, method="POST")) == []
 
 
-def test_further_attempt_goes_on_counting():
+def test_next_attempt_continues_counting():
     made = matcher({"when": {"first": 1}})
     assert met_ids(made, arrive()) and not met_ids(made, arrive(attempt=2))
 
@@ -91,7 +91,7 @@ def test_turns_are_models_requests_of_attempt():
     assert not met_ids(made, arrive(attempt=2))
 
 
-def test_probability_is_met_by_its_share_and_entries_are_independent():
+def test_entries_are_met_independently_by_probability():
     made = matcher({"when": {"probability": 0.3}, "id": "a"}, {"when": {"probability": 0.3}, "id": "b"})
     hits = [met_ids(made, arrive(number)) for number in range(1, 10_001)]
     both = sum(len(one) == 2 for one in hits)
@@ -100,7 +100,7 @@ def test_probability_is_met_by_its_share_and_entries_are_independent():
     assert abs(both - 900) <= 74
 
 
-def test_same_tries_meet_faults_in_any_order():
+def test_order_of_tries_does_not_change_faults():
     arrivals = [
         arrive(call, try_, fingerprint=name) for call in range(20) for try_ in (1, 2) for name in "xy"
     ]
@@ -111,14 +111,14 @@ def test_same_tries_meet_faults_in_any_order():
 
 
 @pytest.mark.parametrize("call", range(1, 40))
-def test_error_prob_draws_as_schedule_says(call):
+def test_error_prob_follows_schedule(call):
     made = FaultMatcher(7, [Entry(HttpError(chance=0.4), ("weather",))])
     act = next((entry.fault.act(this) for entry, this in made.match(arrive(call)).met), None)
     planned = plan_error(7, 0.4, "e1", 1, "weather", "f", call, 1)
     assert (act and act.evidence["kind"]) == (planned and planned.kind)
 
 
-def test_earlier_replies_are_kept_by_episode_and_link():
+def test_earlier_replies_are_per_episode_and_link():
     made = matcher({})
     for number in range(KEPT_REPLIES + 2):
         made.remember("e1", "weather", Reply(body=b"%d" % number))
@@ -127,7 +127,7 @@ def test_earlier_replies_are_kept_by_episode_and_link():
 
 
 @pytest.mark.parametrize("kind", REGISTRY.values(), ids=REGISTRY)
-def test_what_goes_by_order_says_so(kind):
+def test_order_dependence_is_reported(kind):
     source = inspect.getsource(kind)
     assert ".ordinal" not in source or "def by_order" in source
     assert ".earlier" not in source or kind.remembers

@@ -16,7 +16,7 @@ from wirefault.wiring.links import lab_links
 FROZEN = Settings(seed=1, faults={"faults": [{"fault": "truncate"}]}).dump()
 
 
-def test_process_reads_set_once():
+def test_process_parses_set_once():
     text = preset("heavy").dump()
     assert read_canonical(text) is read_canonical(text)
     assert find_set(text) is find_set(text)

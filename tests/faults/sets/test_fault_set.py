@@ -42,7 +42,7 @@ def test_links(links, chosen):
     assert one(links=links).links == chosen
 
 
-def test_tool_stands_for_its_link_method_and_path():
+def test_tool_selects_its_link_method_and_path():
     entry = one(only={"tool": "send_message"})
     assert (entry.links, entry.only.method, entry.only.path) == (("message",), "POST", "/message")
 
@@ -161,7 +161,7 @@ def test_error_names_problem(text, says):
 
 
 @pytest.mark.parametrize(("entry", "says"), WRONG_ENTRIES)
-def test_python_objects_are_refused_just_so(entry, says):
+def test_python_objects_have_same_errors(entry, says):
     value = yaml.safe_load(f"faults: [{{fault: truncate, {entry}}}]")
     with pytest.raises(FaultSetError) as error:
         build_set(value, "here", REGISTRY, lab_links())
@@ -182,14 +182,14 @@ class Nested(Fault):
     window: Window | None = None
 
 
-def test_parameter_s_own_keys_are_checked_too():
+def test_parameter_keys_are_checked():
     entry = {"fault": "nested", "with": {"window": {"strat": 1}}}
     pattern = r"^f: faults\[1\]: nested: with: window: unknown key 'strat'; did you mean 'start'\?$"
     with pytest.raises(FaultSetError, match=pattern):
         build_set({"faults": [entry]}, "f", {"nested": Nested}, lab_links())
 
 
-def test_set_of_nothing_but_chance_zero_cannot_be_met():
+def test_set_with_probability_0_only_cannot_be_met():
     never = {"when": {"probability": 0}}
     entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
     assert not build_set(entries, "f", REGISTRY, lab_links()).can_be_met
@@ -210,7 +210,7 @@ def test_toxic_dose_is_dumped_only_if_set():
     assert not {"together", "duration"} & latency.keys()
 
 
-def test_outages_are_written_so_that_they_are_read_again():
+def test_outages_survive_round_trip():
     outages = [{"start": "500ms", "duration": 2.5, "ramp": "1s"}, {"start": "1200s"}]
     toxic = {"toxic": "latency", "during": outages, "when": {"turn": "2-"}, "only": {"episodes": "mail"}}
     fault = {"fault": "truncate", "during": {"start": "3 calls", "duration": "1 call"}, "together": True}
@@ -230,12 +230,12 @@ def test_in_calls_toxic_without_stream_is_downstream():
     assert [toxic.spec.streams for toxic in result.toxics] == [("downstream",)]
 
 
-def test_old_name_of_trigger_is_read_and_written_by_its_new_one():
+def test_old_trigger_name_is_written_as_new_one():
     result = build_set({"faults": [{"fault": "empty", "when": {"turns": 2}}]}, "f", REGISTRY, lab_links())
     assert json.loads(result.dump())["faults"][0]["when"] == {"model_requests": [2, 2]}
 
 
-def test_empty_set_is_no_text():
+def test_empty_set_is_empty_text():
     for text in ("", "{}", "faults: []", "# nothing"):
         assert load_set(text, "f", REGISTRY, lab_links()).dump() == ""
 
@@ -281,13 +281,13 @@ TOXIC = st.fixed_dictionaries(
 
 
 @given(st.lists(ENTRY, max_size=4), st.lists(TOXIC, max_size=3))
-def test_what_is_written_is_read_again(faults, toxics):
+def test_set_survives_round_trip(faults, toxics):
     result = build_set({"faults": faults, "toxics": toxics}, "f", REGISTRY, lab_links())
     assert load_set(result.dump(), "again", REGISTRY, lab_links()) == result
     assert result.dump() == "" or json.loads(result.dump())
 
 
-def test_page_on_outages_has_set_good():
+def test_outages_page_set_is_valid():
     [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "outages.md").read_text("utf-8"), re.DOTALL)
     result = load_set(example, "the page", REGISTRY, lab_links())
     assert all(entry.dose.during or entry.dose.together for entry in (*result.faults, *result.toxics))

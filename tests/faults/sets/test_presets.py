@@ -27,25 +27,25 @@ NAMES = [
 SET = "faults:\n- {fault: truncate, links: search, with: {fraction: 0.1}}\n"
 
 
-def test_presets_are_those_of_design():
+def test_presets_match_design():
     assert list(preset_names()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_preset_says_what_it_is_for(name):
+def test_preset_has_description(name):
     loaded = preset(name)
     assert loaded.description and loaded.faults
     assert load_set(loaded.dump(), name, REGISTRY, lab_links()) == loaded
     assert preset_of(loaded.dump(), lab_links()) == name
 
 
-def test_preset_is_known_again_where_others_strike_nothing():
+def test_preset_is_recognised_with_inactive_others():
     links = Links([Link("shop", upstream="http://127.0.0.1:9000")])
     assert preset_of(preset("moderate", links).dump(), links) == "moderate"
     assert preset_of('{"faults": []}', links) is None
 
 
-def test_preset_file_and_text_are_found(tmp_path, monkeypatch):
+def test_preset_file_and_text_are_accepted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine").write_text(SET, encoding="utf-8")
     Path("light").write_text(SET, encoding="utf-8")
@@ -74,14 +74,14 @@ def test_bad_set_names_source_key_and_nearest_name(setting, message, tmp_path, m
     assert f"environment: FAULTS: {message}" in str(raised.value)
 
 
-def test_set_too_large_to_be_handed_on_is_refused(tmp_path):
+def test_oversized_set_is_refused(tmp_path):
     text = "faults:\n" + "- {fault: truncate}\n" * (MAX_BYTES // 150)
     (tmp_path / "large.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(FaultSetError, match="split it"):
         find_set(str(tmp_path / "large.yaml"))
 
 
-def test_what_is_frozen_is_set_in_full(tmp_path):
+def test_frozen_set_is_complete(tmp_path):
     (tmp_path / "mine.yaml").write_text(SET, encoding="utf-8")
     settings = load_configuration({"FAULTS": str(tmp_path / "mine.yaml"), "CHAOS_LEVEL": "0.5"}).settings
     assert Settings.model_validate_json(settings.dump()) == settings
@@ -89,7 +89,7 @@ def test_what_is_frozen_is_set_in_full(tmp_path):
     assert (entry.fault.name, entry.links, entry.when.probability) == ("truncate", ("search",), 0.5)
 
 
-def test_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
+def test_set_of_objects_needs_no_ids_and_is_checked_at_once():
     empty = REGISTRY["empty"]()
     toxic = ToxicEntry(parse_list("latency:5")[0], ("search",))
     settings = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,)))
@@ -99,7 +99,7 @@ def test_set_made_of_objects_needs_no_ids_and_is_checked_at_once():
         Settings(seed=1, faults=FaultSet((Entry(empty, ("serch",)),)))
 
 
-def test_settings_take_set_its_data_or_its_text():
+def test_settings_accept_set_data_and_text():
     loaded = preset("light")
     data = {"faults": [{"fault": "truncate"}]}
     assert Settings(seed=1, faults=loaded).faults == Settings(seed=1, faults=loaded.dump()).faults

@@ -52,12 +52,12 @@ def test_matches(only):
         {"method": "POST", "path": "/message", "json": {"to": "Ann"}},
     ],
 )
-def test_does_not_match(only):
+def test_selector_does_not_match(only):
     assert not eligible(Only(**only), REQUEST)
 
 
 @pytest.mark.parametrize("body", [b"", b"no json", b"[1]", b'"Bob"', b"[" * 100_000])
-def test_body_no_object_has_no_field(body):
+def test_non_object_body_has_no_field(body):
     assert not eligible(Only(json={"to": "Bob"}), Request(body=body))
 
 
@@ -90,6 +90,6 @@ def test_absent_field_is_not_null():
         ({}, [], False),
     ],
 )
-def test_field_is_same_as_json_has_it(actual, wanted, same):
+def test_field_equals_json_value(actual, wanted, same):
     request = Request(body=json.dumps({"a": {"b": actual}}).encode())
     assert eligible(Only(json={"a.b": wanted}), request) is same

@@ -46,7 +46,7 @@ def test_counts(options, calls):
     assert met_calls(When(**options)) == calls
 
 
-def test_tries_of_one_call_share_its_number():
+def test_tries_of_call_share_its_number():
     second_try = Moment(calls=1, tries=2)
     assert When(nth=1).holds(second_try, 0)
     assert not When(nth=1, of="try").holds(second_try, 0)
@@ -92,7 +92,7 @@ def test_nonsense_is_refused(options):
         When(**options)
 
 
-def test_only_fault_without_any_condition_is_certain():
+def test_only_unconditional_fault_is_certain():
     assert When().certain
     assert not When(at_most=1).certain
     assert not When(probability=0.99).certain

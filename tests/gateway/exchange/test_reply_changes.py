@@ -188,7 +188,7 @@ def test_request_as_faults_see_it() -> None:
         Request((("Host", "a"), ("Host", "b"))),
     ],
 )
-def test_invalid_changed_request_is_an_error(request_: Request) -> None:
+def test_invalid_changed_request_is_error(request_: Request) -> None:
     with pytest.raises(ValueError):
         reframed(request_, HEAD)
 

@@ -94,7 +94,7 @@ def test_reply_that_cannot_be_read(head: bytes) -> None:
         read_reply(head)
 
 
-def test_blank_lines_before_a_request_are_skipped_at_once():
+def test_blank_lines_before_request_are_skipped_at_once():
     """A copy for each of them would take quadratic time: megabytes would block the gateway for seconds."""
 
     class Counting(bytes):

@@ -68,7 +68,7 @@ def test_undecided_prefixes(start):
     assert client_protocol(start) is ClientProtocol.UNDECIDED
 
 
-def test_connect_is_a_protocol_of_its_own():
+def test_connect_is_protocol_of_its_own():
     assert client_protocol(b"CONNECT a.b:443 HTTP/1.1\r\n") is ClientProtocol.CONNECT
     assert client_protocol(b"CONNECT") is ClientProtocol.UNDECIDED
 
@@ -193,7 +193,7 @@ def answer_all(rewriting: RequestRewriter) -> None:
     rewriting.follow_replies(b"-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")
 
 
-def test_unfinished_reply_keeps_the_server() -> None:
+def test_unfinished_reply_keeps_server() -> None:
     other = b"GET http://c.d/ HTTP/1.1\r\nHost: c.d\r\n\r\n"
     rewriting, elsewhere = rewriter(b"GET http://a.b/ HTTP/1.1\r\nHost: a.b\r\n\r\n" + other)
     rewriting.begin()

@@ -123,7 +123,7 @@ def test_other_protocols_are_tunnelled(lab: IngressLab) -> None:
     assert "neither HTTP nor TLS" in lab.ended()[0].why
 
 
-def test_proxy_of_the_agent_is_named_as_such(lab: IngressLab, past: Address) -> None:
+def test_proxy_of_agent_is_named_as_such(lab: IngressLab, past: Address) -> None:
     def own_proxy(connection: socket.socket) -> None:
         connection.recv(1000)
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")

@@ -40,7 +40,7 @@ def test_name_and_address_round_trip() -> None:
 
 
 @pytest.mark.parametrize("kind", [AAAA, TXT])
-def test_names_have_only_a_records(kind: int) -> None:
+def test_names_have_only_records(kind: int) -> None:
     assert answered(FakeNames().answer(question("shop.example", kind))) == (0, 0)
 
 
@@ -52,7 +52,7 @@ def test_localhost_is_loopback() -> None:
     assert FakeNames().answer(question("localhost"))[-4:] == bytes([127, 0, 0, 1])
 
 
-def test_exhausted_addresses_give_an_error() -> None:
+def test_exhausted_addresses_give_error() -> None:
     names = FakeNames()
     for number in range(131070):
         names.address(f"{number}.example")

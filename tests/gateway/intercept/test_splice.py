@@ -133,7 +133,7 @@ def test_early_server_loss_resets_client() -> None:
     run(drive())
 
 
-def test_client_continues_with_another_server_after_the_reply() -> None:
+def test_client_continues_with_another_server_after_reply() -> None:
     async def drive() -> None:
         (client, client_end), (first, first_end), (second, second_end) = pair(), pair(), pair()
 

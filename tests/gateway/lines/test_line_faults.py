@@ -179,7 +179,7 @@ def test_cut_reply_ends_stream_and_kills_server(lab: Lab, ends: Ends, arm: Any, 
             ends.client.recv(1)
 
 
-def test_fault_knows_that_it_acts_on_a_line(lab: Lab, ends: Ends, arm: Any):
+def test_fault_knows_that_it_acts_on_line(lab: Lab, ends: Ends, arm: Any):
     seen: list[Any] = []
     arm(lambda tried: seen.append(tried))
     ask(ends)
@@ -248,7 +248,7 @@ def test_server_answer_to_call_is_recorded(lab: Lab, ends: Ends, arm: Any, line:
 
 
 @pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (answer(1), "duplicated")])
-def test_lost_error_and_retry_are_not_a_duplicate(lab: Lab, ends: Ends, arm: Any, first: bytes, axis: str):
+def test_lost_error_and_retry_are_not_duplicate(lab: Lab, ends: Ends, arm: Any, first: bytes, axis: str):
     arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((), "hang"))))
     for id, line in ((1, first), (2, answer(2))):
         ends.client.sendall(call(id))

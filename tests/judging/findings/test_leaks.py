@@ -58,7 +58,7 @@ def past(host="93.184.216.34", count=1, program="node", protocol="tcp"):
     return WentPastLab(101.0, "001", 1, host, 443, protocol, program, count)
 
 
-def test_connections_past_the_lab():
+def test_connections_past_lab():
     [finding] = rule_findings(PAST_THE_LAB, request(), past(count=3), past("2001:db8::1", protocol="udp"))
     assert finding.text == (
         "connection bypassed the lab: node to 93.184.216.34:443 (3 connections);"
@@ -67,5 +67,5 @@ def test_connections_past_the_lab():
     assert len(finding.evidence) == 2
 
 
-def test_no_connection_past_the_lab():
+def test_no_connection_past_lab():
     assert observed(PAST_THE_LAB, request()) == []

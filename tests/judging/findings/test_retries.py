@@ -56,7 +56,7 @@ def test_refused_request_sent_again():
     ]
 
 
-def test_refusal_by_the_lab():
+def test_refusal_by_lab():
     assert "because the lab had made the error" in useless_retry(request(**MADE), request(1))[0]
 
 
@@ -197,7 +197,7 @@ def test_calls_of_opaque_subject():
     ]
 
 
-def test_write_may_change_the_answer():
+def test_write_may_change_answer():
     write = [
         tried("weather", fingerprint="w", write=True, start=104.0),
         exchange("weather", fingerprint="w", start=104.0, method="POST"),

@@ -25,7 +25,7 @@ ANSWER = ended(ended_by="text", response=TEXT)
 KNOWN = {"identity": "baggage", "start": 102.99}
 
 
-def test_open_stream_became_the_answer():
+def test_open_stream_became_answer():
     assert observed(OPEN_STREAM, model_request(reply_body=CUT), ANSWER) == [
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and was taken for the whole answer"
@@ -36,7 +36,7 @@ def test_open_stream_was_reported():
     assert len(observed(OPEN_STREAM, model_request(**EARLY, **KNOWN), model_call(), ended())) == 1
 
 
-def test_open_stream_called_a_tool():
+def test_open_stream_called_tool():
     events = [model_request(**EARLY, **KNOWN), model_call(), called(), model_call(2)]
     assert "its call of get was executed" in observed(OPEN_STREAM, *events, ended())[0]
 
@@ -77,7 +77,7 @@ def hung(at=1.0, until=130.0, **more):
     return request(at, method="GET", seconds=until - 100 - at, **known | more)
 
 
-def test_wait_until_the_end():
+def test_wait_until_end():
     assert observed(NO_TIME_LIMIT, hung(), LIMIT) == [
         "GET /orders had no answer for 29.0 s, until the attempt's 30 s were over:"
         " its client has no shorter time limit"

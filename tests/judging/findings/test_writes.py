@@ -61,7 +61,7 @@ def test_undeclared_write():
     )
 
 
-def test_repeated_delete_is_a_note():
+def test_repeated_delete_is_note():
     delete = {"method": "DELETE", "target": "/orders/17"}
     assert "the second changes nothing more" in write_repeated(lost(**delete), request(0.4, **delete))[0]
     assert write_repeated(lost(**delete, status=None), request(0.4, **delete)) == []
@@ -117,7 +117,7 @@ def test_mcp_tool_answer_decides_execution(answers, expected):
     assert [text.count(expected) for text in findings] == ([1] if expected else [])
 
 
-def test_other_mcp_messages_are_no_writes():
+def test_other_mcp_messages_are_not_writes():
     listed = {**CALL, "message": "tools/list", "tool": ""}
     assert write_repeated(lost(**listed), request(0.4, status=200, **listed), links=SERVER) == []
 

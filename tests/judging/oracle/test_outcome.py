@@ -66,7 +66,7 @@ def test_first_fitting_outcome(axes, expected):
     assert outcome(**axes) == expected
 
 
-def test_every_combination_has_exactly_one_outcome_and_every_outcome_occurs():
+def test_each_combination_has_one_outcome_and_each_outcome_occurs():
     flags = [False, True]
     combinations = product(
         get_args(World), get_args(Claim), get_args(ValueAxis), get_args(EndedBy), flags, flags, flags
@@ -84,7 +84,7 @@ def test_docs_have_every_outcome():
 
 
 @pytest.mark.parametrize("status", ["done", "failed", "unsure"])
-def test_claim_is_the_reports_status(status):
+def test_claim_is_reports_status(status):
     assert judge_claim(None, ended(status)) == status
 
 

@@ -31,7 +31,7 @@ def judged(expect, after, before=(), settled=True):
         ([TEA, {"item": "cofee", "kind": "drink"}], "wrong"),
     ],
 )
-def test_list_is_a_multiset(state, axis):
+def test_list_is_multiset(state, axis):
     expect = {"state": {"orders": [{"item": "coffee", "kind": "drink"}, {"item": "tea"}]}}
     there = [row | {"kind": "drink"} for row in state]
     assert judged(expect, {"orders": there, "more": 1}).axis == axis
@@ -60,7 +60,7 @@ def test_object_is_matched_by_expected_fields(expect, axis):
         ([TEA], "extra", 'removed: {"item": "milk", "id": 3} not asked for'),
     ],
 )
-def test_added_is_the_difference(after, axis, why):
+def test_added_is_difference(after, axis, why):
     judgement = judged({"added": [{"item": "tea"}]}, after, before=[MILK])
     assert (judgement.axis, judgement.why) == (axis, why)
 

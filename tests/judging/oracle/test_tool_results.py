@@ -128,7 +128,7 @@ def test_own_wrong_world_is_not_misled():
     assert not misled(expect, [], [message_sent(body="18.4 °C")])
 
 
-def test_last_try_gives_the_result():
+def test_last_try_gives_result():
     crossed = [exchange("weather", fault=content(**LEAF)), exchange("weather", try_=2, start=104)]
     assert PlantedValues.of(tool_results(episode_trace([called(TOLD), *crossed]))).faulted == []
 

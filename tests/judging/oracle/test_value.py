@@ -50,7 +50,7 @@ def v(value, unit):
         ([{"text": "oui"}], [["oui"]], "none"),
     ],
 )
-def test_the_value_axis(slots, values, result):
+def test_value_axis(slots, values, result):
     assert axis(slots, *values) == result
 
 
@@ -79,7 +79,7 @@ def test_several_slots_are_filled_in_order(values, result):
     assert axis([PARIS, {"text": "bonjour"}, {"number": 42}], *values) == result
 
 
-def test_a_value_serves_one_slot_only():
+def test_value_serves_one_slot_only():
     assert axis([{"number": 5}, {"number": 5}], 5) == "wrong"
     assert axis([{"number": 5}, {"number": 5}], 5, 5) == "right"
 

@@ -31,7 +31,7 @@ def test_fate_by_upstream_answer(status, fate):
     assert fate_of(status) == fate
 
 
-def test_upstream_status_counts_not_the_clients():
+def test_upstream_status_counts_not_clients():
     assert [w.fate for w in world_writes([write(503, upstream_status=201)])] == ["executed"]
     assert [w.fate for w in world_writes([write(None, upstream_status=422)])] == ["refused"]
 
@@ -78,7 +78,7 @@ def test_shared_key_and_idempotent_methods_count_once(more):
         ([write(request_cut=True)], "unknown"),
     ],
 )
-def test_the_axis(writes, axis):
+def test_axis(writes, axis):
     assert judged(*writes).axis == axis
 
 
@@ -140,7 +140,7 @@ def test_form_and_query_are_matched():
         ({"times": 0}, "times"),
     ],
 )
-def test_undeclared_request_is_an_error(change, error):
+def test_undeclared_request_is_error(change, error):
     with pytest.raises(ValueError) as caught:
         parse_expect({"requests": [TEA | change]}, LINKS)
     assert error in str(caught.value)
@@ -165,7 +165,7 @@ def test_error_status_decides_fate_of_mcp_tool(status, fate):
     assert [w.fate for w in world_writes([write(status, tool_answer="error", **TOOL)])] == [fate]
 
 
-def test_each_delivery_of_a_tool_call_has_its_fate():
+def test_each_delivery_of_tool_call_has_its_fate():
     def repeated(*statuses, last="result"):
         evidence = {"copies": 3, "statuses": list(statuses), "tool_answers": ["error", "result"]}
         return write(
@@ -223,7 +223,7 @@ def test_mcp_tool_is_matched_by_name_and_arguments(calls, axis):
         ({"link": "shop", "tool": "a"}, "the link shop does not speak MCP: name method and path"),
     ],
 )
-def test_undeclared_tool_is_an_error(expected, error):
+def test_undeclared_tool_is_error(expected, error):
     with pytest.raises(ValueError) as caught:
         parse_expect({"requests": [expected]}, FILES)
     assert error in str(caught.value)

@@ -34,7 +34,7 @@ BOB = ASK_BOB["effects"][0]
         ([], [message_sent()], "extra"),
     ],
 )
-def test_the_world_axis(expected, effects, result):
+def test_world_axis(expected, effects, result):
     assert axis(expected, *effects) == result
 
 
@@ -55,7 +55,7 @@ def test_unknown_precedes_all():
     assert judge_world(parse_expect(ASK_BOB), None, True).axis == "unknown"
 
 
-def test_assignment_is_the_largest():
+def test_assignment_is_largest():
     # the first that fits anyone must be left to the one that fits nothing else
     assert axis([TO_ANYONE, BOB], message_sent(), message_sent(to="Ann")) == "as_asked"
 

@@ -32,7 +32,7 @@ def test_forms_of_time_of_day(text):
     assert [time.readings for time in times_in(text.casefold())] == [("14:30",)]
 
 
-def test_duration_is_not_a_time_of_day():
+def test_duration_is_not_time_of_day():
     assert list(times_in("12 h")) == []
     assert [time.readings for time in times_in("9h", hours=True)] == [("09:00",)]
 

@@ -80,7 +80,7 @@ def test_remote_ingress_has_no_namespace_tap(tmp_path: Path, ingress: AnsweringI
         assert (tap.kind, tap.reason) == ("proxy", "the lab's ingress does not run on this machine")
 
 
-def test_gateway_without_authority_is_an_error(tmp_path: Path, ingress: AnsweringIngress) -> None:
+def test_gateway_without_authority_is_error(tmp_path: Path, ingress: AnsweringIngress) -> None:
     wired = behind(ingress.address, ingress.topology, tmp_path)
     wired.addresses["control"] = Address("127.0.0.1", 1)
     wiring = replace(NO_WIRING, intercept=InterceptSpec())

@@ -86,7 +86,7 @@ def test_proxy_tap_without_namespaces_gives_reason(
         assert places(run(tap, ["curl", "-sS", "https://a.example/"], tmp_path)) == ["https://a.example:443"]
 
 
-def test_required_namespace_without_rights_is_an_error(
+def test_required_namespace_without_rights_is_error(
     tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
     unshare = programs / "unshare"  # as the system's says it where it is forbidden

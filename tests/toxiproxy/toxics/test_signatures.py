@@ -181,11 +181,11 @@ def test_some_toxics_leave_no_connection_sign(kind):
         ("down:", "upstream", NOTHING_CAME | {"how": "refused", "by_proxy": True}, True),
     ],
 )
-def test_what_connection_shows(text, stream, changes, expected):
+def test_connection_shows_toxic(text, stream, changes, expected):
     assert connection_shows(text, stream, **changes) is expected
 
 
-def test_client_without_timeout_never_shows_endless_one():
+def test_client_without_timeout_never_shows_endless_toxic():
     endless = failed("connection_closed", 99_999, client_timeout_ms=0, **NEVER_ARRIVED)
     assert not seen("timeout:timeout=0", **endless)
     assert seen("timeout:timeout=400", **endless)

@@ -92,7 +92,7 @@ def armed(name: str, parameters: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("client", ["requests", "requests, Retry(2)"])
 @pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda value: str(value))
-def test_what_requests_sees(lab, weather, name, parameters, client):
+def test_requests_client_view(lab, weather, name, parameters, client):
     lab.begin(faults=armed(name, parameters))
     weather.bodies.clear()
     with session(retries=client != "requests") as http:

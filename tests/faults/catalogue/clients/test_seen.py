@@ -8,7 +8,7 @@ from tests.faults.catalogue.clients.seen import FILE, Seen, dumped, fault_of, ro
 from wirefault.faults.registry import REGISTRY
 
 
-def test_row_is_written_once_and_compared_from_then_on(tmp_path):
+def test_row_is_written_once_then_compared(tmp_path):
     Seen(tmp_path / "seen.json", write=True).note("hang", "requests", "exception ReadTimeout")
     seen = Seen(tmp_path / "seen.json")
     seen.note("hang", "requests", "exception ReadTimeout")
@@ -27,7 +27,7 @@ def test_row_is_written_once_and_compared_from_then_on(tmp_path):
         (lambda: 1 / 0, 4, "retried 3 times, then exception ZeroDivisionError"),
     ],
 )
-def test_what_client_saw_in_words(call, tries, words):
+def test_client_view_in_words(call, tries, words):
     assert saw(call, 1, lambda: tries) == words
 
 
@@ -36,11 +36,11 @@ def test_rows_name_their_fault():
     assert fault_of(row_of("hang", {"at": "mid_body"})) == fault_of(row_of("hang")) == "hang"
 
 
-def test_every_fault_of_catalogue_is_in_table_and_no_other():
+def test_table_has_exactly_catalogue_faults():
     """Faults of MCP have a separate table, since other clients see them."""
     expected = {name for name, fault in REGISTRY.items() if fault.family != "mcp"}
     assert {fault_of(row) for row in Seen(FILE).read()} == expected
 
 
-def test_table_is_in_its_canonical_form():
+def test_table_is_canonical():
     assert FILE.read_text(encoding="utf-8") == dumped(Seen(FILE).read())

@@ -40,7 +40,7 @@ WITH_CLIENT = [(sdk, form, fault) for fault, (sdk, form) in paired(CONTEXT_FAULT
 
 
 @pytest.mark.parametrize(("sdk", "form", "fault"), WITH_CLIENT, ids=lambda value: str(value))
-def test_what_official_client_sees(lab, model, clients, sdk, form, fault):
+def test_official_client_view(lab, model, clients, sdk, form, fault):
     lab.begin(faults=json.dumps({"faults": [{"fault": fault.name}]}))
     key, messages = CONVERSATIONS[sdk.dialect]
     model.bodies.clear()

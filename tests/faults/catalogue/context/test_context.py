@@ -126,7 +126,7 @@ def accepted(messages: list[Any]) -> bool:
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 @pytest.mark.parametrize("dialect", CONVERSATIONS)
-def test_each_changes_conversation_and_keeps_it_acceptable(kind, dialect):
+def test_each_fault_changes_conversation_and_keeps_it_valid(kind, dialect):
     messages = CONVERSATIONS[dialect][1]
     assert accepted(messages)
     for seed in range(5):
@@ -137,7 +137,7 @@ def test_each_changes_conversation_and_keeps_it_acceptable(kind, dialect):
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-def test_each_leaves_rest_of_request_alone(kind):
+def test_each_fault_leaves_rest_of_request(kind):
     act = act_of(kind(), {"model": "m", "seed": 3, "tools": [{"a": 1}], "messages": OPENAI})
     assert isinstance(act, Act) and act.request is not None
     body = act.request.json()
@@ -174,14 +174,14 @@ BODIES = st.sampled_from(["messages", "input", "contents"]).flatmap(
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 @given(body=st.binary() | JSON | BODIES)
-def test_nothing_makes_them_raise(kind, body):
+def test_no_input_raises(kind, body):
     for dialect in CONVERSATIONS:
         act = act_of(kind(), body, dialect)
         assert isinstance(act, Miss) or json.loads(act.request.body) is not None
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-def test_tool_calls_none_are_no_obstacle(kind):
+def test_null_tool_calls_are_accepted(kind):
     messages = [{"role": "user", "content": "é"}, {"tool_calls": 1}, {"content": [{"type": "tool_use"}, 3]}]
     assert isinstance(act_of(kind(), {"messages": messages}), Act | Miss)
 
@@ -189,12 +189,12 @@ def test_tool_calls_none_are_no_obstacle(kind):
 @pytest.mark.parametrize(
     "body", [b"", b"no json", [], {"messages": "x"}, {"messages": [1]}, {"input": 1}, {}]
 )
-def test_what_is_no_conversation_is_unreadable(body):
+def test_non_conversation_is_unreadable(body):
     assert act_of(CONTEXT_FAULTS[0](), body) == Miss("unreadable")
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-def test_empty_conversation_has_nothing_to_change_but_can_be_added_to(kind):
+def test_empty_conversation_can_only_be_extended(kind):
     act = act_of(kind(), {"messages": []})
     assert act == Miss("nothing_to_change") or kind.name == "inject_message"
 
@@ -240,18 +240,18 @@ def test_encoding(kind, text):
     assert text in shown_to(one("encoding", kind=kind), OPENAI)[1]["content"]
 
 
-def test_plain_ascii_has_no_encoding_to_be_wrong():
+def test_plain_ascii_cannot_be_misencoded():
     messages = [{"role": "user", "content": "plain"}]
     assert act_of(one("encoding"), {"messages": messages}) == Miss("nothing_to_change")
 
 
-def test_overflow_adds_exactly_so_much():
+def test_overflow_adds_exact_size():
     before, after = OPENAI[1]["content"], shown_to(one("overflow", characters=5000), OPENAI)[1]["content"]
     assert len(after) == len(before) + 5001 and after.endswith(before)
 
 
 @pytest.mark.parametrize("kind", ["emptied", "cut", "contradicted", "repeated", "mixed_language", "garbled"])
-def test_user_input_touches_user_alone(kind):
+def test_user_input_changes_only_user_messages(kind):
     changed = shown_to(one("user_input", kind=kind), OPENAI)
     assert changed[1]["content"] != OPENAI[1]["content"]
     assert changed[:1] + changed[2:] == OPENAI[:1] + OPENAI[2:]
@@ -262,7 +262,7 @@ def test_input_text_is_users_message():
     assert act.request.json()["input"] == [{"role": "user", "content": "Hi\nHi\nHi"}]
 
 
-def test_reasoning_and_calls_asked_for_together_are_one_unit():
+def test_reasoning_and_parallel_calls_are_one_unit():
     changed = shown_to(one("reorder_history"), RESPONSES, "openai_responses")
     assert changed == [RESPONSES[0], *RESPONSES[6:], *RESPONSES[1:6]]
 
@@ -272,7 +272,7 @@ def test_user_input_finds_user_among_tool_results():
     assert changed[1:] == ANTHROPIC[1:] and ANTHROPIC[0]["content"].startswith(changed[0]["content"])
 
 
-def test_system_message_for_anthropic_goes_where_it_belongs():
+def test_anthropic_system_message_goes_to_its_field():
     body = {"system": "Be brief.", "messages": ANTHROPIC}
     act = act_of(one("inject_message", role="system", text="Be rude."), body, "anthropic")
     assert act.request.json()["system"] == "Be brief.\nBe rude."
@@ -299,7 +299,7 @@ def test_parts_of_system_stay_parts():
     ]
 
 
-def test_noise_touches_about_its_rate():
+def test_noise_rate_is_near_setting():
     messages = [{"role": "user", "content": "abcdefghij" * 200}]
     after = text_of(shown_to(one("noise", rate=0.1), messages)[0])
     same = sum(a == b for a, b in zip(after, messages[0]["content"], strict=False))

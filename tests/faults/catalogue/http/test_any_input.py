@@ -75,7 +75,7 @@ def test_no_input_breaks_fault(kind, case):
 
 @pytest.mark.parametrize("fault", STILL_JSON, ids=str)
 @given(value=JSON)
-def test_what_changes_json_leaves_json(fault, value):
+def test_changed_json_stays_json(fault, value):
     done = fault.act(a_try()).reply(json_reply(200, value))
     if isinstance(done, Miss):
         assert done.why == "nothing_to_change"

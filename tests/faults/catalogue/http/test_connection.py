@@ -31,7 +31,7 @@ def play(fault, reply=REPLY) -> tuple[bytes, str]:
     ],
     ids=str,
 )
-def test_what_never_reaches_upstream(fault, ending):
+def test_request_that_never_reaches_upstream(fault, ending):
     act = act_of(fault)
     assert act.answer == RawReply(ending=ending) and act.reply is None
 
@@ -46,7 +46,7 @@ def test_what_never_reaches_upstream(fault, ending):
     ],
     ids=str,
 )
-def test_what_upstream_executed_before_answer_was_lost(fault, ending):
+def test_upstream_executes_before_lost_answer(fault, ending):
     assert play(fault) == (b"", ending)
     assert done_to(fault, REPLY).evidence["upstream_status"] == 200
 
@@ -54,23 +54,23 @@ def test_what_upstream_executed_before_answer_was_lost(fault, ending):
 @pytest.mark.parametrize(
     ("fault", "ending"), [(Hang(at="mid_body"), "hang"), (Reset(at="mid_body"), "reset")], ids=str
 )
-def test_half_of_body_comes_under_header_that_claims_all(fault, ending):
+def test_half_body_has_full_length_header(fault, ending):
     written, end = play(fault)
     assert written.endswith(b"Content-Length: 10\r\n\r\n01234") and end == ending
 
 
-def test_after_headers_there_is_always_something_to_wait_for():
+def test_remainder_follows_headers():
     assert play(Hang(at="after_headers"), Reply())[0].endswith(b"Content-Length: 1\r\n\r\n")
 
 
 @pytest.mark.parametrize("reply", [Reply(status=204), Reply(status=304)])
 @pytest.mark.parametrize("fault", [Hang(at="after_headers"), Reset(at="mid_body")], ids=str)
-def test_reply_that_has_no_body_cannot_stop_in_it(fault, reply):
+def test_bodyless_reply_cannot_stop_inside(fault, reply):
     assert why_not(fault, reply) == "nothing_to_change"
     assert why_not(fault, REPLY, a_try(request=Request(method="HEAD"))) == "nothing_to_change"
 
 
-def test_hang_not_forwarded_has_no_reply_to_stop_in():
+def test_unforwarded_hang_has_no_reply_to_stop():
     with pytest.raises(ValidationError, match="before_headers"):
         Hang(forwarded=False, at="mid_body")
 

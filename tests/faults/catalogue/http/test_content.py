@@ -26,12 +26,12 @@ WEATHER = {"city": "Zürich", "main": {"max_temp": 12.5}, "days": [{"max_temp": 
         ("nul", b'{"a": \0\0\0["\xc3\xbc"]}'),
     ],
 )
-def test_each_way_of_being_malformed(kind, body):
+def test_each_malformation(kind, body):
     made, evidence = changed(Malformed(kind=kind), {"a": ["ü"]})
     assert made.body == body and evidence["kind"] == kind
 
 
-def test_page_comes_with_200_whatever_status_was():
+def test_html_page_always_has_200():
     made, _ = changed(Malformed(kind="html"), json_reply(503, {}))
     assert (made.status, made.header("content-type"), made.body[:6]) == (200, "text/html", b"<html>")
 
@@ -43,7 +43,7 @@ def test_content_type_is_another_and_body_same(was):
     assert "original" not in evidence
 
 
-def test_without_kind_one_is_drawn_from_those_that_change_this_reply():
+def test_default_kind_is_drawn_from_effective_ones():
     kinds = {changed(Malformed(), {"a": 1}, a_try(chance=keyed(n)))[1]["kind"] for n in range(99)}
     assert kinds == set(KINDS) - {"latin1"}
 
@@ -57,7 +57,7 @@ def test_without_kind_one_is_drawn_from_those_that_change_this_reply():
         ("nul", Reply(), "nothing_to_change"),
     ],
 )
-def test_what_cannot_be_malformed_that_way(kind, reply, why):
+def test_ineffective_malformation(kind, reply, why):
     assert why_not(Malformed(kind=kind), reply) == why
 
 
@@ -78,7 +78,7 @@ def test_partial_keeps_first_part_of_longest_list():
     )  # fmt: skip
 
 
-def test_partial_keeps_some_fields_where_there_is_no_list():
+def test_partial_keeps_some_fields_without_list():
     value = dict.fromkeys("abcdef", 1)
     parts = [changed(Partial(), value, a_try(chance=keyed(n)))[0].json() for n in range(20)]
     assert all(len(one) == 3 and one.items() <= value.items() for one in parts)
@@ -88,7 +88,7 @@ def test_partial_keeps_some_fields_where_there_is_no_list():
 @pytest.mark.parametrize(
     ("fault", "value"), [(Partial(), 3), (Partial(kind="list"), {"a": [1]}), (Partial(kind="fields"), [1, 2])]
 )
-def test_what_has_no_part_to_lose(fault, value):
+def test_reply_without_losable_part(fault, value):
     assert why_not(fault, value) == "nothing_to_change"
 
 
@@ -101,13 +101,13 @@ def test_what_has_no_part_to_lose(fault, value):
         ("wrap", [{"max_temp": {"value": 1}}, {"max_temp": {"value": 2}}]),
     ],
 )
-def test_schema_drift_changes_field_wherever_it_occurs(kind, days):
+def test_schema_drift_changes_each_occurrence(kind, days):
     made, evidence = changed(SchemaDrift(kind=kind, field="days.max_temp"), WEATHER)
     assert made.json() == {**WEATHER, "days": days}
     assert (evidence["field"], evidence["occurrences"], evidence["original"]) == ("days.max_temp", 2, 1)
 
 
-def test_schema_drift_draws_its_field_from_all_of_them():
+def test_schema_drift_draws_from_all_fields():
     fields = {changed(SchemaDrift(), WEATHER, a_try(chance=keyed(n)))[1]["field"] for n in range(99)}
     assert fields == {"city", "main", "main.max_temp", "days", "days.max_temp"}
 
@@ -120,23 +120,23 @@ def test_retype_always_changes_type(value, retyped):
     assert changed(SchemaDrift(kind="retype"), {"a": value})[0].json() == {"a": retyped}
 
 
-def test_new_name_never_overwrites_another_field_and_keeps_its_place():
+def test_new_name_keeps_place_and_overwrites_nothing():
     made, _ = changed(SchemaDrift(field="title", to="id"), {"title": 1, "id": 2})
     assert made.body == b'{"id_": 1, "id": 2}'
 
 
-def test_field_not_there_cannot_drift():
+def test_missing_field_cannot_drift():
     assert why_not(SchemaDrift(field="nope"), WEATHER) == "nothing_to_change"
 
 
-def test_stale_gives_newest_earlier_answer_that_differs():
+def test_stale_returns_newest_different_reply():
     earlier = [json_reply(200, "a"), json_reply(200, "b"), json_reply(200, "c")]
     tried = a_try(earlier=earlier)
     assert changed(Stale(), "c", tried)[0].json() == "b"
     assert changed(Stale(which="oldest"), "c", tried)[0].json() == "a"
 
 
-def test_stale_needs_earlier_answer_that_differs():
+def test_stale_needs_different_earlier_reply():
     assert Stale().act(a_try()) == Miss("no_earlier_answer")
     assert why_not(Stale(), "a", a_try(earlier=[json_reply(200, "a")])) == "no_earlier_answer"
 

@@ -35,25 +35,25 @@ def test_named_error_is_plain_json_at_tool(kind):
     assert reply.json()["error"]["code"] == kind.name
 
 
-def test_message_names_model_asked_for():
+def test_message_names_requested_model():
     reply = answer(NotFoundError(), dialect="openai_chat", request=model_request(model="gpt {0} \ud800"))
     assert "`gpt {0} \ud800`" in reply.json()["error"]["message"]
 
 
-def test_retry_after_is_in_seconds_and_can_be_left_out():
+def test_retry_after_is_in_seconds_and_optional():
     assert answer(RateLimit(retry_after=0.25)).header("retry-after") == "0.25"
     assert answer(RateLimit(retry_after=None)).header("retry-after") == ""
     assert answer(Quota()).header("retry-after") == ""
 
 
-def test_executed_error_takes_replys_place():
+def test_executed_error_replaces_reply():
     act = act_of(InternalServerError(executed=True))
     assert act.answer is None and act.reply is not None
     done = act.reply(Reply(status=201))
     assert done.evidence == {"status": 500, "kind": "server_error", "upstream_status": 201}
 
 
-def test_status_without_body_is_links_own_error():
+def test_status_without_body_has_error_of_link():
     assert answer(Status(status=418)).json()["error"]["code"] == "i'm_a_teapot"
     assert answer(Status(status=599), dialect="anthropic").json()["error"]["type"] == "status_599"
 
@@ -62,12 +62,12 @@ def test_status_without_body_is_links_own_error():
     ("body", "expected", "content_type"),
     [("hello", b"hello", "text/plain; charset=utf-8"), ({"a": 1}, b'{"a": 1}', "application/json")],
 )
-def test_status_sends_text_as_it_is_and_anything_else_as_json(body, expected, content_type):
+def test_status_sends_text_unchanged_and_other_values_as_json(body, expected, content_type):
     reply = answer(Status(status=200, body=body, headers={"X-A": "b"}))
     assert (reply.body, reply.header("content-type"), reply.header("x-a")) == (expected, content_type, "b")
 
 
-def test_headers_given_stand_in_for_usual_ones():
+def test_custom_headers_replace_usual_ones():
     reply = answer(Status(body="<p>", headers={"content-type": "text/html"}))
     assert reply.header("content-type") == "text/html"
 
@@ -82,6 +82,6 @@ def test_headers_given_stand_in_for_usual_ones():
         {"status": 199},
     ],
 )
-def test_what_cannot_be_sent_is_refused(parameters):
+def test_unsendable_value_is_refused(parameters):
     with pytest.raises(ValidationError):
         Status(**parameters)

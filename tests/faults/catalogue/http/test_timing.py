@@ -36,26 +36,26 @@ def test_fixed_delay_is_in_milliseconds_and_evident():
     ],
     ids=lambda value: value.kind if isinstance(value, Delay) else "",
 )
-def test_drawn_delays_have_their_mean_and_stay_in_bounds(fault, mean, low, high):
+def test_drawn_delays_have_mean_and_bounds(fault, mean, low, high):
     drawn = delays(fault)
     assert statistics.mean(drawn) == pytest.approx(mean, rel=0.1)
     assert low <= min(drawn) and max(drawn) <= high
 
 
-def test_degrading_delay_grows_with_calls_up_to_its_bound():
+def test_degrading_delay_grows_up_to_bound():
     fault = Delay(kind="degrading", ms=10, step_ms=100, max_ms=250)
     assert [act_of(fault, a_try(ordinal=n)).evidence["delay_ms"] for n in (1, 2, 3, 4)] == [10, 110, 210, 250]
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1 - 2**-53])
 @pytest.mark.parametrize("kind", ["uniform", "jitter", "exponential", "spike", "degrading"])
-def test_no_draw_breaks_delay(kind, chance):
+def test_any_draw_gives_valid_delay(kind, chance):
     act = Delay(kind=kind).act(a_try(chance=always(chance)))
     assert isinstance(act, Miss) or 0 < act.delay <= 60
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_preset_is_delay_within_its_own_bounds(preset):
+def test_preset_delay_stays_within_bounds(preset):
     drawn = delays(Delay(preset=preset), 200)
     assert statistics.median(drawn) > 0 and max(drawn) <= PRESETS[preset].get("max_ms", 60_000)
 
@@ -65,11 +65,11 @@ def test_preset_excludes_other_parameters():
         Delay(preset="good", ms=3)
 
 
-def test_delay_of_nothing_is_not_injected():
+def test_zero_delay_is_not_injected():
     assert Delay(ms=0).act(a_try()) == Miss("nothing_to_change")
 
 
-def test_slow_body_comes_whole_in_pieces_at_its_rate():
+def test_slow_body_arrives_complete_at_its_rate():
     done = done_to(SlowBody(bytes_per_second=1000), Reply(body=b"x" * 120))
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
     pieces = [step for step in done.reply.steps[1:] if isinstance(step, bytes)]
@@ -78,7 +78,7 @@ def test_slow_body_comes_whole_in_pieces_at_its_rate():
     assert sum(waits) == pytest.approx(0.12) and done.reply.ending == "keep"
 
 
-def test_huge_slow_body_has_bounded_number_of_pieces():
+def test_huge_slow_body_has_limited_pieces():
     done = done_to(SlowBody(bytes_per_second=1), Reply(body=b"x" * 1_000_003))
     assert isinstance(done, Changed) and done.evidence["pieces"] <= 1000
 

@@ -35,7 +35,7 @@ def test_other_notifications_arrive():
 
 
 @pytest.mark.parametrize("request_", [mcp_request(), Request()], ids=["call", "stream"])
-def test_servers_notification_is_taken_out_of_stream(request_):
+def test_server_notification_is_removed_from_stream(request_):
     events = act("lost_notification", mcp_try(request_)).events
     assert events is not None
     editor = events()
@@ -44,7 +44,7 @@ def test_servers_notification_is_taken_out_of_stream(request_):
     assert editor.why_not is None and editor.evidence == {"lost": ["notifications/progress"]}
 
 
-def test_cancellation_is_ignored_and_no_other_notification():
+def test_only_cancellation_is_ignored():
     cancelled = mcp_try(mcp_request("notifications/cancelled", requestId=3))
     assert act("ignored_cancel", cancelled).answer == ACCEPTED
     assert done_by("ignored_cancel", mcp_try(mcp_request("notifications/x"))) == Miss("nothing_to_change")
@@ -91,6 +91,6 @@ def test_description_gives_orders():
     )
 
 
-def test_without_such_tool_nothing_changes():
+def test_missing_tool_changes_nothing():
     tried = mcp_try(mcp_request("tools/list"))
     assert made_of(act("changed_tools", tried, tool="gone"), LISTED) == Miss("nothing_to_change")

@@ -41,7 +41,7 @@ def test_error_of_protocol_names_request():
     assert answer.json()["error"] == {"code": -32020, "message": "mismatch", "data": {"x": 1}}
 
 
-def test_executed_call_is_answered_by_error_too():
+def test_executed_call_can_get_error():
     made = act("tool_error", executed=True)
     assert made.answer is None
     reply = made_of(made)
@@ -55,7 +55,7 @@ def test_session_is_unknown(status, id):
 
 
 @pytest.mark.parametrize("name", ["unknown_session", "slow_progress", "split_line", "garbage_line"])
-def test_what_lacks_what_fault_is_about_is_left_alone(name):
+def test_inapplicable_message_is_unchanged(name):
     assert isinstance(done_by(name), Miss)
 
 
@@ -63,7 +63,7 @@ def test_late_response_waits_in_event_stream():
     assert messages_in(made_of(act("late_response", ms=1500))) == [1.5, RESULT]
 
 
-def test_event_waits_where_it_is():
+def test_event_waits_in_place():
     events = act("late_response", ms=1500).events
     assert events is not None
     editor = events()
@@ -83,7 +83,7 @@ def test_wrong_id(kind, id):
     assert isinstance(reply, Reply) and reply.json() == {**RESULT, "id": id}
 
 
-def test_id_text_already_is_not_changed():
+def test_text_id_is_unchanged():
     assert made_of(act("wrong_id", kind="text"), {**RESULT, "id": "7"}) == Miss("nothing_to_change")
 
 
@@ -100,7 +100,7 @@ def test_stream_ends_after_event_id():
     assert ended.steps[-1] == b"0\r\n\r\n"
 
 
-def test_server_dies_and_forgets_its_sessions():
+def test_server_death_forgets_sessions():
     def at(ordinal: int, method: str = "tools/call") -> object:
         tried = mcp_try(mcp_request(method, SESSION), ordinal=ordinal)
         return done_by("server_death", tried, down=1, forgets=1, executed=False)
@@ -111,7 +111,7 @@ def test_server_dies_and_forgets_its_sessions():
     assert at(3, "initialize") is None and at(4) is None
 
 
-def test_server_dies_of_what_it_has_done():
+def test_server_dies_after_execution():
     assert made_of(act("server_death")) == RawReply(ending="close")
 
 
@@ -127,6 +127,6 @@ def test_line_is_cut_in_two(kind, pieces):
     assert isinstance(cut, RawReply) and len(cut.steps) == pieces and cut.ending == "keep"
 
 
-def test_line_no_message_comes_first():
+def test_invalid_line_comes_first():
     garbage = made_of(act("garbage_line", mcp_try(lines=True)))
     assert isinstance(garbage, RawReply) and garbage.steps[0] == b"INFO: connected to the database\n"

@@ -39,7 +39,7 @@ def lab(tmp_path_factory, weather) -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("fault", MEANING_FAULTS)
-def test_what_requests_sees(lab, weather, fault):
+def test_requests_client_view(lab, weather, fault):
     lab.begin(faults=json.dumps({"faults": [{"fault": fault.name, "links": "weather"}]}))
     weather.bodies.clear()
 

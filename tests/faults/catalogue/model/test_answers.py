@@ -29,7 +29,7 @@ def report(answer, **more):
 
 @FORM
 @pytest.mark.parametrize("original", [TEXT, CALL, FINAL], ids=["text", "call", "final"])
-def test_empty_answer_holds_nothing(form, original):
+def test_empty_answer_is_empty(form, original):
     assert after(EmptyAnswer(), original, form) == ModelReply()
 
 
@@ -86,13 +86,13 @@ def test_conclusion_is_turned_round(form, answer, wrong):
 
 
 @FORM
-def test_what_is_no_answer_draws_no_conclusion(form):
+def test_no_answer_draws_no_conclusion(form):
     assert why_not(IncorrectReasoning(), form.reply(CALL), model_try(form)) == "nothing_to_change"
     assert why_not(Hallucination(kind="figure"), form.reply(CALL), model_try(form)) == "nothing_to_change"
 
 
 @FORM
-def test_off_topic_is_report_about_tool_not_asked(form):
+def test_off_topic_reports_about_unrequested_tool(form):
     values = after(OffTopic(), FINAL, form, ZURICH).calls[0].values()
     assert values == {
         "status": "done",
@@ -106,7 +106,7 @@ def test_off_topic_without_tools_is_text():
 
 
 @FORM
-def test_stuck_model_considers_step_and_does_not_take_it(form):
+def test_stuck_model_considers_step_without_taking_it(form):
     result = after(StuckPattern(), CALLS, form)
     assert not result.calls and "Bern" in result.text and result.finish == "stop"
     assert USER in after(StuckPattern(), TEXT, form).text

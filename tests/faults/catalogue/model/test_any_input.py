@@ -128,7 +128,7 @@ def check_events(act: Act, reply: Reply) -> None:
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 99), SAID)
-def test_changed_reply_is_one_that_api_could_have_sent(form, seed, scripted):
+def test_changed_reply_is_valid_for_api(form, seed, scripted):
     for fault in CONTENT:
         done = act_of(fault, model_try(form, ZURICH, chance=keyed(seed))).reply(form.reply(scripted))
         if isinstance(done, Changed):

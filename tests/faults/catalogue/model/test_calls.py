@@ -28,7 +28,7 @@ def after(fault, scripted, form, *earlier, chance=None):
 
 @FORM
 @pytest.mark.parametrize("kind", ["cut", "trailing_comma", "single_quotes", "words"])
-def test_malformed_arguments_are_no_json(form, kind):
+def test_malformed_arguments_are_not_json(form, kind):
     result = after(MalformedToolCall(kind=kind), CALL, form)
     if form.dialect == "gemini":  # whose API never shows such a call
         assert (result.calls, result.finish) == ((), "MALFORMED_FUNCTION_CALL")
@@ -38,14 +38,14 @@ def test_malformed_arguments_are_no_json(form, kind):
 
 
 @FORM
-def test_unknown_tool_is_none_of_those_offered(form):
+def test_unknown_tool_is_not_offered(form):
     result = after(UnknownTool(), CALL, form)
     assert result.calls[0].name not in ("get_weather", "calculate", "Report")
     assert result.calls[0].arguments == ZURICH.arguments
 
 
 @FORM
-def test_tool_by_name_is_asked_for_unless_it_is_offered(form):
+def test_named_tool_is_called_unless_offered(form):
     assert after(UnknownTool(tool="rm"), CALL, form).calls[0].name == "rm"
     assert why_not(UnknownTool(tool="calculate"), form.reply(CALL), model_try(form)) == "nothing_to_change"
 
@@ -62,24 +62,24 @@ def test_tool_by_name_is_asked_for_unless_it_is_offered(form):
         ("extra", None, {"city": "Zurich", "days": 2, "options": "default"}),
     ],
 )
-def test_arguments_are_wrong_as_asked(form, kind, argument, values):
+def test_arguments_are_wrong_as_configured(form, kind, argument, values):
     result = after(WrongArguments(kind=kind, argument=argument), CALL, form, chance=always(0))
     assert result.calls[0].values() == values
 
 
-def test_wrong_value_is_one_that_tool_was_called_with_before():
+def test_wrong_value_comes_from_earlier_call():
     result = after(WrongArguments(argument="days"), CALL, FORMS[0], BERN)
     assert result.calls[0].values() == {"city": "Zurich", "days": 1}
 
 
-def test_wrong_value_of_enumeration_is_another_of_it():
+def test_wrong_enum_value_comes_from_same_enum():
     result = after(WrongArguments(argument="status"), FINAL, FORMS[0])
     assert result.calls[0].values()["status"] in ("failed", "unsure")
 
 
 @FORM
 @pytest.mark.parametrize("times", [2, 5])
-def test_repeated_call_is_same_with_ids_of_its_own(form, times):
+def test_repeated_call_has_new_ids(form, times):
     result = after(RepeatedToolCall(times=times), CALLS, form, chance=always(0))
     assert [call.values()["city"] for call in result.calls] == ["Zurich"] * times + ["Bern"]
     assert len({call.id for call in result.calls}) == times + 1
@@ -99,5 +99,5 @@ def test_conversation_without_call_starts_no_loop(form):
 
 @FORM
 @pytest.mark.parametrize("kind", [MalformedToolCall, UnknownTool, WrongArguments, RepeatedToolCall])
-def test_reply_without_call_is_left_alone(form, kind):
+def test_reply_without_call_is_unchanged(form, kind):
     assert why_not(kind(), form.reply(TEXT), model_try(form)) == "nothing_to_change"

@@ -92,7 +92,7 @@ def note(lab: Lab, name: str, parameters: dict[str, Any], client: str, words: st
 
 
 @pytest.mark.parametrize(("sdk", "form", "name", "parameters"), WITH_CLIENT, ids=lambda value: str(value))
-def test_what_official_client_sees(lab, model, clients, good, sdk, form: Form, name, parameters):
+def test_official_client_view(lab, model, clients, good, sdk, form: Form, name, parameters):
     variant = (
         TEXT if name in ANSWERS and not parameters else CALLS if "between_calls" in str(parameters) else CALL
     )
@@ -108,7 +108,7 @@ def test_what_official_client_sees(lab, model, clients, good, sdk, form: Form, n
 
 
 @CASE
-def test_what_agent_sees(lab, model, agent, good, name, parameters):
+def test_agent_view(lab, model, agent, good, name, parameters):
     subject, client = agent
     variant = asking(parameters)
     model.script = partial(script, variant)

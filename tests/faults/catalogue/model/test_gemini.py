@@ -38,13 +38,13 @@ def streamed(fault: Fault, *stream: bytes) -> list[bytes | float]:
 
 
 @pytest.mark.parametrize("fault", [EarlyEnd(), StreamCut(at="finish")], ids=["early_end", "stream_cut"])
-def test_words_beside_finish_reason_still_come(fault):
+def test_words_next_to_finish_reason_arrive(fault):
     [left] = streamed(fault, write_event(gemini_reply(TEXT)))
     assert GEMINI.read_reply(GEMINI.collect([left])) == ModelReply(TEXT.text, (), "")
     assert streamed(fault, write_event(gemini_reply(ModelReply("")))) == []
 
 
-def test_answer_in_one_event_has_first_token():
+def test_single_event_answer_has_first_token():
     event = write_event(gemini_reply(TEXT))
     assert streamed(SlowFirstToken(ms=1500), event) == [1.5, event]
 
@@ -55,14 +55,14 @@ def test_stream_breaks_off_inside_of_arguments():
     assert cut.endswith(ZURICH.arguments[: len(ZURICH.arguments) // 2].encode())
 
 
-def test_stream_as_one_json_array_stays_as_it_is():
+def test_json_array_stream_is_unchanged():
     """``streamGenerateContent`` without ``alt=sse`` gives one, which no official client asks for."""
     act = act_of(MalformedToolCall(), asking())
     assert act.reply is not None
     assert act.reply(json_reply(200, [gemini_reply(CALLS)])) == Miss("unreadable")
 
 
-def test_call_no_json_is_never_shown():
+def test_malformed_call_is_hidden():
     act = act_of(MalformedToolCall(), asking())
     done = act.reply(json_reply(200, gemini_reply(CALLS))) if act.reply else None
     assert isinstance(done, Changed) and isinstance(done.reply, Reply)
@@ -83,7 +83,7 @@ def test_error_names_model_of_path():
     assert isinstance(answer, Reply) and "models/gemini-x is not found" in answer.json()["error"]["message"]
 
 
-def test_message_of_system_joins_its_instruction():
+def test_system_message_joins_instruction():
     tried = asking(systemInstruction={"parts": [{"text": "Be brief."}]})
     changed = act_of(InjectMessage(role="system", text="Be rude."), tried).request
     assert changed is not None

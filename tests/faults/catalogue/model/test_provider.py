@@ -19,18 +19,18 @@ def error(fault, form):
     return answer.json()["error"]
 
 
-def test_timeout_is_silence_until_client_leaves():
+def test_timeout_lasts_until_client_leaves():
     assert act_of(ApiTimeout(), model_try(CHAT)).answer == RawReply((), "hang")
 
 
-def test_context_too_long_is_refused_in_providers_form():
+def test_context_too_long_has_provider_form():
     assert error(ContextLength(limit=10), CHAT)["code"] == "context_length_exceeded"
     refused = error(ContextLength(limit=10), MESSAGES)
     assert refused["type"] == "invalid_request_error"
     assert refused["message"].startswith("prompt is too long: ") and "> 10 maximum" in refused["message"]
 
 
-def test_with_limit_only_longer_requests_are_refused():
+def test_limit_refuses_only_longer_requests():
     assert ContextLength(limit=100_000).act(model_try(CHAT)) is None
     assert error(ContextLength(), CHAT)["type"] == "invalid_request_error"
 
@@ -48,7 +48,7 @@ def test_failed_tool_use_holds_calls_at_hand(form):
 
 
 @FORM
-def test_without_tools_no_tool_use_fails(form):
+def test_no_tools_no_tool_use_failure(form):
     assert why_not(ToolUseFailed(), form.reply(TEXT), model_try(form, tools=False)) == "nothing_to_change"
 
 

@@ -69,7 +69,7 @@ def test_stream_is_cut_between_tool_calls(form):
 
 
 @pytest.mark.parametrize("at", ["arguments", "between_calls"])
-def test_calls_that_come_in_one_event_are_cut_within_it(at):
+def test_calls_in_one_event_are_cut_inside(at):
     calls = [
         {"index": n, "id": call.id, "function": {"name": call.name, "arguments": call.arguments}}
         for n, call in enumerate([ZURICH, BERN])
@@ -81,14 +81,14 @@ def test_calls_that_come_in_one_event_are_cut_within_it(at):
 
 
 @FORM
-def test_stream_is_cut_before_its_finish(form):
+def test_stream_is_cut_before_finish(form):
     steps, _ = edited(StreamCut(at="finish"), events(CALLS, form), form)
     result = reply_of(steps, form)
     assert result.calls == CALLS.calls and result.finish == ""
 
 
 @FORM
-def test_stream_that_ends_before_cut_is_unchanged(form):
+def test_stream_shorter_than_cut_is_unchanged(form):
     for fault in (StreamCut(after=99), StreamCut(at="between_calls"), EarlyEnd(at="arguments")):
         steps, editor = edited(fault, events(TEXT, form), form)
         assert steps == events(TEXT, form) and editor.why_not == "nothing_to_change"
@@ -119,7 +119,7 @@ def test_only_first_token_is_late(form):
     assert editor.evidence["delay_ms"] == 1500
 
 
-def test_whole_reply_is_late_as_whole():
+def test_whole_reply_is_delayed():
     form = FORMS[0]
     done = act_of(SlowFirstToken(ms=100), model_try(form)).reply(form.reply(TEXT))
     assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
@@ -137,7 +137,7 @@ def test_every_token_is_late(form):
 
 
 @FORM
-def test_event_comes_twice(form):
+def test_event_is_duplicated(form):
     originals = events(CALLS, form)
     steps, editor = edited(DuplicateEvent(), originals, form)
     at = next(at for at, event in enumerate(originals) if form.model_dialect.arguments_in(event))
@@ -146,7 +146,7 @@ def test_event_comes_twice(form):
 
 @FORM
 @pytest.mark.parametrize("kind", ["cut", "words", "bytes", "shape"])
-def test_event_is_damaged_and_others_are_whole(form, kind):
+def test_only_one_event_is_damaged(form, kind):
     originals = events(TEXT, form)
     steps, editor = edited(CorruptEvent(kind=kind), originals, form)
     (at,) = (at for at, (old, new) in enumerate(zip(originals, steps, strict=True)) if old != new)

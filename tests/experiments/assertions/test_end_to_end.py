@@ -76,7 +76,7 @@ def wirefault(folder: Path, *words: str) -> dict[str, Any]:
     return verdict
 
 
-def test_each_comes_to_its_verdict_and_again_from_the_history(tmp_path: Path) -> None:
+def test_assertion_verdict_repeats_from_history(tmp_path: Path) -> None:
     files = {"my_agent.py": AGENT, "wirefault.yaml": WIRING, "e.yaml": EXPERIMENT, "own.py": OWN}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -16,7 +16,7 @@ def saved(tmp_path: Path) -> SavedExperiment:
     return planned(tmp_path)
 
 
-def test_how_long_the_last_flight_took_is_known(saved: SavedExperiment) -> None:
+def test_duration_of_last_run_is_known(saved: SavedExperiment) -> None:
     logs = saved.plan.configuration.logs
     assert last_run_of(logs, "On paper") is None
     fly(saved, PaperEngine())
@@ -25,7 +25,7 @@ def test_how_long_the_last_flight_took_is_known(saved: SavedExperiment) -> None:
     assert last_run_of(logs, "Another") is None
 
 
-def test_each_is_listed_with_its_verdict_also_one_that_has_none(saved: SavedExperiment) -> None:
+def test_each_experiment_is_listed_with_verdict_or_none(saved: SavedExperiment) -> None:
     logs, own = saved.plan.configuration.logs, saved.experiment_id
     assert saved_ids(logs) == [own] and shown_of(logs, own) == ("none yet", "On paper")
     fly(saved, PaperEngine())

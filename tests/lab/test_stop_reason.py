@@ -14,7 +14,7 @@ from wirefault.settings.configuration import load_configuration
 WHY = "the limit of time, 4 s, was reached"
 
 
-def test_while_it_is_told_again_it_is_never_half_said(tmp_path: Path) -> None:
+def test_rewritten_file_is_never_partial(tmp_path: Path) -> None:
     make_private_folder()
     lab = Lab(load_configuration({"STATE_DB": str(tmp_path / "state.db")}), Choice("embedded"))
     enough = Event()
