@@ -1,4 +1,4 @@
-"""Puts the lab's files inside the library, as data, so that a wheel brings one top-level package."""
+"""Put the lab's files into the library as data, so that a wheel has one top-level package."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))  # a build has it nowhere else
+sys.path.insert(0, str(HERE))  # a build's environment does not contain this folder
 
 from wirefault.core.lab_folder import CARRIED, LAB_FILES  # noqa: E402
 
 
 def carried_files() -> list[str]:
-    """Every file of the lab, relative to this folder."""
-    paths = [found for name in LAB_FILES for found in (HERE / name, *sorted((HERE / name).rglob("*")))]
+    """Return every file of the lab, relative to this folder."""
+    paths = [path for name in LAB_FILES for path in (HERE / name, *sorted((HERE / name).rglob("*")))]
     files = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
     return [str(path.relative_to(HERE)) for path in files]
 
 
 class BuildWithLab(build_py):
-    """Copies the lab's files behind the library's; an editable installation finds them in the checkout."""
+    """Copy the lab's files into the built library; an editable installation finds them in the checkout."""
 
     def run(self) -> None:
         super().run()
@@ -39,7 +39,7 @@ class BuildWithLab(build_py):
         return [*super().get_outputs(include_bytecode), *self._targets().values()]
 
     def get_source_files(self) -> list[str]:
-        """What a source distribution holds besides this file and pyproject.toml."""
+        """Return the other files of a source distribution besides this file and pyproject.toml."""
         return [*super().get_source_files(), *carried_files()]
 
 

@@ -145,7 +145,7 @@ def _wire_key(tool_call: dict[str, Any]) -> tuple[str, str] | None:
 
 @dataclass
 class _Observation:
-    """What the caller has seen of one try so far."""
+    """The state of one try as the caller saw it so far."""
 
     start: float  # epoch seconds
     clock: float  # the same moment by time.perf_counter

@@ -89,7 +89,7 @@ class NotReached(ToolFailure):
 
 class ServiceFailed(ToolFailure):
     code = "service_failed"
-    reason = "The tool reported a failure of its own."
+    reason = "The tool reported a failure itself."
 
 
 class RateLimited(ToolFailure):

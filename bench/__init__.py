@@ -1,1 +1,1 @@
-"""Figures, measured on this machine in this run: ``make bench``."""
+"""Benchmarks: figures measured on this machine in this run, by ``make bench``."""

@@ -1,4 +1,4 @@
-"""``make bench``: prints every figure as it is measured, with its target; ends with one JSON object."""
+"""``make bench``: print every figure with its target as it is measured, then one JSON object."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bench import (
     gateway,
     ingress,
     lab,
+    lab_startup,
     reports,
     startup,
-    startup_of_lab,
     tls,
     toxiproxy,
 )
@@ -44,19 +44,22 @@ def main() -> None:
                 arming = lab.arming_ms(configuration, choice, probability)
                 print(f"request to armed, {kind}: {rounded(arming)} ms (target at 0.1: p99 under 25)")
                 figures[f"arming_ms {kind} {probability}"] = arming
-        figures["forking"] = starts = startup_of_lab.measure_forking(configuration)
-        print(f"a lab's start, its processes forked and started anew: {starts} (target: cpu_s at most 0.67)")
+        figures["forking"] = starts = lab_startup.measure_forking(configuration)
+        print(
+            f"start of a lab, with forked and with spawned processes: {starts} (target: cpu_s at most 0.67)"
+        )
         sample = lab.sample_run_s(folder)
         print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
         figures["sample"] = sample
     with tempfile.TemporaryDirectory() as name:
-        figures["episodes"] = flown = episodes.measure_episodes(Path(name))
+        figures["episodes"] = per_lane = episodes.measure_episodes(Path(name))
         figures["reports"] = read = reports.measure_reports(Path(name) / "logs")
-    print(f"episodes of three calls: {flown} (targets: per_second 60, history_bytes under 4000)")
+    print(f"episodes of three calls: {per_lane} (targets: per_second 60, history_bytes under 4000)")
     print(f"figures of a large arm: {read} (target: kept_ms at most 0.1)")
     figures["toxiproxy"] = beside = toxiproxy.measure_toxiproxy()
     print(
-        f"embedded Toxiproxy beside the real one: {beside} (targets: p50 at most 2, per_second at least 0.33)"
+        f"embedded Toxiproxy compared with the real one: {beside} (targets:"
+        " p50 at most 2, per_second at least 0.33)"
     )
     figures["gateway"] = ratios = gateway.measure_gateway()
     print(f"gateway: {ratios} (targets: p50 at most 2.5, per_second_32 at least 0.5, times_mitmproxy 8)")

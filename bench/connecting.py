@@ -1,6 +1,7 @@
-"""Clients that make a connection for every request: each a process of its own, so that they share no lock.
+"""Clients that open a connection per request, in separate processes so that they share no lock.
 
-``python -m bench.connecting`` is one of them: it tells that it is ready, and takes its order, on stdin.
+``python -m bench.connecting`` is one client: it reports on stdout that it is ready and reads its order from
+stdin.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from bench import ways
+from bench import routes
 from wirefault.core.sockets import Address
 
 _HOST = "bench.example"
-_REQUESTS = 500  # of one client that differ from each other
+_REQUESTS = 500  # distinct requests of one client
 
 
 @dataclass(frozen=True)
 class Visit:
-    """What a client does again and again: it dials ``address``, sends ``opening`` as it is, speaks TLS or
-    not, sends ``request``, whose ``%d`` counts if there is one, and closes when it has ``ways.REPLY``.
+    """One repeated operation: connect to ``address``, send ``opening``, optionally start TLS, send
+    ``request``, close.
 
-    ``resumed``: TLS, with the session of the connection before.
+    A ``%d`` in ``request`` is replaced by a counter. The reply is ``routes.REPLY``. ``resumed``: TLS that
+    resumes the session of the previous connection.
     """
 
     address: Address
@@ -39,7 +41,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Visits:
-    """How many there were, how many a second, and the clients' own processor time for one in ms."""
+    """Number of visits, visits per second, and the clients' CPU time per visit in ms."""
 
     count: int
     per_second: float
@@ -47,7 +49,7 @@ class Visits:
 
 
 def visit(order: Visit, clients: int, seconds: float) -> Visits:
-    """Has so many clients do that for a while."""
+    """Run that many clients for a while."""
     command = [sys.executable, "-m", "bench.connecting"]
     with ExitStack() as stack:
         pipes = []
@@ -57,7 +59,7 @@ def visit(order: Visit, clients: int, seconds: float) -> Visits:
             assert process.stdin is not None and process.stdout is not None
             pipes.append((process.stdin, process.stdout))
         for _, stdout in pipes:
-            stdout.readline()  # it is ready
+            stdout.readline()  # the client is ready
         for number, (stdin, _) in enumerate(pipes):
             print(json.dumps([asdict(order), number, seconds]), file=stdin, flush=True)
         done = [json.loads(stdout.readline()) for _, stdout in pipes]
@@ -66,7 +68,7 @@ def visit(order: Visit, clients: int, seconds: float) -> Visits:
 
 
 class _Client:
-    """Blocks on one connection at a time, and verifies nothing, as most load generators."""
+    """Blocks on one connection at a time and verifies nothing, like most load generators."""
 
     def __init__(self, order: Visit, number: int) -> None:
         self._order = order
@@ -76,7 +78,7 @@ class _Client:
         self._context.check_hostname, self._context.verify_mode = False, ssl.CERT_NONE
 
     def work(self, seconds: float) -> int:
-        """How many connections it made in that time."""
+        """Return the number of connections in that time."""
         made, until = 0, time.perf_counter() + seconds
         while time.perf_counter() < until:
             with closing(self._connect()) as connection:
@@ -93,16 +95,16 @@ class _Client:
             return plain
         secure = self._context.wrap_socket(plain, server_hostname=order.host, session=self._session)
         if self._session is not None and not secure.session_reused:
-            raise RuntimeError(f"{order.address} did not take up the session of the connection before")
+            raise RuntimeError(f"{order.address} did not resume the previous session")
         return secure
 
     def _ask(self, connection: socket.socket, number: int) -> None:
         connection.sendall(self._order.request.replace("%d", str(number)).encode())
-        left = len(ways.REPLY)
+        left = len(routes.REPLY)
         while left:
             data = connection.recv(left)
             if not data:
-                raise RuntimeError(f"{self._order.address} closed before its reply was whole")
+                raise RuntimeError(f"{self._order.address} closed before its reply was complete")
             left -= len(data)
         if self._order.speaking == "resumed" and isinstance(connection, ssl.SSLSocket):
             self._session = connection.session

@@ -1,6 +1,6 @@
-"""How exact an injected delay is: measured at a client, against the same requests without it.
+"""Accuracy of an injected delay, measured at a client against the same requests without it.
 
-``python -m bench.delay [requests]`` for these figures alone.
+``python -m bench.delay [requests]`` runs only this benchmark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import ways
+from bench import routes
 from bench.load import load_average
 from wirefault.core.sockets import Address
 from wirefault.history.events import Exchange
@@ -28,11 +28,11 @@ DELAY_MS, PER_SECOND, CONNECTIONS = 50, 50, 16
 
 
 def measure_delay(requests: int = 600) -> dict[str, Any]:
-    """How far an injected delay is from what it should be, in milliseconds, over that many requests.
+    """Measure the error of an injected delay over that many requests, in milliseconds.
 
-    Requests leave at their times (open loop), 50 a second that are delayed, and between them the same
-    without; the error is what the delayed one took more, less the delay. ``gateway_error_ms`` is by the
-    gateway's account, ``timer_late_ms`` how late the client's own timers were: what the machine does alone.
+    Requests leave at fixed times (open loop): 50 delayed ones per second, alternating with undelayed ones.
+    The error is the extra time of the delayed one minus the delay. ``gateway_error_ms`` is from the gateway's
+    record; ``timer_late_ms`` is the lateness of the client's timers, which only the machine causes.
     """
     fault = {
         "fault": "delay",
@@ -42,9 +42,9 @@ def measure_delay(requests: int = 600) -> dict[str, Any]:
     }
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name) / "delay"
-        upstream = stack.enter_context(ways.upstream())
+        upstream = stack.enter_context(routes.upstream())
         settings = {"error_prob": 0, "faults": {"faults": [fault]}}
-        gateway = ways.gateway(folder, upstream, attempt=True, settings=settings)
+        gateway = routes.gateway(folder, upstream, attempt=True, settings=settings)
         _, address = stack.enter_context(gateway)
         plain, late, timers = asyncio.run(_paced(address, requests))
         own = _delays(folder)
@@ -62,17 +62,17 @@ def measure_delay(requests: int = 600) -> dict[str, Any]:
 
 
 async def _paced(address: Address, requests: int) -> tuple[list[float], list[float], list[float]]:
-    """Seconds that each request took without the delay and with it, and by which each left too late."""
+    """Return the seconds that each request took without and with the delay, and how late each one left."""
     clients = [await _Client.connect(address) for _ in range(CONNECTIONS)]
     loop, start = asyncio.get_running_loop(), asyncio.get_running_loop().time() + 0.1
     for number in range(2 * requests):
         header = b"\r\nX-Late: %d\r\n\r\n" % (number % 2)
-        asked = (ways.REQUEST % (number // 2)).replace(b"\r\n\r\n", header)
+        request = (routes.REQUEST % (number // 2)).replace(b"\r\n\r\n", header)
         at = start + number / (2 * PER_SECOND)
-        loop.call_at(at, clients[number % CONNECTIONS].ask, asked, at)
+        loop.call_at(at, clients[number % CONNECTIONS].ask, request, at)
     while sum(len(client.taken) for client in clients) < 2 * requests:
         if loop.time() > start + requests / PER_SECOND + 30:
-            raise RuntimeError("requests were not answered")
+            raise RuntimeError("some requests have no reply")
         await asyncio.sleep(0.1)
     for client in clients:
         client.transport.close()
@@ -81,7 +81,7 @@ async def _paced(address: Address, requests: int) -> tuple[list[float], list[flo
 
 
 class _Client(asyncio.Protocol):
-    """One connection. In seconds: what each request has ``taken``, and how ``late`` it left."""
+    """One connection. In seconds: the time ``taken`` by each request, and how ``late`` it left."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
@@ -100,22 +100,22 @@ class _Client(asyncio.Protocol):
     def ask(self, request: bytes, at: float) -> None:
         self.late.append(asyncio.get_running_loop().time() - at)
         if len(self._asked) > len(self.taken):
-            raise RuntimeError("the connection is still waiting for the answer before")
+            raise RuntimeError("the connection is still waiting for the previous reply")
         self._asked.append(time.perf_counter())
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         self._got += data
-        if self._got.endswith(ways.BODY):
+        if self._got.endswith(routes.BODY):
             self.taken.append(time.perf_counter() - self._asked[-1])
             self._got = b""
 
 
 def _delays(folder: Path) -> list[float]:
-    """Milliseconds by which the gateway says that it held up each request."""
-    history = history_file(folder / "logs", ways.RUN, "gateway", 0)
+    """Return the delay of each request in milliseconds, from the gateway's record."""
+    history = history_file(folder / "logs", routes.RUN, "gateway", 0)
     exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
-    return [met.delay_ms for exchange in exchanges for met in exchange.faults]
+    return [fault.delay_ms for exchange in exchanges for fault in exchange.faults]
 
 
 def _spread(figures: Sequence[float]) -> dict[str, float]:

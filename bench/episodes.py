@@ -1,6 +1,6 @@
-"""How many episodes a lab carries, what each of its processes spends on one, and what one leaves on disk.
+"""Episode throughput of a lab, CPU time per episode of each process, and history size on disk.
 
-An episode asks the scripted model, one tool, and the model again: three calls over the whole wire.
+An episode calls the scripted model, one tool, and the model again, over the whole wire.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from wirefault.wiring.prompts import Prompt, PromptsSource
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _CITIES = ("Paris", "London", "Rome", "Tokyo", "Cairo")
-# of the fields of /proc/PID/stat after the name: user and system time, own and of the children waited for
+# fields of /proc/PID/stat after the name: user and system time, of the process and its reaped children
 _TIMES = slice(11, 15)
 
 
 def measure_episodes(folder: Path, lanes: int = 2, episodes: int = 400) -> dict[str, Any]:
-    """Flies so many episodes without faults on so many lanes at once. Times are in ms of processor time."""
+    """Run that many episodes without faults on that many parallel lanes. Times are CPU time in ms."""
     configuration = replace(in_folder(folder), settings=Settings(seed=1, toxic_prob=0, error_prob=0))
     prompts = [
         Prompt(f"e{number}", f"What is the temperature in {_CITIES[number % len(_CITIES)]} right now?", None)
@@ -40,7 +40,7 @@ def measure_episodes(folder: Path, lanes: int = 2, episodes: int = 400) -> dict[
     with interruptible() as interrupted, Lab(configuration, Choice("embedded"), lanes=lanes) as lab:
         sky = RunningLab(lab, interrupted, lambda _: None)
 
-        def fly(lane: int) -> int:
+        def run_lane(lane: int) -> int:
             file = folder / f"{lane}.json"
             file.write_text(dump_prompts(prompts[lane::lanes]), encoding="utf-8")
             source = PromptsSource(str(file))
@@ -49,12 +49,12 @@ def measure_episodes(folder: Path, lanes: int = 2, episodes: int = 400) -> dict[
 
         before, agents, began = _spent(lab), _spent_by_children(), time.perf_counter()
         with ThreadPoolExecutor(lanes) as pool:
-            codes = list(pool.map(fly, range(lanes)))
+            codes = list(pool.map(run_lane, range(lanes)))
         took = time.perf_counter() - began
         spent = {name: after - before[name] for name, after in _spent(lab).items()}
         spent["agents"] = _spent_by_children() - agents
     if any(codes):
-        raise RuntimeError(f"the episodes could not be flown: {codes}")
+        raise RuntimeError(f"cannot run the episodes: {codes}")
     size = sum(file.stat().st_size for file in folder.glob(f"logs/runs/{run}.*/*.jsonl"))
     return {
         "episodes": episodes,
@@ -67,7 +67,7 @@ def measure_episodes(folder: Path, lanes: int = 2, episodes: int = 400) -> dict[
 
 
 def _spent(lab: Lab) -> dict[str, float]:
-    """Seconds of processor time by process."""
+    """Return the CPU seconds of each process."""
     spent = {}
     for name, pid in lab.pids().items():
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()

@@ -1,6 +1,6 @@
-"""What 200 armed faults cost at the gateway.
+"""The cost of 200 armed faults at the gateway.
 
-``python -m bench.faults [rounds]`` for these figures alone.
+``python -m bench.faults [rounds]`` runs only this benchmark.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench import ways
+from bench import routes
 from bench.load import generator, load, load_average
 from wirefault.core.sockets import Address
 from wirefault.wiring.links import lab_links
 
 ARMED = 200
 _MESSAGE = (
-    b'{"to": "Bob", "text": "hello", "urgent": false}\r\n\r\n'  # the upstream answers after an empty line
+    b'{"to": "Bob", "text": "hello", "urgent": false}\r\n\r\n'  # the upstream replies after an empty line
 )
 ASK = (
-    ways.REQUEST.replace(b"GET /serp?q=number+%d", b"POST /message?q=%d")
+    routes.REQUEST.replace(b"GET /serp?q=number+%d", b"POST /message?q=%d")
     .replace(b"\r\n\r\n", b"\r\nContent-Type: application/json\r\nContent-Length: %b\r\n\r\n")
     .replace(b"%b", str(len(_MESSAGE)).encode())
     + _MESSAGE
@@ -36,12 +36,12 @@ FIGURES = ("p50_us", "per_second", "cpu_us")
 
 
 def never(count: int = 1) -> list[dict[str, Any]]:
-    """On this link, at every request, by a chance so small that none is met."""
+    """Return a fault on this link for every request, with a probability too small to occur."""
     return [{"links": "search", "when": {"probability": RARE}} for _ in range(count)]
 
 
 def mixed() -> list[dict[str, Any]]:
-    """40 each on other links, at other methods, paths and headers, 30 at JSON fields, 10 by chance."""
+    """Return 40 faults each for other links, methods, paths and headers, 30 for JSON fields, 10 by chance."""
     others = [link.name for link in lab_links() if link.name != "search"]
     here: list[dict[str, Any]] = []
     for number in range(40):
@@ -66,7 +66,7 @@ SETS: Mapping[str, list[dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """``cpu_us``: the processor time of the gateway per request, None where /proc does not tell."""
+    """``cpu_us``: the gateway's CPU time per request, None without /proc."""
 
     p50_us: float
     per_second: float
@@ -74,14 +74,14 @@ class Cost:
 
 
 def measure_matching(rounds: int = 7, seconds: int = 1) -> dict[str, Any]:
-    """A gateway each with no, one and twice 200 armed faults that are never met, in turn, one connection.
+    """Compare gateways with no, one and twice 200 armed faults that never occur, on one connection, in turn.
 
-    ``mixed``: of 200, see there; ``drawn``: all 200 on this link and drawn for at every request. ``more``
-    is the median over the rounds of what it costs over that with one fault, less one.
+    ``mixed``: the 200 of ``mixed()``; ``drawn``: all 200 on this link and drawn for every request. ``more``
+    is the median over the rounds of the cost relative to one fault, minus one.
     """
     by_set: dict[str, list[Cost]] = {name: [] for name in SETS}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        upstream = stack.enter_context(ways.upstream())
+        upstream = stack.enter_context(routes.upstream())
         targets = {
             name: stack.enter_context(armed(Path(folder) / name, upstream, faults))
             for name, faults in SETS.items()
@@ -89,7 +89,7 @@ def measure_matching(rounds: int = 7, seconds: int = 1) -> dict[str, Any]:
         for number in range(rounds + 1):
             for name, (pid, address) in targets.items():
                 cost = _cost(pid, address, seconds)
-                if number:  # the first was to warm up
+                if number:  # warm-up
                     by_set[name].append(cost)
     return {
         "armed": {name: len(faults) for name, faults in SETS.items()},
@@ -113,7 +113,7 @@ def _cost(pid: int, address: Address, seconds: int) -> Cost:
 
 
 def _cpu_s(pid: int) -> float | None:
-    """Processor time of that process so far, in steps of 10 ms."""
+    """Return the process's CPU time so far, in steps of 10 ms."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -127,7 +127,7 @@ def _figure(costs: Sequence[Cost], figure: str) -> float | None:
 
 
 def _more(costs: Sequence[Cost], base: Sequence[Cost], figure: str) -> float | None:
-    """How much more it costs; for requests a second, how much more time each takes."""
+    """Return the relative extra cost; for requests per second, the extra time per request."""
     pairs = [(getattr(a, figure), getattr(b, figure)) for a, b in zip(costs, base, strict=True)]
     if any(None in pair for pair in pairs):
         return None
@@ -136,10 +136,10 @@ def _more(costs: Sequence[Cost], base: Sequence[Cost], figure: str) -> float | N
 
 
 def armed(folder: Path, upstream: Address, faults: Sequence[Mapping[str, Any]]) -> Any:
-    """A gateway with these faults, each a ``status``, and no ERROR_PROB."""
+    """Start a gateway with these faults, each a ``status``, and no ERROR_PROB."""
     entries = [{"fault": "status", **entry} for entry in faults]
     settings = {"error_prob": 0, "faults": {"faults": entries}}
-    return ways.gateway(folder, upstream, attempt=True, settings=settings)
+    return routes.gateway(folder, upstream, attempt=True, settings=settings)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The gateway's cost beside Toxiproxy's and mitmproxy's: one load, one upstream, the ways taken in turn.
+"""The gateway's cost compared with Toxiproxy's and mitmproxy's: same load and upstream, in turn.
 
-``python -m bench.gateway [rounds]`` for these figures alone.
+``python -m bench.gateway [rounds]`` runs only this benchmark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from scipy.stats import t as student_t
 
-from bench import ways
+from bench import routes
 from bench.load import Load, generator, load, load_average
 from wirefault.core.sockets import Address
 
@@ -61,21 +61,21 @@ def _measure(rounds: int, seconds: int) -> dict[str, Any]:
     """p50 in microseconds at one connection, requests a second at one and at 32, by way; and ratios.
 
     ``gateway`` is with an attempt on the lane and ``ERROR_PROB`` armed: identified, fingerprinted, drawn
-    for, recorded; ``gateway_wired`` the same on a link that a wiring leads to a server of one's own;
+    for, recorded; ``gateway_wired`` the same on a link that a wiring leads to a user's server;
     ``gateway_unarmed`` with an attempt and no fault; ``gateway_bare`` outside any run. In each round every
     way has ``seconds`` at each number of connections; a figure is the median over the rounds, a ratio the
     median of the ratios of each round. ``wired_over_gateway`` is what a request of a wired link takes over
     one of the lab's.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        upstream = stack.enter_context(ways.upstream())
-        toxiproxy = stack.enter_context(ways.toxiproxy(upstream, ways.real_toxiproxy()))
+        upstream = stack.enter_context(routes.upstream())
+        toxiproxy = stack.enter_context(routes.toxiproxy(upstream, routes.real_toxiproxy()))
         targets = {"direct": upstream, "toxiproxy": toxiproxy.proxy}
         for name, how in GATEWAYS.items():
-            way = ways.gateway(Path(folder) / name, upstream, **how)
+            way = routes.gateway(Path(folder) / name, upstream, **how)
             targets[name] = stack.enter_context(way)[1]
         try:
-            targets["mitmproxy"] = stack.enter_context(ways.mitmproxy(upstream))
+            targets["mitmproxy"] = stack.enter_context(routes.mitmproxy(upstream))
         except (OSError, subprocess.SubprocessError) as error:
             print(f"mitmproxy could not be installed, so it was not measured: {error}")
         single = _in_turn(targets, 1, rounds, seconds)
@@ -99,7 +99,7 @@ def _in_turn(
     by_way: dict[str, list[Load]] = {name: [] for name in targets}
     for _ in range(rounds + 1):
         for name, address in targets.items():
-            by_way[name].append(load(address, ways.REQUEST, connections, seconds))
+            by_way[name].append(load(address, routes.REQUEST, connections, seconds))
     return {name: loads[1:] for name, loads in by_way.items()}  # the first was to warm up
 
 
@@ -142,18 +142,18 @@ def _ratio_with_interval(
 def measure_memory(requests: int = 200_000) -> dict[str, Any]:
     """The gateway's resident memory in MiB after a warm-up and after that many requests more."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        upstream = stack.enter_context(ways.upstream())
-        pid, busy = stack.enter_context(ways.gateway(Path(folder) / "busy", upstream, attempt=True))
+        upstream = stack.enter_context(routes.upstream())
+        pid, busy = stack.enter_context(routes.gateway(Path(folder) / "busy", upstream, attempt=True))
         _at_least(busy, WARM_UP)
-        before = ways.rss_mib(pid)
+        before = routes.rss_mib(pid)
         done = _at_least(busy, requests)
-        return {"requests": done, "rss_mib_before": before, "rss_mib_after": ways.rss_mib(pid)}
+        return {"requests": done, "rss_mib_before": before, "rss_mib_after": routes.rss_mib(pid)}
 
 
 def _at_least(address: Address, requests: int) -> int:
     done = 0
     while done < requests:
-        done += load(address, ways.REQUEST, _CROWD, 1).requests
+        done += load(address, routes.REQUEST, _CROWD, 1).requests
     return done
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import uvloop
 
-from bench import ways
+from bench import routes
 from bench.connecting import Visit, visit
 from bench.load import load_average
 from wirefault.core.sockets import Address
@@ -54,7 +54,7 @@ def measure_ingress(rounds: int = 5) -> dict[str, Any]:
     second a round, on one connection at a time; a separate process with blocking sockets makes new ones,
     and verifies nothing. A figure is the median over the rounds.
     """
-    with tempfile.TemporaryDirectory() as folder, ways.upstream() as upstream:
+    with tempfile.TemporaryDirectory() as folder, routes.upstream() as upstream:
         links = {"bench": {"upstream": upstream.url, "hosts": [_HOST]}}
         wiring = build_wiring(SpecFile("bench", {"links": links, "intercept": {}}), Path(folder))
         places = {
@@ -84,17 +84,17 @@ def _ways_of(lab: Lab, upstream: Address) -> Mapping[str, Way]:
 
 
 async def _measure(ways_: Mapping[str, Way], rounds: int) -> dict[str, Any]:
-    kept: dict[str, list[float]] = {name: [] for name in ways_}
+    kept_alive: dict[str, list[float]] = {name: [] for name in ways_}
     new: dict[str, list[float]] = {name: [] for name in ways_}
     for number in range(rounds + 1):
         for name, way in ways_.items():
             p50_us, per_second = await _kept_alive(way), _new_connections(way)
             if number:  # the first round was to warm up
-                kept[name].append(p50_us)
+                kept_alive[name].append(p50_us)
                 new[name].append(per_second)
     return {
         "load_average": load_average(),
-        "kept_alive_p50_us": {name: round(median(figures), 1) for name, figures in kept.items()},
+        "kept_alive_p50_us": {name: round(median(figures), 1) for name, figures in kept_alive.items()},
         "new_connections_per_second": {name: round(median(figures)) for name, figures in new.items()},
     }
 
@@ -125,7 +125,7 @@ async def _open(way: Way) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 
 async def _ask(way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(_GET % way.target)
-    await reader.readexactly(len(ways.REPLY))
+    await reader.readexactly(len(routes.REPLY))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Load on an HTTP address for a while: wrk if it is on PATH, else a small client of its own."""
+"""HTTP load on an address for a while: by wrk if it is on PATH, else by a simple client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ request = function() n = n %% 2000 + 1; return requests[n] end
 
 @dataclass(frozen=True)
 class Load:
-    """What came of it; ``p50_us`` and ``p99_us``: what one request took, in microseconds."""
+    """The result; ``p50_us`` and ``p99_us`` are times of one request in microseconds."""
 
     requests: int
     per_second: float
@@ -37,10 +37,9 @@ class Load:
 def load(
     address: Address, template: bytes, connections: int, seconds: int, tls: ssl.SSLContext | None = None
 ) -> Load:
-    """``template`` is a request with a ``%d`` in it, so that no two of 2000 ask for the same.
+    """Generate load. ``template`` is a request with a ``%d``, so that all of 2000 requests differ.
 
-    ``tls``: how the clients speak TLS, None for plain HTTP. Raises ``RuntimeError`` if a request was not
-    answered with 200.
+    ``tls``: the clients' TLS, None for plain HTTP. Raises ``RuntimeError`` if a reply's status was not 200.
     """
     if shutil.which("wrk"):
         url = f"https://{address}" if tls is not None else address.url
@@ -49,12 +48,12 @@ def load(
 
 
 def generator() -> str:
-    """Who makes the load."""
+    """Return the name of the load generator."""
     return "wrk" if shutil.which("wrk") else "asyncio"
 
 
 def load_average() -> float:
-    """Of the last minute, on this machine: what else it was busy with."""
+    """Return this machine's load average over the last minute, to show other activity."""
     return round(os.getloadavg()[0], 1)
 
 

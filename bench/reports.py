@@ -1,4 +1,4 @@
-"""What the figures of a large arm cost: worked out of its histories, and read again once they are kept."""
+"""The cost of a large arm's figures: computed from its histories, and read again from the cache."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from wirefault.experiments.measures import measures_of
 
 
 def measure_reports(logs: Path, episodes: int = 10_000) -> dict[str, Any]:
-    """Of an arm of at least so many episodes: copies of the runs that lie there, under other names."""
+    """Measure an arm of at least that many episodes: copies of existing runs under other names."""
     runs = sorted((logs / "runs").iterdir())
     copies, each = [], 0
     while each * len(copies) < episodes:
         for run in runs:
             copies.append(f"copy-{len(copies)}")
             each = max(each, _copy(run, run.with_name(copies[-1])))
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for kind in ("worked_out", "kept"):
         began = time.perf_counter()
         arm = put_together([read_facts(logs, run, (), logs / "facts") for run in copies], episodes)
         measures_of(arm)
         took = time.perf_counter() - began
-        found |= {"episodes": len(arm.episodes), f"{kind}_ms": round(1000 * took / len(arm.episodes), 3)}
-    return found
+        figures |= {"episodes": len(arm.episodes), f"{kind}_ms": round(1000 * took / len(arm.episodes), 3)}
+    return figures
 
 
 def _copy(run: Path, copy: Path) -> int:
-    """A run with episodes of its own; how many."""
+    """Copy a run and rename its episodes; return their number."""
     copy.mkdir()
     keys = set()
     for file in run.glob("*.jsonl"):

@@ -1,4 +1,4 @@
-"""How long the commands take to start, and to do something small, beside Python itself doing nothing."""
+"""Start-up time of the commands, with a small task, compared with an empty Python program."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ TARGET_MS = 400
 
 
 def measure_startup(rounds: int = 15) -> dict[str, dict[str, float]]:
-    """Of each command, in turn, the best of so many rounds: others who use the machine only add to it.
+    """Measure each command in turn, the best of that many rounds, since other load only adds time.
 
-    ``ms``: wall time to its end, of ``toxiproxy`` to the line that says that it listens. ``cpu_ms``: user and
-    system time. ``times_python``: ``ms`` as a multiple of what ``python -c pass`` takes.
+    ``ms``: wall time to its end, for ``toxiproxy`` to the line that it listens. ``cpu_ms``: user and system
+    time. ``times_python``: ``ms`` as a multiple of ``python -c pass``.
     """
     best: dict[str, tuple[float, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +54,7 @@ def measure_startup(rounds: int = 15) -> dict[str, dict[str, float]]:
 def _measured(
     run: Callable[[Sequence[str], str], float], command: Sequence[str], folder: str
 ) -> tuple[float, float]:
-    """Wall and processor time in milliseconds."""
+    """Return wall and CPU time in milliseconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     ended = run(command, folder)
@@ -64,7 +64,7 @@ def _measured(
 
 
 def _environ() -> dict[str, str]:
-    """Compiled modules are kept, as in an installation, so that the first round alone compiles them."""
+    """Keep compiled modules, as in an installation, so that only the first round compiles them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPATH": str(Path(__file__).parents[1])
     }
@@ -85,7 +85,7 @@ def _until_listening(command: Sequence[str], folder: str) -> float:
 
 
 def _write_run(logs: Path) -> None:
-    """The history of a run without a prompt."""
+    """Write the history of a run without prompts."""
     writer = Writer(history_file(logs, _RUN, "agent", 0))
     writer.write(RunStarted(1.0, _RUN, "lab", 0, 1, Settings(seed=1).model_dump(), "a subject", 0))
     writer.write(RunFinished(2.0, True, "", 0))

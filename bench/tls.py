@@ -1,4 +1,7 @@
-"""What TLS at the gateway costs: beside the plain gateway, and of certificates. ``python -m bench.tls``."""
+"""The cost of TLS at the gateway, compared with the plain gateway, and of certificates.
+
+``python -m bench.tls`` runs only this benchmark.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from bench import ways
+from bench import routes
 from bench.bare_server import bare_server
 from bench.connecting import Visit, Visits, visit
 from bench.load import load, load_average
@@ -25,25 +28,26 @@ _CERTIFICATES = 200
 
 
 def measure_tls(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
-    """``p50_us``: of a request on one connection that is kept alive. ``new_per_second``: connections that are
-    made, used once and closed by two clients, each a Python process with blocking sockets that verifies
-    nothing. ``gateway_ms`` is the gateway's processor time for one of them and ``client_ms`` the client's, so
-    that it can be seen which of them the rate is of. ``resumed``: by clients that come back with their
-    session. ``bare``: the same of a server that only answers, whose TLS is uvloop's. Each is the median over
-    the rounds, in which the ways take turns; a ratio is TLS over plain. Of a certificate: ms until it is
-    made, and until TLS can be spoken with it.
+    """Measure TLS and plain connections in turn; each figure is the median over the rounds.
+
+    ``p50_us``: one request on a connection that is kept alive. ``new_per_second``: connections made, used
+    once and closed by two clients, each a Python process with blocking sockets that verifies nothing.
+    ``gateway_ms`` and ``client_ms`` are the CPU times of gateway and client per connection, which show what
+    limits the rate. ``resumed``: with session resumption. ``bare``: a server with a constant reply and
+    uvloop's TLS. A ratio is TLS over plain. For a certificate: ms until it is made, and until TLS works with
+    it.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        upstream = stack.enter_context(ways.upstream())
-        _, plain = stack.enter_context(ways.gateway(Path(folder) / "plain", upstream, attempt=True))
-        made = ways.gateway(Path(folder) / "tls", upstream, attempt=True, intercepts=True)
+        upstream = stack.enter_context(routes.upstream())
+        _, plain = stack.enter_context(routes.gateway(Path(folder) / "plain", upstream, attempt=True))
+        made = routes.gateway(Path(folder) / "tls", upstream, attempt=True, intercepts=True)
         pid, secure = stack.enter_context(made)
         p50 = _in_turn(
             rounds,
-            plain=lambda: load(plain, ways.REQUEST, 1, seconds).p50_us,
-            tls=lambda: load(secure, ways.REQUEST, 1, seconds, _context()).p50_us,
+            plain=lambda: load(plain, routes.REQUEST, 1, seconds).p50_us,
+            tls=lambda: load(secure, routes.REQUEST, 1, seconds, _context()).p50_us,
         )
-        # the same process, which takes both
+        # one process that accepts both
         new = _in_turn(
             rounds,
             plain=lambda: _new_connections(secure, pid, seconds, "plain"),
@@ -69,7 +73,7 @@ def measure_tls(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
 
 
 def _context() -> ssl.SSLContext:
-    """Of a client that verifies nothing, as most load generators."""
+    """Return a client's context that verifies nothing, like most load generators."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
@@ -80,7 +84,7 @@ def _in_turn(rounds: int, **measures: Callable[[], Any]) -> dict[str, list[Any]]
     for _ in range(rounds + 1):
         for name, measure in measures.items():
             figures[name].append(measure())
-    return {name: measured[1:] for name, measured in figures.items()}  # the first was to warm up
+    return {name: measured[1:] for name, measured in figures.items()}  # warm-up
 
 
 def _medians(by_way: dict[str, list[Any]], figure: Callable[[Any], float]) -> dict[str, float]:
@@ -94,14 +98,14 @@ def _medians(by_way: dict[str, list[Any]], figure: Callable[[Any], float]) -> di
 def _new_connections(
     address: Address, pid: int, seconds: int, speaking: Literal["plain", "tls", "resumed"]
 ) -> tuple[Visits, float]:
-    """What the clients did, and the server's processor time for one connection in ms."""
+    """Return the clients' figures, and the server's CPU time per connection in ms."""
     worked = _processor_s(pid)
-    visits = visit(Visit(address, ways.REQUEST.decode(), speaking=speaking), _CLIENTS, seconds)
+    visits = visit(Visit(address, routes.REQUEST.decode(), speaking=speaking), _CLIENTS, seconds)
     return visits, (_processor_s(pid) - worked) * 1000 / visits.count
 
 
 def _processor_s(pid: int) -> float:
-    """How long that process has been on a processor, in its own code and in the kernel's; only on Linux."""
+    """Return the process's CPU time, user and system; only on Linux."""
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
 
 

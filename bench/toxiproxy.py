@@ -1,6 +1,6 @@
-"""The embedded Toxiproxy beside the real one: one load, one upstream, the two taken in turn.
+"""The embedded Toxiproxy compared with the real one: same load and upstream, measured in turn.
 
-``python -m bench.toxiproxy [rounds]`` for these figures alone.
+``python -m bench.toxiproxy [rounds]`` runs only this benchmark.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any
 
-from bench import ways
+from bench import routes
 from bench.load import Load, generator, load
 
 _CROWD = 32
@@ -21,21 +21,22 @@ PAIRS = 300
 
 
 def measure_toxiproxy(rounds: int = 5, seconds: int = 1) -> dict[str, Any] | None:
-    """By server: p50 and p99 (us) at one connection, requests a second at one and at 32, toggles, memory.
+    """Measure per server: p50 and p99 (us) with one connection, requests per second with 1 and 32, toggles,
+    memory.
 
-    A toggle is a toxic added and removed over the HTTP API. In each round every server has ``seconds`` of
-    each; a figure is the median over the rounds, a ratio that of each round's ratios. Memory (MiB) is read
-    at the start and after all load. None without a real server.
+    A toggle adds and removes a toxic over the HTTP API. In each round every server gets ``seconds`` of each.
+    A figure is the median over the rounds, a ratio the median of the rounds' ratios. Memory (MiB) is read at
+    the start and after all load. Returns None without a real server.
     """
-    binary = ways.real_toxiproxy()
+    binary = routes.real_toxiproxy()
     if binary is None:
         return None
     with ExitStack() as stack:
-        upstream = stack.enter_context(ways.upstream())
-        servers = [stack.enter_context(ways.toxiproxy(upstream, program)) for program in (None, binary)]
-        before = {server.name: ways.rss_mib(server.pid) for server in servers}
+        upstream = stack.enter_context(routes.upstream())
+        servers = [stack.enter_context(routes.toxiproxy(upstream, program)) for program in (None, binary)]
+        before = {server.name: routes.rss_mib(server.pid) for server in servers}
         single, crowd, toggles = _in_turn(servers, rounds, seconds)
-        after = {server.name: ways.rss_mib(server.pid) for server in servers}
+        after = {server.name: routes.rss_mib(server.pid) for server in servers}
     figures = {
         "p50_us": _of(single, "p50_us"),
         "p99_us": _of(single, "p99_us"),
@@ -57,7 +58,7 @@ def measure_toxiproxy(rounds: int = 5, seconds: int = 1) -> dict[str, Any] | Non
 
 
 def _in_turn(
-    servers: list[ways.Toxiproxy], rounds: int, seconds: int
+    servers: list[routes.Toxiproxy], rounds: int, seconds: int
 ) -> tuple[dict[str, list[Load]], dict[str, list[Load]], dict[str, list[float]]]:
     single: dict[str, list[Load]] = {server.name: [] for server in servers}
     crowd: dict[str, list[Load]] = {server.name: [] for server in servers}
@@ -65,27 +66,27 @@ def _in_turn(
     for number in range(rounds + 1):
         for server in servers:
             measured = (
-                load(server.proxy, ways.REQUEST, 1, seconds),
-                load(server.proxy, ways.REQUEST, _CROWD, seconds),
+                load(server.proxy, routes.REQUEST, 1, seconds),
+                load(server.proxy, routes.REQUEST, _CROWD, seconds),
                 _toggles_per_second(server),
             )
-            if number:  # the first round was to warm up
+            if number:  # warm-up
                 single[server.name].append(measured[0])
                 crowd[server.name].append(measured[1])
                 toggles[server.name].append(measured[2])
     return single, crowd, toggles
 
 
-def _toggles_per_second(server: ways.Toxiproxy) -> float:
+def _toggles_per_second(server: routes.Toxiproxy) -> float:
     api = http.client.HTTPConnection(server.api.host, server.api.port, timeout=5)
     body = json.dumps({"name": "toggle", "type": "latency", "attributes": {"latency": 100}})
     began = time.perf_counter()
     for _ in range(PAIRS):
-        for method, path, sent, status in (
+        for method, path, payload, status in (
             ("POST", "/proxies/bench/toxics", body, 200),
             ("DELETE", "/proxies/bench/toxics/toggle", None, 204),
         ):
-            api.request(method, path, sent)
+            api.request(method, path, payload)
             answer = api.getresponse()
             answer.read()
             if answer.status != status:
@@ -99,7 +100,7 @@ def _of(by_server: dict[str, list[Load]], figure: str) -> dict[str, list[float]]
 
 
 def _ratio(by_server: dict[str, list[float]]) -> float:
-    """Embedded over real."""
+    """Return embedded over real."""
     return round(
         median(ours / theirs for ours, theirs in zip(by_server["embedded"], by_server["real"], strict=True)),
         2,

@@ -26,7 +26,7 @@ def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
     unknown = [name for name in names if name not in lab_links().tool_names]
     if unknown:
         return _fail(2, f"unknown service {unknown[0]!r}; valid: {', '.join(lab_links().tool_names)}")
-    # a short queue is no news for users of the lab
+    # a short queue does not concern users of the lab
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     try:
         topology = topology_from(environ)

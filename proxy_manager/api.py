@@ -187,7 +187,7 @@ def create_manager_api(
 
 
 class _Api:
-    """The routes, which raise ``ChangeRefused``. What waits or reads files runs in a thread."""
+    """The routes, which raise ``ChangeRefused``. Code that waits or reads files runs in a thread."""
 
     def __init__(self, loop: Loop, topology: Topology, live: FaultsEndpoint, token: str) -> None:
         self._loop = loop

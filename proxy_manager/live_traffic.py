@@ -23,7 +23,7 @@ from wirefault.toxiproxy.planned import plan_toxics
 from wirefault.wiring.links import Links
 
 _EPISODE, _ATTEMPT = "live", 1
-_SUBJECT = "whoever calls, outside any run"
+_SUBJECT = "any caller, outside any run"
 
 
 class LiveTraffic:

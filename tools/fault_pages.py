@@ -46,8 +46,8 @@ def told_by_clients(fault: str, seen: Mapping[str, Mapping[str, str]]) -> Iterat
             clients_of[saw].append(client)
         if row.partition(" (")[0] == fault and not all(saw.startswith("not injected") for saw in clients_of):
             whose = {saw: ", ".join(clients) for saw, clients in clients_of.items()}
-            told = (f"{'all' if len(whose) == 1 else names}: *{saw}*" for saw, names in whose.items())
-            yield f"- `{row}`: {'; '.join(told)}"
+            effects = (f"{'all' if len(whose) == 1 else names}: *{saw}*" for saw, names in whose.items())
+            yield f"- `{row}`: {'; '.join(effects)}"
 
 
 def _mcp_table(seen: Mapping[str, Mapping[str, str]]) -> str:
@@ -101,7 +101,7 @@ FAMILIES = {
     "http": "HTTP",
     "meaning": "The meaning of tool results",
     "model": "The model's replies",
-    "context": "What the model is shown",
+    "context": "The model's context",
     "mcp": "MCP",
 }
 
@@ -175,9 +175,9 @@ def _families() -> Iterator[str]:
 def _with_clients(kind: type[Fault]) -> str:
     """The fault's page; of MCP's also what the clients made of it, which no other table of this page has."""
     page = fault_page(kind, 3).rstrip()
-    told = list(told_by_clients(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
+    lines = list(told_by_clients(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
     heading = "What [clients of MCP](mcp.md#what-clients-make-of-it) made of it over HTTP:"
-    return "\n\n".join([page, heading, "\n".join(told)]) if told else page
+    return "\n\n".join([page, heading, "\n".join(lines)]) if lines else page
 
 
 def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

@@ -1,1 +1,3 @@
-"""What agent frameworks make of faults by default: `make findings` measures it, docs/findings.md tells it."""
+"""Default behaviour of agent frameworks under faults: `make findings` measures it and writes
+docs/findings.md.
+"""

@@ -1,4 +1,4 @@
-"""``python -m bench.findings``: flies every example under every trial, and writes docs/findings.md."""
+"""``python -m bench.findings``: run every example under every trial and write docs/findings.md."""
 
 from __future__ import annotations
 
@@ -11,37 +11,35 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from bench.findings.environments import EXAMPLES, ROOT, InstalledAgent, agents, prepare_all
-from bench.findings.flying import ExampleLab, example_lab
+from bench.findings.example_lab import ExampleLab, example_lab
 from bench.findings.observed import Observed, observe
 from bench.findings.page import page
 from bench.findings.trials import PROMPT, TRIALS, Trial
 
 PAGE = ROOT / "docs" / "findings.md"
-# most of a flight is waiting for time-outs; more at once would measure the machine
+# a run mostly waits for time-outs; with more at once the machine would distort the figures
 _AT_ONCE = 4
 
 
 def main() -> int:
-    """0 if every example was flown under every trial."""
+    """Return 0 if every example ran under every trial."""
     parser = ArgumentParser("python -m bench.findings", description=__doc__)
     parser.add_argument(
         "--only", default="", help="examples, by comma; the page is then printed, not written"
     )
-    parser.add_argument(
-        "--at-once", type=int, default=_AT_ONCE, help=f"examples side by side; default {_AT_ONCE}"
-    )
-    given = parser.parse_args()
+    parser.add_argument("--at-once", type=int, default=_AT_ONCE, help=f"examples at once; default {_AT_ONCE}")
+    options = parser.parse_args()
     missing = prepare_all()
-    chosen = _chosen(given.only.split(","), missing)
+    chosen = _chosen(options.only.split(","), missing)
     with (
         tempfile.TemporaryDirectory(prefix="findings-") as folder,
-        ProcessPoolExecutor(given.at_once) as pool,
+        ProcessPoolExecutor(options.at_once) as pool,
     ):
-        flights = pool.map(_fly_all, chosen, [Path(folder)] * len(chosen))
-        results = {agent.name: observed for agent, observed in zip(chosen, flights, strict=True)}
+        runs = pool.map(_run_all, chosen, [Path(folder)] * len(chosen))
+        results = {agent.name: observed for agent, observed in zip(chosen, runs, strict=True)}
     complete = {name: results[name] for name in sorted(results) if len(results[name]) == len(TRIALS)}
     text = page({name: _versions(name) for name in complete}, complete)
-    if given.only:
+    if options.only:
         print(text)
     else:
         PAGE.write_text(text, encoding="utf-8")
@@ -51,13 +49,13 @@ def main() -> int:
 
 
 def _chosen(only: Sequence[str], missing: Collection[str]) -> list[InstalledAgent]:
-    """Those that are asked for and can run; not the client of MCP, which orders nothing."""
+    """Return the requested examples that can run, without the MCP client, which places no orders."""
     there = [agent for agent in agents() if agent.name not in (*missing, "mcp_client")]
     return [agent for agent in there if agent.name in only or only == [""]]
 
 
-def _fly_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
-    """What was observed, by trial; one that the lab could not fly is tried once more."""
+def _run_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
+    """Return the observation of each trial; an invalid one is tried once more."""
     observed: dict[str, Observed] = {}
     home = folder / agent.name
     home.mkdir()
@@ -65,27 +63,27 @@ def _fly_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
         for trial in (*TRIALS, *TRIALS):
             if trial.name not in observed:
                 seen = _observe(lab, trial)
-                said = f"invalid, {seen}" if isinstance(seen, str) else seen.end
-                print(f"{agent.name}, {trial.name}: {said}", file=sys.stderr, flush=True)
+                result = f"invalid, {seen}" if isinstance(seen, str) else seen.end
+                print(f"{agent.name}, {trial.name}: {result}", file=sys.stderr, flush=True)
                 observed |= {} if isinstance(seen, str) else {trial.name: seen}
     return observed
 
 
 def _observe(lab: ExampleLab, trial: Trial) -> Observed | str:
-    """What one flight showed, or why the lab failed."""
+    """Run one trial; return its observation, or why the lab failed."""
     lab.model.persona, before = trial.persona, lab.shop.orders()
-    flight = lab.run(trial.settings)
-    if flight.failure:
-        return flight.failure
-    [episode] = flight.summary.as_json()["episodes"]
+    run = lab.run(trial.settings)
+    if run.failure:
+        return run.failure
+    [episode] = run.summary.as_json()["episodes"]
     delivered = [fault["kind"] for fault in episode["faults"] if fault["delivered"]]
-    run = lab.configuration.logs / "runs" / flight.record.run_id
-    complaints = [file.read_text(errors="replace") for file in run.glob("attempts/*/stderr.txt")]
-    return observe(flight.record.events, lab.shop.orders() - before, delivered, "\n".join(complaints))
+    run_folder = lab.configuration.logs / "runs" / run.record.run_id
+    complaints = [file.read_text(errors="replace") for file in run_folder.glob("attempts/*/stderr.txt")]
+    return observe(run.record.events, lab.shop.orders() - before, delivered, "\n".join(complaints))
 
 
 def _versions(example: str) -> str:
-    """The packages that an example pins."""
+    """Return the packages that an example pins."""
     folder = EXAMPLES / example
     if (manifest := folder / "package.json").exists():
         pinned = json.loads(manifest.read_text(encoding="utf-8"))["dependencies"]

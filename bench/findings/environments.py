@@ -1,9 +1,9 @@
-"""The environments of the framework examples: made once below ``.frameworks``, and found again.
+"""Environments of the framework examples, made once below ``.frameworks`` and reused.
 
-Python examples whose requirements name the same constraints share a virtual environment. All that run on Node
-share one folder of packages, and a Node of that folder: many SDKs need a newer one than the system's.
+Python examples with equal constraints share a virtual environment. All Node examples share one folder of
+packages with its own Node, since many SDKs need a newer one than the system's.
 
-``python -m bench.findings.environments`` makes them all, and names what is not to be had.
+``python -m bench.findings.environments`` makes them all and lists those that cannot be made.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MACHINE = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 class NotInstallable(Exception):
-    """An environment that could not be made; the message says why."""
+    """An environment that cannot be made; the message says why."""
 
 
 @dataclass(frozen=True)
 class InstalledAgent:
-    """An example that can be run: the words that start it, to which the prompt is added, and its folder.
+    """A runnable example: its folder and its command, to which the prompt is appended.
 
-    ``path`` is a PATH on which its interpreter and its programs come first.
+    ``path`` is a PATH with its interpreter and programs first.
     """
 
     name: str
@@ -50,27 +50,27 @@ class InstalledAgent:
 
 @dataclass(frozen=True)
 class Environment:
-    """What some examples share; ``manifests`` has the file of each example that says what it needs."""
+    """The environment of some examples; ``manifests`` has each example's requirements file."""
 
     home: Path
     manifests: dict[str, Path]
     make: Callable[[Path, Sequence[Path]], None]
 
     def prepare(self) -> dict[str, str]:
-        """Makes it, unless it is there; returns why each example that cannot run here cannot."""
+        """Make the environment if it is missing; return why examples cannot run here."""
         with _locked(self.home):
             return self._prepare()
 
     def _prepare(self) -> dict[str, str]:
         ready = self.home / _READY
         digest = self._digest()
-        if ready.exists() and (kept := json.loads(ready.read_text()))["digest"] == digest:
-            missing: dict[str, str] = kept["missing"]
+        if ready.exists() and (state := json.loads(ready.read_text()))["digest"] == digest:
+            missing: dict[str, str] = state["missing"]
             return missing
         shutil.rmtree(self.home, ignore_errors=True)
         self.home.mkdir(parents=True)
         missing = self._make()
-        if not missing:  # what is missing today may be there tomorrow
+        if not missing:  # missing packages may be available later
             ready.write_text(json.dumps({"digest": digest, "missing": missing}))
         return missing
 
@@ -86,7 +86,7 @@ class Environment:
         return {}
 
     def _make_one_by_one(self) -> dict[str, str]:
-        """All that can be had together, in order; an example that spoils it is left out and named."""
+        """Install all examples that work together, in order; leave out and report those that conflict."""
         missing: dict[str, str] = {}
         working: list[Path] = []
         for example, manifest in self.manifests.items():
@@ -100,12 +100,12 @@ class Environment:
     def _digest(self) -> str:
         constraints = [EXAMPLES / f"{self.home.name}.constraints"]
         files = [*self.manifests.values(), *(each for each in constraints if each.exists())]
-        said = b"\0".join(file.read_bytes() for file in files)
-        return sha256(said + sys.version.encode() + repr((_UV, _NODE)).encode()).hexdigest()
+        content = b"\0".join(file.read_bytes() for file in files)
+        return sha256(content + sys.version.encode() + repr((_UV, _NODE)).encode()).hexdigest()
 
 
 def environments(cache: Path = CACHE) -> list[Environment]:
-    """The environments of all examples, the largest first."""
+    """Return the environments of all examples, the largest first."""
     python: dict[str, dict[str, Path]] = {}
     for manifest in sorted(EXAMPLES.glob("*/requirements.txt")):
         constraints = manifest.read_text(encoding="utf-8").splitlines()[0].removeprefix("-c ")
@@ -118,7 +118,7 @@ def environments(cache: Path = CACHE) -> list[Environment]:
 
 
 def install_python(home: Path, manifests: Sequence[Path]) -> None:
-    """A virtual environment with what these files name, by ``uv``: pip takes ten times as long.
+    """Make a virtual environment with these requirements by ``uv``, ten times as fast as pip.
 
     Raises ``NotInstallable``.
     """
@@ -130,7 +130,7 @@ def install_python(home: Path, manifests: Sequence[Path]) -> None:
 
 
 def _uv() -> str:
-    """The installer: the one on the path, or else one of our own."""
+    """Return the installer on the path, or else install one."""
     if at_hand := shutil.which("uv"):
         return at_hand
     own = CACHE / "uv"
@@ -144,7 +144,7 @@ def _uv() -> str:
 
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
-    """Whoever else makes that folder waits, in another process, too."""
+    """Lock the folder, also against other processes."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -153,12 +153,12 @@ def _locked(home: Path) -> Iterator[None]:
 
 def _make_node(home: Path, manifests: Sequence[Path]) -> None:
     if shutil.which("npm") is None:
-        raise NotInstallable("npm is not there")
+        raise NotInstallable("npm is not installed")
     wanted = dict(_NODE)
     for manifest in manifests:
         for name, version in json.loads(manifest.read_text(encoding="utf-8"))["dependencies"].items():
             if wanted.setdefault(name, version) != version:
-                raise NotInstallable(f"{manifest.parent.name} wants another {name} than its neighbours")
+                raise NotInstallable(f"{manifest.parent.name} needs another {name} than the other examples")
     package = {"private": True, "type": "module", "dependencies": wanted}
     (home / "package.json").write_text(json.dumps(package, indent=2))
     quietly = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
@@ -173,7 +173,7 @@ def _run(command: Sequence[str], folder: Path = ROOT) -> None:
 
 
 def prepare_all(cache: Path = CACHE) -> dict[str, str]:
-    """Makes every environment, at most two at once; why each example that cannot run here cannot."""
+    """Make every environment, at most two at once; return why examples cannot run here."""
     if not (EXAMPLES / "wirefault.yaml").exists():
         raise NotInstallable(f"{EXAMPLES} has no examples")
     with ThreadPoolExecutor(2) as pool:
@@ -182,13 +182,13 @@ def prepare_all(cache: Path = CACHE) -> dict[str, str]:
 
 
 def agents(cache: Path = CACHE) -> Iterator[InstalledAgent]:
-    """Every example, copied beside its packages, since Node looks for them in the folders above a module."""
+    """Copy every example into its packages' folder, since Node searches the folders above a module."""
     node = cache / "node" / "node_modules" / ".bin"
     for environment in environments(cache):
         for example in environment.manifests:
             [source] = EXAMPLES.glob(f"{example}/agent.*")
             if (source.suffix == ".mjs") != (environment.home.name == "node"):
-                continue  # the client of MCP's is for Python, and its servers for Node
+                continue  # the MCP client's file is for Python, and its servers' for Node
             folder = environment.home / "agents" / example
             shutil.copytree(source.parent, folder, dirs_exist_ok=True)
             interpreter = "node" if source.suffix == ".mjs" else "python"
@@ -197,7 +197,7 @@ def agents(cache: Path = CACHE) -> Iterator[InstalledAgent]:
 
 
 def main() -> int:
-    """Says how long it took, and names what is not to be had; 1 if anything is."""
+    """Print the time taken and the failures; return 1 if there are any."""
     started = time.monotonic()
     missing = prepare_all()
     for example, reason in sorted(missing.items()):

@@ -1,4 +1,4 @@
-"""What a run's history tells of one framework under one trial. Pure."""
+"""Extract one framework's behaviour under one trial from a run's history. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _EXCEPTION = re.compile(
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Requests on one link: every HTTP try, and how many logical calls they were.
+class LinkRequests:
+    """Requests on one link: HTTP tries and logical calls.
 
-    On the model's link a request whose body repeats the one before is a further try of the same call. On the
-    shop's the model decides: as many calls were made as it asked for. ``sdk_tries`` of the tries say by their
-    headers that an SDK sent them again.
+    On the model link, a request with the same body as the previous one is a further try of the same call. On
+    the shop link the calls are those that the model requested. ``sdk_tries`` counts tries that an SDK marked
+    as retries in their headers.
     """
 
     tries: int
@@ -37,27 +37,28 @@ class Asked:
 
 @dataclass(frozen=True)
 class Observed:
-    """``orders`` is the shop's own count; ``told`` what the model was first given as a tool's result.
+    """The behaviour in one run.
 
-    ``seconds`` run from the first request to the end, since starting a program takes what the machine takes.
-    ``source``: whose words the answer is, if there is one: the model's, the shop's, or neither's.
+    ``orders`` is the shop's count; ``tool_result`` the first tool result that the model received. ``seconds``
+    count from the first request to the end, since program start-up depends on the machine. ``source``: whose
+    words the answer contains, if there is one: the model's, the shop's, or neither's.
     """
 
     end: End
     seconds: float
-    model: Asked
-    shop: Asked
+    model: LinkRequests
+    shop: LinkRequests
     orders: int
     delivered: tuple[str, ...]
     streams: bool
-    told: str
+    tool_result: str
     answer: str
     error: str
     source: Source
 
 
 def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stderr: str) -> Observed:
-    """The figures of a run with one attempt, which wrote ``stderr`` besides."""
+    """Return the figures of a run with one attempt, which wrote ``stderr``."""
     [ended] = [event for event in events if isinstance(event, AttemptEnded)]
     exchanges = [event for event in events if isinstance(event, Exchange)]
     model = [each for each in exchanges if each.link == "model" and _asks_model(each)]
@@ -67,12 +68,12 @@ def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stde
     return Observed(
         end=_ENDS.get(ended.ended_by, "answered"),
         seconds=ended.end - began,
-        model=Asked(len(model), _calls(model), sum(1 for each in model if each.sdk_retry)),
-        shop=Asked(len(shop), sum(len(orders_in(each.reply_body or "")) for each in model)),
+        model=LinkRequests(len(model), _calls(model), sum(1 for each in model if each.sdk_retry)),
+        shop=LinkRequests(len(shop), sum(len(orders_in(each.reply_body or "")) for each in model)),
         orders=orders,
         delivered=tuple(delivered),
         streams=any(_body(each).get("stream") for each in model),
-        told=next((told for each in model if (told := tool_result_in(_body(each)))), ""),
+        tool_result=next((text for each in model if (text := tool_result_in(_body(each)))), ""),
         answer=answer,
         error=exception_in(stderr) or ended.error or "",
         source=source,
@@ -80,15 +81,15 @@ def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stde
 
 
 def exception_in(stderr: str) -> str:
-    """The line that names the exception which ended a program of Python's or Node's; notes come after it."""
+    """Return the line with the exception that ended a Python or Node program; notes may follow it."""
     return next(iter(reversed(_EXCEPTION.findall(stderr))), "")
 
 
 def _answer(response: str, model: Sequence[Exchange], shop: Sequence[Exchange]) -> tuple[str, Source]:
-    """The answer without what a framework prints around it, in frames for instance."""
-    said = [text for each in model for text in _texts(each.reply_body or "")]
+    """Return the answer without decorations that a framework prints around it, such as frames."""
+    model_texts = [text for each in model for text in _texts(each.reply_body or "")]
     sold = [each.reply_body or "" for each in shop if each.status and each.status < 400]
-    sources: list[tuple[Source, list[str]]] = [("model", said), ("shop", sold)]
+    sources: list[tuple[Source, list[str]]] = [("model", model_texts), ("shop", sold)]
     for source, texts in sources:
         for text in reversed(texts):
             if _plain(text) and _plain(text) in _plain(response):
@@ -106,7 +107,7 @@ def _calls(exchanges: Sequence[Exchange]) -> int:
 
 
 def orders_in(reply: str) -> list[str]:
-    """The arguments of each order that a model's reply asks for; of a stream's their first piece."""
+    """Return the arguments of each order that a model's reply requests; for a stream, their first piece."""
     calls: list[str] = []
     for value in _documents(reply):
         choices = [choice.get("message") or choice.get("delta") for choice in _objects(value.get("choices"))]
@@ -119,7 +120,7 @@ def orders_in(reply: str) -> list[str]:
 
 
 def _documents(body: str) -> list[dict[str, Any]]:
-    """The JSON objects of a reply: it is one, or an event stream that has several."""
+    """Return the JSON objects of a reply: one, or several of an event stream."""
     lines = [line.removeprefix("data:").strip() for line in body.splitlines() if line.startswith("data:")]
     return _objects([_parsed(line) for line in lines or [body]])
 
@@ -127,13 +128,13 @@ def _documents(body: str) -> list[dict[str, Any]]:
 def _body(exchange: Exchange) -> dict[str, Any]:
     try:
         body = json.loads(exchange.request_body or "{}")
-    except ValueError:  # cut off where it is long
+    except ValueError:  # long bodies are cut off
         return {}
     return body if isinstance(body, dict) else {}
 
 
 def tool_result_in(body: dict[str, Any]) -> str:
-    """The last result of a tool in a request to a model, in the API's own form or in a user's words."""
+    """Return the last tool result in a request to a model, in the API's format or in a user message."""
     results = [
         item["output"] for item in _objects(body.get("input")) if item.get("type") == "function_call_output"
     ]
@@ -141,8 +142,8 @@ def tool_result_in(body: dict[str, Any]) -> str:
     results += [message.get("content") for message in messages if message.get("role") == "tool"]
     if results:
         return _text(results[-1])
-    said = [_text(message.get("content")) for message in messages if message.get("role") == "user"]
-    quoted = [text for text in said if re.search(r"^(Observation|Error):$", text, re.MULTILINE)]
+    user_texts = [_text(message.get("content")) for message in messages if message.get("role") == "user"]
+    quoted = [text for text in user_texts if re.search(r"^(Observation|Error):$", text, re.MULTILINE)]
     return quoted[-1] if quoted else ""
 
 
@@ -157,7 +158,7 @@ def _text(content: Any) -> str:
 
 
 def _texts(reply: str) -> Iterator[str]:
-    """All texts in a model's reply; the pieces of an event stream are put together."""
+    """Return all texts in a model's reply; pieces of an event stream are joined."""
     pieces = [_strings(value) for value in _documents(reply)]
     for texts in pieces:
         yield from texts
@@ -172,7 +173,7 @@ def _parsed(text: str) -> Any:
 
 
 def _strings(value: Any) -> list[str]:
-    """What stands under the names that a model's words have."""
+    """Yield the texts under the keys that hold a model's words."""
     if isinstance(value, list):
         return [text for each in value for text in _strings(each)]
     if not isinstance(value, dict):

@@ -1,11 +1,11 @@
-"""docs/findings.md, from what was observed. Pure."""
+"""Make docs/findings.md from the observations. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 
-from bench.findings.observed import Asked, Observed
+from bench.findings.observed import LinkRequests, Observed
 from bench.findings.trials import BOUND_S, CALM, PROMPT, SEED, TRIALS, Trial
 
 Results = Mapping[str, Mapping[str, Observed]]  # by example, then by trial
@@ -15,13 +15,13 @@ INTRODUCTION = f"""\
 
 <!-- made by `make findings`; do not edit -->
 
-Each agent of `examples/frameworks` was flown once under each fault below, with its framework's **defaults**:
-nothing was set but the model's name and two tools. It was told `{PROMPT}`. Its tool sends `POST /orders`
+Each agent of `examples/frameworks` ran once under each fault below, with its framework's **defaults**:
+only the model's name and two tools were set. The prompt was `{PROMPT}`. Its tool sends `POST /orders`
 without an idempotency key, and raises an exception if it gets no 2xx. Every run has seed {SEED}, and is
 stopped {BOUND_S} s after its start.
 
 - **The framework's doing**: how often a request is sent again, whether an exception of a tool is handed to
-  the model or ends the program, what the model is then told, how long it waits.
+  the model or ends the program, which tool result the model then gets, how long it waits.
 - **The scripted model's doing**: which tool is called, with what, and what the answer says. It is
   [deterministic](scripted-model.md) and careful: it never repeats a write that may have happened, and asks
   once more where an error says that nothing was done. It never claims success after an error. So an answer
@@ -36,31 +36,31 @@ out: the scripted model cannot tell what to repeat, so its row under *insistent 
 does.
 
 These are single runs of one prompt, not rates. Seconds run from the first request to the end of the program,
-on a machine that is busy with other flights: read them as "about". `make findings` repeats all of it.
+on a machine that is busy with other runs: they are approximate. `make findings` repeats all of it.
 """
 GLANCE = """\
 *Error as answer*: it ended with exit code 0, and its answer is the error's text. *No answer*: it ended with
-exit code 0 and said nothing. *Tries*: HTTP requests to the model for one logical call. *> 90 s*: it was still
-waiting, or trying, when it was stopped 90 s after its first request.
+exit code 0 and printed nothing. *Tries*: HTTP requests to the model for one logical call. *> 90 s*: it was
+still waiting, or trying, when it was stopped 90 s after its first request.
 """
 
 
 def page(versions: Mapping[str, str], results: Results, trials: Sequence[Trial] = TRIALS) -> str:
-    """The page. ``versions`` has the packages of each example with their versions, in its order."""
-    shown = [trial for trial in trials if trial is not CALM]
-    parts = [INTRODUCTION, _versions(versions, results), _glance(shown, results)]
-    parts += [_section(trial, results) for trial in shown]
+    """Return the page. ``versions`` has each example's packages with versions, in order."""
+    faulty = [trial for trial in trials if trial is not CALM]
+    parts = [INTRODUCTION, _versions(versions, results), _glance(faulty, results)]
+    parts += [_section(trial, results) for trial in faulty]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _versions(versions: Mapping[str, str], results: Results) -> str:
     rows = [(f"`{name}`", versions[name], _calm(results[name][CALM.name])) for name in results]
-    return "## What was flown\n\n" + _table(("example", "versions", "without a fault"), rows)
+    return "## Versions\n\n" + _table(("example", "versions", "without a fault"), rows)
 
 
 def _calm(observed: Observed) -> str:
-    asked = f"requests to the model: {observed.model.tries}, orders: {observed.orders}"
-    return f"{asked}, answers with the {observed.source}'s words" + (
+    requests = f"requests to the model: {observed.model.tries}, orders: {observed.orders}"
+    return f"{requests}, answers with the {observed.source}'s words" + (
         ", asks for event streams" if observed.streams else ""
     )
 
@@ -72,14 +72,14 @@ def _glance(trials: Sequence[Trial], results: Results) -> str:
 
 def _short(observed: Observed) -> str:
     if not observed.delivered:
-        return "not struck"
+        return "not affected"
     error_as_answer = observed.end == "answered" and observed.source == "neither"
     ends = {"crashed": "crash", "still running": f"> {observed.seconds:.0f} s"}
-    said = ["**error as answer**" if error_as_answer else ends.get(observed.end, observed.end)]
-    said += [f"**{observed.orders} orders**"] * (observed.orders > 1)
+    parts = ["**error as answer**" if error_as_answer else ends.get(observed.end, observed.end)]
+    parts += [f"**{observed.orders} orders**"] * (observed.orders > 1)
     repeated = observed.model.tries - observed.model.calls
-    said += [f"{repeated + 1} tries"] * (repeated > 0)
-    return ", ".join(said)
+    parts += [f"{repeated + 1} tries"] * (repeated > 0)
+    return ", ".join(parts)
 
 
 def _section(trial: Trial, results: Results) -> str:
@@ -87,18 +87,18 @@ def _section(trial: Trial, results: Results) -> str:
     head = ("example", "ends", "HTTP tries at the model", "HTTP tries at the shop", "orders")
     return (
         f"## {trial.name[0].upper()}{trial.name[1:]}\n\n{trial.says[0].upper()}{trial.says[1:]}.\n\n"
-        + _table((*head, "what the model was told"), rows)
+        + _table((*head, "tool result that the model received"), rows)
     )
 
 
 def _row(trial: Trial, observed: Observed) -> tuple[str, ...]:
     if not observed.delivered:
         return (
-            "not struck: it asks for no event stream" if "stream" in trial.name else "not struck",
+            "not affected: it uses no event streams" if "stream" in trial.name else "not affected",
             *[""] * 4,
         )
     orders = f"**{observed.orders}**" if observed.orders > 1 else str(observed.orders)
-    return (_end(observed), _tries(observed.model), _tries(observed.shop), orders, _told(observed))
+    return (_end(observed), _tries(observed.model), _tries(observed.shop), orders, _tool_result(observed))
 
 
 def _end(observed: Observed) -> str:
@@ -113,22 +113,22 @@ def _end(observed: Observed) -> str:
     return f"answers with the {observed.source}'s words after {observed.seconds:.0f} s"
 
 
-def _tries(asked: Asked) -> str:
-    """How many tries, and which layer made more of the calls that were asked for."""
-    if asked.tries <= asked.calls:
-        return str(asked.tries)
-    by_sdk, by_framework = asked.sdk_tries, asked.tries - asked.calls - asked.sdk_tries
+def _tries(requests: LinkRequests) -> str:
+    """Return the number of tries, and which layer made the additional ones."""
+    if requests.tries <= requests.calls:
+        return str(requests.tries)
+    by_sdk, by_framework = requests.sdk_tries, requests.tries - requests.calls - requests.sdk_tries
     layers = [f"{by_sdk} by the SDK's retries"] * bool(by_sdk)
     layers += [f"{by_framework} by the framework's"] * (by_framework > 0)
-    return f"{asked.tries} for {asked.calls}: {', '.join(layers)}"
+    return f"{requests.tries} for {requests.calls}: {', '.join(layers)}"
 
 
-def _told(observed: Observed) -> str:
-    return f"`{_code(observed.told)}`" if observed.told else "nothing"
+def _tool_result(observed: Observed) -> str:
+    return f"`{_code(observed.tool_result)}`" if observed.tool_result else "nothing"
 
 
 def _code(text: str) -> str:
-    """One line of code in a cell of a table."""
+    """Return one line of code for a table cell."""
     short = re.sub(r"\s+", " ", text).strip()
     short = short if len(short) <= _LONGEST_TOLD else f"{short[:_LONGEST_TOLD].rstrip()} …"
     return short.replace("|", "\\|").replace("`", "'")

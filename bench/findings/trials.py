@@ -1,4 +1,4 @@
-"""What every framework is put through: fault sets that strike at one place, the same for all."""
+"""The trials of every framework: fault sets that act at one place, the same for all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST = {"first": 1}
 
 @dataclass(frozen=True)
 class Trial:
-    """``says`` what is done, in a person's words; ``persona`` is the scripted model's."""
+    """``says`` describes the trial for people; ``persona`` is the scripted model's."""
 
     name: str
     says: str
@@ -28,7 +28,7 @@ class Trial:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of its flight."""
+        """Return the settings of its run."""
         faults = {"faults": json.dumps(self.faults)} if self.faults else {}
         return {"seed": SEED, "attempt_time": BOUND_S, **faults}
 
@@ -42,7 +42,7 @@ def _always(fault: str, **where: Any) -> dict[str, Any]:
 
 
 def _at_model(fault: str, **more: Any) -> dict[str, Any]:
-    """The fault on what asks the model for words; a client also sends traces, and asks to count tokens."""
+    """Return the fault for calls of the model; clients also send traces and ask for token counts."""
     paths = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
     entries = [
         {"fault": fault, "id": name, "links": "model", "only": {"path": path}, **more}
@@ -83,7 +83,7 @@ TRIALS = (
     ),
     Trial(
         "malformed tool call",
-        "the arguments of the model's first tool call are no JSON",
+        "the arguments of the model's first tool call are not valid JSON",
         _at_model("malformed_tool_call", when=_FIRST),
     ),
     Trial("stream cut", "the model's first event stream breaks off", _at_model("stream_cut", when=_FIRST)),

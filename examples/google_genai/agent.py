@@ -1,4 +1,4 @@
-"""Answers one prompt with Google's SDK, which calls two functions of the shop by itself."""
+"""Answers one prompt with Google's SDK, which calls two functions of the shop automatically."""
 
 import os
 import sys

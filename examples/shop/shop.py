@@ -1,6 +1,6 @@
 """A small shop that keeps its orders in SQLite: python shop.py [PORT [FILE]]
 
-A repetition is known by the header Idempotency-Key, or by the order's own order_id: it is no second order.
+A repetition is known by the header Idempotency-Key, or by the order's own order_id: it is not a second order.
 """
 
 import sqlite3
@@ -49,7 +49,7 @@ def create_app(file: str) -> Flask:
     @app.delete("/orders/<int:number>")
     def cancel(number: int):
         gone = run("DELETE FROM orders WHERE id = ? RETURNING id", number)
-        return ("", 204) if gone else ({"error": f"there is no order {number}"}, 404)
+        return ("", 204) if gone else ({"error": f"unknown order {number}"}, 404)
 
     return app
 

@@ -7,17 +7,17 @@ import os
 import urllib.request
 from typing import Any
 
-_said: list[dict[str, str]] = []
+_conversation: list[dict[str, str]] = []
 
 
 def answer(prompt: str, context: Any) -> str:
-    """The model's reply to the conversation so far. A model that is busy is asked once more."""
+    """Return the model's reply to the conversation so far; retry once if the model is busy."""
     if context.turn == 1:
-        _said.clear()
-    _said.append({"role": "user", "content": prompt})
+        _conversation.clear()
+    _conversation.append({"role": "user", "content": prompt})
     request = urllib.request.Request(
         os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-        json.dumps({"model": "scripted", "messages": _said}).encode(),
+        json.dumps({"model": "scripted", "messages": _conversation}).encode(),
         {"Content-Type": "application/json"},
     )
     for last in (False, True):
@@ -28,11 +28,11 @@ def answer(prompt: str, context: Any) -> str:
         except OSError:
             if last:
                 raise
-    _said.append({"role": "assistant", "content": text})
+    _conversation.append({"role": "assistant", "content": text})
     return text
 
 
 def goes_on(conversation: list[dict[str, str]]) -> str | None:
-    """What the person says next: something friendly is asked for twice, then it is enough."""
-    said = [turn for turn in conversation if turn["role"] == "user"]
-    return "Say something friendly in one sentence." if len(said) < 3 else None
+    """Return the person's next message: two requests for something friendly, then none."""
+    user_turns = [turn for turn in conversation if turn["role"] == "user"]
+    return "Say something friendly in one sentence." if len(user_turns) < 3 else None

@@ -13,7 +13,7 @@ from typing import Protocol
 import pytest
 
 from bench.findings.environments import InstalledAgent, agents, prepare_all
-from bench.findings.flying import ExampleLab, example_lab
+from bench.findings.example_lab import ExampleLab, example_lab
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop, shop_at
 from tests.examples.test_presets import SEEDS, stronger

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.findings.environments import EXAMPLES, environments
-from bench.findings.observed import Asked, Observed, exception_in, orders_in, tool_result_in
+from bench.findings.observed import LinkRequests, Observed, exception_in, orders_in, tool_result_in
 from bench.findings.page import page
 from bench.findings.trials import CALM, TRIALS
 
@@ -61,7 +61,13 @@ def test_tool_result_is_found_in_each_dialect(body: dict[str, object]) -> None:
 
 
 def observation(**fields: object) -> Observed:
-    usual = {"end": "answered", "seconds": 1.0, "model": Asked(2, 2), "shop": Asked(1, 1), "orders": 1}
+    usual = {
+        "end": "answered",
+        "seconds": 1.0,
+        "model": LinkRequests(2, 2),
+        "shop": LinkRequests(1, 1),
+        "orders": 1,
+    }
     usual |= {
         "delivered": ("hang",),
         "streams": False,
@@ -77,7 +83,7 @@ def observation(**fields: object) -> Observed:
     ("fields", "sentence"),
     [
         ({"orders": 2}, "| answered, **2 orders** |"),
-        ({"model": Asked(9, 1, 6)}, "9 for 1: 6 by the SDK's retries, 2 by the framework's"),
+        ({"model": LinkRequests(9, 1, 6)}, "9 for 1: 6 by the SDK's retries, 2 by the framework's"),
         ({"source": "neither", "answer": "error | 503"}, "answers `error \\| 503`"),
         ({"end": "crashed", "error": "OSError: no"}, "`OSError: no`"),
         ({"delivered": ()}, "| not struck |"),

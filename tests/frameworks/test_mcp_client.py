@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.findings.environments import InstalledAgent
-from bench.findings.flying import ExampleLab, example_lab
+from bench.findings.example_lab import ExampleLab, example_lab
 from tests.frameworks.exec_runs import check_preset, installed
 from tests.frameworks.mcp_servers import LINK, Everything, everything
 from tests.frameworks.test_exec import exchanges, exec_run

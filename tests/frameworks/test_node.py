@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.findings.flying import ExampleLab
+from bench.findings.example_lab import ExampleLab
 from tests.frameworks.exec_runs import check_preset, labs
 from wirefault.faults.sets.presets import preset_names
 

@@ -82,8 +82,8 @@ def test_exposed_and_unexposed_shares():
         ({}, {}, "prompts like these 2, drawn independently, each sent once under its own fault draws"),
         ({}, {"prompt_limit": 3}, "each sent with up to 3 attempts under"),
         ({}, {}, "not the same prompts sent again (1 here was, so it may be too narrow)"),
-        ({"only": ["x"]}, {}, "these 2 alone: prompts that were picked"),
-        ({"match": "x"}, {}, "these 2 alone: prompts that were picked"),
+        ({"only": ["x"]}, {}, "these 2 alone: hand-picked prompts"),
+        ({"match": "x"}, {}, "these 2 alone: hand-picked prompts"),
     ],
 )
 def test_population_of_interval(source, settings, message):

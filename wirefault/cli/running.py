@@ -286,7 +286,7 @@ def run_in_own_lab(
         check_version(configuration.state)
     except (SettingsError, PromptsError) as error:
         log_error(Path(os.environ.get("LOGS_DIR") or (how.out or Path()) / "logs"), str(error))
-        # the console shows it, so an unwritable log is no reason to fail / otherwise .env is not read,
+        # the console shows it, so an unwritable log is not fatal / otherwise .env is not read,
         # because the run has its settings already
         raise
     if wiring.intercept is None:  # else .env is not read, and the run has its settings already

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 ErrorKind = Literal[
     "timeout",  # the client gave up
-    "refused",  # there was no connection
+    "refused",  # no connection was made
     "closed",  # the connection ended before the reply did
     "reset",  # the connection was reset
     "bad_reply",  # a reply came that the client could not read
@@ -54,7 +54,7 @@ def error_name(error: str | None) -> str | None:
 
 
 def error_kind(error: str | None) -> ErrorKind | None:
-    """Return the kind of a try's error; None if there is no error or if it is unknown."""
+    """Return the kind of a try's error; None without an error or if it is unknown."""
     if error is not None and error.startswith("http_") and error[5:].isdecimal():
         return status_kind(int(error[5:]))
     return _KINDS.get(error_name(error) or "")

@@ -72,7 +72,7 @@ def read_lab_record(state: Path) -> dict[str, Any] | None:
 
 
 def remove_lab_record(state: Path) -> None:
-    with suppress(OSError):  # without a home folder there is no record
+    with suppress(OSError):  # no home folder, no record
         private_file(state, _SUFFIX).unlink(missing_ok=True)
 
 

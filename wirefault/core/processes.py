@@ -73,17 +73,17 @@ def watch_lifeline(environ: Mapping[str, str], on_close: Callable[[], None]) -> 
 
 
 def reason_file(topology: Path) -> Path:
-    """Return the file beside the lab's topology where the launcher names the failed part of the lab."""
+    """Return the file next to the lab's topology where the launcher names the failed part of the lab."""
     return topology.with_suffix(".lost")
 
 
 def stop_file(topology: Path) -> Path:
-    """Return the file beside the lane's topology where the launcher says why no further episode may start."""
+    """Return the file next to the lane's topology where the launcher says why no more episodes may start."""
     return topology.with_suffix(".stop")
 
 
 def ingress_file(topology: Path) -> Path:
-    """Return the ingress's Unix socket, beside the lane's topology, for connections from namespace taps."""
+    """Return the ingress's Unix socket, next to the lane's topology, for connections from namespace taps."""
     return topology.with_suffix(".ingress")
 
 

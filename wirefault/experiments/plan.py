@@ -272,7 +272,7 @@ def _located(
 
 
 def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
-    """The fault set as a setting; a file beside the experiment comes first."""
+    """The fault set as a setting; a file in the experiment's folder comes first."""
     if not isinstance(faults, str):
         return json.dumps(faults)
     beside = folder / faults
@@ -280,7 +280,7 @@ def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
 
 
 def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
-    """The budgets as a setting; a file beside the experiment comes first."""
+    """The budgets as a setting; a file in the experiment's folder comes first."""
     if isinstance(budgets, Budgets):
         return budgets.dump()
     return _fault_set(budgets or "", folder)

@@ -57,7 +57,7 @@ def _with_reply(
         edit = partial(_ResponseEditor, change)
         return replace(act, reply=partial(_changed_reply, change, edit), events=edit)
     if tried.request.method == "GET" and act.events is None:
-        return Miss("nothing_to_change")  # a push stream does not end, so there is no complete reply
+        return Miss("nothing_to_change")  # a push stream does not end, so no reply is complete
     return replace(act, reply=partial(_addressed_change, change, request_message))
 
 

@@ -132,7 +132,7 @@ def dump_event(event: Any) -> str:
 
 
 def _all_fields(part: object) -> dict[str, Any]:
-    """Return all fields of a part of an event, which has no line of its own in the file."""
+    """Return all fields of a part of an event, which does not have a separate line."""
     if not is_dataclass(part):
         raise TypeError(f"{type(part).__name__} is not part of an event")
     return {field.name: getattr(part, field.name) for field in fields(part)}

@@ -30,9 +30,7 @@ AlwaysOn = Literal[
     "invalid",  # the lab let a request pass
     "unknown",  # there was no request that it could change
 ]
-_RowKey = tuple[
-    int, str, FaultSource, str
-]  # configuration, entry, source, and the kind where there is no entry
+_RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and the kind without an entry
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _population(started: RunStarted, judged: Sequence[str], attempts: int) -> st
         return "nothing: no prompt could be judged"
     these = f"these {n}" if n > 1 else "this one"
     if started.prompts_source.picked:
-        return f"{these} alone: prompts that were picked are no sample of other prompts"
+        return f"{these} alone: hand-picked prompts are not a sample of other prompts"
     like = f"prompts like {these}" + ("" if n == started.prompts else " that could be judged")
     how_often = "once" if attempts == 1 else f"with up to {attempts} attempts"
     repeats = n - len(set(judged))

@@ -32,7 +32,7 @@ class ModelUsage:
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None  # of the models that have a price
-    unpriced: list[str]  # the models without one; empty if there are no prices at all
+    unpriced: list[str]  # the models without one; empty without prices
     first_token_ms: FirstTokens
 
 

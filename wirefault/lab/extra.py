@@ -69,7 +69,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _requirement(installed: Distribution) -> str:
-    """The requirement for pip: from where this was installed, if that was no package index."""
+    """The requirement for pip: from where this was installed, unless it came from a package index."""
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
     if "url" not in origin:
         return f"{_DISTRIBUTION}[lab]"

@@ -340,7 +340,7 @@ class Lab:
         self.tell(reason_file, lost.reason)
 
     def tell(self, file_of: Callable[[Path], Path], why: str) -> None:
-        """Write the reason beside each lane's topology, where its processes look for it."""
+        """Write the reason next to each lane's topology, where its processes look for it."""
         with suppress(OSError):  # a full disk: they end without a reason
             for lane in range(len(self.lanes)):
                 write_whole(file_of(self._path_of(lane)), why.encode())

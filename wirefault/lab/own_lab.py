@@ -131,7 +131,7 @@ def with_own_lab(
     many_runs: bool = False,
     halt: Halt | None = None,
 ) -> int:
-    """Start a lab with so many lanes, call ``work`` with it, take it down; the exit code.
+    """Start a lab with that many lanes, call ``work`` with it, take it down; the exit code.
 
     ``many_runs``: fork the runs from a process with their imports. ``halt`` ends them from another thread.
     """

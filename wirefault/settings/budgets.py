@@ -208,7 +208,7 @@ def load_budgets(canonical: str) -> Budgets | None:
 
 
 def with_pool(canonical: str, pool: str) -> str:
-    """Return budgets whose run budget is shared with other runs; unchanged if there is no run budget."""
+    """Return budgets whose run budget is shared with other runs; unchanged without a run budget."""
     budgets = load_budgets(canonical)
     if budgets is None or budgets.run == Budget() or budgets.pool:
         return canonical

@@ -1,4 +1,4 @@
-"""A lock that a run holds while its process is alive, in a file beside ``state.db`` that its manager can see.
+"""A lock that a run holds while its process is alive: a file next to ``state.db``, visible to its manager.
 
 A heartbeat needs CPU time, which a busy machine may give to the manager but not to the run: the system
 divides it between sessions or containers first, and the run's session may be crowded. The lock needs no CPU
@@ -25,7 +25,7 @@ class RunLock:
         self._descriptor: int | None = None
 
     def take(self) -> None:
-        """Take the lock, for the run. On a full disk there is no lock, and only the heartbeat shows that the
+        """Take the lock, for the run. A full disk prevents the lock, and only the heartbeat shows that the
         run is alive.
         """
         with suppress(OSError):

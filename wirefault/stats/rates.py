@@ -97,7 +97,7 @@ def _distance(one: float, other: float, correlation: float) -> float:
 
 
 def percent(share: float, *, decimals: int | None = None) -> str:
-    """``share`` of 1 with three significant digits, or with so many ``decimals``.
+    """``share`` of 1 with three significant digits, or with ``decimals`` digits.
 
     It has more of them where a share would else read as 0 % or 100 % and is neither: 999 of 1000 with no
     decimals are 99.9 %.

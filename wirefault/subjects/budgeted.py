@@ -1,6 +1,6 @@
 """Ends a subject whose budget is spent: of time, of memory, or one that the gateway counts.
 
-Such an attempt ends by a limit, and its episode with it: there are no further attempts.
+Such an attempt ends by a limit, and its episode with it: no further attempts follow.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class AttemptFiles:
 
 
 def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> list[str]:
-    """Return the command with absolute paths for files beside the wiring, since it runs in another folder.
+    """Return the command with absolute paths of files in the wiring's folder, since it runs elsewhere.
 
     Raises ``SettingsError`` if the program is missing.
     """

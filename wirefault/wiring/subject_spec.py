@@ -132,9 +132,7 @@ class HttpSpec(RequestSpec):
 class PythonSpec(Spec):
     """A callable in a separate process: ``(prompt)`` or ``(prompt, context)``, async or not."""
 
-    python: str = Field(
-        description="MODULE:CALLABLE, in a module beside the wiring's file or an installed one"
-    )
+    python: str = Field(description="MODULE:CALLABLE, in a module in the wiring's folder or an installed one")
     folder: str = Field("", description=f"{_FOLDER}; default: that file's folder")
 
 

@@ -204,7 +204,7 @@ class WiringSpec(Spec):
     intercept: InterceptSpec | None = None
     subject: SubjectSpec | None = None
     world: WorldSpec | None = None
-    prompts: str = Field("", description="the prompts file, beside this one")
+    prompts: str = Field("", description="the prompts file, relative to this one")
     allow: list[str] = Field(
         default_factory=list, description="hosts besides this machine and the model providers"
     )

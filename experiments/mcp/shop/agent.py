@@ -1,4 +1,4 @@
-"""Answers one prompt with OpenAI's Agents SDK and the tools of the server that SHOP_MCP_JSON starts."""
+"""Answer one prompt with OpenAI's Agents SDK and the tools of the server that SHOP_MCP_JSON starts."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from agents.mcp import MCPServerStdio
 
 
 async def answer(prompt: str) -> str:
-    """What the model says in the end. Nothing is sent to the SDK's own server of traces."""
+    """Return the model's final answer. Tracing is off, so nothing is sent to the SDK's tracing server."""
     command, *args = json.loads(os.environ["SHOP_MCP_JSON"])
     async with MCPServerStdio({"command": command, "args": args}) as shop:
         agent = Agent(name="shopper", model="gpt-5-mini", mcp_servers=[shop])

@@ -1,4 +1,4 @@
-"""A shop as a server of MCP over its standard input. It keeps its orders as long as it lives."""
+"""A shop as an MCP server over stdio. It keeps its orders in memory."""
 
 from mcp.server import MCPServer
 

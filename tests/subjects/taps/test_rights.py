@@ -81,7 +81,7 @@ def test_proxy_tap_without_namespaces_gives_reason(
     environ = {**os.environ, "PATH": str(programs)}
     with opened(ingress, tmp_path, "auto", environ) as tap:
         assert tap.kind == "proxy"
-        assert ("warning", f"tap: proxy, since there is no namespace tap: {tap.reason}") in tap.notes
+        assert ("warning", f"tap: proxy, since the namespace tap is unavailable: {tap.reason}") in tap.notes
         assert tap.reason == "missing program unshare"
         assert places(run(tap, ["curl", "-sS", "https://a.example/"], tmp_path)) == ["https://a.example:443"]
 

@@ -131,7 +131,7 @@ class ErrorExpected(Assertion):
 
 
 def _error_of(end: AttemptEnded) -> str | None:
-    """The error text; empty if unknown, None if there was no error."""
+    """The error text; empty if unknown, None without an error."""
     if end.report is not None and end.report.status == "failed":
         return end.response or end.report.answer
     if end.ended_by in ("report", "text"):

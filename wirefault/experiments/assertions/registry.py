@@ -80,17 +80,17 @@ class CallableAssertion(Assertion):
         return f"{self.function.rpartition(':')[2]} says so"
 
     def check(self, view: EpisodeView) -> AssertionResult:
-        return self._asked(view)
+        return self._judged(view)
 
     def check_arm(self, views: Sequence[EpisodeView]) -> AssertionResult:
         """Call it with all episodes of an arm. Raises ``NotRecorded``."""
-        return self._asked(views)
+        return self._judged(views)
 
     @cached_property
     def _loaded(self) -> Callable[..., object]:
         return load_function(self.function)
 
-    def _asked(self, episode: object) -> AssertionResult:
+    def _judged(self, episode: object) -> AssertionResult:
         try:
             function = self._loaded
         except ValueError as error:
@@ -229,11 +229,11 @@ def statement_of(entry: AssertionEntry) -> str:
     name, value = _parts(entry)
     if name == Statement.name:
         value = value if isinstance(value, dict) else {Statement.main: value}
-        more = [f"{key} {_shown(each)}" for key, each in value.items() if key != Statement.main]
+        more = [f"{key} {_as_text(each)}" for key, each in value.items() if key != Statement.main]
         return ", ".join([str(value.get(Statement.main)), *more])
     if not isinstance(value, dict):
-        return f"{name}: {_shown(value)}"
-    return f"{name}: {', '.join(f'{key} {_shown(each)}' for key, each in value.items())}" if value else name
+        return f"{name}: {_as_text(value)}"
+    return f"{name}: {', '.join(f'{key} {_as_text(each)}' for key, each in value.items())}" if value else name
 
 
 def entry_schema() -> dict[str, Any]:
@@ -274,5 +274,5 @@ def _explained(error: ValidationError, kind: type[Assertion]) -> str:
     return f"{key}: {reason}{suffix}" if key else reason + suffix
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

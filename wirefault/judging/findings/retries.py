@@ -72,7 +72,7 @@ HASTY_RETRY = Rule(
 # 425 and 429.
 _BAD_REQUEST = frozenset({400, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451})
 _BAD_CREDENTIAL = frozenset({401, 402, 403})
-# Something that does not exist yet may be created: whoever reads it again is polling.
+# Something that does not exist yet may be created: a client that reads it again is polling.
 _MAY_APPEAR = frozenset({404, 410})
 # A model writes something else the next time, unless the request was too long.
 _MODEL_OUTPUT = frozenset({400, 422})
@@ -166,7 +166,7 @@ USELESS_RETRY = Rule(
         "it is unknown whether the caller saw the refusal",
     ),
     mistaken=(
-        "somebody else grants the permission, or creates the thing, in between",
+        "another party grants the permission or creates the object, in between",
         "a header that only the repetition has: the history has no headers",
     ),
     observe=_useless_retry,

@@ -168,7 +168,7 @@ ERROR_AS_RESULT = Rule(
         "another write on the same link was, or one of another attempt: it may have done the same",
         "the status is 404, 409, 410 or 412: if something exists already, or is gone already, that may be "
         "as asked",
-        "an MCP tool answered with an error of its own: its text may say the same",
+        "an MCP tool answered with an error itself: its text may say the same",
         "only reads failed: the answer may be known from elsewhere",
     ),
     mistaken=("a write that was not asked for, and that the answer does not mention",),

@@ -68,7 +68,7 @@ class Episode:
 
     started: EpisodeStarted
     oracle: Oracle | None
-    oracle_error: str  # why there is no oracle
+    oracle_error: str  # why the oracle is missing
     trace: EpisodeTrace
     attempts: list[int]
     finished: bool  # its run has ended

@@ -76,7 +76,7 @@ def _multiset(expected: Sequence[Any], actual: Sequence[Any], place: str) -> Ite
 
 
 def _alike(expected: Any, actual: Any) -> bool:
-    """Whether one may be in the place of the other: objects, if any field matches."""
+    """Return whether one can replace the other: objects, if any field matches."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         return any(name in actual and json_matches(expected[name], actual[name]) for name in expected)
     return not isinstance(expected, Mapping) and not isinstance(actual, Mapping)

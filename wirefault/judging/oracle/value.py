@@ -63,7 +63,7 @@ def read_value(entry: Mapping[str, Any]) -> Reported:
     text = value[:_MAX_LENGTH] if isinstance(value, str) else _digits_of(value)
     if unit and _SCALED.match(unit.strip()):  # 4.2 and "thousand euros"
         text, unit = f"{text} {unit}", None
-    if unit:  # 3.4M with a unit beside it is not a length
+    if unit:  # 3.4M with another unit is not a length
         text = _SHORT_SCALE.sub(lambda scale: f" {_SCALE_WORDS[scale[1].casefold()]}", text)
     readable = plain(text)
     amounts = tuple(in_unit(quantities(readable), unit))

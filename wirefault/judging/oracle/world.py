@@ -203,7 +203,7 @@ def _taken(deletion: EffectInWorld) -> list[_TitleAndTime]:
 
 @dataclass(frozen=True)
 class WrongEffect:
-    """An effect in the place of an expected one."""
+    """An effect instead of an expected one."""
 
     expected: ExpectedEffect
     effect: EffectInWorld

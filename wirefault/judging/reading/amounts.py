@@ -240,7 +240,7 @@ def _with_shared_units(low: str, mentions: list[Quantity]) -> list[Quantity]:
 
 
 def _without_operands(low: str, mentions: list[Quantity], candidates: list[Candidate]) -> list[Candidate]:
-    """Drop the operands of calculations, unless there are no other numbers."""
+    """Drop the operands of calculations, unless other numbers are missing."""
     places = operands(low, mentions)
     starts = {mentions[at].start for at in places}
     values = {mentions[at].readings[0].value for at in places}

@@ -319,7 +319,7 @@ def _width(text: Text) -> float:
 
 
 def say_nothing(page: Page, sentence: str) -> Page:
-    """Write in place of axes why there is no data for this chart."""
+    """Write in place of axes why data for this chart is missing."""
     page.text(PAGE_WIDTH / 2, page.height / 2, sentence, size=14, color=MUTED, ha="center", va="center")
     return page
 

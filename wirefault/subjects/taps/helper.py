@@ -1,4 +1,4 @@
-"""``python -IS helper.py REAPER MARK INGRESS FORWARD ...``: stays in a tap's namespaces beside the subject.
+"""``python -IS helper.py REAPER MARK INGRESS FORWARD ...``: stays in a tap's namespaces with the subject.
 
 The ingress may not have the rights to enter them. It requests sockets of this network over the connection
 with the descriptor ``INGRESS``: one byte each, ``4`` or ``6``, the version of IP. Their mark exempts them

@@ -87,7 +87,7 @@ class Tap:
         """Notes for the user, with their levels."""
         if self.kind is None:
             return []
-        why = f", since there is no namespace tap: {self.reason}" if self.reason else ""
+        why = f", since the namespace tap is unavailable: {self.reason}" if self.reason else ""
         notes: list[tuple[Level, str]] = [("warning" if why else "info", f"tap: {self.kind}{why}")]
         return notes + [("warning", text) for text in (self.escapes, self.limits) if text]
 

@@ -130,7 +130,7 @@ _GARBAGE = {
 
 
 class _LineFault(Fault):
-    """Changes a line on stdio; over HTTP there are no lines."""
+    """Changes a line on stdio; HTTP has no lines."""
 
     family = "mcp"
     where = "mcp"

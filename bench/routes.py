@@ -1,4 +1,4 @@
-"""The ways to one upstream: straight, through Toxiproxy, mitmproxy, and the gateway. Each a process."""
+"""Routes to one upstream: direct, or through Toxiproxy, mitmproxy or the gateway, each a process."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ REQUEST = (
     + "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
     + "\r\n"
 ).encode()
-# a chance so small that no error is drawn, yet every request is held, fingerprinted and drawn for
+# a probability too small to occur, yet every request is held, fingerprinted and drawn for
 IDLE: Mapping[str, Any] = {"error_prob": 1e-12}
 MITMPROXY = "mitmproxy==11.0.2"
 
 
 @dataclass(frozen=True)
 class Toxiproxy:
-    """A running server: its name for people, its API, its one proxy, its process."""
+    """A running server: display name, API, its one proxy, process id."""
 
     name: str
     api: Address
@@ -62,20 +62,20 @@ class Toxiproxy:
 
 @contextmanager
 def upstream() -> Iterator[Address]:
-    """Answers every header block with ``REPLY``."""
-    with child([sys.executable, "-m", "bench.ways"], capture=True) as process:
+    """Start an upstream that answers every header block with ``REPLY``."""
+    with child([sys.executable, "-m", "bench.routes"], capture=True) as process:
         assert process.stdout is not None
         yield Address(LOOPBACK, int(process.stdout.readline()))
 
 
 def real_toxiproxy() -> str | None:
-    """The real server's program, if there is one."""
+    """Return the real server's program, if installed."""
     return os.environ.get("TOXIPROXY_SERVER") or shutil.which("toxiproxy-server")
 
 
 @contextmanager
 def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
-    """A server with one proxy, ``bench``: the embedded one without a program."""
+    """Start a server with one proxy, ``bench``; the embedded one without a program."""
     api, proxy = free_address(), free_address()
     program = [binary] if binary else [sys.executable, "-m", "wirefault.toxiproxy.embedded"]
     with child([*program, "--host", api.host, "--port", str(api.port)]) as process:
@@ -95,10 +95,10 @@ def gateway(
     wired: bool = False,
     intercepts: bool = False,
 ) -> Iterator[tuple[int, Address]]:
-    """The gateway's process id and its search link, with an attempt on its lane or without.
+    """Start a gateway, with or without an attempt on its lane; yield its process id and its search link.
 
-    ``wired``: the link leads to an address that a wiring names, and not to a service of the lab.
-    ``intercepts``: its clients may speak TLS.
+    ``wired``: the link leads to an address in a wiring, not to a service of the lab. ``intercepts``: its
+    clients may speak TLS.
     """
     folder.mkdir(parents=True)
     links = Links([Link("search", upstream=behind.url)]) if wired else lab_links()
@@ -124,8 +124,8 @@ def gateway(
 
 
 def _begin(state_db: Path, control: Address, values: Mapping[str, Any]) -> None:
-    given = merge_sources([Source("bench", {"seed": 1, **values})])
-    settings = with_bodies_decided(given, recorded=True)  # as in a run of the lab's own subject
+    drawn = merge_sources([Source("bench", {"seed": 1, **values})])
+    settings = with_bodies_decided(drawn, recorded=True)  # as in a run of the lab's own subject
     with State(state_db) as state:
         state.insert_run(RUN, "bench", 0, settings.dump(), settings.hash, settings.seed, time.time())
     body = {"run_id": RUN, "episode": EPISODE, "attempt": 1, "settings_hash": settings.hash}
@@ -134,7 +134,7 @@ def _begin(state_db: Path, control: Address, values: Mapping[str, Any]) -> None:
 
 @contextmanager
 def mitmproxy(behind: Address) -> Iterator[Address]:
-    """mitmproxy in reverse mode, in a virtual environment of its own under the user's cache folder.
+    """Start mitmproxy in reverse mode, in a virtual environment under the user's cache folder.
 
     Raises ``OSError`` or ``subprocess.SubprocessError`` if it cannot be installed.
     """
@@ -158,7 +158,7 @@ def mitmproxy(behind: Address) -> Iterator[Address]:
 def child(
     command: list[str], environ: Mapping[str, str] | None = None, *, capture: bool = False
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that ends with the block."""
+    """Run a process that ends with the block."""
     process = subprocess.Popen(
         command,
         env={**os.environ, **(environ or {})},
@@ -180,9 +180,9 @@ def _post(method: str, url: str, body: Mapping[str, Any]) -> None:
 
 
 def rss_mib(pid: int) -> float:
-    """A process's resident memory."""
-    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
-    return round(int(shown.stdout) / 1024, 1)
+    """Return a process's resident memory."""
+    listing = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return round(int(listing.stdout) / 1024, 1)
 
 
 def free_address() -> Address:
@@ -191,7 +191,7 @@ def free_address() -> Address:
 
 
 def until_open(address: Address) -> None:
-    """Waits until somebody listens there, at most 20 s. Raises ``OSError``."""
+    """Wait at most 20 s until the port accepts connections. Raises ``OSError``."""
     deadline = time.monotonic() + 20
     while True:
         try:

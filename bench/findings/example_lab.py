@@ -1,4 +1,4 @@
-"""A lab of one example's own, in which it is flown again and again, and what its servers wrote down."""
+"""A lab for one example, which can run it repeatedly, with records of its servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Silence:
 
 @dataclass
 class ExampleLab:
-    """A lab that is up, wired for one example."""
+    """A running lab, wired for one example."""
 
     lab: Lab
     configuration: Configuration
@@ -41,25 +41,25 @@ class ExampleLab:
     model: Model
 
     def run(self, settings: Mapping[str, Any]) -> PromptsRun:
-        """One flight with these settings, without any fault but theirs."""
+        """Run the example once with these settings and no other faults."""
         wiring, base = self.configuration.wiring, self.configuration
         quiet = {"toxic_prob": 0, "error_prob": 0, "seed": 1}
-        # by its topology the tap finds the lab's ingress
+        # the topology leads the tap to the lab's ingress
         environ = {**base.environ, TOPOLOGY_VARIABLE: str(self.lab.topology_path)}
-        asked = load_configuration(base.environ, {**quiet, **settings}, wiring)
-        asked = replace(asked, environ=environ, topology=self.lab.topology)
-        asked = replace(asked, logs=base.logs, state=base.state, effects=base.effects)
+        configuration = load_configuration(base.environ, {**quiet, **settings}, wiring)
+        configuration = replace(configuration, environ=environ, topology=self.lab.topology)
+        configuration = replace(configuration, logs=base.logs, state=base.state, effects=base.effects)
         self.shop.requests.clear()
         self.model.requests.clear()
-        with open_wired_subject(wiring, asked) as subject:
-            return run_prompts(new_run_id(), asked, subject, load_prompts(self.prompts), _Silence())
+        with open_wired_subject(wiring, configuration) as subject:
+            return run_prompts(new_run_id(), configuration, subject, load_prompts(self.prompts), _Silence())
 
 
 @contextmanager
 def example_lab(
     agent: InstalledAgent, folder: Path, prompt: str, more_links: Mapping[str, str] | None = None
 ) -> Iterator[ExampleLab]:
-    """The lab, its servers and its records in that folder; ``more_links``: other upstreams, by link."""
+    """Start the lab and its servers in that folder; ``more_links``: other upstreams, by link."""
     prompts = folder / "prompts.json"
     prompts.write_text(json.dumps([{"id": "order", "prompt": prompt}]), encoding="utf-8")
     with shop_at(folder / "shop.db") as shop, scripted_model() as model:
@@ -79,8 +79,8 @@ def _wired(agent: InstalledAgent, links: Mapping[str, str]) -> Wiring:
 
 
 def _environ(agent: InstalledAgent) -> dict[str, str]:
-    # a compiled module is kept, else every flight compiles its framework anew
+    # keep compiled modules, so that not every run compiles its framework anew
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    # the report of a framework on its use takes longer than its flight, and leaves no time for the faults
+    # a framework's telemetry takes longer than its run and leaves no time for the faults
     silent = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true"}
     return {**own, **silent, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}

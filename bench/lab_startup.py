@@ -1,4 +1,4 @@
-"""What it costs to start a lab whose processes are forked, beside one whose processes are started anew."""
+"""Start-up cost of a lab with forked processes, compared with spawned processes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from wirefault.settings.configuration import Configuration
 
 
 def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, dict[str, float]]:
-    """Of both ways, in turn, the best of so many rounds, and the first as a multiple of the second.
+    """Measure both in turn, the best of that many rounds, and the ratio of forked to spawned.
 
-    ``ready_s``: wall time until the lab is ready. ``cpu_s``: user and system time of the launcher and of all
-    that it started, until the lab is down again.
+    ``ready_s``: wall time until the lab is ready. ``cpu_s``: user and system time of the launcher and all its
+    children, until the lab is down again.
     """
     ways: dict[str, Callable[[], AbstractContextManager[object]]] = {
         "forked": nullcontext,
