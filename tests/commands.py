@@ -1,6 +1,6 @@
-"""``wirefault`` called in this process, as a user calls it; one of its own would import all of it anew.
+"""Call ``wirefault`` in this process, to save its imports.
 
-For commands whose own process is not what a test is about. What they start, labs and runs, are processes.
+For tests that are not about the command's own process. The labs and runs that it starts are processes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from wirefault.cli.main import main
 
 
 def wirefault(folder: Path, environ: Mapping[str, str], *words: str) -> CompletedProcess[str]:
-    """Its exit code and what it and the processes that it starts print, called in that folder."""
-    with tempfile.TemporaryDirectory() as folder_of_outputs, ExitStack() as around:
-        stdout, stderr = Path(folder_of_outputs, "stdout"), Path(folder_of_outputs, "stderr")
+    """Call the command in this folder; return its exit code and the output of it and its processes."""
+    with tempfile.TemporaryDirectory() as outputs, ExitStack() as around:
+        stdout, stderr = Path(outputs, "stdout"), Path(outputs, "stderr")
         around.enter_context(shared_imports())
         around.enter_context(chdir(folder))
         around.enter_context(_environment(environ))
@@ -53,7 +53,7 @@ def _environment(environ: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _printed_to(stdout: Path, stderr: Path) -> Iterator[None]:
-    """The descriptors lead there too: processes print to them."""
+    """Redirect the descriptors too, since processes print to them."""
     sys.stdout.flush()
     sys.stderr.flush()
     with ExitStack() as around:

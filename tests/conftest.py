@@ -13,8 +13,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import examples
 
-# Shells without job control start background jobs with SIGINT ignored, and children inherit that: the tests
-# of Ctrl-C would wait forever.
+# Shells without job control start background jobs with SIGINT ignored, and children inherit that; tests of
+# Ctrl-C would then wait forever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -23,13 +23,13 @@ settings.register_profile("lab", calm)
 settings.register_profile("fast", calm, max_examples=10)
 settings.load_profile("lab")
 
-# Folders whose tests start labs, containers or wheels, or wait for toxics; elsewhere tests are marked.
+# Folders whose tests start labs or containers, build wheels or wait for toxics. Elsewhere tests are marked.
 SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "frameworks", "lab", "package"}
 LONGEST_FIRST = ("compose", "frameworks", "examples", "e2e", "lab", "package")
 _started_processes = pytest.StashKey[list[str]]()
 
-# The tests of these files share the lab of tests/e2e/conftest.py. They wait longest, so they start first, in
-# two groups that take about the same time.
+# These files share the lab of tests/e2e/conftest.py. They wait longest, so they start first, in two groups
+# of about the same duration.
 _SHARED_LABS = {
     "one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes streams",
     "two": "kept_alive personas real_toxiproxy recomputed remarks reproducible secrets tampering version"
@@ -38,7 +38,7 @@ _SHARED_LABS = {
 SHARED_LAB_FILES = {
     f"tests/e2e/test_{name}.py": f"lab-{lab}" for lab, names in _SHARED_LABS.items() for name in names.split()
 }
-# These import the official clients, which takes seconds: one worker runs them all.
+# Importing the official clients takes seconds, so one worker runs all these files.
 OFFICIAL_CLIENT_FILES = (
     "tests/dialects/test_round_trip.py",
     "tests/faults/catalogue/context/test_clients.py",
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     started = config.stash[_started_processes] = []
 
     def record(event: str, arguments: tuple[object, ...]) -> None:
-        # the standard library runs `uname` once, in whichever test asks for the processor first
+        # the standard library runs `uname` once, in the first test that asks for the processor
         if event == "subprocess.Popen" and arguments[0] != "uname":
             started.append(str(arguments[0]))
 

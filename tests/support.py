@@ -1,8 +1,10 @@
-"""What tests of several folders share."""
+"""Helpers for the tests of several folders."""
 
 from __future__ import annotations
 
 import os
+import random
+import socket
 import time
 from collections.abc import Callable, Sequence
 from inspect import getsource
@@ -12,55 +14,56 @@ from typing import Any, TypeVar
 
 import pytest
 
-# How long a test waits for what must come. It is spent only where nothing comes, and so the test fails: no
-# machine is so busy that it should be longer.
+# How long a test waits for an expected event; only a failing test waits that long.
 PATIENCE_S = 60.0
-RUN_PATIENCE_S = 600.0  # for a command that flies, builds or tests something
+RUN_PATIENCE_S = 600.0  # for a command that runs, builds or tests something
+# The system does not give clients ports of this range, so a port stays free until its server starts.
+SERVER_PORTS = (15000, 32000)
+PORT_ATTEMPTS = 50
 A, B = TypeVar("A"), TypeVar("B")
 ROOT = Path(__file__).resolve().parents[1]
 
-_ALL = "WIREFAULT_REQUIRE" in os.environ  # whoever requires parts, as CI does, thins nothing
+_ALL = "WIREFAULT_REQUIRE" in os.environ  # CI requires parts, and runs all cases
 
 
 def required(part: str) -> bool:
-    """Whether this part must be tested: CI names them in WIREFAULT_REQUIRE, and none may be skipped then."""
+    """Whether this part must be tested: WIREFAULT_REQUIRE, set in CI, lists parts that may not be skipped."""
     return part in os.environ.get("WIREFAULT_REQUIRE", "").split(",")
 
 
 def only_where_required(part: str) -> pytest.MarkDecorator:
-    """Skips what costs much elsewhere, and what other tests show in small."""
-    return pytest.mark.skipif(not required(part), reason=f"where WIREFAULT_REQUIRE names {part}, as in CI")
+    """Skip an expensive test that smaller tests cover, except in CI."""
+    return pytest.mark.skipif(not required(part), reason=f"runs if WIREFAULT_REQUIRE names {part}, as in CI")
 
 
-def examples(most: int) -> int:
-    """How many inputs a test makes up: all of these in CI, a third of them elsewhere."""
-    return most if _ALL else max(most // 3, 1)
+def examples(maximum: int) -> int:
+    """How many inputs a property test generates: the maximum in CI, a third of it elsewhere."""
+    return maximum if _ALL else max(maximum // 3, 1)
 
 
 def share(number: int) -> bool:
-    """Whether the case of this number is tried: every one in CI, every third elsewhere."""
+    """Whether the case with this number runs: every case in CI, every third elsewhere."""
     return _ALL or number % 3 == 0
 
 
 def paired(some: Sequence[A], others: Sequence[B]) -> list[tuple[A, B]]:
-    """All pairs in CI, elsewhere a third of them: each of the one kind with a third of the other."""
+    """All pairs in CI, a third of them elsewhere: each item of ``some`` with a third of ``others``."""
     return [
         (one, other) for at, one in enumerate(some) for which, other in enumerate(others) if share(at + which)
     ]
 
 
 def copy_sources(folder: Path, to: Path) -> None:
-    """With what is compiled of them; not with what another test worker is about to write."""
+    """Copy sources and compiled files, without files that another test worker is still writing."""
     copytree(folder, to, ignore=ignore_patterns("*.pyc.*"))
 
 
 def until(
     condition: Callable[[], Any], what: str = "", *, patience: float = PATIENCE_S, interval: float = 0.002
 ) -> Any:
-    """Polls every ``interval`` seconds until the condition is true, and returns its value.
+    """Poll every ``interval`` seconds until the condition is true, and return its value.
 
-    After ``patience`` seconds the test fails, and its message names what was waited for; the condition's
-    own line if ``what`` is not given.
+    After ``patience`` seconds the test fails; its message has ``what``, else the source of the condition.
     """
     deadline = time.monotonic() + patience
     while not (value := condition()):
@@ -68,3 +71,15 @@ def until(
             raise AssertionError(f"waited {patience} s in vain for {what or getsource(condition).strip()}")
         time.sleep(interval)
     return value
+
+
+def free_port() -> int:
+    """A free port that the system gives no client, so that it stays free until its server starts."""
+    for _ in range(PORT_ATTEMPTS):
+        port = random.SystemRandom().randrange(*SERVER_PORTS)
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError:
+            continue
+    raise RuntimeError(f"no free port among {PORT_ATTEMPTS} of {SERVER_PORTS}")

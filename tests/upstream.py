@@ -1,4 +1,4 @@
-"""The one server that tests write by hand: a listening socket, and a function for each connection to it."""
+"""A hand-written server for tests: a listening socket, and a function called for each connection."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ FREE = Address(LOOPBACK, 0)
 
 
 class Upstream:
-    """Calls ``serve`` with the socket of each connection, in a thread of its own.
+    """Calls ``serve`` with the socket of each connection, each in a thread.
 
-    The socket is closed when ``serve`` returns. ``ignored`` are the errors of ``serve`` that only say that
-    the other side has left; any other error fails the test.
+    The socket is closed when ``serve`` returns. ``ignored`` are errors of ``serve`` that mean that the other
+    side has left; any other error fails the test.
     """
 
     def __init__(
@@ -46,21 +46,21 @@ class Upstream:
         self.close()
 
     def close(self) -> None:
-        """Ends every connection, and waits for their threads."""
+        """End every connection and wait for its thread."""
         self._stop_accepting()
         for connection in self._connections:
-            with suppress(OSError):  # it is closed already
+            with suppress(OSError):  # already closed
                 connection.shutdown(socket.SHUT_RDWR)
         self.drain()
 
     def drain(self) -> None:
-        """Takes no more connections, and waits until ``serve`` has returned from those that there are."""
+        """Accept no more connections and wait until ``serve`` has returned from the open ones."""
         self._stop_accepting()
         for thread in self._serving:
             thread.join(PATIENCE_S)
 
     def _stop_accepting(self) -> None:
-        with suppress(OSError):  # it is closed already
+        with suppress(OSError):  # already closed
             self._listener.shutdown(socket.SHUT_RDWR)
         self._accepting.join()
         self._listener.close()
@@ -83,7 +83,7 @@ class Upstream:
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A whole HTTP/1.1 request. The names of its ``headers`` are in lower case; ``raw`` is all its bytes."""
+    """A complete HTTP/1.1 request. Names of ``headers`` are in lower case; ``raw`` has all its bytes."""
 
     method: str
     target: str
@@ -97,19 +97,19 @@ class ReceivedRequest:
 
     @property
     def identity(self) -> Identity:
-        """The try that the request says it belongs to."""
+        """The try that the request's baggage names."""
         identity = parse_baggage(self.headers["baggage"])
         assert identity is not None
         return identity
 
     @property
     def key(self) -> str | None:
-        """Its idempotency key."""
+        """The idempotency key."""
         return self.headers.get("idempotency-key")
 
 
 def requests_of(connection: socket.socket) -> Iterator[ReceivedRequest]:
-    """Each request that comes, until the client closes.
+    """Yield each request until the client closes.
 
     Raises ``OSError`` if the client closes in the middle of a request.
     """
@@ -134,21 +134,21 @@ def _read_sized(connection: socket.socket, size: int, start: bytes) -> tuple[byt
 
 
 def _read_chunks(connection: socket.socket, rest: bytes) -> tuple[bytes, bytes, bytes]:
-    """What the chunks of a body carry, the body as it stands on the wire, and what came after it."""
+    """The decoded body, its bytes on the wire, and the bytes after it."""
     body, framed, size = b"", b"", -1
     while size:
         line, rest = _read_until(connection, b"\r\n", rest)
         size = int(line.partition(b";")[0], 16)
         data, rest = _read_sized(connection, size + 2 if size else 0, rest)
         body, framed = body + data[:size], framed + line + data
-    while line != b"\r\n":  # the trailer, which an empty line ends
+    while line != b"\r\n":  # the trailer ends with an empty line
         line, rest = _read_until(connection, b"\r\n", rest)
         framed += line
     return body, framed, rest
 
 
 def _read_until(connection: socket.socket, mark: bytes, start: bytes) -> tuple[bytes, bytes]:
-    """Everything up to the mark, with it, and what came after it."""
+    """The bytes up to and including the mark, and the bytes after it."""
     while mark not in start:
         data = connection.recv(65536)
         if not data:
@@ -159,14 +159,14 @@ def _read_until(connection: socket.socket, mark: bytes, start: bytes) -> tuple[b
 
 
 def read_head(connection: socket.socket, start: bytes = b"") -> tuple[bytes, bytes]:
-    """A header block, its empty line included, and what came with it of the rest."""
+    """A header block with its empty line, and the bytes after it that have arrived."""
     return _read_until(connection, b"\r\n\r\n", start)
 
 
 def read_all(connection: socket.socket, size: int | None = None, *, exactly: bool = False) -> bytes:
-    """Everything up to the end of the connection, or until that many bytes have come.
+    """Read to the end of the connection, or until ``size`` bytes have arrived.
 
-    ``exactly``: an end before that is an ``OSError``.
+    ``exactly``: an earlier end raises ``OSError``.
     """
     data = bytearray()
     while size is None or len(data) < size:

@@ -28,8 +28,7 @@ from tests.compose.engine import (
     docker,
     remove,
 )
-from tests.ports import free_port
-from tests.support import until
+from tests.support import free_port, until
 from wirefault.history.reader import LIVE, read_run
 from wirefault.judging.summary import Summary, summarise
 from wirefault.settings.settings import NAMES

@@ -153,7 +153,7 @@ def test_offline_reaches_no_outside_host(tmp_path: Path, agent: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--only", "ht tp", "--", "true"], "'ht tp' is no host"),
+        (["--only", "ht tp", "--", "true"], "'ht tp' is not a host"),
         (["--tap", "socks", "--", "true"], "'socks' is not one of"),
         (["--faults", "lost-replys", "--", "true"], "did you mean 'lost-replies'"),
         (["--", "no-such-program"], "missing program 'no-such-program'"),

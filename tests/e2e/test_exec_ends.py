@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli_process import CliProcess
 from tests.conformance.servers import embedded_server
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import SELDOM, environ_in, processes
-from tests.launching import Launched
 from tests.subjects.wired import alive, pid_in
 from tests.support import until
 from wirefault.toxiproxy.client import ToxiproxyClient
@@ -51,9 +51,9 @@ def orders(tmp_path: Path) -> Iterator[Recorded]:
         yield record
 
 
-def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> Launched:
+def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> CliProcess:
     lab = ("exec", "--tap", tap, "--out", str(folder), *TOXIC, "--toxiproxy", server.url)
-    return Launched(folder, environ_in(folder), *lab, "--", *command)
+    return CliProcess(folder, environ_in(folder), *lab, "--", *command)
 
 
 @pytest.mark.parametrize("tap", ["namespace", "proxy"])

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import commands
+from tests.cli_process import CliProcess
 from tests.lab.demos import environ_in
-from tests.launching import Launched
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from wirefault.experiments.saved import load_saved
 
@@ -44,8 +44,8 @@ def wirefault(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return commands.wirefault(folder, environ_in(folder), *words)
 
 
-def start_wirefault(folder: Path, *words: str) -> Launched:
-    return Launched(folder, environ_in(folder), *words)
+def start_wirefault(folder: Path, *words: str) -> CliProcess:
+    return CliProcess(folder, environ_in(folder), *words)
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

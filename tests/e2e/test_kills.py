@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli_process import CliProcess
 from tests.e2e.test_experiments import start_wirefault, wirefault
 from tests.experiments.fates import fates
-from tests.launching import Launched
 from tests.support import RUN_PATIENCE_S, only_where_required
 from wirefault.experiments.saved import load_saved
 from wirefault.history.events import EpisodeJudged
@@ -86,7 +86,7 @@ def children(launcher: int, part: str) -> list[int]:
     return sorted(executed)
 
 
-def kill_at(flying: Launched, part: str, moment: float, chance: random.Random) -> bool:
+def kill_at(flying: CliProcess, part: str, moment: float, chance: random.Random) -> bool:
     """Kills it so many seconds after the start, or as soon after that as there is one; False if none came."""
     deadline = time.monotonic() + moment
     while flying.poll() is None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli_process import CliProcess
 from tests.conformance.servers import embedded_server
 from tests.lab.demos import SELDOM, environ_in, processes
-from tests.launching import Launched
 from tests.subjects.wired import alive, pid_in
 from tests.support import until
 from tests.upstream import FREE
@@ -69,7 +69,7 @@ class OngoingRun:
         wiring = folder / "wirefault.yaml"
         wiring.write_text(json.dumps({"links": links, "subject": subject(kind, folder)}), encoding="utf-8")
         words = ("run", str(wiring), "--prompt", "Wait", "--no-charts", "--out", str(folder))
-        self.process = Launched(folder, environ_in(folder), *words, "--toxiproxy", server.url, *TOXIC)
+        self.process = CliProcess(folder, environ_in(folder), *words, "--toxiproxy", server.url, *TOXIC)
         self.pid = pid_in(folder / "pid")
         assert [proxy for proxy in server.proxies().values() if proxy.toxics]
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.launching import PROGRAM, Launched
+from tests.cli_process import PROGRAM, CliProcess
 from tests.support import RUN_PATIENCE_S, until
 from wirefault.history.events import Event, RunFinished
 from wirefault.history.reader import Torn, read_run
@@ -60,7 +60,7 @@ def environ_in(folder: Path, **more: str) -> dict[str, str]:
 def processes(folder: Path) -> dict[str, int]:
     """The processes that work in that folder, by part of the lab, but for its launcher in the foreground.
 
-    One that was forked by ``tests/launching.py`` shows the variables of another, but is in the folder.
+    One that was forked by ``tests/cli_process.py`` shows the variables of another, but is in the folder.
     Of two of one part the first: the other is its child, until it becomes the program that it was made for.
     """
     wanted = f"STATE_DB={folder / 'state' / 'state.db'}".encode()
@@ -137,7 +137,7 @@ class Demo:
         if file_limit is not None:
             command = [sys.executable, "-c", LIMITED, str(file_limit), *command]
         started = command if fresh or file_limit is not None else ()
-        self.process = Launched(folder, environ_in(folder, PATH=path), *words, command=started)
+        self.process = CliProcess(folder, environ_in(folder, PATH=path), *words, command=started)
 
     def __enter__(self) -> Demo:
         return self

@@ -32,7 +32,7 @@ def killed(part: str, folder: Path, number: int = signal.SIGKILL) -> Ended:
 
 
 def parts(folder: Path) -> set[str]:
-    """Of the lab; what a launcher of ``tests/launching.py`` forks its run from is none of them."""
+    """Of the lab; what a launcher of ``tests/cli_process.py`` forks its run from is none of them."""
     return processes(folder).keys() - {"fork server"}
 
 

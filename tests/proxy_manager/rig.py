@@ -19,8 +19,7 @@ from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from tests.gateway.lab import gateway as running_gateway
-from tests.ports import free_port
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, free_port
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.sockets import Address
 from wirefault.history.events import ToxicsChanged

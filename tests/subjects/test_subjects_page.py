@@ -12,9 +12,8 @@ from shutil import which
 
 import pytest
 
-from tests.ports import free_port
 from tests.subjects.wired import Wired
-from tests.support import ROOT
+from tests.support import ROOT, free_port
 from tests.upstream import Upstream, requests_of
 from wirefault.core.plugins import load_function
 from wirefault.subjects.subject import SubjectResult
