@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from wirefault.core.control_access import TOKEN_FILE, bearer, inherited_token
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.runner.run import with_bodies_decided
@@ -115,21 +116,23 @@ def gateway(
         TOPOLOGY_VARIABLE: str(folder / "topology.json"),
         "STATE_DB": str(folder / "state.db"),
         "LOGS_DIR": str(folder / "logs"),
+        TOKEN_FILE: str(folder / "token"),
     }
     with child([sys.executable, "-m", "wirefault.gateway"], environ) as process:
         until_open(topology.control)
         if attempt:
-            _begin(folder / "state.db", topology.control, settings)
+            _begin(folder, topology.control, settings)
         yield process.pid, topology.gateways["search"]
 
 
-def _begin(state_db: Path, control: Address, values: Mapping[str, Any]) -> None:
+def _begin(folder: Path, control: Address, values: Mapping[str, Any]) -> None:
     drawn = merge_sources([Source("bench", {"seed": 1, **values})])
     settings = with_bodies_decided(drawn, recorded=True)  # as in a run of the lab's own subject
-    with State(state_db) as state:
+    with State(folder / "state.db") as state:
         state.insert_run(RUN, "bench", 0, settings.dump(), settings.hash, settings.seed, time.time())
     body = {"run_id": RUN, "episode": EPISODE, "attempt": 1, "settings_hash": settings.hash}
-    _post("PUT", control.url + "/lanes/0", body)
+    token = inherited_token({TOKEN_FILE: str(folder / "token")})
+    _post("PUT", control.url + "/lanes/0", body, bearer(token))
 
 
 @contextmanager
@@ -174,8 +177,9 @@ def child(
             process.stdout.close()
 
 
-def _post(method: str, url: str, body: Mapping[str, Any]) -> None:
-    request = urllib.request.Request(url, json.dumps(body).encode(), method=method)
+def _post(method: str, url: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+    as_json = {"Content-Type": "application/json", **(headers or {})}
+    request = urllib.request.Request(url, json.dumps(body).encode(), as_json, method=method)
     urllib.request.urlopen(request, timeout=5).close()
 
 

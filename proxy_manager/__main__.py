@@ -20,11 +20,11 @@ from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from wirefault.core.api_server import api_in_thread
+from wirefault.core.control_access import inherited_token
 from wirefault.core.lab_folder import read_lab_record, remove_lab_record
 from wirefault.core.processes import TOPOLOGY_VARIABLE, watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.state.state import State, check_version
-from wirefault.state.state_files import lab_token
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.wiring.topology import Topology, topology_from
@@ -69,13 +69,12 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     check_version(state_path)
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     proxies = LaneProxies(client, topology)
-    gateway = GatewayControl(topology.control, topology.ingress)
+    token = inherited_token(os.environ)
+    gateway = GatewayControl(topology.control, token, topology.ingress)
 
     def make_reconciler(state: State) -> Reconciler:
         lab_id, lane = topology.lab_id, topology.lane
         return Reconciler(state, proxies, gateway, logs, lab_id, lane, time.time, time.monotonic)
-
-    token = lab_token(state_path.parent)
 
     def open_state() -> State:
         return State(state_path)

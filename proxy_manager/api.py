@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -18,9 +16,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
+from wirefault.core.control_access import ControlAccess, guarded
 from wirefault.dialects.json_values import parsed
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, scaled
@@ -31,7 +31,8 @@ from wirefault.state.tables import ConfigurationRow
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology
 
-_LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+# anything on this machine may read these
+_PUBLIC = ("/", "/health", "/ready", "/status", "/faults")
 
 
 class ChangeRefused(Exception):
@@ -41,35 +42,6 @@ class ChangeRefused(Exception):
         super().__init__(message)
         self.status = status
         self.code = code
-
-
-def check_access(request: Request, token: str, hosts: Collection[str]) -> None:
-    """Raise ``ChangeRefused`` unless the request has the token and a JSON type and names this host.
-
-    A browser's ``Origin`` shows pages of other origins; a foreign ``Host`` shows DNS rebinding.
-    """
-    host = request.headers.get("Host", "")
-    if _split(f"//{host}").hostname not in _LOOPBACK_NAMES | set(hosts):
-        raise ChangeRefused(403, "foreign_host", f"not meant for this lab: Host {host!r}")
-    origin = request.headers.get("Origin")
-    if origin is not None and _split(origin).netloc != host:
-        raise ChangeRefused(403, "foreign_origin", f"a page of {origin!r} may not change this lab")
-    scheme, _, received_token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not hmac.compare_digest(received_token.strip().encode(), token.encode()):
-        raise ChangeRefused(
-            401, "token", "send Authorization: Bearer with the token of the file token in state/"
-        )
-    media_type = request.headers.get("Content-Type", "").partition(";")[0]
-    if media_type.strip().lower() != "application/json":
-        raise ChangeRefused(415, "not_json", "send Content-Type: application/json")
-
-
-def _split(url: str) -> SplitResult:
-    """The parts of a URL; empty parts for an invalid one."""
-    try:
-        return urlsplit(url)
-    except ValueError:
-        return urlsplit("")
 
 
 # The loop steps at once; it takes this long only when something is wrong.
@@ -170,10 +142,10 @@ _MAX_BODY_BYTES = 1 << 20
 
 def create_manager_api(
     loop: Loop, topology: Topology, open_state: Callable[[], State], token: str, logs: Path
-) -> Starlette:
+) -> ASGIApp:
     """Create the app. ``token``: required for changes; ``logs``: the folder of the histories."""
-    api = _Api(loop, topology, FaultsEndpoint(loop, topology, open_state, logs), token)
-    return Starlette(
+    api = _Api(loop, topology, FaultsEndpoint(loop, topology, open_state, logs))
+    app = Starlette(
         routes=[
             Route("/health", api.health, methods=["GET"]),
             Route("/ready", api.ready, methods=["GET"]),
@@ -184,18 +156,16 @@ def create_manager_api(
         ],
         exception_handlers={ChangeRefused: _render_error, HTTPException: _render_http_error},
     )
+    return guarded(app, ControlAccess(token, {topology.manager.host}, _PUBLIC))
 
 
 class _Api:
     """The routes, which raise ``ChangeRefused``. Code that waits or reads files runs in a thread."""
 
-    def __init__(self, loop: Loop, topology: Topology, live: FaultsEndpoint, token: str) -> None:
+    def __init__(self, loop: Loop, topology: Topology, live: FaultsEndpoint) -> None:
         self._loop = loop
         self._topology = topology
         self._live = live
-        self._token = token
-        # the names of this machine besides loopback that requests may be addressed to
-        self._hosts = {topology.manager.host}
 
     async def health(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "OK"})
@@ -225,12 +195,10 @@ class _Api:
         return JSONResponse(await run_in_threadpool(self._live.show))
 
     async def set_faults(self, request: Request) -> JSONResponse:
-        check_access(request, self._token, self._hosts)
         requested = _requested_set(await _json_body(request), self._live.links)
         return JSONResponse(await run_in_threadpool(self._live.set, *requested))
 
     async def clear_faults(self, request: Request) -> JSONResponse:
-        check_access(request, self._token, self._hosts)
         return JSONResponse(await run_in_threadpool(self._live.set, FaultSet(), "clear"))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import requests
 
 from proxy_manager import log
+from wirefault.core.control_access import bearer
 from wirefault.core.sockets import Address
 from wirefault.state.state import AttemptRow, RunRow
 from wirefault.state.tables import ConfigurationRow, Configurations
@@ -31,11 +32,12 @@ class GatewayControl:
     Raises ``GatewayError``.
     """
 
-    def __init__(self, address: Address, ingress: Address | None = None) -> None:
+    def __init__(self, address: Address, token: str, ingress: Address | None = None) -> None:
         self._url = address.url
         self._ingress = ingress
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.headers.update(bearer(token))
 
     def close(self) -> None:
         self._session.close()

@@ -113,9 +113,6 @@ def test_mistakes_are_reported(arguments, expected):
 @pytest.mark.parametrize("arguments", [["set", "light"], ["clear"]])
 def test_missing_lab_says_how_to_start_one(arguments):
     assert "start one: wirefault lab up" in call(*arguments, code=70).output
-    Path("state").mkdir()
-    Path("state/token").write_text("x")
-    assert "start one: wirefault lab up" in call(*arguments, code=70).output
 
 
 def test_source_is_name_or_inline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +161,6 @@ def elsewhere() -> Iterator[str]:
 
 
 def test_lab_of_another_folder_is_recognised(elsewhere: str) -> None:
-    Path("state").mkdir()
-    Path("state/token").write_text("x")
     here = {"MANAGER_HOST": "127.0.0.1", "STATUS_PORT": elsewhere}
     assert "did not start from this folder" in call("status", **here).output
     assert "it was started from another folder" in call("clear", code=70, **here).output

@@ -168,13 +168,6 @@ def test_run_appends_to_no_linked_file(folder: Path, trap: Callable[..., None]) 
     assert victim.read_bytes() == VICTIM
 
 
-@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-def test_forged_token_is_not_sent(folder: Path, trap: Callable[..., None]) -> None:
-    place = folder / "state" / "token"
-    trap(place, victim_of(place))
-    refused(CliRunner().invoke(main, ["faults", "clear"]), "token")
-
-
 def test_foreign_schema_is_refused_before_start(folder: Path) -> None:
     database_with(folder / "state" / "state.db", f'CREATE VIEW "runs{ESCAPES}" AS SELECT 1')
     result = CliRunner().invoke(main, ["demo"])

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.compose
 
 READ = "cd /project && cat state/state.db state/effects.db logs/agent.log logs/runs/*/* >/dev/null"
 WRITE = "cd /project && echo >> logs/info.log && touch state/new && rm state/new"
-DELETE = "cd /project && rm -rf logs/runs/* logs/charts logs/*.log state/*.db state/token"
+DELETE = "cd /project && rm -rf logs/runs/* logs/charts logs/*.log state/*.db"
 
 
 def as_user(lab: Lab, uid: int, script: str) -> subprocess.CompletedProcess[str]:

@@ -23,7 +23,10 @@ CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}
 def live(shared: SharedLab) -> Iterator[LiveFaultsClient]:
     """The lab's own faults; none are left behind."""
     live = LiveFaultsClient(
-        shared.lab.topology.manager, shared.configuration.state.parent, shared.lab.topology.links
+        shared.lab.topology.manager,
+        shared.configuration.state.parent,
+        shared.lab.topology.links,
+        shared.lab.token,
     )
     yield live
     live.clear()

@@ -86,7 +86,7 @@ def test_make_run(clone: Path) -> None:
     assert "wirefault demo --seed 7" in done.stdout
     assert list((clone / "logs" / "charts").glob("*/overview.png"))
     assert (clone / "logs" / "agent.log").read_text(encoding="utf-8").count("\n") >= 24
-    assert sorted(path.name for path in (clone / "state").iterdir()) == ["effects.db", "state.db", "token"]
+    assert sorted(path.name for path in (clone / "state").iterdir()) == ["effects.db", "state.db"]
 
 
 @pytest.fixture(scope="module")

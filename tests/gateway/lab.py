@@ -21,6 +21,7 @@ import uvloop
 from tests.gateway.secure_socket import SecureSocket
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, read_all
+from wirefault.core.control_access import bearer
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.gateway.server import Gateway
@@ -31,6 +32,8 @@ from wirefault.settings.settings import Settings
 from wirefault.state.state import State
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.topology import Topology, default_topology
+
+TOKEN = "token-of-the-test"
 
 TRANSPORT: ContextVar[Literal["plain", "tls"]] = ContextVar("transport", default="plain")
 
@@ -66,7 +69,8 @@ class Lab:
         return self.address(link).url + path
 
     def control(self, method: str, path: str, body: Any = None) -> requests.Response:
-        return requests.request(method, self.topology.control.url + path, json=body, timeout=PATIENCE_S)
+        url = self.topology.control.url + path
+        return requests.request(method, url, json=body, headers=bearer(TOKEN), timeout=PATIENCE_S)
 
     def new_run(self, **settings: Any) -> dict[str, Any]:
         """Insert a run with these settings; return the body of the PUT for its first attempt."""
@@ -163,6 +167,7 @@ def gateway(
             topology,
             folder / "state.db",
             folder / "logs",
+            token=TOKEN,
             listen=lambda name, _: sockets[name],
             head_timeout=head_timeout,
         )

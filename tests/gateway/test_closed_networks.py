@@ -32,17 +32,27 @@ def closed(tmp_path: Path) -> ClosedNetworks:
     ["172.30.4.2", "172.30.7.254", "172.31.0.1", "127.0.0.11", "0.0.0.0", "::1", "::ffff:172.30.4.2"],
 )
 def test_gateway_networks_are_closed(closed: ClosedNetworks, address: str) -> None:
-    assert address in closed
+    assert closed.closes(address, 80)
 
 
 @pytest.mark.parametrize("address", ["172.30.8.1", "172.17.0.1", "93.184.216.34", "2606:2800:220:1::1"])
 def test_network_behind_router_is_open(closed: ClosedNetworks, address: str) -> None:
-    assert address not in closed
+    assert not closed.closes(address, 80)
 
 
 def test_on_one_machine_nothing_is_closed(tmp_path: Path) -> None:
     assert closed_networks("127.0.0.1", tmp_path / "none") == ALL_OPEN
-    assert "127.0.0.1" not in ALL_OPEN
+    assert not ALL_OPEN.closes("127.0.0.1", 80)
+
+
+def test_own_servers_are_closed_under_any_name() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        closed = ALL_OPEN.with_servers([Address("127.0.0.1", port)])
+        for host in ("localhost", "127.1", "0.0.0.0"):
+            with pytest.raises(EgressError, match="the lab's own"):
+                asyncio.run(dial_host(Address(host, port), closed))
+        assert not closed.closes("93.184.216.34", port)
 
 
 def test_no_tunnel_leads_there(closed: ClosedNetworks) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, ask, dial, gateway
+from tests.gateway.lab import TOKEN, Lab, ask, dial, gateway
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
+from wirefault.core.control_access import bearer
 from wirefault.gateway.endpoint import lab_endpoint
 from wirefault.gateway.run import Run
 from wirefault.history.events import Note
@@ -35,6 +36,27 @@ def code(reply: requests.Response) -> tuple[int, str]:
 
 def open_connections(lab: Lab) -> int:
     return int(lab.control("GET", "/lanes/0").json()["open"])
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, (401, "token")),
+        ({"Authorization": "Bearer guessed"}, (401, "token")),
+        ({**bearer(TOKEN), "Host": "rebound.example"}, (403, "foreign_host")),
+        ({**bearer(TOKEN), "Origin": "http://page.example"}, (403, "foreign_origin")),
+        ({**bearer(TOKEN), "Content-Type": "text/plain"}, (415, "not_json")),
+    ],
+)
+def test_subjects_and_web_pages_change_no_lane(
+    lab: Lab, headers: dict[str, str], expected: tuple[int, str]
+) -> None:
+    lab.begin()
+    before = lab.control("GET", "/lanes/0").json()
+    settle = {"episode": before["episode"], "attempt": before["attempt"], "bound_s": 0}
+    url = lab.topology.control.url + "/lanes/0/settle"
+    assert code(requests.post(url, json=settle, headers=headers, timeout=PATIENCE_S)) == expected
+    assert lab.control("GET", "/lanes/0").json() == before
 
 
 def test_lane_shows_its_attempt(lab: Lab) -> None:
@@ -64,11 +86,11 @@ def test_invalid_begin_is_refused(lab: Lab, change: dict[str, Any], expected: tu
 def test_other_errors_have_same_shape(lab: Lab) -> None:
     assert code(lab.control("PUT", "/lanes/7", lab.new_run())) == (404, "unknown_lane")
     assert code(lab.control("GET", "/nowhere")) == (404, "not_found")
-    assert code(lab.control("DELETE", "/lanes/0")) == (405, "method_not_allowed")
-    assert code(requests.put(lab.topology.control.url + "/lanes/0", data="{", timeout=PATIENCE_S)) == (
-        400,
-        "bad_request",
-    )
+    assert code(lab.control("DELETE", "/lanes/0", {})) == (405, "method_not_allowed")
+    headers = {**bearer(TOKEN), "Content-Type": "application/json"}
+    url = lab.topology.control.url + "/lanes/0"
+    cut_short = requests.put(url, data="{", headers=headers, timeout=PATIENCE_S)
+    assert code(cut_short) == (400, "bad_request")
 
 
 def test_without_state_database_there_is_no_run(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ from typing import IO
 import pytest
 import requests
 
-from tests.gateway.lab import Lab, dial
+from tests.gateway.lab import TOKEN, Lab, dial
 from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, Upstream, read_all, read_head
+from wirefault.core.control_access import TOKEN_FILE
 from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, bind, bound_address
 from wirefault.lab.process import Child, python, start
@@ -54,7 +55,9 @@ def process(folder: Path, upstream: Address) -> Iterator[tuple[Child, Lab, IO[by
         LIFELINE_VARIABLE: str(reading),
         "STATE_DB": str(folder / "state.db"),
         "LOGS_DIR": str(folder / "logs"),
+        TOKEN_FILE: str(folder / "token"),
     }
+    (folder / "token").write_text(TOKEN)
     handed = [reading, *(listener.fileno() for listener in sockets.values())]
     child = start("gateway", python("wirefault.gateway"), environ, handed, None, fork).child
     os.close(reading)
@@ -123,6 +126,7 @@ def test_taken_address_is_reported_without_traceback(tmp_path: Path) -> None:
         gateways = {**base.gateways, "search": bound_address(taken)}
         replace(base, gateways=gateways).dump(tmp_path / "topology.json")
         environ = {**os.environ, TOPOLOGY_VARIABLE: str(tmp_path / "topology.json")}
+        environ[TOKEN_FILE] = str(tmp_path / "token")
         command = [sys.executable, "-m", "wirefault.gateway"]
         done = subprocess.run(
             command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S, check=False

@@ -151,7 +151,7 @@ def test_killed_launcher_leaves_no_process_and_next_demo_works(tmp_path: Path) -
     assert (ended.code, ended.left) == (0, {}), ended.output
     assert ended.finished and ended.finished.completed
     assert len(list((tmp_path / "logs" / "runs").iterdir())) == 2
-    assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db", "token"}
+    assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db"}
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from proxy_manager.gateway_control import GatewayControl
 from proxy_manager.loop import Loop
 from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
+from tests.gateway.lab import TOKEN
 from tests.gateway.lab import gateway as running_gateway
 from tests.support import PATIENCE_S, free_port
 from wirefault.core.api_server import api_in_thread
@@ -37,7 +38,6 @@ DOWN = PlannedToxic("weather", "down", "", {})
 PLAN = (LATENCY, TIMEOUT, DOWN)
 SETTINGS = Settings(seed=1, settle_bound=0.3)
 
-TOKEN = "of-the-test"
 
 _numbers = itertools.count()
 
@@ -62,7 +62,7 @@ class Plane:
         self.state = state
         self.clock = Clock()
         self.proxies = LaneProxies(client, topology)
-        self.gateway = GatewayControl(topology.control)
+        self.gateway = GatewayControl(topology.control, TOKEN)
         self.reconciler = self.make(state)
 
     def make(self, state: State) -> Reconciler:

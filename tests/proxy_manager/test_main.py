@@ -16,11 +16,13 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.gateway.lab import TOKEN
 from tests.proxy_manager.rig import ARMED, PLAN, Plane, taken
 from tests.proxy_manager.test_loop import beating
 from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
+from wirefault.core.control_access import TOKEN_FILE
 from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, bind, bound_address
 from wirefault.core.spans import Span
@@ -47,6 +49,7 @@ class Manager:
             SOCKETS_VARIABLE: json.dumps({"manager": listener.fileno()}),
             LIFELINE_VARIABLE: str(reading),
         }
+        (plane.folder / "token").write_text(TOKEN)
         handed, log = [reading, listener.fileno()], ProcessLog(plane.folder, plane.folder / "manager.log")
         self._process = start("manager", python("proxy_manager"), environ, handed, log, fork)
         os.close(reading)
@@ -77,6 +80,7 @@ def environ_of(folder: Path) -> dict[str, str]:
         TOPOLOGY_VARIABLE: str(folder / "topology.json"),
         "STATE_DB": str(folder / "state.db"),
         "LOGS_DIR": str(folder / "logs"),
+        TOKEN_FILE: str(folder / "token"),
     }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from proxy_manager.gateway_control import GatewayControl, GatewayError
 from proxy_manager.reconcile import LaneLease
-from tests.gateway.lab import dial
+from tests.gateway.lab import TOKEN, dial
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane
 from tests.proxy_manager.test_proxies import FOREIGN, add
 from tests.support import until
@@ -67,7 +67,7 @@ class GivesUp(GatewayControl):
     """While the gateway is being told, the runner gives up waiting."""
 
     def __init__(self, plane: Plane) -> None:
-        super().__init__(plane.topology.control)
+        super().__init__(plane.topology.control, TOKEN)
         self._plane = plane
 
     def begin(self, attempt, settings_hash) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.gateway.lab import TOKEN
 from tests.proxy_manager.rig import LATENCY, Plane, api_of, looping
 from tests.support import until
+from wirefault.core.control_access import bearer
 from wirefault.wiring.links import lab_links
 
 
@@ -43,5 +45,5 @@ def test_unknown_path_or_method_has_usual_form(
     plane: Plane, method: str, path: str, expected: tuple[int, str]
 ) -> None:
     with looping(plane) as loop, api_of(plane, loop) as api:
-        answer = api.send(method, path)
+        answer = api.send(method, path, json={}, headers=bearer(TOKEN))
         assert (answer.status_code, answer.json()["error"]["code"]) == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,7 +13,6 @@ import pytest
 from tests.state.test_state import LATENCY, a_run, an_attempt
 from wirefault.core.sqlite import connect
 from wirefault.state.state import State
-from wirefault.state.state_files import OWN, SHARED, TOKEN_FILE, lab_token
 from wirefault.state.tables import PlannedToxics
 
 
@@ -52,18 +50,6 @@ def test_numbers_are_unique(tmp_path, state):
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(add, range(24))) == list(range(1, 25))
-
-
-@pytest.mark.parametrize(("folder", "mode"), [(0o755, OWN), (0o2770, SHARED), (0o700, SHARED)])
-def test_token_is_created_once_with_mode_of_folder(tmp_path, folder, mode):
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state").chmod(folder)
-    with ThreadPoolExecutor(8) as pool:
-        [token] = set(pool.map(lambda _: lab_token(tmp_path / "state"), range(8)))
-    path = tmp_path / "state" / TOKEN_FILE
-    assert len(token) == 32 and path.read_text() == token
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-    assert list(path.parent.iterdir()) == [path]
 
 
 def steps(database: sqlite3.Connection, work: Callable[[], object]) -> int:

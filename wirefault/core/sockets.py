@@ -8,7 +8,7 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 
 LOOPBACK = "127.0.0.1"
 SOCKETS_VARIABLE = "WIREFAULT_SOCKETS"
@@ -20,6 +20,8 @@ MODEL_PORT = 5007
 EGRESS_PORT = 7090
 TOXIPROXY_PORT = 8474
 
+# an IPv4 address as C libraries take it, each part also in hexadecimal or octal
+_NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):(?P<port>[0-9]{1,5})")
 
 
@@ -52,6 +54,28 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def plain_host(host: str) -> str:
+    """Return the host in lower case, and an address in its usual form, however it is written.
+
+    ``127.1``, ``2130706433``, ``::ffff:127.0.0.1`` and ``0.0.0.0`` all lead to ``127.0.0.1``.
+    """
+    host = host.strip("[]").lower().rstrip(".")
+    try:
+        ip = ip_address(host)
+    except ValueError:
+        if not _NUMBERS.fullmatch(host):
+            return host
+        try:
+            ip = ip_address(socket.inet_aton(host))
+        except OSError:
+            return host
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped:
+        ip = ip.ipv4_mapped
+    if ip.is_unspecified:
+        return "127.0.0.1" if ip.version == 4 else "::1"
+    return str(ip)
 
 
 def listen(name: str, address: Address, environ: Mapping[str, str] | None = None) -> socket.socket:

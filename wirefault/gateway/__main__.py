@@ -12,6 +12,7 @@ from pathlib import Path
 import uvloop
 
 import wirefault.faults.catalogue  # noqa: F401  # its import would delay the first request with a fault
+from wirefault.core.control_access import inherited_token
 from wirefault.core.plugins import PluginError
 from wirefault.core.processes import watch_lifeline
 from wirefault.dialects.registry import MODEL_DIALECTS
@@ -23,7 +24,8 @@ async def _serve() -> None:
     loop = asyncio.get_running_loop()
     state_db = Path(os.environ.get("STATE_DB") or "state/state.db")
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
-    gateway = Gateway(topology_from(os.environ), state_db, logs, environ=os.environ)
+    token = inherited_token(os.environ)
+    gateway = Gateway(topology_from(os.environ), state_db, logs, token=token, environ=os.environ)
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, gateway.stop)
 

@@ -7,12 +7,12 @@ every network of the lab: without this it would lead to the tools and to the lab
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import Address, is_loopback, plain_host
 
 NETWORK_CLOSED = "it is the lab's own"
 _ROUTES = Path("/proc/net/route")
@@ -22,14 +22,20 @@ _EVERYWHERE = ("127.0.0.0/8", "0.0.0.0/8", "::/127", "fe80::/10")
 
 @dataclass(frozen=True)
 class ClosedNetworks:
-    """``address in networks``: whether an IP address, as text, is in one of them."""
+    """Networks, and servers on this machine, that are not dialled for a subject."""
 
     networks: Sequence[IPv4Network | IPv6Network] = ()
+    # of the lab's own servers on loopback
+    ports: frozenset[int] = frozenset()
 
-    def __contains__(self, address: object) -> bool:
-        ip = ip_address(str(address).partition("%")[0])
-        plain = (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
-        return any(plain in network for network in self.networks)
+    def with_servers(self, servers: Iterable[Address]) -> ClosedNetworks:
+        """Return it with the lab's own servers, as far as they are on loopback."""
+        return replace(self, ports=frozenset(server.port for server in servers if is_loopback(server.host)))
+
+    def closes(self, address: str, port: int) -> bool:
+        """Whether that IP address and port may not be dialled."""
+        ip = ip_address(plain_host(address.partition("%")[0]))
+        return (ip.is_loopback and port in self.ports) or any(ip in network for network in self.networks)
 
 
 ALL_OPEN = ClosedNetworks()
@@ -38,7 +44,8 @@ ALL_OPEN = ClosedNetworks()
 def closed_networks(control_host: str, routes: Path = _ROUTES) -> ClosedNetworks:
     """Return this machine's networks if the lab's control is on one of them; none if it is on loopback.
 
-    Natively the subject is on this machine, too, and reaches whatever the gateway reaches. Raises ``OSError``
+    Natively the subject is on this machine, too, and reaches whatever the gateway reaches but the lab's own
+    servers. Raises ``OSError``
     if the system's routes are unreadable.
     """
     if is_loopback(control_host):

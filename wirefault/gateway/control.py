@@ -15,7 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
+from wirefault.core.control_access import ControlAccess, guarded
 from wirefault.core.sockets import Address
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, load_set
@@ -27,6 +29,9 @@ from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import Settings, SettingsError, load_frozen
 from wirefault.state.state import State
 from wirefault.wiring.links import Link
+
+# the certificate is public, and the launcher waits for the first
+PUBLIC = ("/", "/authority")
 
 
 class ControlError(Exception):
@@ -133,13 +138,15 @@ class Runs:
         return row.settings
 
 
-def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> Starlette:
-    """Return the control API over these lanes; ``_Api`` has the routes.
+def create_app(
+    lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str, access: ControlAccess
+) -> ASGIApp:
+    """Return the control API over these lanes for those with ``access``; ``_Api`` has the routes.
 
     ``pem``: the certificate of the authority for intercepted hosts; empty without interception.
     """
     api = _Api(lanes, runs, open_link, pem)
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", api.health),
             Route("/authority", api.authority, methods=["GET"]),
@@ -154,6 +161,7 @@ def create_app(lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: 
         ],
         exception_handlers={ControlError: _render_error, HTTPException: _render_http_error},
     )
+    return guarded(app, access)
 
 
 class _Api:

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wirefault.core.api_server import ApiServer
+from wirefault.core.control_access import ControlAccess
 from wirefault.core.sockets import Address, bound_address, listen
 from wirefault.gateway.closed_networks import closed_networks
-from wirefault.gateway.control import Runs, create_app
+from wirefault.gateway.control import PUBLIC, Runs, create_app
 from wirefault.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.intercept.egress import Egress, dial_policy
@@ -26,7 +27,7 @@ from wirefault.history.logs import Logs
 from wirefault.settings.configuration import redactor
 from wirefault.state.tables import HeldCall
 from wirefault.wiring.links import SCRIPTED, Link
-from wirefault.wiring.topology import Topology
+from wirefault.wiring.topology import Topology, own_addresses
 
 if TYPE_CHECKING:
     from wirefault.gateway.intercept.tls import InterceptedLinks
@@ -37,7 +38,7 @@ Listen = Callable[[str, Address], socket.socket]
 class Gateway:
     """Serves one lane of one lab until ``stop``. ``head_timeout`` is in seconds.
 
-    Keys in ``environ`` are removed from records.
+    Keys in ``environ`` are removed from records. ``token``: what users of its control must show.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Gateway:
         state_db: Path,
         logs: Path,
         *,
+        token: str,
         listen: Listen = listen,
         head_timeout: float = 10,
         environ: Mapping[str, str] | None = None,
@@ -57,7 +59,7 @@ class Gateway:
         self._head_timeout = head_timeout
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
-        self._closed = closed_networks(topology.control.host)
+        self._closed = closed_networks(topology.control.host).with_servers(own_addresses(topology))
         self._call_notes = CallNotes(state_db, self._release)
         self.lane = Lane(topology.lane, topology.links, hold=self._call_notes.add)
         self._stdio_servers = StdioServers(topology.lab_id)
@@ -67,7 +69,8 @@ class Gateway:
         self._intercepted = self._new_authority() if topology.ingress is not None else None
         runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
         pem = self._intercepted.pem if self._intercepted is not None else ""
-        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem)
+        access = ControlAccess(token, {topology.control.host}, PUBLIC)
+        self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem, access)
 
     def _context(self) -> ssl.SSLContext:
         """Return the context that trusts the system's roots, or ``SSL_CERT_FILE``; made on first use."""

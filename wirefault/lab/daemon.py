@@ -169,6 +169,7 @@ def _publish(lab: Lab, state: Path) -> None:
         "identity": process_identity(os.getpid()),
         "lab_id": lab.topology.lab_id,
         "topology": str(lab.topology_path),
+        "token": lab.token,
         "processes": lab.pids(),
     }
     write_lab_record(state, record)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import requests
 
+from wirefault.core.control_access import TOKEN_DESCRIPTOR, draw_token, token_descriptor
 from wirefault.core.files import make_private_folder, private_folder, remove_empty_logs, write_whole
 from wirefault.core.processes import (
     LIFELINE_VARIABLE,
@@ -128,6 +129,9 @@ class Lab:
         self._fork: Fork = cannot_fork
         self._sockets: Sockets = {}
         self.lifeline_end, self._lifeline = os.pipe()
+        # shown to the control APIs by processes of the lab that inherit it
+        self.token = draw_token()
+        self._token_descriptor = token_descriptor(self.token)
         wiring, lab_id = configuration.wiring, draw_lab_id()
         self.lanes = [
             default_topology(lab_id, lane, configuration.ports, wiring.links).with_wiring(wiring)
@@ -284,6 +288,9 @@ class Lab:
         if name == "model":  # default for requests whose model names no persona
             environ["PERSONA"] = self._configuration.settings.persona
         descriptors = [*handed.values(), self.lifeline_end]
+        if name in ("gateway", "ingress", "manager"):
+            environ[TOKEN_DESCRIPTOR] = str(self._token_descriptor)
+            descriptors.append(self._token_descriptor)
         name = _name_of(name, lane)
         self._processes.add(start(name, command, environ, descriptors, self._log(name), self._fork))
 
@@ -363,10 +370,10 @@ class Lab:
         self._processes.stop()
         for listener in self._sockets.values():
             listener.close()
-        for descriptor in (self._lifeline, self.lifeline_end):
+        for descriptor in (self._lifeline, self.lifeline_end, self._token_descriptor):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._lifeline = self.lifeline_end = -1
+        self._lifeline = self.lifeline_end = self._token_descriptor = -1
         for lane in range(len(self.lanes)):
             topology = self._path_of(lane)
             for path in (

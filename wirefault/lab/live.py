@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import requests
 
+from wirefault.core.control_access import bearer, inherited_token
 from wirefault.core.errors import UserError
 from wirefault.core.sockets import Address
 from wirefault.settings.configuration import running_lab
-from wirefault.state.state_files import TOKEN_FILE, read_token
 from wirefault.wiring.links import Links
 
 _TIMEOUT_S = 10.0
@@ -22,22 +26,23 @@ class LiveFaultsError(UserError):
 
 
 class LiveFaultsClient:
-    """A client of the manager at that address; its token is in the folder ``state``. Raises
+    """A client of the manager at that address, for the lab with that ``state`` folder. Raises
     ``LiveFaultsError``.
 
-    ``links`` are the lab's, which a fault set may name.
+    ``links`` are the lab's, which a fault set may name. ``token``: the lab's, looked for if empty.
     """
 
-    def __init__(self, manager: Address, state: Path, links: Links) -> None:
+    def __init__(self, manager: Address, state: Path, links: Links, token: str = "") -> None:
         self.links = links
         self.address = manager.url
         self._url = manager.url + "/faults"
-        self._token = state / TOKEN_FILE
+        self._state = state
+        self._token = token
 
     @property
     def of_this_folder(self) -> bool:
-        """Whether a lab of ``wirefault lab up`` uses the token's folder."""
-        return running_lab(self._token.parent) is not None
+        """Whether a lab of ``wirefault lab up`` uses the folder."""
+        return running_lab(self._state) is not None
 
     def set(self, faults: str, source: str) -> dict[str, Any]:
         """Set the canonical fault set; returns once it is in force, or known not to be."""
@@ -50,7 +55,7 @@ class LiveFaultsClient:
         return self._call("GET", None)
 
     def _call(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        headers = {} if body is None else {"Authorization": f"Bearer {self._read_token()}"}
+        headers = {} if body is None else bearer(self._token or lab_token(self._state, os.environ))
         with requests.Session() as session:
             session.trust_env = False
             try:
@@ -60,7 +65,7 @@ class LiveFaultsClient:
                 raise LiveFaultsError(f"no lab answers at {self._url}; start one: wirefault lab up") from None
         if answer.status_code == 401:
             raise LiveFaultsError(
-                f"the lab at {self._url} does not know the token in {self._token}: it was started from"
+                f"the lab at {self._url} does not know this folder's token: it was started from"
                 " another folder; go there, or start one here: wirefault lab up"
             )
         if answer.status_code >= 400:
@@ -69,15 +74,34 @@ class LiveFaultsClient:
             raise LiveFaultsError(f"what answers at {self._url} is no lab's manager")
         return content
 
-    def _read_token(self) -> str:
-        try:
-            return read_token(self._token.parent)
-        except FileNotFoundError:
-            raise LiveFaultsError(
-                f"{self._token} is not there: no lab is up; start one: wirefault lab up"
-            ) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise LiveFaultsError(f"{self._token} cannot be read: {error}") from None
+
+# where Compose's manager has the token, on a volume
+_IN_COMPOSE = ("exec", "-T", "proxy_mgr", "cat", "/run/wirefault/token")
+_COMPOSE_BOUND_S = 20.0
+
+
+def lab_token(state: Path, environ: Mapping[str, str]) -> str:
+    """Return the token of the lab with that ``state`` folder; empty if none is up.
+
+    ``lab up`` keeps it in the user's private folder. In Compose, whoever may enter the manager's container
+    has it.
+    """
+    record = running_lab(state)
+    if record is not None:
+        return str(record.get("token", ""))
+    with suppress(ValueError, OSError):
+        return inherited_token(environ)
+    if not Path("docker-compose.yaml").exists():
+        return ""
+    for command in (("docker", "compose"), ("docker-compose",)):
+        with suppress(OSError, subprocess.TimeoutExpired):
+            words = [*command, *_IN_COMPOSE]
+            done = subprocess.run(
+                words, capture_output=True, text=True, timeout=_COMPOSE_BOUND_S, check=False
+            )
+            if done.returncode == 0:
+                return done.stdout.strip()
+    return ""
 
 
 def _message(content: Any, status: int) -> str:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from wirefault.core.files import open_shared, read_shared, remove_shared
+from wirefault.core.files import open_shared, remove_shared
 
 
 class RunLock:
@@ -59,32 +58,3 @@ class RunLock:
         finally:
             os.close(descriptor)
         return False
-
-
-TOKEN_FILE = "token"
-OWN, SHARED = 0o600, 0o666
-_LONGEST = 256
-
-
-def lab_token(state: Path) -> str:
-    """Return the folder's token, created if missing. Raises ``OSError``."""
-    descriptor = open_shared(state, state / TOKEN_FILE, os.O_RDWR | os.O_CREAT, OWN)
-    try:
-        # processes that start at the same time must read the same token
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if not os.fstat(descriptor).st_size:
-            os.write(descriptor, secrets.token_hex(16).encode())
-            os.fchmod(descriptor, _mode(state))
-    finally:
-        os.close(descriptor)
-    return read_token(state)
-
-
-def read_token(state: Path) -> str:
-    """Return the folder's token. Raises ``OSError``, ``UnicodeDecodeError``."""
-    return read_shared(state, state / TOKEN_FILE, _LONGEST).decode("ascii").strip()
-
-
-def _mode(folder: Path) -> int:
-    """Return the folder's permissions: in Compose its owner and the services are different users."""
-    return OWN if folder.stat().st_mode & 0o007 else SHARED

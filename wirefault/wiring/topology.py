@@ -153,6 +153,15 @@ def listening_addresses(topology: Topology) -> Iterator[tuple[str, Address]]:
     yield "Toxiproxy", Address.parse(topology.toxiproxy.partition("://")[2])
 
 
+def own_addresses(topology: Topology) -> list[Address]:
+    """Return the lab's servers that are no way to an upstream: a subject may not use them."""
+    toxiproxy = Address.parse(topology.toxiproxy.partition("://")[2])
+    parts = [topology.manager, topology.control, toxiproxy, topology.ingress, topology.egress]
+    # the MCP shim connects its servers to the gateway straight
+    gateways = [topology.gateways[link.name] for link in topology.links if not link.is_stdio]
+    return [*(part for part in parts if part is not None), *gateways]
+
+
 def topology_from(environ: Mapping[str, str]) -> Topology:
     """Return this process's topology.
 

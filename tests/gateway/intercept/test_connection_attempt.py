@@ -59,7 +59,7 @@ async def carry(logs: Path, refused: bool) -> None:
         for end in (client, dialled, server):
             end.setblocking(False)
         router = cast(Router, OneRoute(None if refused else dialled))
-        ingress = Ingress(router, cast(LaneState, state), history)
+        ingress = Ingress(router, cast(LaneState, state), history, "token")
         client.send(b"GET / HTTP/1.1\r\n\r\n")
         transfer = asyncio.ensure_future(ingress.take(taken, "shop.test", 80))
         for _ in range(20):  # as many turns of the loop as it could need

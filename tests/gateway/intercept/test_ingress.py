@@ -184,6 +184,27 @@ def test_tunnel_to_ingress_is_refused(lab: IngressLab) -> None:
     assert ask(lab.ingress, raw_request).startswith(b"HTTP/1.1 403 ")
 
 
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "0.0.0.0", "127.1", "2130706433", "[::ffff:127.0.0.1]"]
+)
+@pytest.mark.parametrize("part", ["control", "manager", "toxiproxy", "gateway"])
+def test_own_servers_are_refused_in_every_spelling(lab: IngressLab, host: str, part: str) -> None:
+    topology = lab.lab.topology
+    servers = {
+        "control": topology.control,
+        "manager": topology.manager,
+        "toxiproxy": Address.parse(topology.toxiproxy.partition("://")[2]),
+        "gateway": topology.gateways["shop"],
+    }
+    connect = f"CONNECT {host}:{servers[part].port} HTTP/1.1\r\n\r\n".encode()
+    assert ask(lab.ingress, connect).startswith(b"HTTP/1.1 403 Forbidden")
+    assert lab.ended()[0].why == "it is the lab's own"
+
+
+def test_only_the_manager_settles(lab: IngressLab) -> None:
+    assert b" 403 " in ask(lab.ingress, b"POST /settle HTTP/1.1\r\n\r\n")
+
+
 def test_link_down_gives_502_or_reset(
     lab_of_session: IngressLab,
 ) -> None:

@@ -272,7 +272,8 @@ class _UpstreamConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if transport.get_extra_info("peername")[0] in self.endpoint.closed:
+        host, port, *_ = transport.get_extra_info("peername")
+        if self.endpoint.closed.closes(host, port):
             self._fail(NETWORK_CLOSED)
         if self._ended:
             self._transport.abort()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import uvloop
 
+from wirefault.core.control_access import inherited_token
 from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file, watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.gateway.intercept.ingress import Ingress
@@ -59,7 +60,8 @@ async def _serve() -> None:
     history = IngressHistory(Path(os.environ.get("LOGS_DIR") or "logs"), lane.lane, state, _warn)
     routes = LinkRoutes(topology, state, scripted=spec.models == "scripted")
     policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside)
-    ingress = Ingress(Router(routes, policy, lambda: topology().egress), state, history)
+    router = Router(routes, policy, lambda: topology().egress)
+    ingress = Ingress(router, state, history, inherited_token(os.environ))
     with ExitStack() as at_end:
         at_end.callback(state.close)
         at_end.callback(history.close)

@@ -139,7 +139,7 @@ class RequestKind(Enum):
 
 @dataclass(frozen=True)
 class ProxyRequest:
-    """A request to the proxy; ``head`` is in origin form."""
+    """A request to the proxy; ``head`` is in origin form, for ``SETTLE`` its ``Authorization`` alone."""
 
     kind: RequestKind
     target: Address
@@ -158,7 +158,8 @@ def read_proxy_request(pending: bytes) -> tuple[ProxyRequest | None, bytes]:
         kind = RequestKind.ONE_WAY if _has_line(head, *_ONE_WAY) else RequestKind.TUNNEL
         return ProxyRequest(kind, _address(head.target)), rest
     if head.lines[0].startswith(_SETTLE):
-        return ProxyRequest(RequestKind.SETTLE, Address("", 0)), rest
+        shown = head.noted.get(b"authorization", "").encode()
+        return ProxyRequest(RequestKind.SETTLE, Address("", 0), shown), rest
     return _request(head), rest
 
 

@@ -108,7 +108,7 @@ async def dial_host(target: Address, closed: ClosedNetworks) -> socket.socket:
         async with asyncio.timeout(_CONNECT_S):
             addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
             for family, _, _, _, address in addresses:
-                if address[0] in closed:
+                if closed.closes(str(address[0]), target.port):
                     reason = NETWORK_CLOSED
                     continue
                 try:

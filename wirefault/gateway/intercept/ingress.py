@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from wirefault.core.control_access import has_token
 from wirefault.gateway.http1.heads import BadHead
 from wirefault.gateway.intercept.arrival import (
     SETTLED_REPLY,
@@ -79,7 +80,8 @@ class Ingress:
     attempt.
     """
 
-    def __init__(self, router: Router, state: LaneState, history: IngressHistory) -> None:
+    def __init__(self, router: Router, state: LaneState, history: IngressHistory, token: str) -> None:
+        self._token = token
         self._router = router
         self._state = state
         self._history = history
@@ -115,8 +117,11 @@ class Ingress:
         if request.kind is RequestKind.REQUEST:
             await self._carry_requests(client, request, rest)
         elif request.kind is RequestKind.SETTLE:
-            await self.settle()
-            await _send_and_close(client, SETTLED_REPLY)
+            if has_token(request.head.decode(), self._token):
+                await self.settle()
+                await _send_and_close(client, SETTLED_REPLY)
+            else:
+                await _send_and_close(client, proxy_refusal(403, "only the lab's manager may settle"))
         else:
             target = request.target
             arrival = Arrival(client, target.host, target.port, "proxy", request.kind, rest)

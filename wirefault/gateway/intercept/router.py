@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from wirefault.core.sockets import Address, is_loopback
+from wirefault.core.sockets import Address, is_loopback, plain_host
+from wirefault.gateway.closed_networks import NETWORK_CLOSED
 from wirefault.gateway.intercept.arrival import Arrival, ClientProtocol, RequestKind, server_name
 from wirefault.gateway.intercept.egress import EgressError, dial, dial_through
 from wirefault.gateway.intercept.lane_state import LaneState
@@ -18,14 +19,13 @@ from wirefault.gateway.intercept.policy import (
     Policy,
     Treatment,
     is_address,
-    server_of,
     wired_route,
 )
 from wirefault.gateway.intercept.splice import readable
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import FoundLink
 from wirefault.wiring.links import MAX_FOUND_LINKS, found_link, is_model_host
-from wirefault.wiring.topology import Topology
+from wirefault.wiring.topology import Topology, own_addresses
 
 _OPENED_WITHIN_S = 15.0
 _OWN_PROXY = "it is a proxy of the agent (CONNECT), which hides the servers behind it: unset that proxy"
@@ -69,10 +69,8 @@ class LinkRoutes:
         return self.wired(host, port) is not None or (self._scripted and is_model_host(host))
 
     def is_of_lab(self, host: str, port: int) -> bool:
-        """Whether a part of the lab other than a link listens there."""
-        lab = self._topology()
-        own = [lab.manager, lab.control, *lab.gateways.values(), server_of(lab.toxiproxy)]
-        return any(is_address(host, port, address) for address in own)
+        """Whether one of the lab's own servers listens there."""
+        return any(is_address(host, port, address) for address in own_addresses(self._topology()))
 
     def is_ingress(self, host: str, port: int) -> bool:
         """Whether a connection to there would loop back to the ingress."""
@@ -176,11 +174,11 @@ class Router:
         May read the client's first bytes, and may replace the arrival's host with the one that TLS names.
         Raises ``Refused``, and ``OSError`` if the client disconnects.
         """
-        arrival.host = arrival.host.lower().rstrip(".")
+        arrival.host = plain_host(arrival.host)
         if self._link_routes.is_ingress(arrival.host, arrival.port):
             raise Refused(403, "the ingress refuses itself as host", why="it would have come back to the lab")
         if self._link_routes.is_of_lab(arrival.host, arrival.port):
-            return await self._tunnel(arrival, "")
+            raise Refused(403, "the lab's own servers are not for its subject", why=NETWORK_CLOSED)
         if self._find_route(arrival) is None and _is_bare_address(arrival):
             protocol = await self._read_protocol(arrival)
             if isinstance(protocol, Route):

@@ -1,0 +1,141 @@
+"""Who may use the lab's control APIs: holders of its token, by JSON, from no web page of another origin."""
+
+from __future__ import annotations
+
+import fcntl
+import hmac
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+TOKEN_DESCRIPTOR = "WIREFAULT_TOKEN_FD"
+TOKEN_FILE = "WIREFAULT_TOKEN_FILE"
+"""Compose's way to hand the token over: a file on a volume of the processes that use it."""
+_MAX_TOKEN = 256
+_LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def draw_token() -> str:
+    return secrets.token_hex(32)
+
+
+def token_descriptor(token: str) -> int:
+    """Return the descriptor of a nameless file with the token, for processes to inherit."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("token")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.write(descriptor, token.encode())
+    return descriptor
+
+
+def inherited_token(environ: Mapping[str, str]) -> str:
+    """Return the token that the launcher handed over. Raises ``ValueError`` without one, ``OSError``."""
+    if environ.get(TOKEN_DESCRIPTOR):
+        return os.pread(int(environ[TOKEN_DESCRIPTOR]), _MAX_TOKEN, 0).decode("ascii")
+    if environ.get(TOKEN_FILE):
+        return _shared_token(Path(environ[TOKEN_FILE]))
+    raise ValueError(f"missing the lab's token: neither {TOKEN_DESCRIPTOR} nor {TOKEN_FILE} is set")
+
+
+def _shared_token(path: Path) -> str:
+    """Return the file's token; the first of several processes draws it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not os.fstat(descriptor).st_size:
+            os.write(descriptor, draw_token().encode())
+        return os.pread(descriptor, _MAX_TOKEN, 0).decode("ascii")
+    finally:
+        os.close(descriptor)
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Return the header that shows the token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def has_token(authorization: str, token: str) -> bool:
+    """Whether an ``Authorization`` header shows the token; an empty token is never right."""
+    scheme, _, received = authorization.partition(" ")
+    same = hmac.compare_digest(received.strip().encode(), token.encode())
+    return bool(token) and scheme.lower() == "bearer" and same
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a request was refused."""
+
+    status: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class ControlAccess:
+    """Decides which requests reach a control API."""
+
+    token: str
+    # names of this server besides those of loopback
+    hosts: Collection[str]
+    # paths that anything on this machine may read
+    public: Collection[str] = ()
+
+    def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
+        """Return why the request is refused, None if it may pass. Header names are in lower case.
+
+        A foreign ``Host`` shows DNS rebinding, an ``Origin`` a page of another site.
+        """
+        host = headers.get("host", "")
+        if _parts(f"//{host}").hostname not in _LOOPBACK_NAMES | set(self.hosts):
+            return Refusal(403, "foreign_host", f"not meant for this lab: Host {host!r}")
+        origin = headers.get("origin")
+        if origin is not None and _parts(origin).netloc != host:
+            return Refusal(403, "foreign_origin", f"a page of {origin!r} may not use this lab")
+        reads = method in ("GET", "HEAD")
+        if reads and path in self.public:
+            return None
+        if not has_token(headers.get("authorization", ""), self.token):
+            return Refusal(401, "token", "send the lab's token: Authorization: Bearer TOKEN")
+        if (
+            not reads
+            and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json"
+        ):
+            return Refusal(415, "not_json", "send Content-Type: application/json")
+        return None
+
+
+def _parts(url: str) -> SplitResult:
+    """Return the parts of a URL; empty parts for an invalid one."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
+def guarded(app: ASGIApp, access: ControlAccess) -> ASGIApp:
+    """Return the ASGI app behind the access check; refusals have the shape of all errors of the lab."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            refused = access.refusal(scope["method"], scope["path"], headers)
+            if refused is not None:
+                body = json.dumps({"error": {"code": refused.code, "message": refused.message}}).encode()
+                named = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+                await send({"type": "http.response.start", "status": refused.status, "headers": named})
+                await send({"type": "http.response.body", "body": body})
+                return
+        await app(scope, receive, send)
+
+    return serve
