@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
+import pytest
 import requests
 
-from tests.e2e.lab import SharedLab, sample
+from tests.dialects.forms import Form
+from tests.dialects.sdks import CLIENTS, Sdk
+from tests.dialects.server import ModelServer, model_server
+from tests.e2e.lab import SETTINGS, SharedLab, sample
 from tests.upstream import FREE
 from wirefault.core.sockets import bind, bound_address
+from wirefault.dialects.base import ModelReply
+from wirefault.dialects.http import Reply, json_reply, split_events
 from wirefault.settings.settings import Settings
+from wirefault.subjects.results import answer_result
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult
 from wirefault.wiring.prompts import Prompt
 
@@ -25,6 +33,56 @@ def test_unreachable_model_is_not_agent_crash(shared: SharedLab) -> None:
     assert lab_run.outcomes == ["invalid"]
     assert lab_run.summary.episodes[0].why.startswith("model_unavailable: the upstream 127.0.0.1:")
     assert lab_run.summary.success.rate is None
+
+
+SAID = ModelReply("All good, as far as the forecast of the next three days can tell.")
+PAGE = Reply((("Content-Type", "text/html"),), b"<html><head><title>502 Bad Gateway</title></head></html>")
+ERROR = json_reply(200, {"error": {"message": "Provider returned error", "code": 502}})
+
+
+def halfway(reply: Reply) -> Reply:
+    """A JSON body that stops; a stream that stops between two events, as if that were its end."""
+    events = list(split_events(reply.body)) if reply.is_event_stream else []
+    return reply.with_body(b"".join(events[:3]) if events else reply.body[: len(reply.body) // 2])
+
+
+OUTAGES: dict[str, tuple[str, Callable[[Reply], Reply]]] = {
+    "timeout": ("it answered 408", lambda _: json_reply(408, {"error": {"message": "too slow"}})),
+    "error": ("it answered 200 with an error: Provider returned error", lambda _: ERROR),
+    "page": ("it answered 200 with an HTML page: 502 Bad Gateway", lambda _: PAGE),
+    "nothing": ("it answered 200 with an empty body", lambda reply: reply.with_body(b"")),
+    "halfway": ("it answered 200 with a", halfway),
+}
+
+
+class Asker(Subject):
+    """Asks the model once by an official client and answers in its words, as many programs do."""
+
+    name = "asker"
+
+    def __init__(self, sdk: Sdk, form: Form, server: ModelServer) -> None:
+        self.sdk, self.form, self.server = sdk, form, server
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        outage = OUTAGES[prompt][1] if prompt in OUTAGES else None
+        self.server.rewrite = lambda _, reply: outage(reply) if outage else reply
+        with self.sdk.open(context.topology.proxies["model"].url) as client:
+            reply, _ = client.ask(json.loads(self.form.request().body))
+        return answer_result(reply.text)
+
+
+@pytest.mark.parametrize(("sdk", "form"), CLIENTS, ids=str)
+def test_outage_of_the_model_is_never_the_agents(shared: SharedLab, sdk: Sdk, form: Form) -> None:
+    rule = {"answer": {"contains": "All good"}}
+    prompts = [Prompt(name, name, rule) for name in (*OUTAGES, "healthy")]
+    with model_server(lambda _: SAID) as server:
+        url = {"model": "compatible", "model_base_url": f"{server.address.url}/v1"}
+        settings = Settings(**{**SETTINGS, **url})
+        lab_run = shared.run_with(Asker(sdk, form, server), *prompts, settings=settings)
+    *failed, healthy = lab_run.summary.episodes
+    for episode, (how, _) in zip(failed, OUTAGES.values(), strict=True):
+        assert episode.outcome == "invalid" and episode.why.startswith(f"model_unavailable: {how}")
+    assert healthy.outcome == "success"
 
 
 def test_missing_backend_is_tool_failure(shared: SharedLab) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 from contextlib import suppress
@@ -10,9 +11,11 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.dialects.forms import FORMS, STREAMS, TEXT, Form, events
 from tests.gateway.lab import gateway
 from tests.support import PATIENCE_S
-from tests.upstream import Upstream, read_head
+from tests.upstream import Upstream, read_head, requests_of
+from wirefault.dialects.http import JSON_TYPE, Reply, chunk, head_bytes, json_reply, split_events, whole
 from wirefault.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")
@@ -20,6 +23,7 @@ pytestmark = pytest.mark.usefixtures("transport")
 LENGTH = b"Content-Length: 2\r\n\r\nno"
 DELAY = {"fault": "delay", "with": {"ms": 5}}
 LOST = {"fault": "lose_reply"}
+CHAT, CHAT_STREAM = FORMS[:2]
 TWICE = {"fault": "duplicate_request"}
 
 
@@ -46,6 +50,8 @@ def exchange_with(folder: Path, reply: bytes, link: str = "search", *faults: dic
         (b"HTTP/1.1 429 No\r\n" + LENGTH, "search", False),
         (b"HTTP/1.1 400 No\r\n" + LENGTH, "model", False),
         (b"HTTP/1.1 401 No\r\n" + LENGTH, "model", True),
+        (b"HTTP/1.1 408 No\r\n" + LENGTH, "model", True),
+        (b"HTTP/1.1 408 No\r\n" + LENGTH, "search", True),
         (b"HTTP/1.1 429 No\r\n" + LENGTH, "model", True),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", "search", True),
         (b"", "search", True),
@@ -54,6 +60,108 @@ def exchange_with(folder: Path, reply: bytes, link: str = "search", *faults: dic
 )
 def test_upstream_failure_is_recorded(tmp_path: Path, reply: bytes, link: str, unavailable: bool) -> None:
     assert exchange_with(tmp_path, reply, link).unavailable is unavailable
+
+
+STREAM = (("Content-Type", "text/event-stream"),)
+PAGE = b"<html><title>503 Service Unavailable</title></html>"
+ERROR = b'{"error":{"message":"Provider returned error","code":502}}'
+OUTAGES = {
+    "error": (Reply(JSON_TYPE, ERROR), "an error: Provider returned error"),
+    "page": (Reply((("Content-Type", "text/html"),), PAGE), "an HTML page: 503 Service Unavailable"),
+    "nothing": (Reply(JSON_TYPE), "an empty body"),
+    "zipped": (
+        Reply((*JSON_TYPE, ("Content-Encoding", "gzip")), gzip.compress(ERROR)),
+        "an error: Provider returned error",
+    ),
+    "damaged": (
+        Reply((*JSON_TYPE, ("Content-Encoding", "gzip")), b"{}"),
+        "a body that does not match its Content-Encoding",
+    ),
+}
+
+
+def exchange_of(folder: Path, form: Form, reply: Reply, *faults: dict[str, object]) -> Exchange:
+    """The record of a question in that form to a model with that reply; streams come in chunks."""
+
+    def serve(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            pieces = list(split_events(reply.body)) if reply.is_event_stream else []
+            streamed = [head_bytes(reply, None), *map(chunk, pieces), chunk(b"")]
+            connection.sendall(b"".join(streamed if pieces else whole(reply)))
+
+    folder.mkdir(exist_ok=True)
+    with Upstream(serve) as upstream, gateway(folder, model=upstream.address) as lab:
+        lab.begin(faults=json.dumps({"faults": [{"links": "model", **f} for f in faults]}) if faults else "")
+        request = form.request()
+        headers = {**dict(request.headers), **lab.identity()}
+        url = lab.url("model", request.target)
+        with suppress(requests.RequestException):  # the client's error on a damaged reply
+            requests.post(url, data=request.body, headers=headers, timeout=PATIENCE_S)
+        return lab.exchange()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("name", OUTAGES)
+def test_outage_in_a_200_is_recorded(tmp_path: Path, form: Form, name: str) -> None:
+    reply, how = OUTAGES[name]
+    exchange = exchange_of(tmp_path, form, reply)
+    assert (exchange.unavailable, exchange.outage) == (True, f"it answered 200 with {how}")
+
+
+@pytest.mark.parametrize("form", STREAMS, ids=str)
+def test_failed_stream_is_recorded(tmp_path: Path, form: Form) -> None:
+    parts = [event for event in events(TEXT, form) if form.model_dialect.kind_of(event) == "text"]
+    open_end = exchange_of(tmp_path / "open", form, Reply(STREAM, b"".join(parts[:2])))
+    assert open_end.outage.startswith("it answered 200 with a stream that ")
+    failed = exchange_of(tmp_path / "failed", form, Reply(STREAM, parts[0] + b"data: " + ERROR + b"\n\n"))
+    assert failed.outage == "it answered 200 with an error: Provider returned error"
+
+
+def test_client_that_leaves_at_the_error_event(tmp_path: Path) -> None:
+    body = b"".join([*events(TEXT, CHAT_STREAM)[:2], b"data: " + ERROR + b"\n\n"])
+
+    def serve(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(head_bytes(Reply(STREAM), None) + chunk(body))
+        connection.recv(1 << 16)
+        connection.recv(1)  # until the client has left
+
+    request = CHAT_STREAM.request()
+    with Upstream(serve) as upstream, gateway(tmp_path, model=upstream.address) as lab:
+        lab.begin()
+        url, headers = lab.url("model", request.target), {**dict(request.headers), **lab.identity()}
+        with requests.post(url, request.body, headers=headers, stream=True, timeout=PATIENCE_S) as reply:
+            assert b"Provider" in next(reply.iter_content(1 << 16))
+        exchange = lab.exchange()
+    assert not exchange.reply_complete and exchange.outage.endswith("Provider returned error")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_answer_is_available(tmp_path: Path, form: Form) -> None:
+    exchange = exchange_of(tmp_path, form, form.reply(TEXT))
+    assert (exchange.unavailable, exchange.outage, exchange.reply_complete) == (False, "", True)
+
+
+def test_error_of_a_fault_is_no_outage(tmp_path: Path) -> None:
+    fault = {"fault": "malformed", "with": {"kind": "html"}}
+    exchange = exchange_of(tmp_path, CHAT, CHAT.reply(TEXT), fault)
+    assert exchange.faults[0].injected and not exchange.unavailable
+    delayed = exchange_of(tmp_path / "delay", CHAT, OUTAGES["error"][0], DELAY)
+    assert delayed.faults[0].injected and delayed.unavailable
+
+
+def test_providers_words_are_recorded_without_keys(tmp_path: Path) -> None:
+    key = "sk-" + "a1" * 20
+    exchange = exchange_of(
+        tmp_path, CHAT, json_reply(200, {"error": {"message": f"bad key {key}", "code": 500}})
+    )
+    assert exchange.outage == "it answered 200 with an error: bad key [secret]"
+
+
+def test_tool_that_fails_in_a_200(tmp_path: Path) -> None:
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%b" % (len(PAGE), PAGE)
+    seen = exchange_with(tmp_path, page)
+    assert seen.outage == "it answered 200 with an HTML page: 503 Service Unavailable"
 
 
 def test_invalid_reply_is_upstream_failure_even_if_client_leaves(tmp_path: Path) -> None:

@@ -104,9 +104,11 @@ class Exchange:
     error: str | None = None
     # ids of armed faults that select this request by header, body or message, whether or not it met them
     eligible: list[str] = field(default_factory=list)
-    # The upstream could not be reached or failed without a fault of ours (5xx, a reply that broke off);
-    # ``error`` may say more.
+    # The upstream could not be reached or failed without a fault of ours (5xx, a reply that broke off, an
+    # error in a 200); ``outage`` or ``error`` may say more.
     unavailable: bool = False
+    # how a reply that came shows that: "it answered 503", "it answered 200 with an error: ..."
+    outage: str = ""
     # before its reply was complete
     client_left: bool = False
     # empty in old histories

@@ -98,6 +98,8 @@ class Exchange:
     client_left: bool
     unavailable: bool
     """The upstream failed, and no fault of ours is the cause."""
+    outage: str
+    """How its reply shows that, as a clause; empty if it gave none, or an answer."""
     error: str | None
     recorded: bool
     # Slots, here and in the heads and readers of ``http1``: reading one costs a quarter of reading a class
@@ -120,6 +122,7 @@ class Exchange:
         self.decision = self.plan = self.waiting = self.error = None
         self.keyed = self.forwarding = self.forwarded = self.recorded = False
         self.continue_sent = self.client_left = self.unavailable = False
+        self.outage = ""
         if head.chunked or head.length:
             self.body_start = BodyStart(MAX_FINGERPRINTED)
             keep = self.body_start.keep

@@ -117,6 +117,9 @@ def _unusual_fields(exchange: Exchange) -> Iterator[str]:
         yield f',"error":{_quote(exchange.error)}'
     if exchange.unavailable:
         yield ',"unavailable":true'
+    if exchange.outage:
+        outage = without_secrets(_redaction(exchange)(exchange.outage))
+        yield f',"outage":{_quote(outage)}'
     if exchange.client_left:
         yield ',"client_left":true'
 

@@ -13,6 +13,7 @@ from wirefault.gateway.exchange.bodies import ServerReply
 from wirefault.gateway.exchange.client import ClientTransport, PauseReason
 from wirefault.gateway.exchange.delivery import ReplyDelivery
 from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
 from wirefault.gateway.exchange.upstream import UpstreamLink, message_for
 from wirefault.gateway.http1.framing import ReplyReader
@@ -21,9 +22,6 @@ from wirefault.gateway.http1.messages import refusal, reply_of
 from wirefault.gateway.lane import LinkListener
 
 CLIENT_LEFT = "the client left before its reply was complete"
-# A provider that refuses the subject itself: no key, no credit, no such model, or too many requests. Other
-# refusals (400, 413, 422) are about the request, and the subject has to handle refusals of its tools.
-_MODEL_UNAVAILABLE = frozenset({401, 402, 403, 404, 429})
 
 
 class RelayOwner(Protocol):
@@ -223,11 +221,6 @@ class RequestRelay:
         """The upstream's reply has ended, or no more of it is needed."""
         if self._copies is not None:
             self._copies.note_reply(reader)
-        head = reader.head
-        if head is not None and head.status >= 400 and exchange.request_done:
-            exchange.unavailable = head.status >= 500 or (
-                head.status in _MODEL_UNAVAILABLE and self._listener.is_model
-            )
         if self.delivery.complete(exchange):
             self._finish_if_over(exchange)
 
@@ -303,8 +296,11 @@ class RequestRelay:
         self.delivery.finish(exchange, client_was_gone=exchange.client_left and self._client.half_closed)
         if exchange.client_left:
             exchange.error = exchange.error or CLIENT_LEFT
-        if exchange.unavailable and exchange.fault_is_cause:
+        if exchange.fault_is_cause:
             exchange.unavailable = False
+        elif not exchange.unavailable and exchange.origin.run is not None:
+            exchange.outage = reply_outage(exchange)
+            exchange.unavailable = bool(exchange.outage)
         record_exchange(exchange)
 
 

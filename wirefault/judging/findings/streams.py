@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from wirefault.dialects.base import ModelDialect
 from wirefault.dialects.http import split_events
 from wirefault.dialects.json_values import as_text
+from wirefault.dialects.outages import has_end
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import AttemptEnded, ModelCall
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words
@@ -43,8 +44,7 @@ def _has_no_end(request: Request) -> bool:
     body = exchange.reply_body or ""
     if dialect is None or exchange.reply_cut or not body.startswith(("data:", "event:")):
         return False
-    kinds = {dialect.kind_of(event) for event in split_events(body.encode())}
-    return not kinds & {"finish", "end"}
+    return not has_end(dialect, list(split_events(body.encode())))
 
 
 def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:

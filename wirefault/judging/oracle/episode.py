@@ -279,7 +279,7 @@ def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
 
 def _upstream_failure(failed: Exchange) -> str:
     refused = failed.forwarded and failed.status is not None and failed.status >= 400
-    why = f"it answered {failed.status}" if refused else failed.error
+    why = failed.outage or (f"it answered {failed.status}" if refused else failed.error)
     if failed.of_model:
         return f"model_unavailable: {why}"
     return f"upstream_unavailable: {failed.link}: {why}"

@@ -1,0 +1,116 @@
+"""Reads in a reply whether its upstream failed; after the client has it."""
+
+from __future__ import annotations
+
+from wirefault.dialects.base import ModelDialect
+from wirefault.dialects.outages import mcp_outage, model_outage, tool_outage
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.gateway.exchange.bodies import MAX_KEPT_BODY
+from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
+from wirefault.gateway.http1.framing import ReplyReader
+from wirefault.gateway.http1.messages import Decoder, Unreadable, content_encoding, reply_of
+
+_KNOWN_ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
+
+
+def reply_outage(exchange: Exchange) -> str:
+    """How the upstream failed to answer, as a clause; empty for an answer, and where that is unknown.
+
+    It reads the client's reply, which is the upstream's unless a fault changed it: then the fault may be the
+    cause anyway.
+    """
+    reply = exchange.reply
+    if reply.upstream_status is None or not exchange.request_done or not reply.block:
+        return ""
+    if not exchange.keyed:
+        exchange.settle_key()
+    try:
+        return _outage(exchange, reply.upstream_status)
+    except Exception:  # noqa: BLE001 - a plug-in's dialect may raise anything
+        return ""
+
+
+def _outage(exchange: Exchange, status: int) -> str:
+    reply = exchange.reply
+    whole = reply.done and not exchange.client_left
+    if exchange.listener.is_model:
+        return _model_outage(exchange, whole)
+    body = _kept_body(exchange)
+    if isinstance(body, str):
+        return f"it answered {status} with {body}" if whole and status < 300 else ""
+    if body is None:
+        return _by_status(exchange, status)
+    answer = reply_of(reply.block, body)
+    if exchange.message is not None:
+        is_request = bool(exchange.message) and not exchange.message.startswith("notifications/")
+        return mcp_outage(answer, whole=whole and is_request)
+    wants_json = exchange.head.method == "GET" and _accepts_json_first(exchange)
+    return tool_outage(answer, whole=whole and exchange.head.method != "HEAD", wants_json=wants_json)
+
+
+def _model_outage(exchange: Exchange, whole: bool) -> str:
+    reply = exchange.reply
+    status = reply.upstream_status or 0
+    body = _sent_body(exchange)
+    if isinstance(body, str):
+        return f"it answered {status} with {body}" if whole and status < 300 else ""
+    answer = reply_of(reply.block, body or b"")
+    if body is None:
+        return model_outage(None, answer, whole=False)
+    return model_outage(_asked_dialect(exchange), answer, whole=whole)
+
+
+def _asked_dialect(exchange: Exchange) -> ModelDialect | None:
+    """The dialect of a question to a model; None for any other request on its link, such as a list."""
+    path = exchange.head.target.partition("?")[0]
+    if exchange.head.method != "POST":
+        return None
+    return next((d for d in MODEL_DIALECTS.values() if path.endswith(d.path_end)), None)
+
+
+def _by_status(exchange: Exchange, status: int) -> str:
+    """What the status alone shows."""
+    head = reply_of(exchange.reply.block)
+    if status < 400:
+        return ""
+    return (mcp_outage if exchange.message is not None else tool_outage)(head, whole=False)
+
+
+def _sent_body(exchange: Exchange) -> bytes | str | None:
+    """The body of a model's reply; a text about it if it cannot be decoded; None if it was not kept."""
+    pieces = exchange.reply.pieces
+    if pieces is None or not pieces.pieces:
+        return None
+    body = bytearray()
+    reader = ReplyReader(exchange.head.method, False, True, body.extend)
+    for _, data in pieces.pieces:
+        reader.feed(data)
+    return _decoded(exchange, bytes(body))
+
+
+def _kept_body(exchange: Exchange) -> bytes | str | None:
+    """The same of any other reply."""
+    start = exchange.reply.body_start
+    if start is None or start.cut or len(start) > MAX_KEPT_BODY:
+        return None
+    return _decoded(exchange, bytes(start))
+
+
+def _decoded(exchange: Exchange, body: bytes) -> bytes | str | None:
+    encoding = content_encoding(exchange.reply.block)
+    if encoding not in _KNOWN_ENCODINGS:
+        return None
+    try:
+        return Decoder(encoding, MAX_BUFFERED_REPLY).feed(body)
+    except Unreadable:
+        return "a body that does not match its Content-Encoding"
+
+
+def _accepts_json_first(exchange: Exchange) -> bool:
+    for line in exchange.head.lines[1:]:
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"accept":
+            first = value.partition(b",")[0].partition(b";")[0].strip().lower()
+            return first == b"application/json"
+    return False
