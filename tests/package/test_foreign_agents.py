@@ -35,7 +35,7 @@ def ask(url, body):
         try:
             data = json.dumps(body).encode()
             request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=5) as reply:
+            with urllib.request.urlopen(request, timeout=30) as reply:
                 return json.load(reply)
         except OSError:
             if not left:
@@ -46,7 +46,7 @@ if "--ask" in sys.argv:
     message = {"role": "user", "content": sys.argv[1]}
     ask("https://api.openai.com/v1/chat/completions", {"model": "gpt-5", "messages": [message]})
 order = ask(shop + "/orders", {"item": "honey", "count": 3})
-print(f"ordered as order-{order['id']}, 3 kg")
+print(f"Done: ordered 3 kg of honey, order-{order['id']}.")
 """
 LOST = {
     "faults": [{"fault": "lose_reply", "only": {"method": "POST"}, "links": "tools", "when": {"first": 1}}]

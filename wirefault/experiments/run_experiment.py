@@ -25,6 +25,7 @@ from wirefault.experiments.verdict import (
     unwatched_bounds,
 )
 from wirefault.experiments.watch import Watch
+from wirefault.lab.extra import require_packages_of
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.runner.run import new_run_id
@@ -129,12 +130,14 @@ def run(
 
     Paths in the experiment are relative to ``folder``; ``workers`` episodes run at once; ``toxiproxy`` is
     ``auto``, ``embedded`` or a server's URL; ``say`` receives progress messages. Histories and verdict are
-    saved under ``logs``, as by ``wirefault run``. Raises ``InputError`` for an experiment that cannot run.
+    saved under ``logs``, as by ``wirefault run``. Raises ``InputError`` for an experiment that cannot run,
+    ``NotInstalled`` if it needs packages of ``wirefault[lab]`` that are missing.
     """
     experiment_file = ExperimentFile(
         experiment, Path(folder), SpecFile("experiment", experiment.model_dump(exclude_unset=True))
     )
     plan = plan_experiment(experiment_file, os.environ)
+    require_packages_of(plan.configuration.wiring, plan.subject)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
     saved = save(plan, new_run_id())
     return run_experiment(saved, RunControl(choice, say, lambda _: None, workers), LocalEngine())
