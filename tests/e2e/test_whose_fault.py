@@ -78,7 +78,7 @@ def test_outage_of_the_model_is_never_the_agents(shared: SharedLab, sdk: Sdk, fo
     with model_server(lambda _: SAID) as server:
         url = {"model": "compatible", "model_base_url": f"{server.address.url}/v1"}
         settings = Settings(**{**SETTINGS, **url})
-        lab_run = shared.run_with(Asker(sdk, form, server), *prompts, settings=settings)
+        lab_run = shared.run_subject(Asker(sdk, form, server), *prompts, settings=settings)
     *failed, healthy = lab_run.summary.episodes
     for episode, (how, _) in zip(failed, OUTAGES.values(), strict=True):
         assert episode.outcome == "invalid" and episode.why.startswith(f"model_unavailable: {how}")
