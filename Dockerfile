@@ -1,9 +1,9 @@
-# One image for all of the lab's own services; which one it is, its command says.
+# One image for all services of the lab; the command selects the service.
 FROM python:3.11-slim-bookworm AS base
 
 FROM base AS dependencies
 COPY requirements.lock .
-# a virtual environment takes no part of the build with it: pip and setuptools stay behind
+# copying only a virtual environment leaves pip and setuptools behind
 RUN python -m venv /venv \
     && /venv/bin/pip install --quiet --no-cache-dir --no-deps --require-hashes -r requirements.lock \
     && /venv/bin/pip uninstall --quiet --yes setuptools pip
@@ -15,17 +15,17 @@ COPY flask_tools /app/flask_tools
 COPY proxy_manager /app/proxy_manager
 COPY wirefault /app/wirefault
 COPY charts.py /app/
-# nothing can be compiled at run time, where all is read-only
+# compile now, because everything is read-only at run time
 RUN python -m compileall -q --invalidation-mode unchecked-hash /app && mkdir /app/state /app/logs
 
 FROM base
-# nothing is installed in this image again, so what the base brings for that goes
+# nothing is installed in this image later, so remove the base's installers
 RUN rm -rf /usr/local/bin/pip* /usr/local/lib/python3.11/ensurepip /usr/local/lib/python3.11/site-packages/*
 COPY --from=dependencies /venv /venv
 COPY --from=source /app /app
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOME=/tmp MPLCONFIGDIR=/tmp
 WORKDIR /app
 USER 10001:10001
-# the databases and logs are shared with the user: umask 0, in folders that nobody else can enter
+# the databases and logs are shared with the user: umask 0, in folders that other users cannot enter
 ENTRYPOINT ["/bin/sh", "-c", "umask 0 && exec \"$0\" \"$@\""]
 CMD ["python", "-m", "agent"]

@@ -1,11 +1,13 @@
-# make run: set up and fly the lab.  make test: set up and check everything.
+# make run: set up and run the lab.  make test: set up and check everything.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# more workers than a small machine has cores: most tests wait for faults
+# more workers than a small machine has cores, since most tests wait for faults
 WORKERS ?= 6
-# a compiled module is kept, else every worker and every process of every lab compiles it anew
+# keep compiled modules: otherwise every worker and every process of every lab compiles them again
 unexport PYTHONDONTWRITEBYTECODE
+# not checked yet: tests and docs
+PROSE := '*.py' '*.md' ':!tests' ':!docs'
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray findings dist release-check lock clean
@@ -19,25 +21,26 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Wirefault needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
 	@echo "setting up $(VENV) (about a minute, once)"
 	@$(PYTHON) -m venv $(VENV)
-	@# the lock names all there is: a resolver would ask for the newest package[extra] beside it, which has no hash
+	@# --no-deps, since the lock is complete: a resolver would look for newer package[extra], which have no hashes
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-dev.lock
-	@# pip compiles one file after another, and packages' tests too; what is not compiled is when it is imported
+	@# pip would compile files one by one, tests of packages included; the rest is compiled on import
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: setup       ## the lab on its defaults: no key, no Docker
+run: setup       ## run the lab with its defaults: no key, no Docker
 	@$(BIN)/wirefault demo $(ARGS)
 
-lint: setup      ## ruff, mypy, import-linter, vulture
+lint: setup      ## ruff, mypy, import-linter, vulture, prose
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
 	@$(BIN)/vulture
+	@$(BIN)/python tools/prose.py $(PROSE)
 
-test: setup      ## everything that is checked, the linters beside the tests
+test: setup      ## run all tests and linters
 	@$(MAKE) --no-print-directory -j2 pytest lint
 
-test-fast: setup  ## the linters and the quick tests: about a minute
+test-fast: setup  ## run the linters and the fast tests: about a minute
 	@$(MAKE) --no-print-directory -j2 pytest-fast lint
 
 pytest: setup
@@ -46,39 +49,39 @@ pytest: setup
 pytest-fast: setup
 	@$(PYTEST) -n 4 -m "not slow" --hypothesis-profile=fast $(ARGS)
 
-bench: setup     ## figures, as ratios measured side by side
+bench: setup     ## measure all figures
 	@$(BIN)/python -m bench
 
-docs: setup      ## renew the generated pages
+docs: setup      ## generate the generated pages again
 	@$(BIN)/python -m tools.reference
 
-site: setup      ## the docs as a site, in site/
+site: setup      ## build the docs as a site, in site/
 	@$(BIN)/zensical build --strict
 
-conformance: setup  ## the embedded Toxiproxy held to the real one, and docs/conformance.md
+conformance: setup  ## compare the embedded Toxiproxy with the real one, and write docs/conformance.md
 	@$(BIN)/python -m pytest tests/conformance --write-conformance $(ARGS)
 
-frameworks: setup  ## thirteen agents of frameworks under every preset; their environments, once, in .frameworks
+frameworks: setup  ## run thirteen framework agents under every preset; environments are made once in .frameworks
 	@WIREFAULT_REQUIRE=frameworks,every-preset $(PYTEST) -n 2 tests/frameworks $(ARGS)
 
-ray: setup       ## experiments on a Ray cluster of two nodes; Ray, once, in .frameworks/ray
+ray: setup       ## run experiments on a Ray cluster of two nodes; Ray is installed once in .frameworks/ray
 	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"
 	@WIREFAULT_REQUIRE=ray $(BIN)/python -m pytest tests/ray $(ARGS)
 
-findings: setup  ## the same agents under one fault each, and docs/findings.md; half an hour
+findings: setup  ## run the same agents under one fault each, and write docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)
 
-dist: setup      ## the source distribution, and the wheel made from that
+dist: setup      ## build the source distribution, and the wheel from it
 	@rm -rf dist
 	@$(BIN)/python -m tools.build dist
 	@ls dist/*
 
-release-check: dist  ## what dist holds: its metadata, its contents, installed anew and flown
+release-check: dist  ## check dist: metadata, contents, a new installation and a run
 	@WIREFAULT_DIST=dist WIREFAULT_REQUIRE=wheel,index $(BIN)/python -m pytest tests/package $(ARGS)
 
-lock:            ## renew the lock files (needs uv); what is tested is what is locked to be run
+lock:            ## update the lock files (needs uv); tests and runs use the same versions
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra dev pyproject.toml -o requirements-dev.lock
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab -c requirements-dev.lock pyproject.toml -o requirements.lock
 
-clean:           ## remove what setup and the tools made; logs and state stay
+clean:           ## remove the environments, builds and caches; keep logs and state
 	rm -rf $(VENV) .frameworks build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

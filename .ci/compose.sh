@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compose v2 as a plugin of the Docker command: FOLDER becomes its DOCKER_CONFIG. Where `docker compose` is
-# there already, its configuration is only copied. Taken from Debian's next release, by this machine's own mirror.
+# Install Compose v2 as a plugin of the Docker command; FOLDER becomes its DOCKER_CONFIG. If `docker compose`
+# exists, only copy its configuration. The package is from Debian's next release, by this machine's mirror.
 #   compose.sh FOLDER
 set -euo pipefail
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A Docker engine that answers: the one that runs, else Debian's, installed if need be and started here; with
-# docker-compose, the older generation, and debootstrap.
-# FOLDER keeps the log and the process id of one that this script started.   engine.sh start|stop FOLDER
+# Provide a running Docker engine: the one that runs, else Debian's, installed if necessary and started here;
+# also docker-compose (the older generation) and debootstrap.
+# FOLDER has the log and the process id of an engine that this script started.   engine.sh start|stop FOLDER
 set -euo pipefail
 
 PATIENCE_S=60
-# by default an engine has thirty networks to give away, and six labs of five networks each run at once
+# by default an engine offers thirty networks, but six labs of five networks each run at once
 POOLS=(--default-address-pool base=172.16.0.0/12,size=24 --default-address-pool base=192.168.0.0/16,size=24)
 action=${1:?usage: engine.sh start|stop FOLDER} folder=${2:?usage: engine.sh start|stop FOLDER}
 pid_file=$folder/dockerd.pid log=$folder/dockerd.log
@@ -30,7 +30,7 @@ install() {
         </dev/null >"$folder/apt.log" 2>&1 || fail "apt-get: $(tail -n 1 "$folder/apt.log")"
 }
 
-# a daemon that was killed leaves the file; its number may be another process's by now
+# a killed daemon leaves the file, and another process may have its number by now
 remove_stale_pid_file() {
     local file=/var/run/docker.pid
     if [[ -f $file && $(cat "/proc/$(<"$file")/comm" 2>/dev/null) != dockerd ]]; then rm -f "$file"; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The base images of the Compose lab: pulled, or where they cannot be, stand-ins under the same tags.
-# An image that exists is kept.   images.sh python | images.sh toxiproxy SERVER
+# Provide the base images of the Compose lab: pull them, or else build substitutes under the same tags.
+# Existing images are kept.   images.sh python | images.sh toxiproxy SERVER
 set -euo pipefail
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/wirefault-ci
@@ -10,7 +10,7 @@ here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# the tags stand where they are used
+# the tags are in the files that use them
 PYTHON=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$here/../Dockerfile" | sed -n 1p)
 TOXIPROXY=$(sed -n 's/^ *image: *\([^ ]*toxiproxy:[^ ]*\).*/\1/p' "$here/../docker-compose.yaml")
 
@@ -36,7 +36,7 @@ bootstrap() {
     mv "$CACHE/$$.part" "$1"
 }
 
-# What this machine needs to reach its package index: a build in the image needs the same.
+# A build in the image needs this machine's configuration to reach the package index.
 pip_conf() {
     local name proxy=${HTTPS_PROXY:-${https_proxy:-}}
     echo "[global]"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts the real Toxiproxy's server and client into FOLDER: those on PATH, else built.   toxiproxy.sh FOLDER
+# Put the real Toxiproxy's server and client into FOLDER: those on PATH, else new builds.   toxiproxy.sh FOLDER
 set -euo pipefail
 
 VERSION=2.12.0
@@ -8,7 +8,7 @@ folder=${1:?usage: toxiproxy.sh FOLDER}
 
 fail() { echo "toxiproxy.sh: $*" >&2; exit 1; }
 
-# static, since the server's image is made from nothing else
+# static, since the server's image contains nothing else
 build() {
     command -v go >/dev/null || fail "no toxiproxy-$1 on PATH, and no Go to build it"
     CGO_ENABLED=0 GOBIN=$folder go install -ldflags "-X $PACKAGE.Version=$VERSION" "$PACKAGE/cmd/$1@v$VERSION" \

@@ -65,7 +65,7 @@ def test_database_keeps_its_content(project):
 def test_unknown_env_name_is_one_line(project, capsys):
     (project / ".env").write_text("TOXIC_PRB=1\n")
     assert main(str(project), os.getgid()) == 1
-    assert capsys.readouterr().err == "error: .env: TOXIC_PRB is no setting; did you mean 'TOXIC_PROB'?\n"
+    assert capsys.readouterr().err == "error: .env: unknown setting TOXIC_PRB; did you mean 'TOXIC_PROB'?\n"
 
 
 def gone(folder):

@@ -207,15 +207,18 @@ BAD = [
     ({"files": {"promts": "x"}}, "unknown key files.promts; did you mean 'prompts'"),
     ({"proxy": {"hots": "x"}}, "unknown key proxy.hots; did you mean 'host'"),
     ({"proxy": {"host": 5}}, "proxy.host: .*string$"),
-    ({"services": {"serch": "h:1"}}, "services.serch is no link; did you mean 'search'"),
+    ({"services": {"serch": "h:1"}}, "services.serch: unknown link; did you mean 'search'"),
     ({"services": {"search": "nowhere"}}, "services.search: 'nowhere' is not host:port"),
     ({"services": {"search": 5}}, "services.search: .*string$"),
-    ({"settings": {"toxic_prb": 1}}, ": settings: toxic_prb is no setting; did you mean 'toxic_prob'"),
-    ({"settings": {"TOXIC_PROB": 1}}, ": settings: TOXIC_PROB is no setting; did you mean 'toxic_prob'"),
+    ({"settings": {"toxic_prb": 1}}, ": settings: unknown setting toxic_prb; did you mean 'toxic_prob'"),
+    ({"settings": {"TOXIC_PROB": 1}}, ": settings: unknown setting TOXIC_PROB; did you mean 'toxic_prob'"),
     (b'{"settings": {"toxic_prob": NaN}}', ": settings: TOXIC_PROB=nan: "),
     ({"settings": {"toxic_prob": True}}, "TOXIC_PROB=True: must not be true or false"),
-    ({"intervals": {"tool_timout": 1}}, "intervals.tool_timout is no interval; did you mean 'tool_timeout'"),
-    ({"intervals": {"toxic_prob": 1}}, "intervals.toxic_prob is no interval"),
+    (
+        {"intervals": {"tool_timout": 1}},
+        "unknown interval intervals.tool_timout; did you mean 'tool_timeout'",
+    ),
+    ({"intervals": {"toxic_prob": 1}}, "unknown interval intervals.toxic_prob"),
     ({"intervals": {"tool_timeout": 0}}, ": intervals: TOOL_TIMEOUT=0: "),
 ]
 

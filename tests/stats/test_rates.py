@@ -37,7 +37,7 @@ def test_no_data_is_none():
 
 @pytest.mark.parametrize(("k", "n"), [(-1, 3), (4, 3)])
 def test_invalid_share_is_refused(k, n):
-    with pytest.raises(ValueError, match="no share"):
+    with pytest.raises(ValueError, match="not a share"):
         wilson(k, n)
 
 
@@ -54,7 +54,7 @@ def test_percentile_of_one_value_is_that_value():
 
 @pytest.mark.parametrize("percent", [-1, 101])
 def test_invalid_percentage_is_refused(percent):
-    with pytest.raises(ValueError, match="no percentage"):
+    with pytest.raises(ValueError, match="not a percentage"):
         percentile([1], percent)
 
 

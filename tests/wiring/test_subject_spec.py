@@ -71,8 +71,8 @@ def test_each_kind_has_its_defaults(tmp_path: Path) -> None:
             "did you mean {conversation}?",
         ),
         ("http: http://localhost\n  headers: {Id: 3}", "subject.headers.Id: "),
-        ("python: my_agent", "'my_agent' is no MODULE:CALLABLE"),
-        ("python: 'my agent:ask'", "'my agent:ask' is no MODULE:CALLABLE"),
+        ("python: my_agent", "'my_agent' is not MODULE:CALLABLE"),
+        ("python: 'my agent:ask'", "'my agent:ask' is not MODULE:CALLABLE"),
     ],
 )
 def test_error_names_place(tmp_path: Path, text: str, message: str) -> None:

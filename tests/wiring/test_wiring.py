@@ -146,7 +146,11 @@ WRONG = [
     ("http://127.0.0.1:9000", "7", r":4: links.shop.upstream: Input should be a valid string, not 7"),
     ("http://127.0.0.1:9000", "lab", r":4: .*the lab has no service for 'shop'"),
     ("http://127.0.0.1:9000", "scripted", r":4: .*the scripted model needs a model link"),
-    ("openai_chat", "openai_chta", r":2: links.model.dialect: .* is no dialect; did you mean 'openai_chat'"),
+    (
+        "openai_chat",
+        "openai_chta",
+        r":2: links.model.dialect: unknown dialect .*; did you mean 'openai_chat'",
+    ),
     ("env: SHOP_URL", "env: SHOP-URL", r":5: links.shop.env: 'SHOP-URL' is not a valid variable name"),
     ("env: SHOP_URL", "env: BASE", r":5: links.shop.env: the link model uses BASE already"),
     ("[POST /orders,", "[POST,", r":6: links.shop.writes\[1\]: 'POST' is not a call"),

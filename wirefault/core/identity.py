@@ -185,7 +185,7 @@ def _identity(pairs: Mapping[str, str]) -> Identity | None:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is no count")
+        raise ValueError(f"{text!r} is not a count")
     return int(text)
 
 

@@ -129,4 +129,4 @@ def _compiled(pattern: str) -> Any:
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error
-        raise ValueError(f"is no RE2 pattern: {reason}") from None
+        raise ValueError(f"is not an RE2 pattern: {reason}") from None

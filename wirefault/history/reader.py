@@ -144,7 +144,7 @@ def _implausible(event: Event) -> str:
         clocks |= {f"effects.{place}.at": effect.get("at", 0.0) for place, effect in enumerate(event.effects)}
     for name, value in clocks.items():
         if not isinstance(value, int | float) or not 0 <= value <= _LARGEST_TIME:
-            return f"{name} is no time"
+            return f"{name} is not a time"
     return ""
 
 

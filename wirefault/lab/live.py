@@ -71,7 +71,7 @@ class LiveFaultsClient:
         if answer.status_code >= 400:
             raise LiveFaultsError(_message(content, answer.status_code))
         if not isinstance(content, dict) or "number" not in content:
-            raise LiveFaultsError(f"what answers at {self._url} is no lab's manager")
+            raise LiveFaultsError(f"the server at {self._url} is not a lab's manager")
         return content
 
 

@@ -86,7 +86,7 @@ def _state(text: str) -> Any:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _http(call: str, timeout: float) -> str:

@@ -154,7 +154,7 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
         proxies = {name: Address(config.proxy.host, address.port) for name, address in proxies.items()}
     for name, text in config.services.items():
         if name not in usual:
-            raise SettingsError(f"{config_path}: services.{name} is no link{nearest(name, usual)}")
+            raise SettingsError(f"{config_path}: services.{name}: unknown link{nearest(name, usual)}")
         try:
             address = Address.parse(text)
         except ValueError as error:

@@ -62,7 +62,7 @@ def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Sett
     for source in sources:
         for key, value in source.values.items():
             if key not in NAMES:
-                raise SettingsError(f"{source.where}: {key} is no setting{nearest(key, NAMES)}")
+                raise SettingsError(f"{source.where}: unknown setting {key}{nearest(key, NAMES)}")
             if key not in merged and value is not None:
                 merged[key], origin[key] = value, source.where
     if isinstance(merged.get("faults"), str):
@@ -145,7 +145,7 @@ def from_dotenv(path: Path, *, of_lab: bool = False) -> tuple[Source, dict[str, 
         elif _is_of_installation(name):
             others[name] = value or ""
         elif of_lab or _is_slip(name):
-            raise SettingsError(f"{path}: {name} is no setting{nearest(name, _KNOWN)}")
+            raise SettingsError(f"{path}: unknown setting {name}{nearest(name, _KNOWN)}")
     return Source(str(path), {name: value for name, value in settings.items() if value}), others
 
 
@@ -248,7 +248,7 @@ class ConfigFile(_Section):
             if new in self.intervals:
                 raise SettingsError(f"{path}: intervals.{key} is the old name of {new}, which is also set")
             if key not in _INTERVALS and not new:
-                raise SettingsError(f"{path}: intervals.{key} is no interval{nearest(key, _INTERVALS)}")
+                raise SettingsError(f"{path}: unknown interval intervals.{key}{nearest(key, _INTERVALS)}")
         intervals = {_OLD_INTERVALS.get(key, key): value for key, value in self.intervals.items()}
         return [Source(f"{path}: settings", self.settings), Source(f"{path}: intervals", intervals)]
 

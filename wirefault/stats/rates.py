@@ -15,7 +15,7 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float] | No
     American Statistical Association 22 (1927), 209-212. Raises ``ValueError`` unless 0 <= k <= n.
     """
     if not 0 <= k <= n:
-        raise ValueError(f"{k} of {n} is no share")
+        raise ValueError(f"{k} of {n} is not a share")
     if n == 0:
         return None
     z = NormalDist().inv_cdf((1 + confidence) / 2)
@@ -35,7 +35,7 @@ def percentile(values: Iterable[float], percent: float) -> float | None:
     Always a value that was measured; with fewer than 100 of them p99 is the largest. None for no data.
     """
     if not 0 <= percent <= 100:
-        raise ValueError(f"{percent} is no percentage")
+        raise ValueError(f"{percent} is not a percentage")
     ordered = sorted(values)
     if not ordered:
         return None

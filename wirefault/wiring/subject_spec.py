@@ -200,7 +200,7 @@ def _problems(file: SpecFile, spec: SubjectSpec) -> Iterator[InputError]:
             yield from _of_url(file, "http", spec.http, allowed)
             yield from _of_request(file, spec, "http", spec.http)
         case PythonSpec() if not _CALLABLE.fullmatch(spec.python):
-            yield file.error((*_AT, "python"), f"{spec.python!r} is no MODULE:CALLABLE")
+            yield file.error((*_AT, "python"), f"{spec.python!r} is not MODULE:CALLABLE")
 
 
 def _of_command(file: SpecFile, spec: CommandSpec) -> Iterator[InputError]:

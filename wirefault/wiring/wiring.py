@@ -127,7 +127,9 @@ def build_link(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[st
         raise file.error(at, f"the name {name} is reserved: fault sets use it for several links")
     dialects = (HTTP, MCP.name, *MODEL_DIALECTS)
     if spec.dialect not in dialects:
-        raise file.error((*at, "dialect"), f"{spec.dialect!r} is no dialect{nearest(spec.dialect, dialects)}")
+        raise file.error(
+            (*at, "dialect"), f"unknown dialect {spec.dialect!r}{nearest(spec.dialect, dialects)}"
+        )
     if spec.mcp is None:
         _check_upstream(file, at, spec, allowed)
     else:

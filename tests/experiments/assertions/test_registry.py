@@ -47,7 +47,7 @@ from wirefault.wiring.wiring import Wiring, lab_wiring
         ("tool_called", "tool_called: tool is missing"),
         ({"tool_called": {"tool": "a", "tims": 1}}, "no such parameter tims; did you mean 'times'?"),
         ({"tool_called": {"tool": "a", "times": 1, "at_most": 2}}, "times: goes with neither"),
-        ({"answer_matches": "(?=x)"}, "answer_matches: pattern: is no RE2 pattern"),
+        ({"answer_matches": "(?=x)"}, "answer_matches: pattern: is not an RE2 pattern"),
         ({"statement": {"text": "model_calls <= 1", "turn": 0}}, "turn: user turns count from 1"),
         ({"statement": {"text": "model_calls <= 1", "turn": 1, "over": "arm"}}, "over: arm is one figure"),
         ({"statement": {"text": "call_tokens <= 1", "over": "arm"}}, "over: arm sums, and call_tokens is"),

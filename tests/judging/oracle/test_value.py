@@ -154,8 +154,8 @@ def test_answer_in_json(answer, axis):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ({"matches": "(a"}, "expect.answer.matches: is no RE2 pattern: missing )"),
-        ({"matches": "(?<=a)b"}, "expect.answer.matches: is no RE2 pattern"),
+        ({"matches": "(a"}, "expect.answer.matches: is not an RE2 pattern: missing )"),
+        ({"matches": "(?<=a)b"}, "expect.answer.matches: is not an RE2 pattern"),
         ({"matchs": "a"}, "expect.answer.matchs: unknown key; did you mean 'matches'?"),
         ({"contains": "a", "number": 3}, "needs exactly one of contains, matches, number, json, any_of"),
         ({"unit": "m"}, "expect.answer: needs exactly one of"),
