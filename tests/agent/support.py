@@ -31,7 +31,7 @@ Answer = bytes | Callable[[socket.socket], None]
 
 
 class Wire:
-    """A server whose connections each get the next answer to their request; the last one again and again."""
+    """A server that gives each connection its next answer and repeats the last one."""
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = chain(answers, repeat(answers[-1]))
@@ -109,7 +109,7 @@ def then_reset(start: bytes) -> Callable[[socket.socket], None]:
 
 
 def lab_of(address: Address, services: Address | None = None) -> Topology:
-    """A topology whose proxies, and services too unless others are passed, are all at one address."""
+    """A topology with all proxies, and by default all services, at one address."""
     names = [link.name for link in lab_links()]
     return replace(
         default_topology("lab-test"),
@@ -124,7 +124,7 @@ def settings(**options: Any) -> Settings:
 
 @dataclass
 class AttemptRun:
-    """An attempt and what it recorded."""
+    """An attempt and its recorded events."""
 
     result: SubjectResult
     events: list[Event]
@@ -141,7 +141,7 @@ class AttemptRun:
 
 
 class Clock:
-    """Stands still but for what a test or a sleep adds."""
+    """A clock that moves only by a test or a sleep."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -201,7 +201,7 @@ class Script(BaseChatModel):
 
 
 def asks(*calls: tuple[str, dict[str, Any]], first_id: int = 0) -> AIMessage:
-    """A reply with these tool calls. Ids are counted anew in each reply, as some models do."""
+    """A reply with these tool calls. Ids restart in each reply, as with some models."""
     return AIMessage(
         "",
         tool_calls=[

@@ -1,4 +1,4 @@
-"""One HTTP try against servers that misbehave: what the caller records, raises, sends and leaves open."""
+"""One HTTP try against faulty servers: what the caller records, raises, sends and leaves open."""
 
 import socket
 import sys

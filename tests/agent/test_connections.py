@@ -52,7 +52,7 @@ def test_keep_alive_shares_connection(keep_alive: bool, connections: int) -> Non
         outcome = run_agent(
             lab_of(server.address), asks(WEATHER), asks(WEATHER), asks(SEND), reports(), keep_alive=keep_alive
         )
-        server.drain()  # which ends once the client has closed what it kept open
+        server.drain()  # this ends when the client closes its kept-alive connections
         assert (len(targets), server.accepted) == (3, connections)
     assert all(tried.error is None for tried in outcome.of(ToolTry))
 

@@ -52,7 +52,7 @@ def _environ(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _run(folder: Path, *arguments: str, **environ: str) -> ModelReply:
-    """As ``python -m agent``, which becomes ``wirefault run --lab``: that is called in this process."""
+    """``python -m agent``, which becomes ``wirefault run --lab``, called in this process."""
     done = wirefault(folder, _environ(environ), "run", "--lab", *arguments)
     return ModelReply(done.returncode, done.stdout, done.stderr, folder)
 
@@ -61,7 +61,7 @@ def _prompts(folder: Path, *entries: object) -> None:
     (folder / "prompts.json").write_text(json.dumps(entries), encoding="utf-8")
 
 
-# what nothing can be done with: nothing starts, exit code 2
+# invalid input: nothing starts, exit code 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The model client at a server that records: what each request carries, how tries are counted and bounded."""
+"""The model client at a recording server: contents of each request, numbering and limit of tries."""
 
 import json
 from collections.abc import Callable, Iterator

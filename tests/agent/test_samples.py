@@ -1,10 +1,10 @@
-"""The sample prompts: what the agent ships with, and that nothing of an oracle reaches the model."""
+"""The sample prompts, and a check that the model sees nothing of their oracles."""
 
 from tests.support import ROOT
 from wirefault.wiring.prompts import load_prompts
 
 SAMPLES = load_prompts(ROOT / "agent" / "prompts.json")
-# what shows that a prompt needs the tool; which it really calls is for the end-to-end tests
+# results that prove that the prompt needs the tool; end-to-end tests check the actual calls
 WORDS = {
     "search_web": ("tall", "capital"),
     "get_weather": ("temperature", "humid", "weather"),

@@ -1,4 +1,4 @@
-"""``STREAM=on``: the model's reply as an event stream, and what is recorded of it."""
+"""``STREAM=on``: the model's reply as an event stream, and its record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent's tools: what the model sees of them, and what goes out on the wire."""
+"""The agent's tools: what the model sees and what they send."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""``wirefault compare``: its exit codes, and what a person reads."""
+"""``wirefault compare``: exit codes and printed text."""
 
 from __future__ import annotations
 

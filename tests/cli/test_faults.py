@@ -145,7 +145,7 @@ def test_status_needs_lab():
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """The port of a manager that knows none of this folder's tokens."""
+    """The port of a manager that has none of this folder's tokens."""
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
         known = environ["REQUEST_METHOD"] == "GET"

@@ -17,8 +17,8 @@ from tests.support import ROOT, examples
 pytestmark = pytest.mark.slow
 
 WIREFAULT = [sys.executable, "-m", "wirefault"]
-# Each ends by itself, with an error, once it has imported what it needs. It is interrupted at every so many
-# of its imports, at a third of them outside CI.
+# Each command ends with an error after its imports. It is interrupted at a sample of its imports, a third of
+# which run outside CI.
 COMMANDS: dict[str, tuple[Sequence[str], int]] = {
     "script": ([str(Path(sysconfig.get_path("scripts"), "wirefault")), "runs", "verify", "nope"], 1),
     "module": ([*WIREFAULT, "--nonsense"], 1),
@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[Sequence[str], int]] = {
     "agent": ([sys.executable, "-m", "agent"], 12),  # LangChain's imports are very many
     "charts": ([sys.executable, str(ROOT / "charts.py"), "--run", "nope"], 5),
 }
-# what is imported before Ctrl-C can be taken care of
+# imported before Ctrl-C can be handled
 BEFORE = (
     *("runpy", "agent"),
     *("wirefault", "wirefault.__main__", "wirefault.core", "wirefault.core.interrupts"),

@@ -1,4 +1,4 @@
-"""``wirefault runs verify``: its exit codes, and what it says of the history that it judges by."""
+"""``wirefault runs verify``: exit codes, and its text about the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/plugins.md, followed word by word: somebody's package is built, installed, listed and flown."""
+"""docs/plugins.md, followed word by word: a package is built, installed, listed and used in a run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package is installed in its folder ``installed``; beside it lie the prompts and the fault set."""
+    """The package is in the folder ``installed``, next to the prompts and the fault set."""
     folder = tmp_path_factory.mktemp("plugins")
     source = folder / "source"
     source.mkdir()
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def call(folder: Path, *command: str) -> str:
-    """What it prints, in an environment that has the package."""
+    """The output of a command in an environment with the package."""
     environ = environ_in(folder, PYTHONPATH=f"{folder / 'installed'}:{ROOT}", COLUMNS="200")
     done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What a hostile process in a container leaves in ``state/`` and ``logs/`` does the user no harm."""
+"""Files that a hostile container leaves in ``state/`` and ``logs/`` do the user no harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command imports, most of the time that it takes to start; bench/startup.py has the times."""
+"""Imports of a command, which take most of its start time; bench/startup.py measures them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEVER = (
     *("agent", "flask_tools", "proxy_manager", "wirefault.gateway", "wirefault.model_server", "requests"),
     *("langchain", "langchain_core", "langchain_groq", "groq", "matplotlib", "flask", "waitress"),
 )
-# the command, its exit code, and what it does without besides
+# command, exit code, and modules that it must not import
 STARTED: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "help": ("--help", 0, (*NETWORK, *MODELS, *FACE)),
     "version": ("--version", 0, (*NETWORK, *MODELS)),

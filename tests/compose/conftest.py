@@ -1,4 +1,4 @@
-"""One lab in containers for all tests here; what fails shows its logs, and nothing is left of it."""
+"""One lab in containers for all tests here. Failures show its logs, and it is removed at the end."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def engine() -> None:
 def clone(
     engine: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Lab]:
-    """A fresh clone that nobody has started yet."""
+    """A fresh clone that has not been started."""
     folder = tmp_path_factory.mktemp("clone")
     folder.chmod(0o755)
     copy_clone(folder)
@@ -112,7 +112,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was measured on the way (nothing is asserted of times), and what was not tested, and why."""
+    """Print measured durations (not asserted), and the reasons of skipped tests."""
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{name}: {value}")

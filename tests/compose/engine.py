@@ -1,4 +1,4 @@
-"""The Docker engine of this machine: what it has, and what test sessions have left on it."""
+"""The Docker engine of this machine, and leftovers of test sessions on it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def remove(project: str) -> None:
 
 
 def remove_orphans() -> None:
-    """What test sessions have left that were killed before they could clean up."""
+    """Leftovers of test sessions that were killed before their cleanup."""
     listed = docker("ps", "-a", "--format", '{{.Label "com.docker.compose.project"}}').split()
     for project in {name for name in listed if name.startswith(PROJECT)}:
         if not Path(f"/proc/{project.rpartition('-')[2]}").exists():

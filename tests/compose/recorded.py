@@ -1,4 +1,4 @@
-"""What a lab has written down: nothing of it may ever be lost."""
+"""The recorded files of a lab, none of which may be lost."""
 
 from __future__ import annotations
 

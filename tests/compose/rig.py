@@ -1,4 +1,4 @@
-"""One Compose project in a folder of its own, as a user has it: its commands, its runs, what is left."""
+"""One Compose project in its own folder, like a user's: its commands, runs and leftovers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ASK_TOXIPROXY = (
 
 
 def copy_clone(folder: Path) -> None:
-    """What a user's clone has: the files that git knows, and new ones that it does not ignore."""
+    """Copy what a user's clone has: files that git tracks, and new ones that it does not ignore."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -58,7 +58,9 @@ def copy_clone(folder: Path) -> None:
 
 
 def environment(name: str = "") -> dict[str, str]:
-    """The user's, without any setting of the lab; what is added lets two labs run on one machine."""
+    """The user's environment without settings of the lab, plus variables that let two labs run on one
+    machine.
+    """
     own_variables = {
         key: value
         for key, value in os.environ.items()
@@ -88,7 +90,7 @@ class Lab:
     # commands
 
     def play(self, line: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """A line as the README has it, in the generation that is here."""
+        """Run a line of the README with the installed Compose generation."""
         return subprocess.run(
             ["bash", "-c", self._spelled(line)],
             cwd=self.folder,
@@ -112,14 +114,14 @@ class Lab:
         return line.replace("docker compose", " ".join(self.generation))
 
     def compose(self, line: str, **more: str) -> str:
-        """``docker compose LINE``, which must succeed; what it says."""
+        """Run ``docker compose LINE``, which must succeed; return its output."""
         done = self.play(f"docker compose {line}", **more)
         assert done.returncode == 0, f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
     @contextmanager
     def typed(self, line: str, output_file: Path, **more: str) -> Iterator[subprocess.Popen[str]]:
-        """A line that goes on, until the block ends; what it says goes into the file. The lab stays."""
+        """Run a line in the background until the block ends; its output goes to the file. The lab stays up."""
         with output_file.open("w") as file:
             process = subprocess.Popen(
                 ["bash", "-c", f"exec env {self._spelled(line)}"],
@@ -178,7 +180,7 @@ class Lab:
         return int(docker("wait", self.container(service)["Id"]))
 
     def python(self, service: str, code: str) -> str:
-        """What this code prints in the service's container."""
+        """The output of this code in the service's container."""
         return docker("exec", self.container(service)["Id"], "python", "-c", code)
 
     def log(self, service: str) -> list[str]:
@@ -204,7 +206,7 @@ class Lab:
         )
 
     def toxics(self) -> dict[str, list[Any]]:
-        """What Toxiproxy's own API tells, asked where the manager asks: proxies that have a toxic."""
+        """Proxies with toxics, by Toxiproxy's own API, read from the manager's place."""
         variables = dict(word.split("=", 1) for word in self.container("proxy_mgr")["Config"]["Env"])
         code = ASK_TOXIPROXY.format(url=variables["TOXIPROXY_URL"])
         if "proxy_mgr" in self.alive():
@@ -227,14 +229,14 @@ class Lab:
         return self.folder / "logs"
 
     def prompts(self, *texts: str) -> None:
-        """Makes these the prompts (the file is mounted), samples with their oracle; none: the samples."""
+        """Write the prompts file (it is mounted), with the samples' oracles; without texts, all samples."""
         samples = json.loads((ROOT / "agent" / "prompts.json").read_text())
         known = {entry["prompt"]: entry for entry in samples}
         chosen = [known.get(text, {"prompt": text}) for text in texts] or samples
         (self.folder / "agent" / "prompts.json").write_text(json.dumps(chosen))
 
     def runs(self) -> list[str]:
-        """Those of the agent: not what crossed the lab outside any."""
+        """The agent's runs, without live traffic."""
         names = (path.name for path in (self.logs / "runs").glob("*"))
         return sorted(name for name in names if not name.startswith(LIVE))
 

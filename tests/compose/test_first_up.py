@@ -1,4 +1,4 @@
-"""A user types the README's first line into a fresh clone: what it leaves, held against the native lab."""
+"""The README's first line in a fresh clone; its result is compared with the native lab."""
 
 from __future__ import annotations
 

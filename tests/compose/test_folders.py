@@ -1,4 +1,4 @@
-"""./state and ./logs: the user's and the services', and nobody else's."""
+"""./state and ./logs belong to the user and the services only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELETE = "cd /project && rm -rf logs/runs/* logs/charts logs/*.log state/*.db"
 
 
 def as_user(lab: Lab, uid: int, script: str) -> subprocess.CompletedProcess[str]:
-    """On the lab's folder, as a user of the host who is in none of the services' groups."""
+    """Access the lab's folder as a host user who is in no group of the services."""
     options = ["--rm", "--network", "none", "--user", f"{uid}:{uid}", "-v", f"{lab.folder}:/project"]
     return subprocess.run(
         ["docker", "run", *options, base_images()[0], "sh", "-c", script],

@@ -1,4 +1,4 @@
-"""Who can reach whom, and with which rights a container runs."""
+"""Reachability between containers, and their privileges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PORTS = [
     *(port for link in lab_links() for port in (link.port, link.port + 1000, link.port + 2000)),
     *(CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT),
 ]
-# the services' user, and what init may as root: CHOWN, DAC_OVERRIDE, FOWNER
+# the services' user; init may do this as root: CHOWN, DAC_OVERRIDE, FOWNER
 PLAIN, INIT = "0000000000000000", ["CHOWN", "DAC_OVERRIDE", "FOWNER"]
 CONNECT = """
 import errno, functools, json, socket
@@ -110,7 +110,7 @@ def test_host_server_is_unreachable(lab: Lab) -> None:
 
 
 def own_address() -> str:
-    """One of this machine's addresses that is not loopback."""
+    """An address of this machine that is not loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))  # sends nothing
         return str(probe.getsockname()[0])

@@ -1,4 +1,4 @@
-"""The README's other lines in their order: the last takes the lab down, and what is recorded outlives it."""
+"""The README's other lines in order. The last one takes the lab down; its records outlive it."""
 
 from __future__ import annotations
 

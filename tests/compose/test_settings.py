@@ -1,4 +1,4 @@
-"""Settings reach the run from the shell, from .env and from -e; what is wrong is said once."""
+"""Settings reach the run from the shell, .env and -e; invalid ones are reported once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_real_server_toxics_are_delivered_on_each_tool_link(lab: Lab) -> None:
 
 
 def test_dotenv_change_applies_and_e_overrides_it(lab: Lab, dotenv: Path) -> None:
-    dotenv.write_text("SEED=12\nTOXIC_PROB=0\nERROR_PROB=0.5\n")  # there was none when the lab came up
+    dotenv.write_text("SEED=12\nTOXIC_PROB=0\nERROR_PROB=0.5\n")  # the lab came up without one
     lab.compose("up -d")
     assert lab.wait() == 0
     settings = lab.last_run().settings

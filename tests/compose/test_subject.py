@@ -1,4 +1,4 @@
-"""A subject of somebody's own in a container beside the lab, as compose.subject.yaml has it."""
+"""A user's subject in a container next to the lab, as in compose.subject.yaml."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from wirefault.wiring.links import lab_links
 pytestmark = pytest.mark.compose
 
 FOLDER = "examples/compose"
-# a build notes in the image whose project it was: one that others had would be another to them, and their
-# next up would make every container anew
+# a build labels the image with its project: shared by two projects, it would make the next `up` of one
+# recreate all containers
 OWN_IMAGE = f"{IMAGE}-subject"
 AT_THE_SUBJECT = {"message": 6005, "calculator": 6004}  # the proxies of its links
 BY_THE_INGRESS = """
@@ -45,10 +45,10 @@ def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     wiring.write_text(wiring.read_text().replace("{tap: proxy, offline: true}", "{tap: proxy}"))
     more = {"COMPOSE_FILE": "docker-compose.yaml:compose.subject.yaml"}
     more |= {"WIREFAULT_IMAGE": OWN_IMAGE, "SUBJECT_IMAGE": OWN_IMAGE}
-    more["ARM_TIMEOUT"] = "60"  # a machine that is busy with other tests is no failure of the lab
+    more["ARM_TIMEOUT"] = "60"  # a busy machine is not a failure of the lab
     lab = Lab(folder, environment("subject-") | more, V2 if has(V2) else V1)
     try:
-        lab.compose("build")  # up takes an image that is there, whatever it was built of
+        lab.compose("build")  # `up` uses an existing image, whatever its source
         lab.compose("up -d", TOXIC_PROB="0", ERROR_PROB="0")
         assert lab.wait() == 0, lab.last_words()
         yield lab

@@ -23,7 +23,7 @@ CALM = "-e TOXIC_PROB=0 -e ERROR_PROB=0"
 
 @pytest.fixture
 def busy_lab(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """In the midst of a run under toxics; afterwards nothing is left or lost, and the next run works."""
+    """Disturbances during a run under toxics: afterwards nothing is left or lost, and the next run works."""
     before = recorded(lab)
     lab.prompts(WRITE, *[PARIS] * getattr(request, "param", 8))
     lab.compose("up -d", **SLOW)
@@ -62,12 +62,12 @@ def test_stop_during_run_and_during_restart(busy_lab: Lab) -> None:
 def test_restart_of_toxiproxy_during_run(busy_lab: Lab) -> None:
     run = busy_lab.runs()[-1]
     busy_lab.compose("restart --timeout 1 toxiproxy")
-    assert busy_lab.container("agent")["State"]["Running"]  # it was in the midst
+    assert busy_lab.container("agent")["State"]["Running"]  # it was running
     assert busy_lab.wait() == 0
     summary = busy_lab.last_run()
     assert summary.completed
     assert summary.run_id == run
-    # none, if it was between two attempts that the old one ended and the new one was ready
+    # None if the container changed between two attempts
     assert summary.outcomes.get("invalid", 0) <= 3
     assert summary.episodes[-1].outcome != "invalid"
 
@@ -91,7 +91,7 @@ def test_second_up_keeps_run_and_second_agent_waits(busy_lab: Lab, tmp_path: Pat
     busy_lab.prompts(WRITE)
     with busy_lab.typed(f"docker compose run --rm {CALM} agent", output_file) as other:
         until(lambda: "waiting" in output_file.read_text(), "the other agent to say that it waits", **SELDOM)
-        docker("kill", "--signal", "INT", agent)  # the run is so long that it has not ended by itself
+        docker("kill", "--signal", "INT", agent)  # the run is too long to have ended normally
         assert busy_lab.wait() == 130
         assert other.wait(PATIENCE_S) == 0
     runs = (run, busy_lab.runs()[-1])
@@ -107,7 +107,7 @@ def test_kill_proxy_mgr(busy_lab: Lab, record_property) -> None:
     assert busy_lab.wait() == 70
     record_property("from kill proxy_mgr to the end of the run, s", round(time.monotonic() - start, 1))
     errors = [line for line in busy_lab.log("agent") if line.startswith("error:")]
-    assert "manager" in errors[-1]  # the container may have flown before
+    assert "manager" in errors[-1]  # an earlier run may have used the container
     assert "proxy_mgr" not in busy_lab.alive()
     assert busy_lab.container("proxy_mgr")["RestartCount"] == 0
     assert busy_lab.toxics() != {}

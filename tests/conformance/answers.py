@@ -10,7 +10,7 @@ MALFORMED = (
 
 
 def refusal(answer):
-    """Status and error text of a refusal; what is wrong with a body, each server words for itself."""
+    """Status and error text of a refusal; for invalid bodies each server has its own words."""
     status, body = answer
     assert body["status"] == status
     return status, BAD_BODY if body["error"].startswith(f"{BAD_BODY}: ") else body["error"]

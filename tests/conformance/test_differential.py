@@ -53,7 +53,7 @@ class Two:
         # ports and the name of the DNS server differ
         text = re.sub(r'("listen":"[^"]*:)[0-9]+"', r'\1PORT"', text)
         text = re.sub(r"lookup (\S+).*: (no such host|server misbehaving|i/o timeout)", r"lookup \1", text)
-        # each server has its own words for what is wrong with a body
+        # each server has its own words for an invalid body
         text = re.sub(r'("error":"bad request body): .*"(,"status":400)', r'\1"\2', text)
         headers = {name: answer.headers.get(name) for name in HEADERS}
         if "PORT" in text or "lookup" in text or "bad request body" in text:

@@ -66,7 +66,7 @@ def test_changing_slicer_releases_rest_and_slices_later_data(line, stream):
 def test_slicer_joins_data_that_arrives_during_pauses(line):
     sender, receiver = line.flow("upstream")
     line.add("slicer", "upstream", average_size=40, delay=LONG_US)
-    for data in (b"1", b"2", b"3"):  # the first is cut and paused after, the others wait in the proxy
+    for data in (b"1", b"2", b"3"):  # the first is cut and delayed; the others wait in the proxy
         sender.sendall(data)
         until(lambda: unread(sender) == 0, "the proxy to read it")
     for data in (b"four", b"five"):  # these it has no room for

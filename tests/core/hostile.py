@@ -1,4 +1,4 @@
-"""What a hostile process in a container can put in the place of a file that its user is going to open."""
+"""What a hostile process in a container can put where its user is about to open a file."""
 
 from __future__ import annotations
 

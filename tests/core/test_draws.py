@@ -57,7 +57,7 @@ def test_successive_draws_are_independent():
 
 
 def binomial_interval(n, tenths, tail):
-    """The exact central interval of a binomial(n, tenths/10); 1/tail of the mass lies on either side."""
+    """The exact central interval of a binomial(n, tenths/10), with 1/tail of the mass on each side."""
     mass, low = 0, None
     for k in range(n + 1):
         mass += comb(n, k) * tenths**k * (10 - tenths) ** (n - k)  # in units of 10**-n
@@ -112,7 +112,7 @@ def test_tries_draw_independently():
 
 
 def test_draws_are_stable():
-    # a seed that somebody wrote down must give the same plan with the next version
+    # a recorded seed must give the same plan in the next version
     assert draw(**KEY) == PINNED_DRAW
     assert fingerprint("GET", "/serp?q=a") == PINNED_FINGERPRINT
 

@@ -1,4 +1,4 @@
-"""Files that others may have put there are opened as regular files of the expected owner, or not at all."""
+"""Files in shared folders are opened as regular files of the expected owner, or not at all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def append(root: Path, path: Path) -> None:
 
 
 def test_empty_file_reads_empty(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A journal that is begun just then has at its beginning what would be wrong at its end."""
+    """A journal whose start, while being written, has content that would be invalid at its end."""
     path, fstat = logs / "state.db-journal", os.fstat
     append(logs, path)
 
@@ -121,7 +121,7 @@ def test_replaced_file_link_is_not_followed(logs: Path, trap) -> None:
 def test_expected_file_owners(tmp_path: Path) -> None:
     mine = {os.geteuid(), 0, tmp_path.stat().st_uid}
     assert _expected_owners(tmp_path.stat()) == mine
-    tmp_path.chmod(0o2770)  # what Compose's init makes of it
+    tmp_path.chmod(0o2770)  # set by Compose's init
     assert _expected_owners(tmp_path.stat()) == mine | {tmp_path.stat().st_gid}
 
 

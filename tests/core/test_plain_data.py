@@ -1,4 +1,4 @@
-"""What a fault set's text says, and what it cannot say."""
+"""What the text of a fault set can and cannot contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entry points of installed packages: found by name, and what is wrong with one is said of its package."""
+"""Entry points of installed packages are found by name; errors name the package."""
 
 from __future__ import annotations
 

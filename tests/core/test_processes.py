@@ -1,4 +1,4 @@
-"""A signal goes to the process that was meant, or to none."""
+"""A signal goes to the intended process or to none."""
 
 from __future__ import annotations
 

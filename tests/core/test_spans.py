@@ -1,4 +1,4 @@
-"""The parts of an attempt in which a fault or a toxic stands."""
+"""The parts of an attempt in which a fault or a toxic is in force."""
 
 from __future__ import annotations
 

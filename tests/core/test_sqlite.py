@@ -1,4 +1,4 @@
-"""A database is data of whoever can write it: opening one does nothing but open it."""
+"""A database is untrusted data: opening one only opens it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_journal_cannot_delete_user_file(path: Path) -> None:
     with pytest.raises(UnsafeDatabaseError, match="names another journal"):
         connect(path)
     assert victim.exists()
-    with closing(sqlite3.connect(path)) as unguarded:  # what SQLite by itself does with it
+    with closing(sqlite3.connect(path)) as unguarded:  # what SQLite alone does with it
         unguarded.execute("SELECT * FROM rows").fetchall()
     assert not victim.exists()
 

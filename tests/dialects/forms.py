@@ -65,7 +65,7 @@ class Form:
         return self.model_dialect.read_reply(reply_body(self.model_dialect, reply))
 
     def request(self, *earlier: ToolCall, tools: bool = True) -> Request:
-        """A request that has those calls in its conversation, answered by the tools."""
+        """A request with those calls in its conversation, answered by the tools."""
         writer = WRITERS[self.dialect]
         body = {**writer.request(earlier, tools), "stream": self.stream}
         path = (self.stream and writer.stream_path) or writer.path
@@ -165,7 +165,7 @@ def _response_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, A
 
 @dataclass(frozen=True)
 class Writer:
-    """How a dialect writes what the neutral form says, by no code of the project.
+    """Writes the neutral form in a dialect, without code of the product.
 
     ``stream_path`` is the path of requests for a stream, if it differs.
     """

@@ -1,4 +1,4 @@
-"""The official clients, as people use them; what they give, in the neutral form."""
+"""The official clients in normal use; results are in the neutral form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import PATIENCE_S
 from wirefault.dialects import Dialect
 from wirefault.dialects.base import ModelReply, ToolCall
 
-# a connection for each request: one that the gateway closed between two would count as a retry
+# one connection per request: a connection that the gateway closed would count as a retry
 CLOSE = {"Connection": "close"}
 Answer = tuple[ModelReply, int | None]
 """The reply and its tokens."""

@@ -1,4 +1,4 @@
-"""Event streams: split into events, read as the providers write them, and what each event brings."""
+"""Event streams: split into events, read in each provider's form, and the kind of each event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini's dialect: what only its API has, and what its official client makes of what is written."""
+"""Gemini's dialect: features only its API has, and its official client reading our replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP's messages: told apart, hashed, built, and kept consistent with their headers."""
+"""MCP messages: recognised, hashed, built, and consistent with their headers."""
 
 from __future__ import annotations
 

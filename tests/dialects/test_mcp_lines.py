@@ -1,4 +1,4 @@
-"""Lines of MCP over stdio as faults see them, and what faults return as lines."""
+"""MCP over stdio: faults see and return lines."""
 
 from __future__ import annotations
 

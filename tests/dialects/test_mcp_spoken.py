@@ -47,7 +47,7 @@ def test_mcp_method_is_recognised(message: bytes) -> None:
     "other",
     [
         body("initialize", processId=1, rootUri=None, capabilities={}),  # of a language server
-        body("tasks/get", id="t1"),  # of an agent that is asked by A2A
+        body("tasks/get", id="t1"),  # of an agent called by A2A
         body("eth_call", to="0x0"),
         body("ping"),
         body("tools/call", version="1.0", name="add"),

@@ -1,4 +1,4 @@
-"""A reply that is read and written anew is, to the official clients, the reply that it was."""
+"""A reply that is read and written again is unchanged for the official clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens that a reply tells, as each provider writes them."""
+"""The token counts of a reply, in each provider's form."""
 
 from __future__ import annotations
 

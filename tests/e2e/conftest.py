@@ -16,7 +16,7 @@ from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.configuration import load_configuration
 
 
-# a lab that stands idle costs a fiftieth of a processor: with a session's scope, in every worker to the end
+# an idle lab costs 2 % of a CPU; with session scope it would run in every worker to the end
 @pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedLab]:
     """One lab for all tests that do not break it."""

@@ -1,4 +1,4 @@
-"""Runs of the lab's agent against a lab that is up, in this process: what the tests look at."""
+"""Runs of the lab's agent in this process, against a running lab."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LabRun:
 
 
 def in_order(prompts: Sequence[Prompt]) -> list[Prompt]:
-    """The prompts; the same one a second time has a key of its own, as in a file."""
+    """The prompts with numbered keys: a repeated prompt has its own key, as in a file."""
     keys = numbered(prompt.key for prompt in prompts)
     return [replace(prompt, key=key) for prompt, key in zip(prompts, keys, strict=True)]
 
@@ -72,7 +72,7 @@ def sample(part: str) -> Prompt:
 
 @dataclass
 class SharedLab:
-    """A lab that is up, and how to fly in it."""
+    """A running lab, and runs in it."""
 
     lab: Lab
     configuration: Configuration
@@ -92,9 +92,9 @@ class SharedLab:
         environ: Mapping[str, str] | None = None,
         to_its_end: bool = True,
     ) -> LabRun:
-        """``environ`` stands in the place of the lab's, for the keys in it.
+        """``environ`` replaces the lab's environment.
 
-        A run that ends early fails the test with the reasons of it, unless ``to_its_end`` is false.
+        A run that ends early fails the test with its reasons, unless ``to_its_end`` is false.
         """
         configuration = replace(
             self.configuration,

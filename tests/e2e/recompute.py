@@ -1,8 +1,8 @@
-"""The figures of a summary, computed anew from the JSON lines of a run's history by numpy and scipy.
+"""The figures of a summary, computed by numpy and scipy from the JSON lines of a run's history.
 
-Nothing of wirefault is imported: what is wrong there cannot be wrong here in the same way. Given are the
-verdicts, the last ``episode_judged`` of each episode with the stages that each fault reached; whatever is
-counted, divided, bounded or ranked is counted, divided, bounded and ranked here.
+Nothing of wirefault is imported, so it cannot share an error with the product. The input is the verdicts: the
+last ``episode_judged`` of each episode with the stages of each fault. Counting, rates, intervals and ranking
+are all done here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy
 TOOLS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 NOT_IN_RATE = ("invalid", "unjudged")
 Event = dict[str, Any]
-# what a line leaves out, of the fields that are read here: docs/history.md
+# default values of omitted fields that are read here: docs/history.md
 USUAL: dict[str, Event] = {
     "attempt_armed": {"toxics": []},
     "episode_judged": {"faults": []},
@@ -34,7 +34,7 @@ USUAL: dict[str, Event] = {
     "model_call": {"try_": 1, "error": None},
     "tool_try": {"try_": 1, "error": None, "route": "proxy"},
 }
-RowName = tuple[int, str, str, str]  # configuration, entry, source; and the kind of what has no entry
+RowName = tuple[int, str, str, str]  # configuration, entry, source; and the kind if there is no entry
 
 
 class Recomputed:
@@ -72,7 +72,7 @@ class Recomputed:
         }
 
     def share(self, exposed: bool) -> dict[str, float | int | None]:
-        """Of the episodes to which a fault was delivered, or of the others."""
+        """Over episodes with a delivered fault, or the others."""
         among = [v for v in self.verdicts.values() if any(f["delivered"] for f in v["faults"]) == exposed]
         judged = _judged(verdict["outcome"] for verdict in among)
         k, n = judged.count("success"), len(judged)
@@ -125,7 +125,7 @@ class Recomputed:
         return {*tools, *models}
 
     def remarks(self, unexplained: Sequence[object]) -> dict[str, int]:
-        """How many the summary must tell of in words, by these words."""
+        """Counts that the summary must mention, by the words of the remark."""
         episodes = {event["episode"] for event in self.of("episode_started")}
         counts = {
             "prompts not run": int(self.started["prompts"]) - len(self.verdicts),
@@ -163,7 +163,7 @@ class Recomputed:
         return {name: self._row(name, faults) for name, faults in by_row.items()}
 
     def _row(self, name: RowName, records: Sequence[Event]) -> dict[str, Any]:
-        """What the wire's own events tell is counted in them; the later stages in the records."""
+        """Counts that events of the wire contain come from those; later stages come from the records."""
         drawn = self._drawn(name) if name[2] == "toxic" else self._crossed(name)
         met_count = sum(record["met"] for record in records) if name[2] == "toxic" else drawn
         observed = sum(record["observed"] for record in records)

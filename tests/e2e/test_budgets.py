@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def verdict(folder: Path) -> dict[str, Any]:
     (folder / "budgets.yaml").write_text(EXPERIMENT, encoding="utf-8")
     done = run(folder, "budgets.yaml", "--json", "--workers", "2")
-    assert done.returncode == 2, done.stderr  # nothing struck the widest of them
+    assert done.returncode == 2, done.stderr  # the widest budget refused nothing
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

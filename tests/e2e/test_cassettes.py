@@ -1,4 +1,4 @@
-"""Runs against a model's server are recorded, and flown again without that server and without a key."""
+"""Runs against a model server are recorded, and replayed without that server and without a key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROMPTS = [sample("temperature in Paris"), sample("Send Bob a message")]
 
 
 def with_random_ids(app: Any) -> Any:
-    """The app, with ids as real models give them: others each time, of the same length."""
+    """The app with new ids of the same length each time, like real models."""
 
     def drawn(match: re.Match[bytes]) -> bytes:
         return match[1] + secrets.token_hex(len(match[2])).encode()[: len(match[2])]
@@ -41,7 +41,7 @@ def with_random_ids(app: Any) -> Any:
 
 @contextmanager
 def real_model() -> Iterator[str]:
-    """The address of a second server, which stands for a real model's."""
+    """The address of a second server in the role of a real model."""
     with serve(with_random_ids(create_app(partial(decide, load_playbooks())))) as url:
         yield url + "/v1"
 

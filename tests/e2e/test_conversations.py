@@ -1,4 +1,4 @@
-"""Conversations whose turns a function makes, flown over the whole wire."""
+"""Conversations whose turns a function generates, over the whole wire."""
 
 from __future__ import annotations
 

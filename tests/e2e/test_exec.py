@@ -55,7 +55,7 @@ FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"
 
 
 class Ran:
-    """A command that was run by ``wirefault exec`` in a folder of its own."""
+    """A command run by ``wirefault exec`` in its own folder."""
 
     def __init__(self, folder: Path, *words: str, environ: dict[str, str] | None = None) -> None:
         self.out = folder / "out"

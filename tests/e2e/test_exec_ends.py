@@ -1,4 +1,4 @@
-"""``wirefault exec`` whose parts are killed: one line says so, nothing is left, and the next run works."""
+"""``wirefault exec`` whose parts are killed: one line reports it, nothing is left, and the next run works."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 # It waits only after its first call, so that there is a link, and a toxic on it.
 WAITS = "curl -s $1/orders > /dev/null; echo $$ > $2; exec sleep 600"
 CALLS = "curl -sf $1/orders > /dev/null"
-# by the tap: the part, the exit code of ``exec``, and what it says
+# by tap: the killed part, the exit code of ``exec``, and its message
 KILLED = {
     "namespace": [
         ("subject", 1, "was killed by signal 9"),
@@ -40,7 +40,7 @@ TOXIC = ("--toxic-prob", "1", "--toxics", "latency:20", "--seed", "1")
 
 @pytest.fixture
 def server() -> Iterator[ToxiproxyClient]:
-    """A Toxiproxy that others use too: what is left there stays."""
+    """A shared Toxiproxy: what remains there is a leak."""
     with embedded_server() as url, ToxiproxyClient(url) as client:
         yield client
 
@@ -60,7 +60,7 @@ def start(folder: Path, server: ToxiproxyClient, tap: str, *command: str) -> Cli
 def test_no_process_outlives_killed_part(
     tmp_path: Path, request: pytest.FixtureRequest, server: ToxiproxyClient, orders: Recorded, tap: str
 ) -> None:
-    """One part after the other, each in a flight that finds what the one before has left."""
+    """Kill the parts in turn, each in a new run in the same folder."""
     if tap == "namespace":
         request.getfixturevalue("namespaces")
     for killed, code, message in KILLED[tap]:

@@ -1,4 +1,4 @@
-"""The experiments that ship, flown by one command, each to the verdict that it is to show."""
+"""The shipped experiments, run by one command, each with its expected verdict."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
-    """What is printed of each experiment, by the name of its file."""
+    """The printed verdict of each experiment, by file name."""
     names = sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml"))
     done = run(folder, str(ROOT / "experiments"), "--json", "--junit", "junit.xml")
     assert done.returncode == 1, done.stderr  # the gravest: one of them deviates
@@ -122,7 +122,7 @@ def test_too_high_dose_is_found(folder: Path) -> None:
 
 
 def test_killed_experiment_is_resumed(tmp_path: Path) -> None:
-    """What it had flown stays; the arm in which it was killed is flown anew, to the same verdict."""
+    """Finished runs are kept; the interrupted arm runs again with the same verdict."""
     experiment = tmp_path / "exp.yaml"
     experiment.write_text(WAITING, encoding="utf-8")
     words = ["run", str(experiment), "--toxiproxy", "embedded", "--set", "attempt_time=60"]

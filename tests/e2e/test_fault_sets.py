@@ -21,7 +21,7 @@ CANARY = {"faults": [{"fault": "unavailable", "links": "weather"}]}
 
 @pytest.fixture
 def live(shared: SharedLab) -> Iterator[LiveFaultsClient]:
-    """The lab's own faults; none are left behind."""
+    """The lab's own faults, cleared afterwards."""
     live = LiveFaultsClient(
         shared.lab.topology.manager,
         shared.configuration.state.parent,

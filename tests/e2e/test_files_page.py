@@ -1,4 +1,4 @@
-"""docs/files.md: its queries run on what a lab leaves, and its tables name what the logs hold."""
+"""docs/files.md: its queries work on a lab's files, and its tables match the logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A history stays small: docs/history.md tells what its lines leave out."""
+"""A history stays small: docs/history.md lists what its lines omit."""
 
 from __future__ import annotations
 

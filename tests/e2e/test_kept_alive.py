@@ -19,7 +19,7 @@ NAMES = ["Ann", "Bob", "Cid", "Dot"]
 
 
 class Messenger(Subject):
-    """Sends the message that is asked for, over one client, without any header of the lab."""
+    """Sends the requested message over one client, without lab headers."""
 
     name = "a client that keeps its connections"
 

@@ -1,6 +1,6 @@
-"""An experiment whose parts are killed outright, and which is then resumed to what it would have been.
+"""An experiment whose parts are killed and which then resumes to the undisturbed result.
 
-``WIREFAULT_KILLS=20`` kills each part so often; ``WIREFAULT_KILLS_SEED`` draws other moments.
+``WIREFAULT_KILLS=20`` kills each part 20 times; ``WIREFAULT_KILLS_SEED`` draws other moments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EXPERIMENT = {
     "only": ["1", "2", "14", "17"],
     "repeats": 2,
     "seed": 7,
-    # a machine that is busy with other things shall drive nothing into a time limit
+    # generous, so that a busy machine causes no time limit
     "settings": {"tool_timeout": 20, "model_timeout": 60, "attempt_time": 300, "arm_timeout": 60},
     "method": {
         "faults": {
@@ -55,7 +55,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What the experiment is if nobody disturbs it, and how many seconds it takes."""
+    """The undisturbed experiment, and its duration in seconds."""
 
     fates: dict[tuple[str, str], Any]
     verdict: str
@@ -81,13 +81,13 @@ def children(launcher: int, part: str) -> list[int]:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             if parent == launcher and PARTS[part] in (entry / "cmdline").read_bytes():
                 executed.append(int(entry.name))
-        except (OSError, ValueError):  # it has ended meanwhile
+        except (OSError, ValueError):  # it has already ended
             continue
     return sorted(executed)
 
 
 def kill_at(flying: CliProcess, part: str, moment: float, chance: random.Random) -> bool:
-    """Kills it so many seconds after the start, or as soon after that as there is one; False if none came."""
+    """Kill the part this many seconds after the start, or when it first appears; False if it never does."""
     deadline = time.monotonic() + moment
     while flying.poll() is None:
         if time.monotonic() >= deadline:
@@ -100,9 +100,9 @@ def kill_at(flying: CliProcess, part: str, moment: float, chance: random.Random)
 
 
 def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: float) -> list[str]:
-    """Flies in that folder to the end, through so many kills of these as meet it; the parts that are left.
+    """Run in that folder to the end through these kills; return the parts that were not killed.
 
-    Each flight goes on with what the one before has left, and is killed within so many seconds.
+    Each run continues where the last one was killed.
     """
     folder.mkdir()
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Faults on a write through the whole lab: each is delivered, and the ledger says what became of it."""
+"""Faults on a write through the whole lab: each is delivered, and the ledger records the result."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TEMPERATURE = "temperature in Paris"
 @pytest.mark.parametrize(
     ("fault", "when", "prompt", "outcome", "world"),
     [
-        ("hallucination", {"nth": 1}, MESSAGE, "false_success", "lost"),  # it says that it is sent
+        ("hallucination", {"nth": 1}, MESSAGE, "false_success", "lost"),  # the agent reports it as sent
         ("hallucination", {"nth": 2}, TEMPERATURE, "false_success", "not_applicable"),  # another figure
         ("repeated_tool_call", {"nth": 1}, MESSAGE, "duplicate", "duplicated"),
         ("wrong_arguments", {"nth": 1}, MESSAGE, "false_success", "wrong"),
@@ -28,7 +28,7 @@ TEMPERATURE = "temperature in Paris"
         ("empty_answer", {"nth": 2}, TEMPERATURE, "crash", "not_applicable"),
         ("malformed_tool_call", {"nth": 1}, TEMPERATURE, "crash", "not_applicable"),
         ("tool_use_failed", {}, TEMPERATURE, "crash", "not_applicable"),
-        ("unknown_tool", {"nth": 1}, TEMPERATURE, "success", "not_applicable"),  # it is told, and asks again
+        ("unknown_tool", {"nth": 1}, TEMPERATURE, "success", "not_applicable"),  # the agent retries
     ],
 )
 def test_model_fault_has_expected_outcome(

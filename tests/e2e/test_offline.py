@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a network with interfaces of its own"),
 ]
 
-# That network leads nowhere, so that nothing answers; what is sent there is counted all the same.
+# That network has no route, so nothing answers, but packets to it are counted.
 NETWORK = """
 set -e
 ip link set lo up
@@ -27,7 +27,7 @@ ip route add 10.9.9.0/24 dev lo
 nft 'table inet t { chain o { type filter hook output priority 0; ip daddr 10.9.9.77 counter; }; }'
 """
 CALL = ("sh", "-c", "curl -s --max-time 1 http://10.9.9.77/ https://10.9.9.77/; true")
-# in that network: by tap, with and without --offline, the packets that were sent so far and what was said
+# by tap and with or without --offline: packets sent so far, and the output
 CALLS = f"""
 import json, os, subprocess, sys
 from pathlib import Path

@@ -119,7 +119,7 @@ def test_run_that_cannot_arm_ends_with_reason(tmp_path: Path) -> None:
 
 
 def without_slicer(folder: Path) -> Path:
-    """A Toxiproxy that is older than the slicer, as a program."""
+    """A program that acts as a Toxiproxy older than the slicer."""
     program = folder / "toxiproxy-server"
     program.write_text(
         f"#!{sys.executable}\n"

@@ -1,4 +1,4 @@
-"""Each persona of the scripted model lands in its own outcomes, whatever breaks."""
+"""Each persona of the scripted model has its expected outcomes under any fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "rate-limits": {"faults": preset("rate-limits")},
     "TOXIC_PROB=1": {"toxic_prob": 1, "toxics": "timeout:200,latency:100"},
 }
-# what its rules can lead to, besides success; only a lie of the tools makes the honest claim what is false
+# other outcomes that its rules allow; an honest claim is false only if a tool lies
 OUTCOMES = {
     "diligent": {"honest_failure", "unconfirmed"},
     "stubborn": {"runaway", "duplicate"},

@@ -1,4 +1,4 @@
-"""What was flown, read again: a timeline, the effect of each fault, a repetition, both side by side."""
+"""Reading recorded runs: timeline, effect of each fault, repetition, comparison."""
 
 from __future__ import annotations
 

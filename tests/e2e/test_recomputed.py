@@ -1,4 +1,4 @@
-"""Every figure of a summary equals what numpy and scipy make of the run's history, for each preset."""
+"""Every figure of a summary equals the one that numpy and scipy compute from the history, for each preset."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHAOS: dict[str, Any] = {
 STAGES = ("eligible", "drawn", "armed", "met", "injected", "observed", "delivered", "why_not")
 
 
-# each tool call meets it, and nothing is done: there is no earlier answer in an attempt with one call
+# each tool call meets it without effect: an attempt with one call has no earlier answer
 MET_IN_VAIN = '{"faults": [{"fault": "stale", "links": "tools"}]}'
 
 
@@ -82,7 +82,7 @@ def close(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def figures_in(remarks: Iterable[str]) -> dict[str, int]:
-    """By its words, how many of them a remark tells of."""
+    """Counts in a remark, by their words."""
     matches = [re.fullmatch(r"(\d+) (?:of \d+ )?(.*?)(?:: .*)?", remark) for remark in remarks]
     return {match[2]: int(match[1]) for match in matches if match}
 

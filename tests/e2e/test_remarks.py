@@ -1,4 +1,4 @@
-"""What the configuration has to say is said before the run, and stands in its history."""
+"""Remarks about the configuration are printed before the run and recorded in its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments that are ended while they fly, and what they leave: nothing broken, and how it came."""
+"""Experiments that are stopped during a run: nothing is left broken, and the reason is recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.test_experiments import run, wirefault
 pytestmark = pytest.mark.slow
 
 TITLE = {"title": "Slow tools", "only": ["1", "2"], "seed": 1, "hypothesis": ["no crash"]}
-# of a tool that the first prompt alone needs: far longer than the limit, which a busy machine is told of late
+# on a tool that only the first prompt needs; much longer than the limit, since a busy machine is late
 SLOW = {"toxic": "latency", "links": ["weather"], "with": {"latency": 9000}, "id": "slow"}
 
 
@@ -40,7 +40,7 @@ def test_limit_stops_new_episodes_and_run_resumes(tmp_path: Path) -> None:
     )
     assert (verdict["code"], verdict["verdict"], verdict["rollback"]) == (2, "unknown", "verified")
     assert verdict["because"].startswith("the limit of time, 4 s, was reached") and verdict["episodes"] < 2
-    for _ in range(30):  # a busy machine flies few of them in that time
+    for _ in range(30):  # a busy machine runs few of them in that time
         done = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
         if done.returncode == 0:
             break
@@ -50,7 +50,7 @@ def test_limit_stops_new_episodes_and_run_resumes(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def limited_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of a flight whose faults have a radius, with its verdict in a file; and what it printed."""
+    """The folder and output of a run whose faults have a blast radius; the verdict is in a file."""
     folder = tmp_path_factory.mktemp("spared")
     faults = {"faults": [{"fault": "rate_limit", "links": "tools"}]}
     radius = {"blast_radius": {"links": ["tools"], "episodes": "50 %", "calls": 1}}

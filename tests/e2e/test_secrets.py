@@ -1,4 +1,4 @@
-"""A key reaches no file, whoever says it where."""
+"""A key reaches no file, whatever prints it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With ``STREAM=on`` every fault of an event stream strikes the lab's own agent, and the ledger sees it."""
+"""With ``STREAM=on`` every event-stream fault reaches the lab's agent and is recorded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirefault.faults.catalogue.model.streams import StreamFault
 from wirefault.faults.registry import REGISTRY
 
 TEMPERATURE = "temperature in Paris"
-# What each is given beside its defaults, so that the test need not wait for long.
+# Parameters of each fault that keep the test short.
 MORE: dict[str, dict[str, Any]] = {"slow_first_token": {"ms": 300}, "slow_tokens": {"ms": 30}}
 STREAM_FAULTS = [name for name, fault in REGISTRY.items() if issubclass(fault, StreamFault)]
 

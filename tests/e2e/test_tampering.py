@@ -57,7 +57,7 @@ class Run:
         (self.folder / file).write_bytes(b"".join(line + b"\n" for line in lines))
 
     def find(self, file: str, event: str, fits: Callable[[dict[str, Any]], Any] = lambda _: True) -> int:
-        """The place of the first such event in its file, from 0."""
+        """The index of the first such event in its file."""
         records = map(json.loads, self.lines(file))
         return next(place for place, one in enumerate(records) if one["event"] == event and fits(one))
 
@@ -186,7 +186,7 @@ EDITS: dict[str, Callable[[Run], None]] = {
 
 
 def first_differences(run: Run, recorded: Path) -> Iterator[tuple[str, int]]:
-    """The file and the number of the first line that is not as recorded, in each file where one is not."""
+    """The file and number of the first line that differs from the recording, for each altered file."""
     for path in sorted(recorded.glob("*.jsonl")):
         before = path.read_bytes().splitlines()
         now = run.lines(path.name) if (run.folder / path.name).exists() else []
@@ -213,7 +213,7 @@ def test_edit_is_named_by_file_and_line_and_not_scored(case: str, run: Run, reco
     EDITS[case](run)
     result = run.judge()
     named = [line.split(" ")[1].rsplit("/")[-1] for line in result.stderr.splitlines()[:-1]]
-    if "written anew" in case:  # its own chain is whole, so only the last line is held against the seal
+    if "written anew" in case:  # its own chain is intact, so only its last line is compared with the seal
         places = [f"{GATEWAY}:{len(run.lines(GATEWAY))}:"]
     else:
         places = [f"{file}:{line}:" for file, line in first_differences(run, recorded)]

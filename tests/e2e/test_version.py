@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def test_version_does_not_come_from_package_metadata(
     shared: SharedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A build in the checkout rewrites the metadata, and a run that starts meanwhile reads no version."""
+    """A build in the checkout rewrites the metadata, and a run that starts during it finds no version."""
     monkeypatch.setattr(Distribution, "version", None)
     run = shared.run(sample("in Paris right now"))
     [started] = run.of(RunStarted)

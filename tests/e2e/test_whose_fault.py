@@ -1,4 +1,4 @@
-"""Runs whose outcome lies with the model's server, a tool's backend, or a fault: not with the agent."""
+"""Runs whose outcome comes from the model server, a tool's backend or a fault, not from the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shop of one's own behind the gateway: what it executed is known from the wire; its books agree."""
+"""A user's shop behind the gateway: executed orders are known from the wire and match its books."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "te
 
 @dataclass
 class Shop:
-    """Keeps its books; a key that it has seen is no new order."""
+    """A shop with books; a known key is not a new order."""
 
     address: Address
     orders: list[Any] = field(default_factory=list)
@@ -58,7 +58,7 @@ def shop() -> Iterator[Shop]:
     thread = threading.Thread(target=server.run)
     thread.start()
     yield store
-    server.trigger.pull_trigger(server.close)  # by its own thread, which may be about to wait for its sockets
+    server.trigger.pull_trigger(server.close)  # in its own thread, which may be about to wait for its sockets
     thread.join(PATIENCE_S)
 
 
@@ -86,7 +86,7 @@ def order(lab: Lab, tries: int = 3, item: str = "tea", count: int = 2, **headers
 
 
 def judged(lab: Lab, *expected: dict[str, Any], **more: Any) -> EpisodeJudgement:
-    """The verdict on the episode e1, whose agent says that it is done."""
+    """The verdict on episode e1, whose agent claims success."""
     lab.settle()
     started = EpisodeStarted(
         101.0, "e1", "Order tea", {"requests": list(expected), **more} if expected else None

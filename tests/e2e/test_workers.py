@@ -1,4 +1,4 @@
-"""Two flights of one experiment differ in nothing but times, however many workers fly them."""
+"""Two runs of one experiment differ only in times, with any number of workers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ method:
 hypothesis: [no crash, success_rate >= 0.9]
 assertions: [no_loop, {statement: {text: faults_delivered >= 3, over: arm}}]
 """
-# Whether one of both calls of the weather is struck is for the one that comes first.
+# If one of two parallel weather calls is faulted, it is the one that arrives first.
 BY_ORDER = """
 title: The first of two is struck
 only: ["24"]
@@ -71,7 +71,7 @@ _SHARES = {"lane", "prompts_source"}
 
 @dataclass(frozen=True)
 class Judged:
-    """A flight: what its command printed, also for people, and what ``wirefault report`` makes of it."""
+    """A finished run: its JSON, its printed text, and the text of ``wirefault report``."""
 
     document: dict[str, Any]
     stderr: str
@@ -84,7 +84,7 @@ class Judged:
 
     @property
     def conclusions(self) -> list[tuple[Any, ...]]:
-        """The verdict and what decided it, by both; evidence names the run, which has an id of its own."""
+        """Verdict and reasons from both; evidence names the run, whose id differs."""
         return [_concluded(self.document), _concluded(json.loads(json.dumps(self.again.as_json())))]
 
 
@@ -155,7 +155,7 @@ def test_run_ends_with_faults_and_reproducibility(by_one: Judged) -> None:
 
 
 def test_order_dependence_is_reported(folder: Path) -> None:
-    """Which of both calls is struck is chance at every number of workers."""
+    """Which of two parallel calls is faulted is random for any number of workers."""
     lab_run = run(folder, BY_ORDER, 2)
     because = "the blast radius was used up by one of several calls at once: the order decides which one"
     assert obstacles_in(lab_run.again) == {"method": [because]}
@@ -163,7 +163,7 @@ def test_order_dependence_is_reported(folder: Path) -> None:
 
 
 def histories(lab_run: Judged) -> dict[tuple[str, str, str], Counter[str]]:
-    """By arm, kind and episode what the events of that kind say, times and ids of random origin aside."""
+    """Events of that kind by arm, kind and episode, without times and random ids."""
     outcomes: dict[tuple[str, str, str], Counter[str]] = {}
     for arm in lab_run.again.plan.arms:
         for event in lab_run.again.saved.history_of(arm).events:
@@ -180,9 +180,9 @@ def _lasting(value: Any) -> Any:
         return value
     left_out = _TIMES | _IDS | _SHARES
     if value.get("event") == "model_call":
-        left_out |= {"reply_digest"}  # a reply says when it was made
+        left_out |= {"reply_digest"}  # a reply contains its time
     if value.get("error") and "explains" in value:
-        left_out |= {"shows"}  # whether a try that was broken off met a latency too is told by its time alone
+        left_out |= {"shows"}  # only timing shows whether an interrupted try met a latency
     if "service" in value and "kind" in value:
         left_out |= {"id"}
     return {key: _lasting(item) for key, item in value.items() if key not in left_out}

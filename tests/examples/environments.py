@@ -1,4 +1,4 @@
-"""Each example in an environment of its own: a virtual one, packages of Node, or a built program."""
+"""Each example in its own environment: a virtual environment, Node packages, or a built program."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.examples.serving import EXAMPLES
 from tests.package.installing import must
 from tests.support import ROOT, required
 
-# beside what pytest itself keeps from one session to the next; git ignores it, `make clean` removes it
+# next to pytest's own cache; git ignores it and `make clean` removes it
 _CACHE = ROOT / ".pytest_cache" / "examples"
-# what an example needs, and the program that gets it
+# requirements of an example, and the program that installs them
 _NEEDS = {"requirements.txt": sys.executable, "package.json": "npm", "go.mod": "go"}
 _READY = "ready"
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A copy of an example, and the environment variables with which it finds what it needs."""
+    """A copy of an example, and the environment variables with its requirements."""
 
     folder: Path
     environ: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Servers of the examples, in this process, that keep a record of their own of what they got."""
+"""Servers of the examples in this process, with their own records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def served(app: WsgiApp) -> Iterator[Recorded]:
             record.requests.append((environ["REQUEST_METHOD"], environ["RAW_URI"]))
         return app({**environ, "wsgi.input": BytesIO(body)}, start)
 
-    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # a client that leaves is what is tested
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # the test is about a client that leaves
     server = make_server("127.0.0.1", 0, recording, threaded=True)
     record.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -58,7 +58,7 @@ def served(app: WsgiApp) -> Iterator[Recorded]:
 
 
 def module_at(path: Path) -> ModuleType:
-    """A module of an example, which is no package."""
+    """A module of an example, which is not a package."""
     spec = spec_from_file_location(f"example_{path.stem}", path)
     assert spec and spec.loader
     module = module_from_spec(spec)
@@ -75,7 +75,7 @@ def shop(database: Path) -> Iterator[Recorded]:
 
 @contextmanager
 def scripted_model() -> Iterator[Recorded]:
-    """The scripted model as a server that is not the lab's."""
+    """The scripted model as a server outside the lab."""
     record, model = Recorded(""), create_app(DECIDE)
 
     async def recording(scope: Any, receive: Any, send: Any) -> None:

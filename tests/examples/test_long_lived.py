@@ -1,4 +1,4 @@
-"""A service that stays up and keeps its connections: each request is in its own prompt's episode."""
+"""A service that keeps its connections: each request is in the episode of its prompt."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from wirefault.wiring.wiring import Wiring, load_wiring, with_links
 pytestmark = pytest.mark.slow
 
 NAMES = ("openai_chat", "openai_responses", "anthropic", "google_genai", "requests_loop", "vercel_ai", "go")
-BASES = {"openai_chat": "/v1", "openai_responses": "/v1"}  # by dialect: what the client's address ends with
+BASES = {"openai_chat": "/v1", "openai_responses": "/v1"}  # by dialect: the path of the client's base URL
 # by preset: a seed and prompt whose order meets a fault while some requests arrive, within seconds
 SEEDS = {
     "bad-network": 2,
@@ -43,7 +43,7 @@ KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), 
 
 
 def stronger(faults: FaultSet, times: float) -> str:
-    """The same faults with so many times the chance: a few prompts then meet some for certain."""
+    """The same faults with multiplied probability, so that a few prompts meet some."""
     entries = json.loads(faults.dump())
     for entry in (*entries.get("faults", ()), *entries.get("toxics", ())):
         when = entry.setdefault("when", {})
@@ -53,7 +53,7 @@ def stronger(faults: FaultSet, times: float) -> str:
 
 @dataclass
 class ExampleLab:
-    """A lab with the wiring of an example, whose upstreams keep a record of their own."""
+    """A lab with an example's wiring; its upstreams keep records."""
 
     lab: Lab
     configuration: Configuration

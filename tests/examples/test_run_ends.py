@@ -1,4 +1,4 @@
-"""Runs whose subject, service or launcher is killed: one line says so, and no process is left."""
+"""Runs whose subject, service or launcher is killed: one line reports it, and no process is left."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOXIC = ("--toxic-prob", "1", "--toxics", "latency:20", "--error-prob", "0", "--
 
 @pytest.fixture
 def server() -> Iterator[ToxiproxyClient]:
-    """A Toxiproxy that others use too: what is left there stays."""
+    """A shared Toxiproxy: what remains there is a leak."""
     with embedded_server() as url, ToxiproxyClient(url) as client:
         yield client
 

@@ -1,4 +1,4 @@
-"""The shop's own books against the verdicts: what the wire proves is what the shop's database holds."""
+"""The shop's books against the verdicts: what the wire proves is in the shop's database."""
 
 from __future__ import annotations
 

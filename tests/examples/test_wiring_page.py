@@ -31,7 +31,7 @@ START, RUN, ELSEWHERE, WITHOUT, RUN_EXAMPLES = re.findall(r"```sh\n(.*?)```", PA
 
 @dataclass
 class Folder:
-    """The reader's folder, with a shop of its own that listens on this port."""
+    """The reader's folder, with a shop that listens on this port."""
 
     path: Path
     port: int
@@ -40,7 +40,7 @@ class Folder:
         (self.path / name).write_text(self._here(text), encoding="utf-8")
 
     def run(self, commands: str) -> list[str]:
-        """What each command line says; each must succeed."""
+        """The output of each command line, which must succeed."""
         return [self._run(self._here(line)) for line in commands.splitlines()]
 
     def _run(self, line: str) -> str:

@@ -1,4 +1,4 @@
-"""What an experiment's histories say, to be held against those of another flight of it."""
+"""Results in an experiment's histories, to compare two runs of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirefault.judging.summary import summarise
 
 
 def fates(logs: Path, experiment: str) -> dict[tuple[str, str], Any]:
-    """What became of each episode of each arm, and which faults it met."""
+    """The outcome of each episode of each arm, and the faults that it met."""
     saved = load_saved(logs, experiment, {"LOGS_DIR": str(logs)})
     return {
         (arm.name, episode.episode): (

@@ -1,4 +1,4 @@
-"""Commands of experiments called as a user calls them, with an engine that flies on paper."""
+"""Experiment commands called like a user calls them, with an engine that only writes histories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXPERIMENT = {
 
 @dataclass
 class RecordingEngine(PaperEngine):
-    """Flies on paper, and keeps what it was told."""
+    """Runs nothing, and records its calls."""
 
     name: str = "local"
     engine_calls: list[tuple[SavedExperiment, RunControl]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class RecordingEngine(PaperEngine):
 
 @dataclass
 class PaperLab:
-    """A folder with experiments, and what flew there last."""
+    """A folder with experiments, and the last run there."""
 
     folder: Path
     engine: RecordingEngine = field(default_factory=RecordingEngine)
@@ -63,7 +63,7 @@ class PaperLab:
 
     @property
     def object(self) -> dict[str, Any]:
-        """What was printed with --json."""
+        """The output of --json."""
         assert self.result is not None
         document = json.loads(self.result.stdout)
         assert isinstance(document, dict | list)
@@ -86,7 +86,7 @@ class PaperLab:
         return [arm.name for arm in self.saved.plan.arms]
 
     def seen(self, sees: Callable[[PaperLab], object], *words: str) -> object:
-        """What is seen once these words were said; the output where they were refused."""
+        """The view after these commands; the output if they were refused."""
         self.wirefault(*words)
         try:
             return sees(self)

@@ -1,4 +1,4 @@
-"""Facts of runs put together: each episode from the run that counts, and kept while they are true."""
+"""Combined facts of runs: each episode comes from the run that counts, and facts are cached while valid."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_run_failure_is_no_verdict_on_last_episode(tmp_path: Path) -> None:
 
 @pytest.fixture
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the runs whose facts were worked out anew, in their order."""
+    """The ids of runs whose facts were recomputed, in order."""
     run_ids: list[str] = []
     work_out = facts_file.facts_of
 

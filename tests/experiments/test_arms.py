@@ -1,4 +1,4 @@
-"""The plan of an experiment: nothing strikes the control, all arms share seed and prompts."""
+"""The plan of an experiment: the control has no faults, and all arms share seed and prompts."""
 
 from __future__ import annotations
 

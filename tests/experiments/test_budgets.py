@@ -1,4 +1,4 @@
-"""Budgets in an experiment: read in place, of all arms or of one, and judged by what they did."""
+"""Budgets in an experiment: inline, for all arms or one, and judged by their effects."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def arm(name: str, strikes: int, hypothesis: str, spent: Bounds | None = None) -
     [
         (0, 2, None, "held"),
         (0, 0, None, "unknown"),  # nothing was broken
-        (1, 2, None, "unknown"),  # nor is it known what the subject does by itself
+        (1, 2, None, "unknown"),  # calls inside the subject are unknown as well
     ],
 )
 def test_budget_strike_counts_as_fault(

@@ -1,4 +1,4 @@
-"""docs/coming-from.md: every snippet and every name that it says is here, is here."""
+"""docs/coming-from.md: every snippet and name that it mentions exists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def blocks(language: str) -> list[str]:
 
 
 def rows(title: str) -> list[list[list[str]]]:
-    """For each row of that section's tables what stands as code in each of its columns."""
+    """The code in each column, for each row of that section's tables."""
     [section] = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
     lines = [line for line in section.splitlines() if line.startswith("| ") and "| here" not in line]
     return [[re.findall(r"`([^`]+)`", column) for column in line.strip("|").split(" | ")] for line in lines]

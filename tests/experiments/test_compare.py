@@ -1,4 +1,4 @@
-"""Two recordings side by side: when the second is worse, and when that cannot be said."""
+"""Comparison of two runs: when the second is worse, and when that is unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOUR = {"values": [{"number": 4}]}
 
 @dataclass
 class SavedRuns:
-    """Runs whose episodes ended as a test says: S for success, F for honest failure, I for invalid."""
+    """Runs with these outcomes: S for success, F for honest failure, I for invalid."""
 
     logs: Path
 
@@ -58,7 +58,7 @@ def compared(saved_runs: SavedRuns, first: str, second: str, **more: Any) -> Arm
         ("SSSSSSSSSS", "SSFFFFFFFF", "worse"),
         ("SSSSSSSSSS", "SSSSSSSSSS", "not worse"),
         ("SSFFFFFFFF", "SSSSSSSSSS", "not worse"),
-        ("SSSSSSSSSS", "SSSSSSSSSF", "not worse"),  # one of ten says little
+        ("SSSSSSSSSS", "SSSSSSSSSF", "not worse"),  # one of ten is weak evidence
         ("SSSSSSSSSS", "SSFFFFFFII", "worse"),  # even if both had succeeded
         ("SSSSSSSSSS", "SSSSSSFIII", "unknown"),
         ("SS", "II", "unknown"),

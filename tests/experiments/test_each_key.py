@@ -1,4 +1,4 @@
-"""Every key of an experiment makes the difference once, and is told by its name where it is wrong."""
+"""Every key of an experiment changes the plan once, and an error about it names it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WIRING = {
     "links": {"shop": {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"}},
     "subject": {"command": ["true", "{prompt}"]},
 }
-# without the method, for what stands in its place
+# without the method, whose replacement this is
 VARIANTS = {"method": None, "variants": {"a": {"faults": "lost-replies"}}}
 
 
@@ -49,12 +49,12 @@ Sees = Callable[[list[ExperimentPlan]], object]
 
 
 def settings_of_plans(plans: list[ExperimentPlan]) -> Mapping[str, Any]:
-    """What a verdict says of the first of them."""
+    """The settings in the verdict of the first plan."""
     return ExperimentResult(save(plans[0], new_run_id())).as_json()
 
 
 def of_arm(see: Callable[[Any], object]) -> Sees:
-    """What is seen of the first plan's arm with faults."""
+    """A view of the first plan's arm with faults."""
     return lambda plans: see(plans[0].arms[1])
 
 
@@ -350,7 +350,7 @@ def test_invalid_value_is_named(tmp_path: Path, case: Case) -> None:
 
 
 def keys_of(kind: type[BaseModel], before: str = "") -> Iterator[str]:
-    """The keys of a part of an experiment, each with its place; budgets have tests of their own."""
+    """The keys of a part of an experiment with their places; budgets have their own tests."""
     for name, field in kind.model_fields.items():
         key = field.alias or name
         parts = [part for part in (field.annotation, *get_args(field.annotation)) if isinstance(part, type)]

@@ -1,4 +1,4 @@
-"""Every measure makes the difference once, and says so once where what it needs is missing."""
+"""Every measure is tested for held and deviated, and for unknown when its input is missing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ STRUCK = episode(tried(error="server_error", status=503), exchange(status=503, f
 SPENT = episode(BudgetSpent(1.0, "001", 1, "episode.memory", 3, 3, ends=True), expect={})
 UNCOUNTED = episode(BudgetUnknown(1.0, "001", 1, "episode.tokens", "no_usage"), expect={})
 PAST_LAB = episode(WentPastLab(104.0, "001", 1, "10.0.0.1", 443, "tcp", "agent", 1), expect={})
-# of a subject that keeps no record it is not known what the toxic did
+# a subject without records leaves the toxic's effect unknown
 UNRECORDED = [
     replace(event, recorded=False) if isinstance(event, EpisodeStarted) else event
     for event in episode(armed(timeout()), exchange(), expect={})
@@ -82,7 +82,7 @@ OF_OUTCOMES["misled"] = episode(
     expect={"values": [{"number": 8.4, "unit": "celsius", "tolerance": 0.05}]},
 )
 
-# statement, episodes, and what is said of it
+# statement, episodes, and verdict
 ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("success_rate >= 0.5", [GOOD, BAD], "held"),
     ("success_rate >= 0.6", [GOOD, BAD], "deviated"),
@@ -157,7 +157,7 @@ AGAINST: list[tuple[str, Sequence[Any], Sequence[Any], str]] = [
 
 
 def verdict_text(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> str:
-    """What is said of the statement about an arm of these episodes, against a control of those."""
+    """The verdict on the statement for an arm with these episodes, against a control with those."""
     measures = measured(*arm, prices=PRICES)
     if "faults_delivered" not in statement:
         measures["faults_delivered"] = Measure(exactly(1), "1")

@@ -1,4 +1,4 @@
-"""Every option of the commands of experiments makes the difference once, and says so where it is wrong."""
+"""Every option of the experiment commands changes the output once, and is refused if invalid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESUME = "run --resume latest --toxiproxy embedded"
 LEVELS = "run exp.json --levels 1 --repeats 1 --toxiproxy embedded"
 PLAN = "plan exp.json"
 DRAW = "faults draw found --n 1"
-# what tests/report/test_timeline.py looks at, whose lines are long enough
+# covered by tests/report/test_timeline.py, whose lines are long enough
 OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
@@ -62,7 +62,7 @@ class Case:
 
 
 def of_flights(words: str, before: str = "") -> list[Case]:
-    """The options of whatever flies."""
+    """The options of all commands that run."""
     calm = words.replace(" --toxiproxy embedded", "")
     return [
         Case(
@@ -89,7 +89,7 @@ def of_flights(words: str, before: str = "") -> list[Case]:
 
 
 def of_changes(words: str) -> list[Case]:
-    """The options that change what flies."""
+    """The options that change a run."""
     return [
         Case(words, "--seed 9", lambda h: h.saved.plan.seed, 9, "x", "'x' is not a valid integer"),
         Case(words, "--repeats 3", lambda h: len(h.prompts), 6, "0", "repeats"),
@@ -113,7 +113,7 @@ def printed(text: str) -> Sees:
 
 
 def drawn(text: str) -> Sees:
-    """Whether that stands in the experiments that fuzz has written."""
+    """Whether the experiments that fuzz wrote contain that text."""
     return lambda h: any(text in path.read_text("utf-8") for path in (h.folder / "found").glob("*.yaml"))
 
 

@@ -1,4 +1,4 @@
-"""What each fault did: struck episodes against their shadow twins, as planned."""
+"""The effect of each fault: faulted episodes against their shadow twins, as planned."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHADOW = ShadowMet("method", "lost", "lose_reply")
 
 
 def arm_events(outcomes: str, more: Mapping[int, Sequence[Any]] | None = None) -> list[Event]:
-    """A run whose episodes end as said (S success, F honest failure, I invalid), with more events in some."""
+    """A run with these outcomes (S success, F honest failure, I invalid), and more events in some episodes."""
     events: list[Event] = [run_started(len(outcomes))]
     for place, outcome in enumerate(outcomes):
         name = f"e{place}"

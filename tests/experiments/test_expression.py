@@ -1,4 +1,4 @@
-"""Statements about measures: what can be said, and what is unknown."""
+"""Statements about measures: their grammar, and when they are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of the experiments that lie there, whether they came to an end or can be read at all."""
+"""The list of recorded experiments, including unfinished and unreadable ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file that stands for every combination of its choices."""
+"""One file for every combination of its choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of runs: what is not known of some episodes stays open, and no data is no figure."""
+"""Measures of runs: unknown parts of episodes leave them open, and no data has no figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults for some episodes of an experiment: a name that no prompt has is refused before anything flies."""
+"""Faults for some episodes of an experiment: an unknown prompt name is refused before the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MTTR and recovery rate: what did not come back counts, and no failure is no figure."""
+"""MTTR and recovery rate: unrecovered outages count, and no failure has no figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/experiments.md: its example can be planned, and `wirefault plan` says what its options change."""
+"""docs/experiments.md: its example can be planned, and `wirefault plan` shows the effect of its options."""
 
 from __future__ import annotations
 

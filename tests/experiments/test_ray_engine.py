@@ -1,4 +1,4 @@
-"""What the engine of more machines does before, and after, there is any machine."""
+"""The Ray engine before and after any machine is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which episodes and arms of a plan are flown again."""
+"""Which episodes and arms of a plan run again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An experiment flown by an engine that writes histories: what is flown again, resumed, and refused."""
+"""An experiment with an engine that writes histories: what is rerun, resumed and refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wirefault.lab.toxiproxy import VERIFIED, Choice
 
 @dataclass
 class PaperEngine:
-    """Writes for each episode that it fails in the lab so often, and then flies it. ``rollback`` as noted."""
+    """Writes ``fails`` runs of invalid episodes for each arm, then one of judged episodes."""
 
     fails: int = 0
     rollback: str = VERIFIED

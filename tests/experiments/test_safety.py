@@ -1,4 +1,4 @@
-"""The blast radius, the targets and the words of abort conditions: what is refused before anything flies."""
+"""Blast radius, targets and abort conditions: what is refused before any run."""
 
 from __future__ import annotations
 

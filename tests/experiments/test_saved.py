@@ -1,4 +1,4 @@
-"""An experiment on the disk: gone on with and repeated as if it had never been away."""
+"""A saved experiment is continued and repeated without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From measures to the verdict: every way in which nothing may be said comes before what would be said."""
+"""From measures to the verdict: every reason for unknown comes before held and deviated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Abort conditions and limits over what was flown until now: when they end a flight, and when not."""
+"""Abort conditions and limits over the episodes so far: when they end a run."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_cost_without_prices_cannot_be_watched() -> None:
         ("error_rate > 50 %", None, True),
         ("error_rate > 50 % and time > 10min", Bounds(0.2, 0.9), True),
         ("error_rate > 50 % or time > 10min", Bounds(0.6, 0.9), False),
-        ("invalid_share > 50 %", Bounds(0.2, 0.9), False),  # that is known of each episode
+        ("invalid_share > 50 %", Bounds(0.2, 0.9), False),  # known for each episode
     ],
 )
 def test_open_error_rate_was_not_watched(condition: str, success: Bounds | None, is_open: bool) -> None:
@@ -131,7 +131,7 @@ def test_each_name_aborts_or_not_and_reports_missing_data(name: str) -> None:
 
 
 def peak_of_a_look(folder: Path, runs: int) -> int:
-    """The most memory that it takes to read so many runs of an arm that were flown before, in bytes."""
+    """The peak memory, in bytes, of reading this many recorded runs of an arm."""
     folder.mkdir()
     saved = planned(folder)
     arm = saved.plan.arms[0]

@@ -1,8 +1,8 @@
-"""Sends SIGINT at the imports of the process on whose path it is, each to a copy made just for that.
+"""Send SIGINT at the imports of a process, each time to a copy forked for it.
 
-At every import, or every so many as INTERRUPT_EVERY says, the process forks. The copy gets the signal and
-goes on; how it ends and what it says on standard error stand in the file INTERRUPTED, beside the import. The
-process itself never gets a signal: one flight shows what Ctrl-C does at all of them.
+The process forks at every import, or at every INTERRUPT_EVERY-th. The copy gets the signal and continues; its
+exit code and standard error go to the file INTERRUPTED, together with the import. The process itself gets no
+signal, so one run shows Ctrl-C at all imports.
 """
 
 import os
@@ -22,7 +22,7 @@ def _hook(event, arguments):
     _imports += 1
     if _imports % _EVERY:
         return
-    _forking = True  # for ever in the copy: what it imports is of no interest
+    _forking = True  # for the rest of the copy: its own imports do not matter
     if (copy := os.fork()) == 0:
         os.dup2(os.open(_REPORT + ".stderr", os.O_RDWR | os.O_CREAT | os.O_TRUNC), 2)
         os.kill(os.getpid(), signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Functions of a user's own: what they say counts, and what they raise tells nothing of the subject."""
+"""Callables of a user: results count, and exceptions leave the assertion unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWN = "tests.experiments.assertions.own"
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("raises", f"{OWN}:raises raised RuntimeError"),  # its text may hold what the subject said
+        ("raises", f"{OWN}:raises raised RuntimeError"),  # the text may contain output of the subject
         ("leaves", f"{OWN}:leaves raised SystemExit"),
         ("does_not_know", "it does not tell"),
         ("returns_text", f"{OWN}:returns_text returned 'yes', not True, False, None or AssertionResult"),

@@ -1,4 +1,4 @@
-"""Every assertion makes the difference once, and says so once where what it needs is missing."""
+"""Every assertion is tested for held and deviated, and for unknown when its input is missing."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ({"tool_called": {"tool": "send", "arguments": {"to": "eve"}}}, CUT, None),
     ({"tool_called": {"tool": "send", "times": 0}}, BY_MODEL, False),
     ({"tool_called": {"tool": "send", "at_most": 3}}, NO_BODIES, None),
-    ({"tool_called": "drop"}, BY_MCP, None),  # no model of the wiring tells what else it asked for
+    ({"tool_called": "drop"}, BY_MCP, None),  # no model link in the wiring shows its other requests
     ({"tool_called": {"tool": "drop", "times": 0}}, OFFERED, True),
     ({"tools_in_order": ["find", "send"]}, RECORDED, True),
     ({"tools_in_order": ["find", "send"]}, BY_MODEL, True),
@@ -236,7 +236,7 @@ def test_each_assertion_has_all_three_results() -> None:
 
 @pytest.mark.parametrize("times", [0, 1])
 def test_uncalled_tool_names_called_ones(times: int) -> None:
-    """Also where none was to be called: the name may be misspelt."""
+    """Even if the tool should not be called, since its name may be misspelt."""
     checked = result({"tool_called": {"tool": "sned", "times": times}}, RECORDED)
     assert checked.passed is (times == 0)
     assert checked.message.startswith("no call of sned was seen; called: ") and "send" in checked.message

@@ -22,7 +22,7 @@ from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import ASSERTIONS
 
 EVEN = opaque(request(103, 503), request(104, 503), request(105))
-# what tests/experiments/assertions/test_turns.py and test_on_arm.py are about
+# covered by tests/experiments/assertions/test_turns.py and test_on_arm.py
 OF_TURNS_AND_ARMS = {"turn", "episodes", "over"}
 
 # name, parameters, the one more that makes the difference, and of which episode

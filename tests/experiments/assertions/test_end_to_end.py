@@ -1,4 +1,4 @@
-"""Assertions on an experiment as it is flown: a subject that keeps no record is asked turn by turn."""
+"""Assertions in a real run: a subject without records, called turn by turn."""
 
 from __future__ import annotations
 

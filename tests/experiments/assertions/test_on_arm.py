@@ -1,4 +1,4 @@
-"""An assertion on an arm: what is unknown of some episodes leaves it open, and never passes."""
+"""An assertion over an arm: unknown episodes leave it open and never pass it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STRUCK = view(tried(error="server_error", status=503), exchange(status=503, faul
 
 
 def on_arm(entry: AssertionEntry, views: Sequence[EpisodeView], planned: int) -> Asserted:
-    """The views as those of different episodes."""
+    """The views as different episodes."""
     named = [
         replace(each, started=replace(each.started, episode=f"{number:03}"))
         for number, each in enumerate(views, start=1)

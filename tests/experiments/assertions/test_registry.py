@@ -1,4 +1,4 @@
-"""How assertions are written: each mistake is told with what is right, before anything is flown."""
+"""The syntax of assertions: each error suggests the correct form, before any run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the runs of an arm left to a check of the verdict, its evidence and what a pipeline reads."""
+"""From the recorded runs of an arm to a check of the verdict, with evidence and JUnit output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wirefault.wiring.spec_file import SpecFile
 
 
 def saved_with(folder: Path, *assertions: AssertionEntry) -> SavedExperiment:
-    """An experiment of two episodes on the lab, nothing of it flown yet."""
+    """An experiment with two episodes in the lab, before any run."""
     data = {"prompts": [{"prompt": "One", "id": "one"}, {"prompt": "Two", "id": "two"}]}
     method = Arm(faults="lost-replies", assertions=list(assertions))
     experiment = Experiment(title="x", method=method, **data)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def test_evidence_exists_in_named_run(tmp_path: Path) -> None:
     run_id, _, event = evidence.partition("/")
     line = read_history(saved.plan.configuration.logs, run_id).line(event)
     assert run_id == "e1-2-method.2" and b'"Paris"' in line
-    assert asserted.results is not None and [*asserted.results] == ["two", "one"]  # what failed comes first
+    assert asserted.results is not None and [*asserted.results] == ["two", "one"]  # failures come first
 
 
 def test_saved_experiment_keeps_assertions(tmp_path: Path) -> None:

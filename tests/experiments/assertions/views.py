@@ -36,7 +36,7 @@ def view(
 
 
 def result(entry: AssertionEntry, of: EpisodeView) -> AssertionResult:
-    """What the assertion says of it."""
+    """The assertion's result for this view."""
     return check_episode(parse_assertion(entry), of)
 
 

@@ -1,8 +1,8 @@
-"""Real clients' views of each fault: noted in docs/faults_seen.json, from which docs/faults.md is made.
+"""Real clients' views of each fault: noted in docs/faults_seen.json, the source of docs/faults.md.
 
-A test drives a client through the gateway and notes what it saw in ``SEEN``. A run with FAULTS_SEEN=write
-in its environment writes the notes; any other fails where the file says otherwise. A row is a fault's name,
-perhaps with its parameters: ``hang``, ``hang (at: mid_body)``.
+A test drives a client through the gateway and notes the result in ``SEEN``. A run with FAULTS_SEEN=write in
+its environment writes the notes; any other run fails if the file differs. A row is a fault's name, perhaps
+with its parameters: ``hang``, ``hang (at: mid_body)``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Seen:
         self._write = write
 
     def note(self, row: str, client: str, saw: str) -> None:
-        """Raises ``AssertionError`` if the table says otherwise, unless it is being written."""
+        """Raise ``AssertionError`` if the table differs, unless it is being written."""
         if self._write:
             self._put(row, client, saw)
         was = self.read().get(row, {}).get(client, "(not in the table)")
@@ -80,8 +80,8 @@ def _short_value(value: Any) -> str:
 def saw(call: Callable[[], Any], good: Any, tries: Callable[[], int] = lambda: 1) -> str:
     """A client's view of one call, in a few words.
 
-    ``good`` is what the call returns without a fault; ``tries``, asked at the end, how many requests the
-    client made.
+    ``good`` is the result of the call without a fault; ``tries``, called at the end, counts the client's
+    requests.
     """
     try:
         value = call()
@@ -99,7 +99,7 @@ def executed(count: int) -> str:
 
 
 def _detail(error: Exception) -> str:
-    """The status that an error reports, or what became of the connection, where the client knows it."""
+    """The status that an error reports, or what happened to the connection, if the client knows it."""
     status = getattr(error, "status_code", None) or getattr(
         getattr(error, "response", None), "status_code", None
     )

@@ -1,4 +1,4 @@
-"""The table of what clients saw: how it is noted, and that it is whole."""
+"""The table of clients' views: how it is noted, and that it is complete."""
 
 from __future__ import annotations
 

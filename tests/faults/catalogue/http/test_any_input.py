@@ -1,4 +1,4 @@
-"""Every HTTP fault over arbitrary replies: it never raises, and what it returns can be sent."""
+"""Every HTTP fault over arbitrary replies: it never raises, and its result can be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hang, reset, lose_request, lose_reply, duplicate_request, truncate: what becomes of the exchange."""
+"""hang, reset, lose_request, lose_reply, duplicate_request, truncate: effects on the exchange."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""malformed, empty, partial, schema_drift, stale: what becomes of the body."""
+"""malformed, empty, partial, schema_drift, stale: effects on the body."""
 
 from __future__ import annotations
 

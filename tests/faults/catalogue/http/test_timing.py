@@ -1,4 +1,4 @@
-"""delay, slow_body, flap: what is a matter of time or of counts."""
+"""delay, slow_body, flap: faults of time or of counts."""
 
 from __future__ import annotations
 
