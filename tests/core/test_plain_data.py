@@ -104,3 +104,21 @@ def test_both_parsers_agree(file):
 
 def test_quick_parser_rejects_are_read_by_full_parser():
     assert read_yaml("a: >\n  \tb", "f") == {"a": "\tb"}
+
+
+@pytest.mark.parametrize(
+    ("first", "next_"),
+    [("[x, x, x, x, x, x, x, x, x]", "[{}]"), ("{x: 1}", "{{<<: [{}]}}")],
+    ids=["lists", "merged keys"],
+)
+def test_aliases_that_stand_for_billions_are_refused(first, next_):
+    lines = [f"a0: &a0 {first}"]
+    for number in range(1, 10):
+        aliases = ", ".join([f"*a{number - 1}"] * 9)
+        lines.append(f"a{number}: &a{number} {next_.format(aliases)}")
+    with pytest.raises(PlainDataError, match=r"^bomb\.yaml: more than 1,000,000 values, with its aliases"):
+        read_yaml("\n".join(lines), "bomb.yaml")
+
+
+def test_aliases_are_written_out():
+    assert read_yaml("a: &a {x: 1}\nb: [*a, *a]\n", "f.yaml") == {"a": {"x": 1}, "b": [{"x": 1}] * 2}

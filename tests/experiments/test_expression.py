@@ -134,3 +134,17 @@ def test_answer_for_bounds_holds_for_values_inside(
         assert known in (None, parse_expression(f"a {sign} b").holds(points))
     product, (x, y) = bounds["a"] * bounds["b"], inside.values()
     assert product.low <= x * y <= product.high or math.isclose(x * y, product.low, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"success_rate >= {'9' * 480}",
+        f"p95 <= {'9' * 400}s",
+        "tokens <= 1e999",
+        f"tokens <= 2 * {'9' * 320}.5",
+    ],
+)
+def test_number_beyond_every_measure_is_refused(text: str) -> None:
+    with pytest.raises(ExpressionError, match="a number must be at most"):
+        parse_expression(text)

@@ -20,6 +20,7 @@ except ImportError:  # PyYAML built without libyaml
     from yaml import SafeLoader as CParser
 
 _TAG = "tag:yaml.org,2002:"
+_MAX_VALUES = 1_000_000  # aliases can stand for far more than a file's own size
 
 
 class YamlError(ValueError):
@@ -38,7 +39,7 @@ def load_yaml(text: str) -> Any:
         line = text.count("\n", 0, error.position) + 1
         raise YamlError(f"not YAML: {error.reason}", line) from None
     except yaml.MarkedYAMLError as error:
-        prefix = "" if isinstance(error, _DuplicateKey) else "not YAML: "
+        prefix = "" if isinstance(error, (_DuplicateKey, _TooLarge)) else "not YAML: "
         mark = error.problem_mark
         raise YamlError(f"{prefix}{error.problem}", mark.line + 1 if mark else None) from None
 
@@ -80,12 +81,36 @@ class _DuplicateKey(yaml.MarkedYAMLError):  # type: ignore[misc]
     """Kept apart from PyYAML's errors, since such a text is valid YAML."""
 
 
+class _TooLarge(yaml.MarkedYAMLError):  # type: ignore[misc]
+    """Kept apart for the same reason."""
+
+
+def _expanded_size(node: Any, sizes: dict[int, int]) -> int:
+    """Return how many values the node stands for, with its aliases written out. ``sizes`` by node's id."""
+    if isinstance(node, yaml.MappingNode):
+        below = [part for pair in node.value for part in pair]
+    elif isinstance(node, yaml.SequenceNode):
+        below = node.value
+    else:
+        return 1
+    if id(node) not in sizes:
+        sizes[id(node)] = 1  # of a node that contains itself
+        sizes[id(node)] = 1 + sum(_expanded_size(part, sizes) for part in below)
+    return sizes[id(node)]
+
+
 class _PlainWords(Composer, SafeConstructor, Resolver):  # type: ignore[misc]  # no types come with it
     """Knows only the plain scalars of YAML 1.2: version 1.1 reads 14:30 as 870, no as false, 1e-5 as a
     text.
     """
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    def get_single_node(self) -> Any:
+        node = super().get_single_node()
+        if _expanded_size(node, {}) > _MAX_VALUES:
+            raise _TooLarge(problem=f"more than {_MAX_VALUES:,} values, with its aliases written out")
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)

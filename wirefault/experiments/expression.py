@@ -109,6 +109,7 @@ _QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)(?!\w)")
 _LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
 _NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
 _MAX_LENGTH = 500
+_MAX_NUMBER = 1e15
 _SIGNS: Mapping[type[ast.cmpop], str] = {
     ast.LtE: "<=",
     ast.GtE: ">=",
@@ -149,7 +150,7 @@ def parse_expression(text: str) -> Expression:
     """Parse a statement. Raises ``ExpressionError``."""
     if len(text) > _MAX_LENGTH:
         raise ExpressionError(f"longer than {_MAX_LENGTH} characters")
-    plain = _QUANTITY.sub(lambda match: repr(float(match[1]) * _UNITS[match[2]]), text)
+    plain = _QUANTITY.sub(lambda match: repr(_checked(float(match[1]) * _UNITS[match[2]])), text)
     plain = _NONE_OF.sub(r"(\1 == 0)", plain)
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
@@ -167,7 +168,13 @@ def quantity_of(text: str, *units: str) -> float:
     match = _LONE_QUANTITY.fullmatch(text.strip())
     if match is None or (match[2] and match[2] not in units):
         raise ExpressionError(f"must be a number, or one with a unit ({', '.join(units)}), not {text!r:.40}")
-    return float(match[1]) * (_UNITS[match[2]] if match[2] else 1)
+    return _checked(float(match[1]) * (_UNITS[match[2]] if match[2] else 1))
+
+
+def _checked(number: float) -> float:
+    if abs(number) > _MAX_NUMBER:
+        raise ExpressionError(f"a number must be at most {_MAX_NUMBER:g}")
+    return number
 
 
 def _check_statement(node: ast.expr) -> None:
@@ -189,7 +196,9 @@ def _check_figure(node: ast.expr) -> None:
         _check_figure(node.right)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         _check_figure(node.operand)
-    elif not (isinstance(node, ast.Name) or _is_number(node)):
+    elif _is_number(node):
+        _checked(cast(float, cast(ast.Constant, node).value))
+    elif not isinstance(node, ast.Name):
         raise ExpressionError(f"{ast.unparse(node)!r} is neither a measure nor a number")
 
 

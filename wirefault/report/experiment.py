@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -18,6 +19,7 @@ from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.presets import read_canonical
+from wirefault.history.logs import strip_control
 from wirefault.report.comparison import shown_difference
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
@@ -251,18 +253,28 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
     )
 
 
+# what XML 1.0 cannot hold even when it is escaped
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _xml_text(text: str) -> str:
+    return _NOT_XML.sub("", strip_control(text))
+
+
 def junit(results: list[ExperimentResult]) -> str:
     """Return JUnit XML: a suite per experiment, a case per statement; unknown is an error, not a pass."""
     root = ElementTree.Element("testsuites")
     for result in results:
         checks = result.judged.checks if result.judged else []
-        suite = ElementTree.SubElement(root, "testsuite", name=result.plan.experiment.title)
+        suite = ElementTree.SubElement(root, "testsuite", name=_xml_text(result.plan.experiment.title))
         for check in checks:
-            case = ElementTree.SubElement(suite, "testcase", classname=check.arm, name=check.statement)
+            names = {"classname": _xml_text(check.arm), "name": _xml_text(check.statement)}
+            case = ElementTree.SubElement(suite, "testcase", names)
             if check.verdict != "held":
                 tag = "failure" if check.verdict == "deviated" else "error"
-                problem = ElementTree.SubElement(case, tag, message=shown_measures(check))
-                problem.text = "\n".join((*filter(None, [check.expected]), *check.evidence)) or None
+                problem = ElementTree.SubElement(case, tag, message=_xml_text(shown_measures(check)))
+                lines = (*filter(None, [check.expected]), *check.evidence)
+                problem.text = _xml_text("\n".join(lines)) or None
         if result.judged is None:
             case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="completed")
             ElementTree.SubElement(case, "error", message="did not run to its end")
