@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -23,7 +23,9 @@ from wirefault.history.events import (
 from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import Tail, changes_found_links, parse_line, with_found_links
 from wirefault.history.writer import Writer, dump_line, history_file
+from wirefault.judging.error_class import attempt_error_class
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
+from wirefault.judging.requests import episode_trace
 from wirefault.state.effects import read_effects, world_key
 
 # the other processes, each with its own history file
@@ -136,6 +138,8 @@ class Recorder:
     def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
         """Write the attempt's line of agent.log; ``outcome`` is None if another attempt follows."""
         prompt = self._redact(prompt)
+        trace = episode_trace(self.record.of_episode(ended.episode))
+        ended = replace(ended, error_class=attempt_error_class(trace, ended))
         self._last_attempts[ended.episode] = prompt, ended
         self.logs.agent.write(agent_line(self.record.run_id, prompt, ended, outcome))
 

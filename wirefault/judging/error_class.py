@@ -1,0 +1,44 @@
+"""Where an attempt's failures lie: in the network, in a server, or in the agent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wirefault.history.events import AttemptEnded, ErrorClass
+from wirefault.judging.requests import EpisodeTrace, Request
+
+
+def attempt_error_class(trace: EpisodeTrace, ended: AttemptEnded) -> ErrorClass:
+    """The class by the failures that the attempt met, not only by the exception that ended it.
+
+    ``network`` if all its tries failed there, whoever reports that. Where the agent itself reports a failure,
+    the class of the calls that never succeeded. Else as the subject recorded it. Requests to tools count; in
+    an attempt without any, requests to the model.
+    """
+    if ended.ended_by == "exception" and ended.error_class == "none":
+        return "none"  # the lab failed
+    own = [request for request in trace.requests if request.attempt == ended.attempt]
+    requests = [request for request in own if not request.of_model] or own
+    failures = [_failure(request) for request in requests]
+    if failures and all(failure == "network" for failure in failures):
+        return "network"
+    reported = ended.report is not None and ended.report.status != "done"
+    if not reported or ended.error_class != "none":
+        return ended.error_class
+    return _class_of_open_calls(requests)
+
+
+def _failure(request: Request) -> ErrorClass:
+    """``none`` also where it is unknown."""
+    if request.reply_lost:
+        return "network"
+    status = request.status
+    failed = (status is not None and status >= 400) or request.error is not None or request.tool_failed
+    return "server" if failed else "none"
+
+
+def _class_of_open_calls(requests: Sequence[Request]) -> ErrorClass:
+    """The class of the last call that never succeeded; tries for the same are one call."""
+    last = {request.same or request.ids: request for request in requests}
+    failures = [failure for request in last.values() if (failure := _failure(request)) != "none"]
+    return failures[-1] if failures else "none"
