@@ -121,7 +121,7 @@ class Lab:
 
     @contextmanager
     def typed(self, line: str, output_file: Path, **more: str) -> Iterator[subprocess.Popen[str]]:
-        """Run a line in the background until the block ends; its output goes to the file. The lab stays up."""
+        """Run a line in the background until the block ends, its output into the file. The lab stays up."""
         with output_file.open("w") as file:
             process = subprocess.Popen(
                 ["bash", "-c", f"exec env {self._spelled(line)}"],

@@ -30,7 +30,7 @@ SHADOW = ShadowMet("method", "lost", "lose_reply")
 
 
 def arm_events(outcomes: str, more: Mapping[int, Sequence[Any]] | None = None) -> list[Event]:
-    """A run with these outcomes (S success, F honest failure, I invalid), and more events in some episodes."""
+    """A run with these outcomes (S success, F honest failure, I invalid) and more events in some episodes."""
     events: list[Event] = [run_started(len(outcomes))]
     for place, outcome in enumerate(outcomes):
         name = f"e{place}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 from xml.etree import ElementTree
 
 import pytest
@@ -16,9 +16,7 @@ from wirefault.report.experiment import junit
 @pytest.mark.parametrize("character", ["\ufffe", "\uffff", "\x1b[31m", "\x00", "\ud800", "\x0b", "<&\"'>"])
 def test_hostile_characters_leave_readable_xml(character: str) -> None:
     text = f"no{character} duplicate"
-    check = cast(Any, Check)(
-        arm=text, statement=text, verdict="deviated", measures={}, evidence=[text], expected=text
-    )
+    check = Check(text, text, "deviated", expected=text, evidence=(text,))
     result = SimpleNamespace(
         plan=SimpleNamespace(experiment=SimpleNamespace(title=text)), judged=SimpleNamespace(checks=[check])
     )
