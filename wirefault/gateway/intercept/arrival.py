@@ -158,8 +158,8 @@ def read_proxy_request(pending: bytes) -> tuple[ProxyRequest | None, bytes]:
         kind = RequestKind.ONE_WAY if _has_line(head, *_ONE_WAY) else RequestKind.TUNNEL
         return ProxyRequest(kind, _address(head.target)), rest
     if head.lines[0].startswith(_SETTLE):
-        shown = head.noted.get(b"authorization", "").encode()
-        return ProxyRequest(RequestKind.SETTLE, Address("", 0), shown), rest
+        authorization = head.noted.get(b"authorization", "").encode()
+        return ProxyRequest(RequestKind.SETTLE, Address("", 0), authorization), rest
     return _request(head), rest
 
 
