@@ -99,11 +99,11 @@ class AgentTool:
 
     @property
     def link(self) -> str:
-        return lab_links().link_of_tool(self.name)[0]
+        return lab_links().tool_link(self.name)[0]
 
     def request_for(self, arguments: Mapping[str, Any]) -> ToolRequest:
         """Build the request; raises pydantic's ``ValidationError`` for arguments that do not fit."""
-        _, method, path = lab_links().link_of_tool(self.name)
+        _, method, path = lab_links().tool_link(self.name)
         values = self.values(self.arguments(**arguments))
         return ToolRequest(method, path, **({"json": values} if method == "POST" else {"params": values}))
 

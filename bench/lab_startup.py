@@ -33,7 +33,7 @@ def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, 
     for _ in range(rounds):
         for way, entered in ways.items():
             with entered():
-                figures = _start_of_lab(configuration)
+                figures = _measure_start(configuration)
             before = best.get(way, figures)
             best[way] = {name: min(value, before[name]) for name, value in figures.items()}
     best["ratio"] = {name: best["forked"][name] / best["anew"][name] for name in best["anew"]}
@@ -45,7 +45,7 @@ def _never_forking(*_: object) -> Iterator[Fork]:
     yield cannot_fork
 
 
-def _start_of_lab(configuration: Configuration) -> dict[str, float]:
+def _measure_start(configuration: Configuration) -> dict[str, float]:
     used, started = _cpu_s(), time.perf_counter()
     with Lab(configuration, Choice("embedded")):
         ready_s = time.perf_counter() - started

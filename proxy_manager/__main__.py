@@ -81,7 +81,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
 
     loop = Loop(open_state, state_path, proxies, make_reconciler, topology.lab_id, topology.lane)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, loop.told_to_end.set)
+        signal.signal(number, loop.end_requested.set)
     orphaned = threading.Event()
 
     def on_launchers_end() -> None:

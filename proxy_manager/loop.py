@@ -53,7 +53,7 @@ class Loop:
         lane: int,
     ) -> None:
         self.stop = threading.Event()
-        self.told_to_end = SignalFlag()
+        self.end_requested = SignalFlag()
         self.addresses: dict[str, Address] = {}
         self.reconciler: Reconciler | None = None
         self._open_state = open_state
@@ -85,7 +85,7 @@ class Loop:
             beating.join(HEARTBEAT_EVERY)
 
     def _is_to_end(self) -> bool:
-        if self.told_to_end.is_set():
+        if self.end_requested.is_set():
             self.stop.set()  # for the other threads
         return self.stop.is_set()
 

@@ -30,7 +30,7 @@ from wirefault.state.state_files import RunLock
 from wirefault.toxiproxy.answers import ToxiproxyError
 
 # the manager steps at least every 0.25 s: if a step takes more than twice that, something delayed it
-_LONGEST_STEP_S = 0.5
+_MAX_STEP_S = 0.5
 _REMEMBERED = 256  # delays: far more than can occur before a lease expires
 
 
@@ -49,8 +49,8 @@ class LeaseAge:
     def note_step(self) -> None:
         """Record a step; call it in each step of the manager."""
         now = self._clock()
-        if abs(now - self._last_step) > _LONGEST_STEP_S:
-            self._delays.append((now, now - self._last_step - _LONGEST_STEP_S / 2))
+        if abs(now - self._last_step) > _MAX_STEP_S:
+            self._delays.append((now, now - self._last_step - _MAX_STEP_S / 2))
         self._last_step = now
 
     def of(self, heartbeat: float) -> float:

@@ -35,7 +35,7 @@ def read_mcp_seen() -> Mapping[str, Mapping[str, str]]:
     return seen
 
 
-def told_by_clients(fault: str, seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def client_effects(fault: str, seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """Of the fault, with each of the parameters that were tried, what its clients made of it, a line each.
 
     Without those that struck none of them.
@@ -109,12 +109,12 @@ FAMILIES = {
 def fault_page(kind: type[Fault], level: int = 2) -> str:
     """One fault: its docstring, and its parameters with units, ranges and defaults."""
     head = f"{'#' * level} {kind.name}\n\n*{FAMILIES[kind.family]}; {place_of(kind)}*"
-    causes = f"Errors of a try that it can cause: {causes_shown(kind.can_cause)}."
+    causes = f"Errors of a try that it can cause: {causes_text(kind.can_cause)}."
     parts = [head, inspect.getdoc(kind) or "", causes, *_table(parameter_rows(kind))]
     return "\n\n".join(parts) + "\n"
 
 
-def causes_shown(kinds: Iterable[ErrorKind]) -> str:
+def causes_text(kinds: Iterable[ErrorKind]) -> str:
     """The errors that a fault or a toxic can cause, in words."""
     return ", ".join(f"`{kind}`" for kind in sorted_kinds(kinds)) or "none"
 
@@ -175,7 +175,7 @@ def _families() -> Iterator[str]:
 def _with_clients(kind: type[Fault]) -> str:
     """The fault's page; of MCP's also what the clients made of it, which no other table of this page has."""
     page = fault_page(kind, 3).rstrip()
-    lines = list(told_by_clients(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
+    lines = list(client_effects(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
     heading = "What [clients of MCP](mcp.md#what-clients-make-of-it) made of it over HTTP:"
     return "\n\n".join([page, heading, "\n".join(lines)]) if lines else page
 

@@ -14,7 +14,7 @@ from typing import get_args
 
 import click
 
-from tools.fault_pages import causes_shown, faults_page, mcp_page, read_seen
+from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen
 from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
@@ -88,7 +88,7 @@ def toxics_page() -> str:
             parts.append("\n".join(rows))
         signature = " ".join((type(toxic).observed.__doc__ or "").split())
         parts.append(f"Counts as observed when: {signature}")
-        parts.append(f"Errors of a try that it can cause: {causes_shown(toxic.can_cause)}.")
+        parts.append(f"Errors of a try that it can cause: {causes_text(toxic.can_cause)}.")
     intro = (
         "Values of `TOXICS`, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
         " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value is that of the attribute"

@@ -9,7 +9,7 @@ from bench.findings.observed import LinkRequests, Observed
 from bench.findings.trials import BOUND_S, CALM, PROMPT, SEED, TRIALS, Trial
 
 Results = Mapping[str, Mapping[str, Observed]]  # by example, then by trial
-_LONGEST_TOLD = 320
+_MAX_TOOL_TEXT = 320
 INTRODUCTION = f"""\
 # What agent frameworks make of faults
 
@@ -130,7 +130,7 @@ def _tool_result(observed: Observed) -> str:
 def _code(text: str) -> str:
     """Return one line of code for a table cell."""
     short = re.sub(r"\s+", " ", text).strip()
-    short = short if len(short) <= _LONGEST_TOLD else f"{short[:_LONGEST_TOLD].rstrip()} …"
+    short = short if len(short) <= _MAX_TOOL_TEXT else f"{short[:_MAX_TOOL_TEXT].rstrip()} …"
     return short.replace("|", "\\|").replace("`", "'")
 
 

@@ -122,7 +122,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield running
 
 
-def _fly(lab: Lab, folder: Path, *arguments: str, **environ: str) -> ModelReply:
+def _run_subject(lab: Lab, folder: Path, *arguments: str, **environ: str) -> ModelReply:
     """In the lab, its databases included, with its own logs."""
     return _run(folder, *arguments, **{**_of_lab(lab), **environ})
 
@@ -136,7 +136,7 @@ def test_bad_entry_is_skipped_with_message(lab: Lab, tmp_path: Path) -> None:
     good = {"prompt": "Hello there!", "expect": {}}
     _prompts(tmp_path, good, {"promt": "x"}, 7, {"prompt": "What is 6 * 7?"})
     (tmp_path / "prompts.json").rename(tmp_path / "mine.json")
-    done = _fly(lab, tmp_path, "--prompts", "mine.json")
+    done = _run_subject(lab, tmp_path, "--prompts", "mine.json")
     assert (done.code, done.err) == (0, "")
     assert "--prompts mine.json" in done.out
     warnings = done.logged("warning")
@@ -150,7 +150,7 @@ def test_bad_entry_is_skipped_with_message(lab: Lab, tmp_path: Path) -> None:
 
 def test_json_output_ends_with_one_object(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "What is 6 * 7?", "expect": {"values": [{"number": 42}]}})
-    done = _fly(lab, tmp_path, "--json", GROQ_API_KEY=SECRET, MODEL="scripted")
+    done = _run_subject(lab, tmp_path, "--json", GROQ_API_KEY=SECRET, MODEL="scripted")
     assert done.code == 0, done.err
     summary = json.loads(done.out)
     assert summary["outcomes"] == {"success": 1}
@@ -176,7 +176,7 @@ def test_ctrl_c_ends_run_with_summary_and_130(lab: Lab, tmp_path: Path) -> None:
 
 def test_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "What is 6 * 7?", "expect": {"values": [{"number": 42}]}})
-    done = _fly(lab, tmp_path, ERROR_PROB="1", FALLBACK="direct")
+    done = _run_subject(lab, tmp_path, ERROR_PROB="1", FALLBACK="direct")
     assert done.code == 0, done.err
     assert done.logged("fallback") == ["calculate_expr used the direct fallback"]
     routes = [line["route"] for line in done.info if line["event"] == "network"]

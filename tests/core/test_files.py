@@ -17,8 +17,8 @@ from wirefault.core.files import (
     open_shared,
     private_file,
     private_folder,
-    read_end_of_shared,
     read_shared,
+    read_shared_tail,
     remove_empty_logs,
     remove_shared,
     replace_shared,
@@ -50,7 +50,7 @@ def test_empty_file_reads_empty(logs: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return status
 
     monkeypatch.setattr(os, "fstat", look_before_it_is_begun)
-    assert read_end_of_shared(logs, path, 8) == b""
+    assert read_shared_tail(logs, path, 8) == b""
 
 
 def test_file_is_created_with_folders_and_read_again(logs: Path) -> None:
@@ -58,7 +58,7 @@ def test_file_is_created_with_folders_and_read_again(logs: Path) -> None:
     for _ in range(2):
         append(logs, path)
     assert read_shared(logs, path, 10) == b"line\nline\n"
-    assert read_end_of_shared(logs, path, 3) == b"ne\n"
+    assert read_shared_tail(logs, path, 3) == b"ne\n"
     remove_shared(logs, path)
     remove_shared(logs, path)
     with pytest.raises(FileNotFoundError, match=r"agent-0\.jsonl"):
@@ -100,7 +100,7 @@ def test_endless_file_is_read_up_to_limit(logs: Path) -> None:
     os.truncate(path, 1 << 40)  # it takes no room on the disk
     with pytest.raises(UnsafeFileError, match="larger than 1000 bytes"):
         read_shared(logs, path, 1000)
-    assert read_end_of_shared(logs, path, 3) == b"\0\0\0"
+    assert read_shared_tail(logs, path, 3) == b"\0\0\0"
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.test_run_experiment import PaperEngine, fly, planned
-from wirefault.experiments.index import last_run_of, saved_ids, shown_of
+from wirefault.experiments.index import last_run_of, saved_ids, saved_status
 from wirefault.experiments.saved import SavedExperiment
 
 
@@ -27,10 +27,10 @@ def test_duration_of_last_run_is_known(saved: SavedExperiment) -> None:
 
 def test_each_experiment_is_listed_with_verdict_or_none(saved: SavedExperiment) -> None:
     logs, own = saved.plan.configuration.logs, saved.experiment_id
-    assert saved_ids(logs) == [own] and shown_of(logs, own) == ("none yet", "On paper")
+    assert saved_ids(logs) == [own] and saved_status(logs, own) == ("none yet", "On paper")
     fly(saved, PaperEngine())
-    assert shown_of(logs, own) == ("unknown", "On paper")  # no fault was met
+    assert saved_status(logs, own) == ("unknown", "On paper")  # no fault was met
     (saved.folder / "verdict.json").write_text("{", encoding="utf-8")
-    assert shown_of(logs, own) == ("none yet", "On paper") and last_run_of(logs, "On paper") is None
+    assert saved_status(logs, own) == ("none yet", "On paper") and last_run_of(logs, "On paper") is None
     (saved.folder / "plan.json").write_text("{", encoding="utf-8")
-    assert saved_ids(logs) == [own] and shown_of(logs, own)[0] == "unreadable"
+    assert saved_ids(logs) == [own] and saved_status(logs, own)[0] == "unreadable"

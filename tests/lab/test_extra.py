@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.lab.extra import NotInstalled, require_charts, require_lab, require_packages_of
+from wirefault.lab.extra import NotInstalled, require_charts, require_lab, require_packages
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.wiring import Wiring, build_wiring, lab_wiring
 
@@ -76,7 +76,7 @@ FOREIGN = wired("http://127.0.0.1:9000")
 @pytest.mark.usefixtures("core_only")
 @pytest.mark.parametrize("subject", ["", "mine:agent"])
 def test_foreign_agent_needs_no_extra_package(subject: str) -> None:
-    require_packages_of(FOREIGN, subject)
+    require_packages(FOREIGN, subject)
 
 
 @pytest.mark.usefixtures("core_only")
@@ -87,7 +87,7 @@ def test_foreign_agent_needs_no_extra_package(subject: str) -> None:
 )
 def test_agent_and_tools_of_lab_need_extra(wiring: Wiring, subject: str) -> None:
     with pytest.raises(NotInstalled, match="the lab needs no-such-thing"):
-        require_packages_of(wiring, subject)
+        require_packages(wiring, subject)
 
 
 @pytest.mark.usefixtures("core_only")

@@ -87,7 +87,7 @@ def test_idle_pauses_grow(run: bool, changing: bool, quiet_s: float, seconds: fl
 def test_signal_during_wait_ends_it(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop), "ready")
-        before = signal.signal(signal.SIGUSR1, loop.told_to_end.set)
+        before = signal.signal(signal.SIGUSR1, loop.end_requested.set)
         try:
             with loop.stop._cond:  # type: ignore[attr-defined] # as its main thread has it when it waits
                 signal.raise_signal(signal.SIGUSR1)

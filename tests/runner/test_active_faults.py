@@ -8,7 +8,7 @@ from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import FaultsSet
 from wirefault.history.logs import faults_set_message
 from wirefault.runner.attempts import set_in_force
-from wirefault.runner.run import with_faults_of_lab
+from wirefault.runner.run import with_lab_faults
 from wirefault.settings.settings import Settings
 from wirefault.state.tables import ConfigurationRow
 
@@ -22,14 +22,14 @@ def row(faults=LAB):
 
 
 def test_run_without_faults_takes_those_of_lab():
-    settings, message = with_faults_of_lab(NONE, row())
+    settings, message = with_lab_faults(NONE, row())
     assert (settings.faults, settings.chaos_level) == (LAB, 1.0)
     assert message == "the lab's faults are in force: mine.yaml (configuration 3)"
 
 
 @pytest.mark.parametrize(("settings", "there"), [(OWN, row()), (NONE, None), (NONE, row(""))])
 def test_run_with_faults_keeps_them(settings, there):
-    assert with_faults_of_lab(settings, there) == (settings, "")
+    assert with_lab_faults(settings, there) == (settings, "")
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_second_run_waits_then_continues(plane: Plane, controls: list[ManagerCli
 def test_slowly_started_run_has_fresh_heartbeat_when_queued(plane: Plane) -> None:
     now = [time.time()]
     control = ManagerClient(lambda: State(plane.state.path), lambda: now[0], lambda _: None)
-    control.faults_of_lab("lab", 0)
+    control.lab_faults("lab", 0)
     now[0] += 5  # a machine that is busy with something else
     with pytest.raises(RunAborted, match="no sign of life"):  # of a manager: there is none
         lease(control)

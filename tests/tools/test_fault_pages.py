@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.sdks import SDKS
-from tools.fault_pages import CLIENTS_DIALECTS, dialect_columns, dialect_rows, read_seen, told_by_clients
+from tools.fault_pages import CLIENTS_DIALECTS, client_effects, dialect_columns, dialect_rows, read_seen
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.catalogue.context import CONTEXT_FAULTS
 from wirefault.faults.catalogue.model import MODEL_FAULTS
@@ -37,11 +37,11 @@ SEEN = {
 
 
 def test_each_variant_is_line() -> None:
-    assert list(told_by_clients("tool_error", SEEN)) == [
+    assert list(client_effects("tool_error", SEEN)) == [
         "- `tool_error`: all: *tool error*",
         "- `tool_error (executed: true)`: Python: *tool error*; TypeScript, Other: *silent*",
     ]
 
 
 def test_uninjected_fault_is_left_out() -> None:
-    assert list(told_by_clients("split_line", SEEN)) == []
+    assert list(client_effects("split_line", SEEN)) == []

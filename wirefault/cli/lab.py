@@ -14,7 +14,7 @@ from wirefault.cli.help import Group, option
 from wirefault.cli.options import toxiproxy_option
 from wirefault.lab import daemon
 from wirefault.lab.addresses import address_rows, moved_ports
-from wirefault.lab.extra import require_packages_of
+from wirefault.lab.extra import require_packages
 from wirefault.lab.new_folder import FolderInUse, write_lab
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -53,7 +53,7 @@ def _up(toxiproxy: str, wiring: Path | None) -> None:
     with wirefault faults set act on this traffic, too, while no run is in progress.
     """
     configuration = load_configuration({**os.environ, **({"WIRING": str(wiring)} if wiring else {})})
-    require_packages_of(configuration.wiring)
+    require_packages(configuration.wiring)
     choose_toxiproxy(toxiproxy, configuration.environ)
     check_version(configuration.state)
     code = daemon.bring_up(configuration, toxiproxy, print_to_stderr)

@@ -17,7 +17,7 @@ from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_inte
 from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error, strip_control
 from wirefault.judging.oracle.expect import expect_check
-from wirefault.lab.extra import require_packages_of
+from wirefault.lab.extra import require_packages
 from wirefault.lab.run_document import RunDocument, read_run_document
 from wirefault.report.console import ConsoleAudience
 from wirefault.report.reproduce import as_user_named, command
@@ -61,7 +61,7 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
     """Run the prompts in the running lab, show the results and return the exit code. Raises ``UserError``."""
     logs, subject = configuration.logs, document.subject
     try:
-        require_packages_of(configuration.wiring, subject)
+        require_packages(configuration.wiring, subject)
         links = configuration.wiring.links
         prompts = load_source(document.source, links)
         prompts = replace(prompts, source=as_user_named(prompts.source, configuration.environ))

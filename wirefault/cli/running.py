@@ -39,7 +39,7 @@ from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error
 from wirefault.history.reader import HistoryError
 from wirefault.judging.summary import counted, summarise
-from wirefault.lab.extra import NotInstalled, require_charts, require_packages_of
+from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.experiment import (
@@ -172,7 +172,7 @@ def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
 def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     """Run the rest of the experiment and show the verdict. Raises ``UserError``."""
     configuration = saved.plan.configuration
-    require_packages_of(configuration.wiring, saved.plan.subject)
+    require_packages(configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
     check_version(configuration.state)
     engine = _engine(how.engine)
@@ -271,7 +271,7 @@ def run_in_own_lab(
     wiring: Wiring, prompts: PromptsOptions, settings: Mapping[str, str | None], how: RunOptions
 ) -> CompletedRun:
     """Run the prompts in a new lab and show the results. Raises ``UserError``."""
-    require_packages_of(wiring, how.subject)
+    require_packages(wiring, how.subject)
     if how.charts:
         require_charts()
     try:

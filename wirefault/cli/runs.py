@@ -20,7 +20,7 @@ import click
 from wirefault.cli.help import Group, option
 from wirefault.cli.options import environ_below, logs_in
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
-from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, shown_of
+from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, saved_status
 
 if TYPE_CHECKING:
     from wirefault.experiments.recorded import RecordedArm, Recording
@@ -55,7 +55,7 @@ def list_command(out: Path | None) -> None:
     from wirefault.report.plain_table import table_lines, width_of
 
     logs = logs_in(environ_below(out))
-    rows = [(name, *shown_of(logs, name)) for name in saved_ids(logs)]
+    rows = [(name, *saved_status(logs, name)) for name in saved_ids(logs)]
     rows += [(name, "none", "prompts sent to a running lab") for name in lone_runs(logs)]
     if not rows:
         click.echo(f"{logs}: no runs and no experiments there")

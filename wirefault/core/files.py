@@ -63,7 +63,7 @@ def read_shared(root: Path, path: Path, limit: int) -> bytes:
     return data
 
 
-def read_end_of_shared(root: Path, path: Path, limit: int) -> bytes:
+def read_shared_tail(root: Path, path: Path, limit: int) -> bytes:
     """Read the last ``limit`` bytes of a file that may still grow. Raises the errors of ``open_shared``."""
     with os.fdopen(open_shared(root, path, os.O_RDONLY), "rb") as file:
         size = os.fstat(file.fileno()).st_size

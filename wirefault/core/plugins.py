@@ -137,7 +137,7 @@ def load_function(name: str) -> Callable[..., object]:
     try:
         of_file = module_name.endswith(".py")
         with redirect_stdout(sys.stderr):  # standard output may be reserved for one JSON object
-            module = _module_of_file(Path(module_name)) if of_file else _module_named(module_name)
+            module = _file_module(Path(module_name)) if of_file else _module_named(module_name)
             function = getattr(module, attribute, None)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's module may do anything
         raise ValueError(f"{name} cannot be loaded: {type(error).__name__}: {error}") from None
@@ -157,7 +157,7 @@ def function_name(function: Callable[..., Any]) -> str:
     return f"{module}:{name}"
 
 
-def _module_of_file(path: Path) -> ModuleType:
+def _file_module(path: Path) -> ModuleType:
     spec = spec_from_file_location(f"wirefault_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from wirefault.core.files import UnsafeFileError, check_shared, read_end_of_shared
+from wirefault.core.files import UnsafeFileError, check_shared, read_shared_tail
 
 BUSY_TIMEOUT_MS = 5000
-_LONGEST_VALUE = 16 * 1024 * 1024
+_MAX_VALUE_LENGTH = 16 * 1024 * 1024
 _BESIDE = ("-journal", "-wal", "-shm")
 # ends a journal that belongs to a super-journal, whose name precedes it
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -36,7 +36,7 @@ def connect(path: Path) -> sqlite3.Connection:
     database.row_factory = sqlite3.Row
     try:
         _check_opened(database, path)
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_LENGTH)
         database.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         database.execute("PRAGMA trusted_schema=OFF")
         database.execute("PRAGMA journal_mode=DELETE")
@@ -58,7 +58,7 @@ def _check_files(path: Path) -> None:
     try:
         for suffix in ("", *_BESIDE):
             check_shared(path.with_name(path.name + suffix))
-        ending = read_end_of_shared(path.parent, journal, len(_JOURNAL_MAGIC))
+        ending = read_shared_tail(path.parent, journal, len(_JOURNAL_MAGIC))
     except FileNotFoundError:
         return
     except UnsafeFileError as error:

@@ -232,22 +232,22 @@ EVENT_STREAM_HEAD = Reply((("Content-Type", "text/event-stream"),))
 _HEAD = re.compile(rb"\AHTTP/1\.1 .*?\r\n\r\n", re.DOTALL)
 
 
-def request_of_line(line: bytes) -> Request:
+def line_request(line: bytes) -> Request:
     """A client's line, with or without its line's end, as faults see it."""
     return Request(JSON_TYPE, line.strip(b"\r\n"), "POST", "/")
 
 
-def reply_of_line(line: bytes) -> Reply:
+def line_reply(line: bytes) -> Reply:
     """A server's response as faults see it."""
     return Reply(JSON_TYPE, line.strip(b"\r\n"))
 
 
-def event_of_line(line: bytes) -> bytes:
+def line_event(line: bytes) -> bytes:
     """A server's line as an event for an ``EventEditor``."""
     return b"data: " + line.strip(b"\r\n") + b"\n\n"
 
 
-def lines_of_steps(steps: Iterable[Step]) -> Sequence[Step]:
+def step_lines(steps: Iterable[Step]) -> Sequence[Step]:
     """Steps of an ``EventEditor`` as lines and seconds to wait."""
     lines: list[Step] = []
     for step in steps:
@@ -266,7 +266,7 @@ def lines_of_reply(reply: Reply | RawReply) -> tuple[Sequence[Step], Ending]:
     """
     if isinstance(reply, Reply):
         if reply.is_event_stream:
-            return lines_of_steps((reply.body,)), "keep"
+            return step_lines((reply.body,)), "keep"
         return ((line_of(reply.body),) if reply.body else ()), "keep"
     steps = list(reply.steps)
     if steps and isinstance(steps[0], bytes) and _HEAD.match(steps[0]):

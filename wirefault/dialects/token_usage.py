@@ -12,7 +12,7 @@ from wirefault.dialects.json_values import as_object, as_text
 
 # Most streams have no usage, or one event with it: only what has such an object is parsed.
 _HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{')
-_LARGEST = 2**53  # beyond, JSON's numbers are not exact
+_MAX_TOKENS = 2**53  # beyond, JSON's numbers are not exact
 # A line of an event holds more than a number, so that nothing of an event is taken for it.
 _CHUNK_FRAMING = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
 # Anthropic's input_tokens leave out reads and writes of the cache; OpenAI and Google include them.
@@ -99,4 +99,4 @@ def _sum_of(counts: dict[str, Any], groups: Iterable[tuple[str, ...]]) -> int | 
 
 
 def _is_count(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_TOKENS

@@ -293,14 +293,14 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _CachedFacts:
     """Cached facts; ``of`` identifies their inputs."""
 
     of: str
     facts: RunFacts
 
 
-_KEPT = TypeAdapter(_Kept)
+_CACHED_FACTS = TypeAdapter(_CachedFacts)
 
 
 def read_facts(logs: Path, run_id: str, entries: Sequence[AssertionEntry], folder: Path) -> RunFacts:
@@ -318,21 +318,21 @@ def read_facts(logs: Path, run_id: str, entries: Sequence[AssertionEntry], folde
     except (HistoryError, ValueError, OSError) as error:
         return RunFacts(run_id, problem=f"the history of {run_id} cannot be read: {error}", is_readable=False)
     if keep:
-        _write(logs, path, _Kept(worked_out_from, facts))
+        _write(logs, path, _CachedFacts(worked_out_from, facts))
     return facts
 
 
-def _read(logs: Path, path: Path) -> _Kept | None:
+def _read(logs: Path, path: Path) -> _CachedFacts | None:
     try:
-        return _KEPT.validate_json(read_shared(logs, path, MAX_HISTORY_BYTES))
+        return _CACHED_FACTS.validate_json(read_shared(logs, path, MAX_HISTORY_BYTES))
     except (OSError, ValidationError):
         return None
 
 
-def _write(logs: Path, path: Path, cached: _Kept) -> None:
+def _write(logs: Path, path: Path, cached: _CachedFacts) -> None:
     try:
         # not `dump_json`, which writes an infinite bound as null
-        data = json.dumps(_KEPT.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
+        data = json.dumps(_CACHED_FACTS.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
         replace_shared(logs, path, data.encode())
     except OSError:
         return  # a read-only folder can still be read

@@ -61,7 +61,7 @@ def last_run_of(logs: Path, title: str) -> RunCost | None:
     return None
 
 
-def shown_of(logs: Path, experiment_id: str) -> tuple[str, str]:
+def saved_status(logs: Path, experiment_id: str) -> tuple[str, str]:
     """Verdict and title as saved; ``none yet`` without a verdict."""
     folder = logs / "experiments" / experiment_id
     try:

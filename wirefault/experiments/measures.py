@@ -66,7 +66,7 @@ def _success_rate(arm: ArmFacts) -> Measure:
     return Measure(bounds, f"{_share(bounds)}{interval}", failed)
 
 
-def _limit_of_interval(arm: ArmFacts, limit: float | None) -> Measure:
+def _interval_limit(arm: ArmFacts, limit: float | None) -> Measure:
     bounds = None if limit is None else exactly(limit)
     return Measure(bounds, _share(bounds))
 
@@ -191,11 +191,11 @@ _MEASURES: Mapping[str, tuple[str, Callable[[ArmFacts], Measure]]] = {
     "success_rate": ("share of the planned episodes that are a success", _success_rate),
     "success_rate_low": (
         "lower end of its 95 % interval, which speaks of other episodes like these",
-        lambda arm: _limit_of_interval(arm, arm.success.low),
+        lambda arm: _interval_limit(arm, arm.success.low),
     ),
     "success_rate_high": (
         "upper end of that interval",
-        lambda arm: _limit_of_interval(arm, arm.success.high),
+        lambda arm: _interval_limit(arm, arm.success.high),
     ),
     "p50": ("seconds of an attempt, half take at most that", lambda arm: _seconds(arm, 50)),
     "p95": ("seconds that 95 % of the attempts take at most", lambda arm: _seconds(arm, 95)),

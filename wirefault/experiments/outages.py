@@ -71,7 +71,7 @@ def outages_in(traces: Iterable[EpisodeTrace]) -> Mapping[str, EpisodeOutages]:
 
 
 def _trace_outages(trace: EpisodeTrace) -> EpisodeOutages:
-    if not any(map(_is_sign_of_failure, trace.events)):  # joining the requests takes longer
+    if not any(map(_may_be_failure, trace.events)):  # joining the requests takes longer
         return EpisodeOutages((), whole=True)
     return EpisodeOutages(outages_of(trace.requests, _end_of(trace)), _is_whole(trace))
 
@@ -152,7 +152,7 @@ def _is_whole(trace: EpisodeTrace) -> bool:
     return seen and all(has_failed(request) is not None for request in trace.requests)
 
 
-def _is_sign_of_failure(event: Event) -> bool:
+def _may_be_failure(event: Event) -> bool:
     """Whether something may have failed in the event's episode."""
     match event:
         case Exchange():

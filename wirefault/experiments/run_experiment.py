@@ -25,7 +25,7 @@ from wirefault.experiments.verdict import (
     unwatched_bounds,
 )
 from wirefault.experiments.watch import Watch
-from wirefault.lab.extra import require_packages_of
+from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.runner.run import new_run_id
@@ -137,7 +137,7 @@ def run(
         experiment, Path(folder), SpecFile("experiment", experiment.model_dump(exclude_unset=True))
     )
     plan = plan_experiment(experiment_file, os.environ)
-    require_packages_of(plan.configuration.wiring, plan.subject)
+    require_packages(plan.configuration.wiring, plan.subject)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
     saved = save(plan, new_run_id())
     return run_experiment(saved, RunControl(choice, say, lambda _: None, workers), LocalEngine())

@@ -82,14 +82,14 @@ class SavedExperiment:
         recorded = self.run_ids(arm)
         lost = sorted(self._begun(arm) - set(recorded))
         runs = [self.facts_of_run(arm, run_id) for run_id in recorded]
-        return put_together([*runs, *map(self._facts_of_lost, lost)], len(self.plan.prompts))
+        return put_together([*runs, *map(self._lost_run_facts, lost)], len(self.plan.prompts))
 
     def facts_of_run(self, arm: PlannedArm, run_id: str) -> RunFacts:
         """The facts of one of its runs."""
         logs = self.plan.configuration.logs
         return read_facts(logs, run_id, arm.assertions, self.folder / _FACTS)
 
-    def _facts_of_lost(self, run_id: str) -> RunFacts:
+    def _lost_run_facts(self, run_id: str) -> RunFacts:
         """Facts of a run without history: the last line of its output."""
         printed = ProcessLog(self.plan.configuration.logs, self.folder / f"{run_id}.txt")
         last_line = printed.last_lines(1) or "and said nothing"

@@ -120,10 +120,10 @@ def conditions_of(entry: Entry) -> str:
     if named:
         given["episodes"] = " or ".join(named)
     parts = [name if value is True else f"{name} {_plain(value)}" for name, value in given.items()]
-    return ", ".join([*parts, *dose_shown(entry.dose)])
+    return ", ".join([*parts, *dose_text(entry.dose)])
 
 
-def dose_shown(dose: Dose) -> list[str]:
+def dose_text(dose: Dose) -> list[str]:
     """The dose in words: links per draw and parts of the attempt; empty for the whole attempt."""
     together = ["all links by one draw"] if dose.together else []
     if dose.duration:

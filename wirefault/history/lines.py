@@ -21,7 +21,7 @@ from wirefault.core.identity import digest
 _HASH_BYTES = 16
 _EMPTY_HASH = blake2b(digest_size=_HASH_BYTES)
 _LINK = re.compile(rb',"n":([1-9][0-9]{0,15}),"prev":"([0-9a-f]{32})"\}\Z')
-_LONGEST_LINK = 64
+_MAX_LINK_LENGTH = 64
 
 
 def line_hash(line: bytes) -> str:
@@ -61,7 +61,7 @@ def unlinked(line: bytes) -> bytes | None:
 
 
 def _link(line: bytes) -> re.Match[bytes] | None:
-    return _LINK.search(line, max(0, len(line) - _LONGEST_LINK))
+    return _LINK.search(line, max(0, len(line) - _MAX_LINK_LENGTH))
 
 
 @dataclass(frozen=True)

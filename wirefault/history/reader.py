@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from wirefault.core.files import open_shared, read_end_of_shared, read_shared
+from wirefault.core.files import open_shared, read_shared, read_shared_tail
 from wirefault.dialects.mcp import MCP
 from wirefault.history.events import (
     AttemptArmed,
@@ -84,8 +84,8 @@ def _as_spoken(link: dict[str, Any], spoke_mcp: Collection[str]) -> dict[str, An
 
 
 # bytes; parsed data takes many times as much / in seconds the year 3000; in milliseconds a year
-_LONGEST_LINE = 16 * 1024 * 1024
-_LARGEST_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
+_MAX_LINE_LENGTH = 16 * 1024 * 1024
+_MAX_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
 # prefix of run ids for traffic that crossed a lab outside any run
@@ -121,7 +121,7 @@ def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
 
 def parse_line(line: bytes, path: Path, number: int) -> Event:
     """Parse the event on a line; ``path`` and ``number`` are for the error. Raises ``HistoryError``."""
-    if len(line) > _LONGEST_LINE:
+    if len(line) > _MAX_LINE_LENGTH:
         raise HistoryError(f"{path}:{number}: not an event: a line of {len(line)} bytes")
     try:
         event = _ADAPTER.validate_json(line)
@@ -143,7 +143,7 @@ def _implausible(event: Event) -> str:
     if isinstance(event, WorldRead):
         clocks |= {f"effects.{place}.at": effect.get("at", 0.0) for place, effect in enumerate(event.effects)}
     for name, value in clocks.items():
-        if not isinstance(value, int | float) or not 0 <= value <= _LARGEST_TIME:
+        if not isinstance(value, int | float) or not 0 <= value <= _MAX_TIME:
             return f"{name} is not a time"
     return ""
 
@@ -214,7 +214,7 @@ def announced_seal(logs: Path, run_id: str) -> str:
     """Return the hash of the run's sealing line according to the summary in info.log; empty if missing."""
     path = logs / "info.log"
     try:
-        lines = read_end_of_shared(logs, path, MAX_HISTORY_BYTES).splitlines()
+        lines = read_shared_tail(logs, path, MAX_HISTORY_BYTES).splitlines()
     except FileNotFoundError:
         return ""
     told = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]

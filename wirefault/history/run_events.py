@@ -151,7 +151,7 @@ class RunStarted:
         return Links.load(self.links) if self.links or self.wiring_arguments else lab_links()
 
     @property
-    def subject_shown(self) -> str:
+    def subject_label(self) -> str:
         """Return the subject's name, with a remark if its model is the scripted one."""
         if self.subject_kind:
             scripted = any(link["upstream"] == "scripted" for link in self.links)

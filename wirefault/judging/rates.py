@@ -71,7 +71,7 @@ def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -
     return _run_rate(started, [(episode.prompt, episode.outcome) for episode in episodes], attempts)
 
 
-def rate_of_first_attempts(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
+def first_attempt_rate(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
     """As if there had been no other attempt."""
     return _run_rate(started, [(episode.prompt, episode.first_attempt_outcome) for episode in episodes], 1)
 

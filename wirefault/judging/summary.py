@@ -24,7 +24,7 @@ from wirefault.judging.account import FaultAccount
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
-from wirefault.judging.rates import Rate, Share, rate_of_first_attempts, rate_per_prompt, success_share
+from wirefault.judging.rates import Rate, Share, first_attempt_rate, rate_per_prompt, success_share
 from wirefault.judging.reproducible import obstacles
 from wirefault.judging.usage import ModelUsage
 from wirefault.settings.budgets import Budgets, load_budgets
@@ -150,7 +150,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         lab_id=started.lab_id,
         seed=started.seed,
         settings=started.settings,
-        subject=started.subject_shown,
+        subject=started.subject_label,
         prompts_source=started.prompts_source,
         wiring_arguments=started.wiring_arguments,
         links=started.links,
@@ -159,7 +159,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         oracles=sum(isinstance(e, EpisodeStarted) and e.expect is not None for e in events),
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},
         success=rate_per_prompt(started, judgement.episodes),
-        first_attempt=rate_of_first_attempts(started, judgement.episodes),
+        first_attempt=first_attempt_rate(started, judgement.episodes),
         exposed=success_share(episode.outcome for episode in judgement.episodes if _exposed(episode)),
         unexposed=success_share(episode.outcome for episode in judgement.episodes if _unexposed(episode)),
         faults=faults.rows,

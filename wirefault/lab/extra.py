@@ -27,7 +27,7 @@ def require_lab() -> None:
     _require("the lab needs")
 
 
-def require_packages_of(wiring: Wiring, subject: str | None = None) -> None:
+def require_packages(wiring: Wiring, subject: str | None = None) -> None:
     """Raise ``NotInstalled`` if the wiring has parts of the lab whose packages are not installed.
 
     ``subject``: name of a subject that replaces the wiring's.

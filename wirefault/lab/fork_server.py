@@ -25,8 +25,8 @@ from typing import Any
 from wirefault.core.lab_folder import LAB_FILES, lab_root
 from wirefault.lab.program import run_program
 
-LONGEST_NAME = 1024
-MOST_DESCRIPTORS = 250  # Linux hands over 253 at once
+MAX_NAME_LENGTH = 1024
+MAX_DESCRIPTORS = 250  # Linux hands over 253 at once
 _POLL_S = 0.0005
 
 
@@ -56,7 +56,7 @@ def main() -> None:
 def _fork_on_request(control: socket.socket) -> socket.socket | None:
     """In a forked process the connection with its request; None once the launcher is gone."""
     while True:
-        module, descriptors, *_ = socket.recv_fds(control, LONGEST_NAME, 1)
+        module, descriptors, *_ = socket.recv_fds(control, MAX_NAME_LENGTH, 1)
         if not module:
             return None
         _import_what_it_imports(module.decode())
@@ -98,7 +98,7 @@ def _is_forked() -> bool:
 
 def _agreed_request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """The request and its descriptors; the process ends unless the launcher confirms."""
-    first, descriptors, *_ = socket.recv_fds(connection, 1, MOST_DESCRIPTORS)
+    first, descriptors, *_ = socket.recv_fds(connection, 1, MAX_DESCRIPTORS)
     with connection.makefile("rb") as stream:
         request: dict[str, Any] = json.loads(first + stream.readline())
         _show_in_process_list(request["command"])

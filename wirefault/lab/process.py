@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
-from wirefault.core.files import open_shared, read_end_of_shared
+from wirefault.core.files import open_shared, read_shared_tail
 from wirefault.core.interrupts import SignalFlag
 from wirefault.history.logs import strip_control
 
@@ -34,7 +34,7 @@ class ProcessLog:
     def last_lines(self, count: int) -> str:
         """Its last lines, for an error message; empty if unreadable."""
         try:
-            end = read_end_of_shared(self.root, self.path, _LAST_WORDS_BYTES)
+            end = read_shared_tail(self.root, self.path, _LAST_WORDS_BYTES)
         except OSError:
             return ""
         return strip_control("\n".join(end.decode("utf-8", "replace").splitlines()[-count:]))

@@ -14,7 +14,7 @@ from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import Difference
 
 _STYLES: Mapping[Change, str] = {"worse": "bold red", "not worse": "green", "unknown": "yellow"}
-_MOST_EPISODES = 20
+_MAX_EPISODES = 20
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
@@ -46,11 +46,11 @@ def _print_arm(console: Console, arm: ArmComparison) -> None:
     console.print(table)
     for text in _sentences(arm):
         console.print(Text(one_line(text)))
-    for episode in arm.changed[:_MOST_EPISODES]:
+    for episode in arm.changed[:_MAX_EPISODES]:
         changed = f"  {episode.episode}  {episode.first} -> {episode.second}  {one_line(episode.prompt)}"
         console.print(Text(changed, no_wrap=True, overflow="ellipsis"))
-    if len(arm.changed) > _MOST_EPISODES:
-        console.print(f"  and {len(arm.changed) - _MOST_EPISODES} more: see --json")
+    if len(arm.changed) > _MAX_EPISODES:
+        console.print(f"  and {len(arm.changed) - _MAX_EPISODES} more: see --json")
 
 
 def _sentences(arm: ArmComparison) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _sentences(arm: ArmComparison) -> Iterator[str]:
     if arm.success is None:
         yield "difference of the success rates: unknown, no episode has an outcome in both"
     else:
-        yield f"difference of the success rates: {shown_difference(arm.success)} ({kind})"
+        yield f"difference of the success rates: {difference_text(arm.success)} ({kind})"
     if arm.open:
         yield f"without an outcome in one of them: {arm.open}; they are excluded and could decide"
     if arm.unmatched:
@@ -66,7 +66,7 @@ def _sentences(arm: ArmComparison) -> Iterator[str]:
     yield f"outcomes that changed: {len(arm.changed)}"
 
 
-def shown_difference(difference: Difference) -> str:
+def difference_text(difference: Difference) -> str:
     """Return the difference in percentage points, with the 95 % interval and n."""
     shares = (difference.value, difference.low, difference.high)
     value, low, high = (f"{100 * share:+.3g}" for share in shares)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from wirefault.faults.base import Fault
-from wirefault.faults.rates import Marginal, dose_shown, marginals
+from wirefault.faults.rates import Marginal, dose_text, marginals
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, ToxicEntry, scaled
 from wirefault.stats.rates import percent
@@ -122,18 +122,18 @@ def _toxic_row(entry: ToxicEntry) -> Row:
         f"{entry.id} (toxic {entry.spec})",
         links(entry.links),
         f"{percent(entry.probability)} of attempts",
-        conditions_of_toxic(entry),
+        toxic_conditions(entry),
     )
 
 
-def conditions_of_toxic(entry: ToxicEntry) -> str:
+def toxic_conditions(entry: ToxicEntry) -> str:
     """Describe a toxic's turns, episodes, number of links per draw and parts of the attempt; empty without
     any.
     """
     first, last = entry.turn or (1, None)
     turn = [] if entry.turn is None else [f"turn {first}" + ("" if last == first else f"-{last or ''}")]
     episodes = [f"episodes {' or '.join(entry.only.episodes)}"] if entry.only.episodes else []
-    return ", ".join([*turn, *episodes, *dose_shown(entry.dose)])
+    return ", ".join([*turn, *episodes, *dose_text(entry.dose)])
 
 
 def links(names: Iterable[str]) -> str:

@@ -101,7 +101,7 @@ def reply_lines(
     if exchange is not None and exchange.faulted_reply is not None and injected:
         yield from _both_sides(request, exchange, exchange.faulted_reply)
     elif toxics:
-        yield from _sides_of_toxic(request)
+        yield from _toxic_sides(request)
     elif exchange is not None and tried is None and not request.of_model and exchange.reply_body:
         yield TimelineLine("got", exchange.reply_body, depth=1)
 
@@ -159,7 +159,7 @@ def _body(text: str | None, cut: bool) -> str | None:
     return text if text is None else text + (" ..." if cut else "")
 
 
-def _sides_of_toxic(request: Request) -> Iterator[TimelineLine]:
+def _toxic_sides(request: Request) -> Iterator[TimelineLine]:
     """Return both sides of a toxic, which acts between caller and gateway: the gateway's is the
     upstream's.
     """

@@ -29,7 +29,7 @@ from wirefault.wiring.links import Links
 from wirefault.wiring.prompts import NextTurn, Prompt
 from wirefault.wiring.topology import Topology
 
-_LONGEST_REASON = 300
+_MAX_REASON_LENGTH = 300
 
 
 class TurnMakers:
@@ -104,7 +104,7 @@ class _Worker:
 
 
 def _fail(next_turn: NextTurn, problem: str) -> NoReturn:
-    raise LabFailed(f"next_turn: {next_turn.function} {problem}"[:_LONGEST_REASON]) from None
+    raise LabFailed(f"next_turn: {next_turn.function} {problem}"[:_MAX_REASON_LENGTH]) from None
 
 
 class AttemptRunner:
@@ -144,7 +144,7 @@ class AttemptRunner:
         shadows = shadow_toxics(settings, links, episode, attempt)
         emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration, shadows))
         failures: list[str] = []
-        ended = emit(self._fly(settings, armed.attempt_id, attempt, prompt, failures))
+        ended = emit(self._run_subject(settings, armed.attempt_id, attempt, prompt, failures))
         healed = self._manager.finish(armed.attempt_id, settings)
         reasons = [*failures, *healed.disturbed]
         if healed.state != "healed":
@@ -158,7 +158,7 @@ class AttemptRunner:
         self.not_armed += 1
         self._recorder.emit(AttemptHealed(time.time(), episode, attempt, None, self.why_not))
 
-    def _fly(
+    def _run_subject(
         self, settings: Settings, attempt_id: int, attempt: int, prompt: Prompt, failures: list[str]
     ) -> AttemptEnded:
         """Run the subject; failures of the lab are appended to ``failures``."""

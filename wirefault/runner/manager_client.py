@@ -77,7 +77,7 @@ class ManagerClient:
         self._wait_for_manager(say)
         self._wait_for_lane(say)
 
-    def faults_of_lab(self, lab_id: str, lane: int) -> ConfigurationRow | None:
+    def lab_faults(self, lab_id: str, lane: int) -> ConfigurationRow | None:
         """The latest fault set on the lab.
 
         Call it before ``lease``: sets from this moment on belong to the run.

@@ -118,7 +118,7 @@ class Runner:
         return record
 
     def _start(self, prompts: Prompts) -> None:
-        self._take_faults_of_lab()
+        self._take_lab_faults()
         topology, settings = self._topology, self.settings
         links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
         self._recorder.emit(
@@ -141,9 +141,9 @@ class Runner:
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)
 
-    def _take_faults_of_lab(self) -> None:
-        set_on_lab = self._manager.faults_of_lab(self._topology.lab_id, self._topology.lane)
-        self.settings, sentence = with_faults_of_lab(self.settings, set_on_lab)
+    def _take_lab_faults(self) -> None:
+        set_on_lab = self._manager.lab_faults(self._topology.lab_id, self._topology.lane)
+        self.settings, sentence = with_lab_faults(self.settings, set_on_lab)
         self._faults = read_canonical(self.settings.faults, self.settings.chaos_level)
         if sentence:
             self.note("info", sentence)
@@ -213,7 +213,7 @@ def with_bodies_decided(settings: Settings, *, recorded: bool) -> Settings:
     return settings.model_copy(update={"bodies": "off" if recorded else "on"})
 
 
-def with_faults_of_lab(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:
+def with_lab_faults(settings: Settings, set_on_lab: ConfigurationRow | None) -> tuple[Settings, str]:
     """The run's settings, and a sentence if they take the lab's fault set.
 
     A run takes the lab's set if it has none itself.

@@ -19,7 +19,7 @@ import requests
 from wirefault.history.events import WorldProbed
 from wirefault.wiring.world_spec import HookSpec, SqlSpec, WorldSpec
 
-LARGEST_STATE = 4 * 1024 * 1024  # bytes of JSON; each episode's history has it twice
+MAX_STATE_BYTES = 4 * 1024 * 1024  # bytes of JSON; each episode's history has it twice
 _WORDS_OF_ERROR = 300
 
 
@@ -77,8 +77,8 @@ def run_hook(hook: HookSpec, folder: Path, *, as_json: bool) -> Any:
 
 
 def _state(text: str) -> Any:
-    if len(text) > LARGEST_STATE:
-        raise HookFailed(f"its answer is longer than {LARGEST_STATE >> 20} MiB: probe for less")
+    if len(text) > MAX_STATE_BYTES:
+        raise HookFailed(f"its answer is longer than {MAX_STATE_BYTES >> 20} MiB: probe for less")
     try:
         return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):

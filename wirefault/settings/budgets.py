@@ -223,7 +223,7 @@ def without_pool(canonical: str) -> str:
 
 _FIELDS = ("input", "output")
 # the system limits the size of a process's environment
-_LARGEST = 100_000
+_MAX_BYTES = 100_000
 
 
 @dataclass(frozen=True)
@@ -260,8 +260,8 @@ def canonical_prices(text: str, where: str = "text") -> str:
         raise ValueError(f"{where}: must be a mapping: model: {{input: 2.5, output: 10}}")
     prices = {name: asdict(_price(value, f"{where}: {name}")) for name, value in sorted(models.items())}
     canonical = json.dumps(prices, ensure_ascii=False)
-    if len(canonical.encode()) > _LARGEST:
-        raise ValueError(f"{where}: larger than {_LARGEST} bytes; leave out the models that are not used")
+    if len(canonical.encode()) > _MAX_BYTES:
+        raise ValueError(f"{where}: larger than {_MAX_BYTES} bytes; leave out the models that are not used")
     return canonical
 
 

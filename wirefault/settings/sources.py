@@ -41,7 +41,7 @@ INSTALLATION_VARIABLES: tuple[str, ...] = tuple(
 _KNOWN = (*map(str.upper, NAMES), *INSTALLATION_VARIABLES)
 # similarity, from 0 to 1, above which a name counts as a misspelt known one
 _SLIP = 0.88
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ def dotenv_remarks(path: Path) -> tuple[str, ...]:
     ]
     if not names:
         return ()
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return (f"{path}: ignored, not settings of Wirefault: {', '.join(names[:_MOST_NAMED])}{more}",)
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return (f"{path}: ignored, not settings of Wirefault: {', '.join(names[:_MAX_NAMED])}{more}",)
 
 
 def _is_of_installation(name: str) -> bool:

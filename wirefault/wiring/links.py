@@ -236,7 +236,7 @@ class Links:
         """Return the fields of each kind of side effect that a service records."""
         return {kind: fields for link in self._links for kind, fields in link.effects.items()}
 
-    def link_of_tool(self, tool: str) -> tuple[str, str, str]:
+    def tool_link(self, tool: str) -> tuple[str, str, str]:
         """Return link, method and path of a tool; raises ``KeyError`` that names the closest one."""
         by_tool = {
             name: (link.name, method, path) for link in self._links for name, method, path in link.tools
@@ -247,7 +247,7 @@ class Links:
         except KeyError:
             raise KeyError(f"unknown tool {tool!r}{nearest(tool, by_tool)}") from None
 
-    def link_of_service(self, service: str) -> str:
+    def service_link_name(self, service: str) -> str:
         """Return the name of the link to that lab service; empty if there is none."""
         return next((link.name for link in self._links if link.service and link.service == service), "")
 
@@ -271,7 +271,7 @@ def lab_links() -> Links:
 
 
 MAX_FOUND_LINKS = 32
-_LONGEST_NAME = 32
+_MAX_NAME_LENGTH = 32
 # Hosts of model providers: link name and dialect. The path of a request can override the dialect, since one
 # host serves several.
 MODEL_HOSTS = {
@@ -328,10 +328,10 @@ def _name_of(host: str, port: int) -> str:
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    name = name[:_LONGEST_NAME]
+    name = name[:_MAX_NAME_LENGTH]
     number = 1
     chosen = name
     while chosen in taken:
         number += 1
-        chosen = f"{name[: _LONGEST_NAME - len(str(number)) - 1]}_{number}"
+        chosen = f"{name[: _MAX_NAME_LENGTH - len(str(number)) - 1]}_{number}"
     return chosen

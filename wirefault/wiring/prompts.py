@@ -107,7 +107,7 @@ def load_prompts(
     """
     data = _bytes(path)
     text, entries = _parsed(data, path)
-    places = [f"{path}:{line}" for line in _lines_of_entries(text)]
+    places = [f"{path}:{line}" for line in _entry_lines(text)]
     source = PromptsSource(str(path), sha256(data).hexdigest(), list(only), match)
     return _loaded(entries, places, str(path), source, check_expect, path.parent)
 
@@ -208,7 +208,7 @@ def _parsed(data: bytes, path: Path) -> tuple[str, list[object]]:
     return text, entries
 
 
-def _lines_of_entries(text: str) -> Iterator[int]:
+def _entry_lines(text: str) -> Iterator[int]:
     """Return the line on which each entry of the list begins; the text must be a valid JSON list."""
     decoder = json.JSONDecoder()
     before, end, line = 0, text.index("[") + 1, 1

@@ -104,7 +104,7 @@ class RequestSpec(Spec):
     )
 
     @property
-    def sent_texts(self) -> list[str]:
+    def request_texts(self) -> list[str]:
         """Return the texts of the request besides the URL."""
         body = all_texts(self.body) if self.method != "GET" else ()
         return [*body, *self.headers.values()]
@@ -169,7 +169,7 @@ def holds_conversations(subject: Spec | Literal["lab"] | None) -> bool:
     """Return whether the subject can link prompts of one conversation; the lab's own agent cannot."""
     match subject:
         case ServiceSpec(url=url) | HttpSpec(http=url):
-            return any(CONVERSATION in text for text in (*subject.sent_texts, url))
+            return any(CONVERSATION in text for text in (*subject.request_texts, url))
         case _:
             return isinstance(subject, PythonSpec)
 

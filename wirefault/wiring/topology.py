@@ -180,9 +180,9 @@ def topology_from(environ: Mapping[str, str]) -> Topology:
 
 
 def _on_hosts(
-    environ: Mapping[str, str], lab_id: str, lane: int, given_ports: Mapping[str, int], links: Links
+    environ: Mapping[str, str], lab_id: str, lane: int, configured_ports: Mapping[str, int], links: Links
 ) -> Topology:
-    ports = {**default_ports(links), **given_ports}
+    ports = {**default_ports(links), **configured_ports}
 
     def host(variable: str) -> str:
         return environ.get(variable) or LOOPBACK

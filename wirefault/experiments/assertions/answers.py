@@ -12,7 +12,7 @@ from wirefault.experiments.assertions.episode_view import (
     AssertionResult,
     EpisodeView,
     NotRecorded,
-    shown_text,
+    display_text,
 )
 from wirefault.history.events import AttemptEnded
 
@@ -80,13 +80,13 @@ def _contains(answer: str, text: str, ignore_case: bool) -> bool:
 
 
 def _result(view: EpisodeView, answer: str, passed: bool) -> AssertionResult:
-    measured = shown_text(answer) or "no answer"
+    measured = display_text(answer) or "no answer"
     return AssertionResult(passed=passed, measured=measured, evidence=(view.last_end.id,))
 
 
 def _how_it_ended(view: EpisodeView) -> str:
     end = view.last_end.event
-    return f"{end.ended_by}: {shown_text(end.error)}" if end.error else f"ended by {end.ended_by}"
+    return f"{end.ended_by}: {display_text(end.error)}" if end.error else f"ended by {end.ended_by}"
 
 
 class Completes(Assertion):
@@ -126,7 +126,7 @@ class ErrorExpected(Assertion):
             return AssertionResult(passed=False, measured="no error", evidence=evidence)
         if not error:
             raise NotRecorded(f"it ended by {end.ended_by}, and no error's text is in the history")
-        error_text = shown_text(error)
+        error_text = display_text(error)
         return AssertionResult(passed=occurs(self.pattern, error), measured=error_text, evidence=evidence)
 
 

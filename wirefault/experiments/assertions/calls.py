@@ -14,7 +14,7 @@ from wirefault.experiments.assertions.episode_view import (
     AssertionResult,
     EpisodeView,
     NotRecorded,
-    shown_text,
+    display_text,
 )
 from wirefault.experiments.assertions.statement import (
     NEEDS_REQUESTS,
@@ -80,7 +80,7 @@ class ToolWasCalled(SummableLimit):
         called = dict.fromkeys(use.tool for use in view.tool_uses.uses)
         if self.tool in called:
             return result
-        seen = shown_text(f"no call of {self.tool} was seen; called: {', '.join(called) or 'no tool'}")
+        seen = display_text(f"no call of {self.tool} was seen; called: {', '.join(called) or 'no tool'}")
         return replace(result, message="; ".join(filter(None, [result.message, seen])))
 
     def holds(self, figure: Figure) -> Truth:

@@ -22,7 +22,7 @@ from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement
 from wirefault.judging.requests import EpisodeTrace, Identified, Request
 
-_LONGEST_SHOWN = 200
+_MAX_DISPLAY = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +50,10 @@ class NothingToJudge(Exception):
     """The episode has nothing that the assertion is about; the message says what is missing."""
 
 
-def shown_text(text: str) -> str:
+def display_text(text: str) -> str:
     """Text from the subject, shortened and safe for a terminal."""
     clean = strip_control(text)
-    return clean if len(clean) <= _LONGEST_SHOWN else f"{clean[:_LONGEST_SHOWN]}..."
+    return clean if len(clean) <= _MAX_DISPLAY else f"{clean[:_MAX_DISPLAY]}..."
 
 
 @dataclass(frozen=True)

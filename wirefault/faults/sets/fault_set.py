@@ -307,7 +307,7 @@ def _narrowed_to_tool(
         called = {**only.json_, "params.name": only.tool}
         return only.model_copy(update={"method": CALL, "json_": called}), of_mcp
     try:
-        link, method, path = links.link_of_tool(only.tool)
+        link, method, path = links.tool_link(only.tool)
     except KeyError as error:
         raise FaultSetError(f"{where}: {error.args[0]}") from None
     if link not in on:

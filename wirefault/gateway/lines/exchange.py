@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from wirefault.dialects.http import chunk, data_of, head_bytes
-from wirefault.dialects.mcp import EVENT_STREAM_HEAD, McpMessage, event_of_line, line_of, read_message
+from wirefault.dialects.mcp import EVENT_STREAM_HEAD, McpMessage, line_event, line_of, read_message
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.exchange.reply_changes import RAW_LINES, EventSplitter
@@ -44,7 +44,7 @@ def request_for_pushed(link: str) -> bytes:
 
 def event_around(line: bytes) -> bytes:
     """Return one line as an event of a reply that has begun with ``EVENTS``."""
-    return chunk(event_of_line(line))
+    return chunk(line_event(line))
 
 
 def split_line_end(line: bytes) -> tuple[bytes, bytes]:

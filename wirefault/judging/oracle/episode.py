@@ -241,7 +241,7 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
     with_key = [tried for tried in tries if key is not None and tried.idempotency_key == key]
     if with_key:
         return all(tried.end < at for tried in with_key)
-    link = lab_links().link_of_service(str(effect.get("service")))  # only its services record effects
+    link = lab_links().service_link_name(str(effect.get("service")))  # only its services record effects
     writes = [tried for tried in tries if tried.write and tried.link == link]
     in_progress = any(tried.start <= at <= tried.end for tried in writes)
     return not in_progress and any(tried.end < at and tried.error is not None for tried in writes)

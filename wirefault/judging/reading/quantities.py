@@ -203,7 +203,7 @@ def _readings(
     units, until = unit_after(low, end)
     scaled: list[Reading] = []
     scales, scale_pattern = _scales()
-    scale = scale_pattern.match(low, end) or (None if units else _scale_of_other_languages(low, end))
+    scale = scale_pattern.match(low, end) or (None if units else _foreign_scale(low, end))
     if scale and (not units or scale[1] in _SHORT_SCALES):
         of_it = _OF.match(low, scale.end())
         behind, scaled_until = unit_after(low, of_it.end() if of_it else scale.end())
@@ -221,7 +221,7 @@ def _readings(
     return [*plain, *scaled], until, word_read
 
 
-def _scale_of_other_languages(low: str, end: int) -> re.Match[str] | None:
+def _foreign_scale(low: str, end: int) -> re.Match[str] | None:
     return cldr_scales()[1].match(low, end) if _FOREIGN_WORD.match(low, end) else None
 
 

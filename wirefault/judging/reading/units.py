@@ -162,7 +162,7 @@ def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
             return (Unit(text[start : compound.end()], "unknown"),), compound.end()
         return unit_words()[known[0]], known.end()
     if _LETTERS.match(text, start):
-        words, pattern = _words_of_other_languages()
+        words, pattern = _foreign_words()
         foreign = pattern.match(text, start)
         if foreign:
             return words[foreign[0]], foreign.end()
@@ -177,7 +177,7 @@ def units_of(name: str) -> tuple[Unit, ...]:
     text = " ".join(name.casefold().replace("° ", "°").split()).strip(" .,;:()[]{}\"'*_`")
     if text in unit_words() or not text:
         return unit_words().get(text, ())
-    foreign, _ = _words_of_other_languages()
+    foreign, _ = _foreign_words()
     if text in foreign:
         return foreign[text]
     if not _QUALIFIED.search(text):
@@ -217,7 +217,7 @@ def _by_pint(token: str) -> Unit | None:
 
 
 @cache
-def _words_of_other_languages() -> tuple[dict[str, tuple[Unit, ...]], LazyPattern]:
+def _foreign_words() -> tuple[dict[str, tuple[Unit, ...]], LazyPattern]:
     """Return CLDR's words for common units and currencies, without English words of another meaning."""
     from babel.numbers import get_currency_name
     from babel.units import format_unit, get_unit_name

@@ -28,7 +28,7 @@ from wirefault.report.charts.style import (
 from wirefault.report.charts.times import fault_name
 from wirefault.stats.rates import percent
 
-_MOST_ROWS = 10
+_MAX_ROWS = 10
 _ROOMY = 6  # up to this many rows have room for two lines of the usual size
 
 
@@ -82,8 +82,8 @@ def _bars(axes: Axes, failed: list[ChartedTry]) -> int:
     """Draw the most frequent errors, stacked by fault; return how many kinds were left out."""
     totals = Counter(tried.error or "" for tried in failed)
     ranked = sorted(totals, key=lambda error: (-totals[error], error))
-    rows = min(len(ranked), _MOST_ROWS)
-    for row, error in enumerate(ranked[:_MOST_ROWS]):
+    rows = min(len(ranked), _MAX_ROWS)
+    for row, error in enumerate(ranked[:_MAX_ROWS]):
         of_kind = [tried for tried in failed if tried.error == error]
         _bar(axes, row, of_kind, len(failed), 1 if rows <= _ROOMY else 0.8)
     axes.set_ylim(max(rows, 4) - 0.45, -0.55)

@@ -43,7 +43,7 @@ def run_data(events: Sequence[Event]) -> RunData:
     return RunData(
         run_id=begin.run_id,
         seed=begin.seed,
-        subject=begin.subject_shown,
+        subject=begin.subject_label,
         settings=begin.settings,
         planned=begin.prompts,
         length=max(end - begin.t, 0.001),

@@ -98,7 +98,7 @@ def _whisker(axes: Axes, row: int, number: int, total: int) -> float:
     return high
 
 
-_MOST_RUNS = 20
+_MAX_RUNS = 20
 
 
 def draw_success(selection: Selection) -> Page:
@@ -182,7 +182,7 @@ def _draw_strip(axes: Axes, run: RunData) -> None:
 
 
 def _each_run(sheet: Page, selection: Selection) -> None:
-    latest = selection.runs[-_MOST_RUNS:][::-1]
+    latest = selection.runs[-_MAX_RUNS:][::-1]
     draw_runs(sheet.axes(left=3.2, right=1.9, top=1.45, bottom=0.65), latest, longest=36)
     older = len(selection.runs) - len(latest)
     note = "newest first" + (f"; {older} older runs are not drawn, the title has them" if older else "")

@@ -32,7 +32,7 @@ from wirefault.report.charts.times import dots, fault_key, shade
 from wirefault.stats.rates import percentile
 
 _HEIGHT = 8.25
-_MOST_RUNS = 8
+_MAX_RUNS = 8
 _HALF = 0.36  # half the height of a row's bar
 
 
@@ -58,7 +58,7 @@ def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
         _say(rates, "success rate unknown")
     elif selection.several:
         sheet.text(5.27, 1.22, "Success rate of each run", size=11, weight="bold")
-        outcomes.draw_runs(rates, selection.runs[-_MOST_RUNS:][::-1], longest=22)
+        outcomes.draw_runs(rates, selection.runs[-_MAX_RUNS:][::-1], longest=22)
     else:
         rates.set_title("Success rate so far")
         outcomes.draw_running_rate(rates, selection.runs[0])

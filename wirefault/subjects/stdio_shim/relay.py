@@ -130,8 +130,8 @@ class Relay:
 
     def _over(self) -> bool:
         """Whether the server has ended, and its last output has arrived or is not waited for."""
-        all_said = _Event.LAB_EOF in self._happened or self._signalled or self._client_is_gone()
-        return _Event.SERVER_EXITED in self._happened and all_said
+        is_drained = _Event.LAB_EOF in self._happened or self._signalled or self._client_is_gone()
+        return _Event.SERVER_EXITED in self._happened and is_drained
 
     def _client_is_gone(self) -> bool:
         return os.getppid() != self._parent

@@ -35,8 +35,8 @@ from wirefault.dialects.mcp import (
     SESSION_HEADER,
     McpMessage,
     error_message,
-    lines_of_steps,
     read_message,
+    step_lines,
 )
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot, evidence_of
 
@@ -105,7 +105,7 @@ def _event(step: _Sent) -> Step:
 def _raw(steps: Sequence[Step], ending: Ending, lines: bool, headers: Sequence[tuple[str, str]]) -> RawReply:
     """The events as lines, or as chunks of an event stream."""
     if lines:
-        return RawReply(tuple(lines_of_steps(steps)), ending)
+        return RawReply(tuple(step_lines(steps)), ending)
     head = Reply((*EVENT_STREAM_HEAD.headers, *(h for h in headers if h[0].lower() != "content-type")))
     chunks = [chunk(step) if isinstance(step, bytes) else step for step in steps if step]
     last = [chunk(b"")] if ending == "keep" else []
