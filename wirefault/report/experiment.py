@@ -20,7 +20,7 @@ from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.logs import strip_control
-from wirefault.report.comparison import shown_difference
+from wirefault.report.comparison import difference_text
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
@@ -115,7 +115,7 @@ def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping
     table.columns[1].no_wrap = table.columns[3].no_wrap = False
     for check in judged.checks:
         verdict = Text(check.verdict, style=_STYLES[check.verdict])
-        table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(shown_measures(check)))
+        table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(measures_text(check)))
     console.print()
     console.print(table)
     lines = *radius_lines(result.plan), *invalid_lines(result.arms), *reproducible_lines(obstacles)
@@ -127,7 +127,7 @@ def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping
     console.print(Text(f"{judged.verdict}: {one_line(judged.because)}", style=_STYLES[judged.verdict]))
 
 
-def shown_measures(check: Check) -> str:
+def measures_text(check: Check) -> str:
     """Return the figures that decided a statement, on one line."""
     return one_line("; ".join(_details(check)))
 
@@ -239,7 +239,7 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
     table.columns[1].no_wrap = table.columns[7].no_wrap = False
     for effect in effects:
         figures = (effect.planned, effect.drawn, effect.alone, effect.control, effect.struck)
-        success = "unknown" if effect.success is None else shown_difference(effect.success)
+        success = "unknown" if effect.success is None else difference_text(effect.success)
         left_out = f", {effect.open} without an outcome" if effect.open else ""
         table.add_row(Text(effect.arm), Text(effect.fault), *map(str, figures), Text(success + left_out))
     console.print()
@@ -272,7 +272,7 @@ def junit(results: list[ExperimentResult]) -> str:
             case = ElementTree.SubElement(suite, "testcase", names)
             if check.verdict != "held":
                 tag = "failure" if check.verdict == "deviated" else "error"
-                problem = ElementTree.SubElement(case, tag, message=_xml_text(shown_measures(check)))
+                problem = ElementTree.SubElement(case, tag, message=_xml_text(measures_text(check)))
                 lines = (*filter(None, [check.expected]), *check.evidence)
                 problem.text = _xml_text("\n".join(lines)) or None
         if result.judged is None:
