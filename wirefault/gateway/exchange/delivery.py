@@ -192,7 +192,7 @@ class ReplyDelivery:
             self._on_backlog()
 
         return ReplyWriter(
-            SentReply(exchange.head.method, _body_sink(exchange)),
+            SentReply(exchange.head.method, _body_sink(exchange), upgrade=exchange.head.upgrade),
             write,
             lambda: self._client.full,
             lambda: exchange.attempt_is_over,
@@ -311,14 +311,17 @@ def _account_for(
 
 
 class SentReply:
-    """Reads along what a client is sent of one reply. ``keep`` gets its body."""
+    """Reads along what a client is sent of one reply. ``upgrade``: it asked for another protocol.
 
-    def __init__(self, method: str, keep: Sink | None = None) -> None:
+    ``keep`` gets its body.
+    """
+
+    def __init__(self, method: str, keep: Sink | None = None, *, upgrade: bool = False) -> None:
         self._hash = body_hash()
         self._keep = keep
         sink = self._hash.update if keep is None else self._take_body
         self._head_only = method == "HEAD"
-        self._reader = ReplyReader(method, False, True, sink)
+        self._reader = ReplyReader(method, upgrade, True, sink)
         self._ended_by_close = self._broken_off = False
         self.surplus = False
         """Bytes were sent after the reply's end."""
