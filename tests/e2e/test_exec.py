@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,20 @@ def test_calls_of_any_command_are_found_faulted_and_recorded(
         rerun = wirefault(tmp_path, environ_in(tmp_path), *arguments, "--error-prob", "0")
         assert rerun.returncode == 0, rerun.stdout + rerun.stderr
         assert record.requests == [("POST", "/orders")] * 3
+
+
+@pytest.mark.parametrize("prompts", ["none", "texts", "file"])
+def test_recorded_wiring_runs_by_its_own_hint(tmp_path: Path, prompts: str) -> None:
+    (tmp_path / "prompts.json").write_text('[{"prompt": "Say hello"}]', encoding="utf-8")
+    options = {"none": (), "texts": ("--prompt", "Say it's me"), "file": ("--prompts", "prompts.json")}[
+        prompts
+    ]
+    ran = Ran(tmp_path, "--record", "found.yaml", *options, "--", sys.executable, "-c", "print(input or 1)")
+    assert ran.code == 0, ran.stderr
+    hint = (tmp_path / "found.yaml").read_text(encoding="utf-8").partition("To run it: ")[2].splitlines()[0]
+    words = shlex.split(hint.replace("FILE", "found.yaml"))[1:]
+    rerun = wirefault(tmp_path, environ_in(tmp_path), *words, "--no-charts")
+    assert rerun.returncode == 0, rerun.stdout + rerun.stderr
 
 
 def test_run_without_fault_met_is_not_success(tmp_path: Path) -> None:

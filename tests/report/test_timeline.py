@@ -27,6 +27,7 @@ from tests.judging.oracle.histories import (
 from wirefault.history.events import Event, FaultedReply, ShadowMet, ShadowToxic
 from wirefault.report.timeline import Timeline, timeline_of
 from wirefault.report.timeline_text import print_timeline
+from wirefault.toxiproxy.planned import PlannedToxic
 
 SENT, LIE = '{"temp": 8.4, "city": "Paris"}', '{"temp": 36.1, "city": "Paris"}'
 CHANGED = fault_met("wrong_value", id="lie", shows={"status": 200, "digest": ""}, delay_ms=0.0)
@@ -79,20 +80,32 @@ def test_changed_reply_shows_both_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "upstream", "observed"),
+    ("event", "error", "upstream", "observed"),
     [
-        pytest.param(struck(None, "{}", status=503), "nothing, it was not forwarded", "{}", id="not asked"),
-        pytest.param(struck(SENT, None, status=None), SENT, "nothing (read_timeout)", id="lost"),
+        pytest.param(
+            struck(None, "{}", status=503), "http_503", "nothing, it was not forwarded", "{}", id="not asked"
+        ),
+        pytest.param(
+            struck(SENT, None, status=None), "read_timeout", SENT, "nothing (read_timeout)", id="lost"
+        ),
         pytest.param(
             struck(SENT, SENT, fault=replace(CHANGED, delay_ms=300.0)),
+            None,
             SENT,
             "the same, 300 ms later",
             id="late",
         ),
+        pytest.param(
+            struck(SENT, SENT, fault=replace(CHANGED, delay_ms=9000.0)),
+            "read_timeout",
+            SENT,
+            "no whole reply",
+            id="too late",
+        ),
     ],
 )
-def test_missing_side_is_explained(event: Event, upstream: str, observed: str) -> None:
-    timeline = of(event, tried("weather", error="read_timeout"))
+def test_missing_side_is_explained(event: Event, error: str | None, upstream: str, observed: str) -> None:
+    timeline = of(event, tried("weather", error=error))
     assert (texts(timeline, "upstream"), texts(timeline, "observed")) == ([upstream], [observed])
 
 
@@ -107,6 +120,27 @@ def test_toxic_shows_both_records() -> None:
     assert texts(timeline, "fault") == ["toxic timeout downstream: seen by the caller"]
     assert texts(timeline, "upstream") == [SENT]
     assert texts(timeline, "observed") == ["nothing (read_timeout) after 1000 ms"]
+
+
+@pytest.mark.parametrize(
+    "toxic", [timeout(), PlannedToxic("message", "limit_data", "downstream", {"bytes": 9})]
+)
+@pytest.mark.parametrize("faulted", [{}, {"fault": CHANGED, "faulted_reply": FaultedReply(SENT, LIE)}])
+def test_reply_that_toxic_may_swallow_is_not_shown_as_received(
+    toxic: PlannedToxic, faulted: dict[str, Any]
+) -> None:
+    known = toxic.kind == "timeout"
+    timeline = of(armed(toxic), exchange(reply_body=SENT, **{"forwarded": True} | faulted))
+    assert texts(timeline, "got") == []
+    assert texts(timeline, "upstream") == [SENT]
+    expected = "no whole reply" if known else "unknown: a toxic may have kept the reply back"
+    assert texts(timeline, "observed") == [expected]
+    [request] = [line for line in timeline.lines if line.kind == "request"]
+    assert request.seen == ("lost" if known else "unknown")
+
+
+def test_reply_on_clean_link_is_shown_as_received() -> None:
+    assert texts(of(armed(), exchange(reply_body=SENT)), "got") == [SENT]
 
 
 def test_fault_of_another_arm_is_shadow() -> None:

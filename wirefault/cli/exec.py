@@ -155,7 +155,7 @@ def exec_command(
     defaults = {name: value for name, value in DEFAULTS.items() if settings.get(name) is None}
     how = RunOptions(toxiproxy=toxiproxy, out=out, as_json=as_json, charts=charts)
     completed = run_in_own_lab(wiring, prompts, {**settings, **defaults}, how)
-    sys.exit(_show(completed, wiring, intercept, record))
+    sys.exit(_show(completed, wiring, intercept, record, prompts if has_prompts else None))
 
 
 def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: bool) -> Wiring:
@@ -165,7 +165,13 @@ def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: b
     return build_wiring(SpecFile("wirefault exec", {"intercept": intercept, "subject": subject}), Path())
 
 
-def _show(completed: CompletedRun, wiring: Wiring, intercept: dict[str, Any], record: Path | None) -> int:
+def _show(
+    completed: CompletedRun,
+    wiring: Wiring,
+    intercept: dict[str, Any],
+    record: Path | None,
+    prompts: PromptsOptions | None,
+) -> int:
     """Show the servers called, write the observed wiring, and return the exit code."""
     if not (completed.logs / "runs" / completed.run_id).exists():
         return completed.code
@@ -179,7 +185,7 @@ def _show(completed: CompletedRun, wiring: Wiring, intercept: dict[str, Any], re
     plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not any_met))
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
-        _write_wiring(record, events, intercept, wiring.subject)
+        _write_wiring(record, events, intercept, wiring.subject, prompts)
     if completed.code:
         return completed.code
     own_findings = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
@@ -196,12 +202,19 @@ def _command_failed(event: Event) -> bool:
 
 
 def _write_wiring(
-    path: Path, events: Sequence[Event], intercept: dict[str, Any], command: CommandSpec
+    path: Path,
+    events: Sequence[Event],
+    intercept: dict[str, Any],
+    command: CommandSpec,
+    prompts: PromptsOptions | None,
 ) -> None:
     started = next(event for event in events if isinstance(event, RunStarted))
-    folder = os.path.relpath(Path.cwd(), path.absolute().parent)
+    here = path.absolute().parent
+    command = command.model_copy(update={"folder": os.path.relpath(Path.cwd(), here)})
+    texts = prompts.texts if prompts else ()
+    file = os.path.relpath(prompts.file, here) if prompts and prompts.file else ""
     try:
-        text = recorded_wiring(started.wired, intercept, command.model_copy(update={"folder": folder}))
+        text = recorded_wiring(started.wired, intercept, command, prompts=file, texts=texts)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--record {path}: {error.strerror}") from None

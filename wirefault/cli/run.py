@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +251,7 @@ def _wiring_file(targets: Sequence[Path]) -> Path | None:
 
 def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
     from wirefault.cli.running import run_in_own_lab
+    from wirefault.wiring.subject_spec import CommandSpec
     from wirefault.wiring.wiring import NO_WIRING, load_wiring, with_links, with_subject
 
     if file is None and os.environ.get("WIRING"):
@@ -269,7 +272,10 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
         )
     prompts = _prompts(chosen)
     if not (prompts.texts or prompts.file or wiring.prompts or os.environ.get("PROMPTS_FILE")):
-        raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
+        if not (isinstance(wiring.subject, CommandSpec) and wiring.subject.prompt == "none"):
+            raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
+        # it takes no prompt: one episode, named by the command, as `exec` does
+        prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
     names = _OF_LAB | {"as_json", "subject", "charts"}
     how = RunOptions(**{name: chosen[name] for name in names})
     return run_in_own_lab(wiring, prompts, {name: chosen[name] for name in _SETTINGS}, how).code

@@ -57,6 +57,8 @@ LineKind = Literal[
 ]
 _NOT_FORWARDED = "nothing, it was not forwarded"
 _NO_REPLY = "no reply"
+_LOST = "no whole reply"
+_MAYBE_LOST = "unknown: a toxic may have kept the reply back"
 
 
 @dataclass(frozen=True)
@@ -103,17 +105,30 @@ def reply_lines(
     elif toxics:
         yield from _toxic_sides(request)
     elif exchange is not None and tried is None and not request.of_model and exchange.reply_body:
+        yield from _without_fault(request, exchange)
+
+
+def _without_fault(request: Request, exchange: Exchange) -> Iterator[TimelineLine]:
+    """Return the reply; if a toxic keeps it back or may do so, as the upstream's, with what is known."""
+    if request.reply_lost is False:
         yield TimelineLine("got", exchange.reply_body, depth=1)
+        return
+    yield TimelineLine("upstream", exchange.reply_body, seen=str(exchange.status or ""), depth=1)
+    yield TimelineLine("observed", _LOST if request.reply_lost else _MAYBE_LOST, depth=1)
 
 
 def _seen(request: Request) -> str:
-    """Return the status that the caller saw; without its record, the status that the gateway sent."""
+    """Return the status that the caller saw; without its record, what is known of it."""
     if request.caller_record is not None:
         return request.caller_record.error or str(request.caller_record.status or "")
     exchange = request.exchange
     if exchange is None or exchange.status is None:
-        return "no reply"
-    return str(exchange.status) if exchange.reply_complete else f"{exchange.status}, cut short"
+        return _NO_REPLY
+    if not exchange.reply_complete:
+        return f"{exchange.status}, cut short"
+    if request.reply_lost is None:
+        return "unknown"
+    return "lost" if request.reply_lost else str(exchange.status)
 
 
 def _fault(fault: FaultMet, request: Request, faults: Sequence[FaultRecord]) -> str:
@@ -149,6 +164,9 @@ def _both_sides(request: Request, exchange: Exchange, faulted: FaultedReply) -> 
     if observed is None:
         error = request.caller_record.error if request.caller_record is not None else None
         observed = f"nothing ({error})" if error else "nothing"
+    elif exchange.reply_complete and request.reply_lost is not False:
+        yield TimelineLine("observed", _LOST if request.reply_lost else _MAYBE_LOST, depth=1)
+        return
     elif (status, faulted.upstream_reply) == (exchange.status, faulted.observed):
         delay = sum(fault.delay_ms for fault in exchange.faults)
         observed = "the same" + (f", {delay:.0f} ms later" if delay else "")

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -374,13 +375,24 @@ def _check_variables(file: SpecFile, links: Links) -> None:
                 raise file.error(("links", link.name, "env"), f"the link {other} uses {variable} already")
 
 
-_HEAD = """# The servers that this command called, as links. To run it: wirefault run FILE
+_HEAD = """# The servers that this command called, as links. To run it: wirefault run FILE{options}
 # Add `writes` where a call changes state: then a write that is executed twice is proven, not guessed.
 """
 
 
-def recorded_wiring(links: Iterable[Link], intercept: Mapping[str, Any], command: CommandSpec) -> str:
-    """Return the text of the file. ``intercept``: the value of that key."""
+def recorded_wiring(
+    links: Iterable[Link],
+    intercept: Mapping[str, Any],
+    command: CommandSpec,
+    *,
+    prompts: str = "",
+    texts: Sequence[str] = (),
+) -> str:
+    """Return the text of the file.
+
+    ``intercept`` and ``prompts`` are the values of these keys; ``texts`` are prompts of the command line, which
+    a wiring cannot hold.
+    """
     links = list(links)
     hosts = [urlsplit(link.upstream).hostname or "" for link in links if not link.is_of_lab]
     allowed = sorted({host for host in hosts if not is_loopback(host) and not is_model_host(host)})
@@ -388,11 +400,13 @@ def recorded_wiring(links: Iterable[Link], intercept: Mapping[str, Any], command
         "links": {link.name: _entry(link) for link in links},
         "intercept": dict(intercept),
         "subject": command.model_dump(exclude_defaults=True, by_alias=True),
+        **({"prompts": prompts} if prompts else {}),
         **({"allow": allowed} if allowed else {}),
     }
     from wirefault.core.yaml_text import dump_yaml  # PyYAML is slow to import
 
-    return _HEAD + dump_yaml(wiring)
+    options = "".join(f" --prompt {shlex.quote(' '.join(text.split()))}" for text in texts)
+    return _HEAD.format(options=options) + dump_yaml(wiring)
 
 
 def _entry(link: Link) -> dict[str, Any]:
