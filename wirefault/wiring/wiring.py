@@ -390,8 +390,8 @@ def recorded_wiring(
 ) -> str:
     """Return the text of the file.
 
-    ``intercept`` and ``prompts`` are the values of these keys; ``texts`` are prompts of the command line, which
-    a wiring cannot hold.
+    ``intercept`` and ``prompts`` are the values of these keys; ``texts`` are prompts of the command line,
+    which a wiring cannot hold.
     """
     links = list(links)
     hosts = [urlsplit(link.upstream).hostname or "" for link in links if not link.is_of_lab]
