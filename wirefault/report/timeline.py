@@ -105,15 +105,15 @@ def reply_lines(
     elif toxics:
         yield from _toxic_sides(request)
     elif exchange is not None and tried is None and not request.of_model and exchange.reply_body:
-        yield from _without_fault(request, exchange)
+        yield from _without_fault(request, exchange, exchange.reply_body)
 
 
-def _without_fault(request: Request, exchange: Exchange) -> Iterator[TimelineLine]:
+def _without_fault(request: Request, exchange: Exchange, body: str) -> Iterator[TimelineLine]:
     """Return the reply; if a toxic keeps it back or may do so, as the upstream's, with what is known."""
     if request.reply_lost is False:
-        yield TimelineLine("got", exchange.reply_body, depth=1)
+        yield TimelineLine("got", body, depth=1)
         return
-    yield TimelineLine("upstream", exchange.reply_body, seen=str(exchange.status or ""), depth=1)
+    yield TimelineLine("upstream", body, seen=str(exchange.status or ""), depth=1)
     yield TimelineLine("observed", _LOST if request.reply_lost else _MAYBE_LOST, depth=1)
 
 
