@@ -1,4 +1,4 @@
-"""What ERROR_PROB does to a try, by the schedule alone: the tests hold the gateway to it."""
+"""The effect of ERROR_PROB on a try, computed from the schedule alone; the gateway must match it."""
 
 from __future__ import annotations
 

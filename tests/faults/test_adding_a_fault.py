@@ -72,7 +72,7 @@ def test_two_files_add_fault_everywhere(tmp_path: Path, family: str) -> None:
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The page's module, its fault registered as the page says."""
+    """The page's module, with its fault registered as the page shows."""
     names: dict[str, Any] = {"__name__": "the_page", "a_try": a_try, "json_reply": json_reply}
     exec(compile(CODE, "adding-a-fault.md", "exec", dont_inherit=True), names)
     monkeypatch.setitem(REGISTRY.own, "rounded", names["Rounded"])

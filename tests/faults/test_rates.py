@@ -1,4 +1,4 @@
-"""The rates that are shown of a set, held to what the matcher and the plan do with many tries."""
+"""The printed rates of a set equal those of the matcher and the plan over many tries."""
 
 from __future__ import annotations
 

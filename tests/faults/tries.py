@@ -41,7 +41,7 @@ def a_try(
 def model_try(
     form: Form, *earlier: ToolCall, tools: bool = True, chance: Callable[[str], float] | None = None
 ) -> Try:
-    """A try at the model whose request has those calls in its conversation."""
+    """A model try whose request has those calls in its conversation."""
     return a_try(dialect=form.dialect, request=form.request(*earlier, tools=tools), chance=chance)
 
 

@@ -1,8 +1,8 @@
-"""Which framework runs under which presets: under all by ``make frameworks``, else each under some.
+"""Which framework runs under which presets: all by ``make frameworks``, else some.
 
 Starting the frameworks takes most of a run, so `make test` runs an eighth of them: every agent under one
-preset, every preset under one or two agents. What a preset does on the wire is the same with each agent: all
-presets run with the smaller clients of `tests/examples`.
+preset, every preset under one or two agents. The effect of a preset on the wire is the same for each agent;
+all presets run with the smaller clients of `tests/examples`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AGENTS = sorted(path.parent.name for path in EXAMPLES.glob("*/agent.*"))
 
 
 def assigned(agent: str, preset: str) -> bool:
-    """Neighbours in one list meet different eighths of the other."""
+    """Neighbours in one list get different eighths of the other."""
     return (AGENTS.index(agent) + preset_names().index(preset)) % SHARE == 0
 
 

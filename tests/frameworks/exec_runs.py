@@ -1,4 +1,4 @@
-"""What the tests of the framework examples share: environments, labs, and what each preset must show."""
+"""Shared code of the framework tests: environments, labs, and the expected effect of each preset."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wirefault.faults.sets.presets import preset
 from wirefault.history.events import Exchange
 
 ATTEMPT_S = 180  # the first start of a large framework is slow on a busy machine
-SHOP_PORT = 9000  # it stands in the agents' code
+SHOP_PORT = 9000  # hard-coded in the agents
 
 
 @cache
@@ -32,7 +32,7 @@ def _missing() -> dict[str, str]:
 
 
 def installed(name: str) -> InstalledAgent:
-    """The example in its environment, made where it is not there yet. Skips where it may not be made."""
+    """The example in its environment, created if missing. Skip if it may not be created."""
     if not required("frameworks"):
         pytest.skip(
             f"no environment for examples/frameworks/{name}: `make frameworks` makes them and runs all"

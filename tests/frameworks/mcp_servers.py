@@ -23,7 +23,7 @@ _RECORDER = Path(__file__).with_name("record_requests.cjs")
 
 @dataclass(frozen=True)
 class Everything:
-    """``file`` is what the server's process wrote down by itself."""
+    """``file`` is the server's own record."""
 
     file: Path
 
@@ -42,7 +42,7 @@ class Everything:
         return [tuple(json.loads(line)) for line in self.file.read_text(encoding="utf-8").splitlines()]
 
     def forget(self) -> None:
-        """Begins the record anew."""
+        """Clear the record."""
         self.file.write_text("", encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""Uses three servers of MCP over stdio: those of the mcp.json that is named, or those of its environment.
+"""Use three MCP servers over stdio, from a given mcp.json or from the environment.
 
-The arguments are that file, or ``wired``, and a folder in which to make one of that name. It says as JSON, by
-server, how many tools that has, and what became of each call.
+The arguments are that file, or ``wired``, and a folder for such a file. The output is JSON: by server, the
+number of its tools and the result of each call.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ EXPERIMENTS = ROOT / "experiments"
 
 @dataclass(frozen=True)
 class Shows:
-    """What an experiment comes to; ``arms``: those with faults, with the outcome and the fault of each."""
+    """The result of an experiment; ``arms``: the faulted ones, with outcome and fault of each."""
 
     verdict: str
     because: str
@@ -49,8 +49,8 @@ SHOWN = {
 
 
 def experiment_json(folder: Path, experiment: str) -> dict[str, Any]:
-    """What is printed of it. It comes to its verdict in any folder: the agent is found from its wiring."""
-    # a compiled module is kept, else every run compiles its framework
+    """The printed verdict. The experiment works in any folder, since its wiring locates the agent."""
+    # a compiled module is cached, else every run compiles its framework
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     words = ["--json", "--toxiproxy", "embedded", "--set", f"attempt_time={ATTEMPT_S}"]
     done = wirefault(folder, environ, "run", str(EXPERIMENTS / f"{experiment}.yaml"), *words)

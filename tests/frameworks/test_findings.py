@@ -1,4 +1,4 @@
-"""What the page of findings says, from what was recorded."""
+"""The findings page, from recorded runs."""
 
 from __future__ import annotations
 

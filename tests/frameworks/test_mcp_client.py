@@ -17,8 +17,8 @@ from tests.shared_imports import shared_imports
 from wirefault.faults.sets.presets import preset_names
 
 PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
-# Every preset applies: each has faults of the model, or of tools, and a server of MCP that is found is one.
-# By preset, a seed with an injected fault within one run, and where: at that server, or at the model.
+# Every preset applies: each has faults of the model or of tools, and a discovered MCP server is a tool link.
+# By preset: a seed with an injected fault within one run, and its link.
 STRUCK = {
     "bad-network": (7, LINK),
     "broken-model": (4, "model"),
@@ -76,7 +76,7 @@ def test_mcp_faults_on_server_found_by_exec(
     server.forget()
     code, events = exec_run(agent, tmp_path, PROMPT, "--faults", DEAF)
     assert code == 1
-    assert (tmp_path / "notes").is_dir()  # the server of files, over its standard input, was told to
+    assert (tmp_path / "notes").is_dir()  # requests that the file server received over standard input
     there = exchanges(events, LINK)
     injected_kinds = {(fault.kind, each.message) for each in there for fault in each.faults if fault.injected}
     assert injected_kinds == {("lose_reply", "tools/call"), ("changed_tools", "tools/list")}

@@ -1,4 +1,4 @@
-"""A gateway on free ports in its own thread, and the raw client of the tests."""
+"""A gateway on free ports in its own thread, and a raw client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TRANSPORT: ContextVar[Literal["plain", "tls"]] = ContextVar("transport", default
 
 @dataclass(frozen=True)
 class SecureAddress(Address):
-    """A link that is dialled by TLS, trusting that authority only."""
+    """A link dialled over TLS that trusts that authority only."""
 
     pem: str = ""
 
@@ -133,7 +133,7 @@ def gateway(
     intercepts: bool | None = None,
     **upstreams: Address,
 ) -> Iterator[Lab]:
-    """A running gateway; a link whose upstream is not given has one that refuses connections.
+    """A running gateway; links without an upstream get one that refuses connections.
 
     ``intercepts``: its links are for TLS; by default the test's ``transport`` decides.
     """
@@ -199,7 +199,7 @@ def dial(address: Address) -> socket.socket:
 
 
 def ask(address: Address, request: bytes) -> bytes:
-    """Send the bytes; return all that comes until the other side closes."""
+    """Send the bytes; return everything until the other side closes."""
     with dial(address) as connection:
         connection.sendall(request)
         return read_all(connection)

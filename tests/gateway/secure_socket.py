@@ -1,4 +1,4 @@
-"""A client's TLS socket that can end as a plain one can, and shows how the other side ended."""
+"""A client's TLS socket that can half-close like a plain one, and shows how the other side ended."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class SecureSocket:
     def end_by_tls(self) -> None:
         """Half-close by TLS alone."""
         with self._lock:
-            with suppress(ssl.SSLWantReadError):  # the other side need not have ended
+            with suppress(ssl.SSLWantReadError):  # the other side may still be open
                 self._tls.unwrap()
                 self.has_close_notify = True
             encrypted = self._outgoing.read()

@@ -23,7 +23,7 @@ from wirefault.settings.budgets import Budget, EpisodeBudget
 PRICES = "m: {input: 1000000, output: 0}\n"  # a dollar for each token of the request
 UNPRICED = json_reply(200, {"model": "x", "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
 FORM = FORMS[0]
-# the status and the type of a used-up quota, and of one that is answered with 402
+# status and type of an exhausted quota, and of one answered with 402
 QUOTA = {"openai_chat": 429, "openai_responses": 429, "anthropic": 402, "gemini": 429}
 
 

@@ -163,9 +163,9 @@ def script() -> Iterator[Script]:
 def ways(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, script: Script
 ) -> Iterator[list[Way]]:
-    """No attempt on the lane, one without and one with a fault armed that is never met, both models.
+    """No attempt on the lane; one without a fault; one with an armed fault that is never met; both models.
 
-    All of them by plain HTTP, and all by TLS that the gateway ends.
+    All over plain HTTP, and all over TLS that the gateway terminates.
     """
     address = script.upstream.address
     foreign = {"model": "compatible", "model_base_url": address.url + "/v1"}

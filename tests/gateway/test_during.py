@@ -83,7 +83,7 @@ def test_fault_acts_only_in_named_episodes(lab: Lab, episodes: str | list[str], 
 
 
 def held_calls(lab: Lab) -> list[HeldCall]:
-    """The held calls that the manager would read in ``state.db``."""
+    """The waiting calls that the manager would read in ``state.db``."""
     with State(lab.folder / "state.db") as state:
         return state.held_calls.of(lab.run_id, "e1", 1)
 

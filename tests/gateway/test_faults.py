@@ -1,4 +1,4 @@
-"""ERROR_PROB at the gateway: the client gets the error that is drawn, the upstream nothing."""
+"""ERROR_PROB at the gateway: the client gets the drawn error, the upstream gets nothing."""
 
 from __future__ import annotations
 

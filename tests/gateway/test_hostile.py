@@ -106,7 +106,7 @@ def rss_mib(pid: int) -> float:
 
 
 def pour(connection: socket.socket, data: bytes) -> None:
-    """Send it again and again until the socket blocks; all 64 MiB would be too much."""
+    """Send repeatedly until the socket blocks; all 64 MiB would be too much."""
     connection.settimeout(0.3)
     with suppress(TimeoutError):
         for _ in range(LARGE // len(data)):

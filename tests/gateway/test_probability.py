@@ -1,5 +1,5 @@
-"""A probability over 10,000 requests, a third of them outside CI: its share is met, and the same ones however
-they are sent.
+"""A probability over 10,000 requests, a third of them outside CI: its share is met, by the same requests in
+any order of sending.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SEED = 7
 TARGET = "/serp?q=chaos"
 FAULT = {"fault": "status", "links": "search", "with": {"status": 418}, "when": {"probability": PROBABILITY}}
 FAULTS = {"faults": [FAULT]}
-BOUND_S = 300  # for a machine that is busy with other things too
+BOUND_S = 300  # also for a busy machine
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

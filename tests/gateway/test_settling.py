@@ -1,4 +1,4 @@
-"""The end of an attempt: idle connections close, unanswered requests are waited for, none is lost."""
+"""The end of an attempt: idle connections close, unanswered requests are awaited, and none is lost."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_tunnel_is_closed(lab: Lab, service: Service) -> None:
 def test_request_delayed_by_toxic_is_carried_out(
     lab: Lab, service: Service, pool: ThreadPoolExecutor
 ) -> None:
-    """As a write that a toxic held: the proxy releases it, and closes, once its client has left."""
+    """A write delayed by a toxic: the proxy releases it and closes after its client has left."""
     with dial(lab.address("search")) as client:
         settling = pool.submit(lab.settle, 60)
         assert client.recv(1) == b""

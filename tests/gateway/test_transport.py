@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("transport")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LARGE = 64 << 20
-# what Linux itself may hold on the way: a receive buffer of 32 MiB and two send buffers of 4
+# Linux's own buffers: a receive buffer of 32 MiB and two send buffers of 4
 HELD_BY_SYSTEM = 40 << 20
 HELD_BY_GATEWAY = 4 << 20
 

@@ -19,7 +19,7 @@ CUT = sized(UPSTREAM_REPLY)[:-3]
 
 
 def giving(*replies: bytes) -> Upstream:
-    """An upstream that gives these replies in turn, and closes after one that is not whole."""
+    """An upstream that sends these replies in turn, and closes after an incomplete one."""
     left = list(replies)
 
     def serve(connection: socket.socket) -> None:

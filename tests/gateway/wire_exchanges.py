@@ -49,10 +49,10 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @dataclass(frozen=True, repr=False)
 class WireExchange:
-    """``lines`` is the request's header block, the first line too. ``waits``: its body follows the 100 only.
+    """``lines`` is the request's header block with its first line. ``waits``: its body follows the 100 only.
 
-    The reply comes in ``pieces``; ``ends`` if the upstream closes after it. ``raw`` is what each side says
-    once the connection has changed its protocol, None if it does not.
+    The reply arrives in ``pieces``; ``ends`` if the upstream closes after it. ``raw`` is what each side sends
+    after a change of protocol, None without one.
     """
 
     lines: tuple[bytes, ...]

@@ -1,4 +1,4 @@
-"""The history: what the writer wrote is what the reader reads, torn and hostile lines included."""
+"""The history: readers return what the writer wrote, with torn and hostile lines."""
 
 from __future__ import annotations
 

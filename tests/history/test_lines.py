@@ -1,4 +1,4 @@
-"""The chain through a file's lines: where it breaks, and that a successor goes on with it."""
+"""The chain through a file's lines: detection of breaks, and continuation by a successor."""
 
 from __future__ import annotations
 

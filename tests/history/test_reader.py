@@ -1,4 +1,4 @@
-"""Links that were found while a run went on complete what it began with."""
+"""Links found during a run complete its first event."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Holds labelled answers against the judge: ``python -m tests.judging.score_answers FILE.zip|FILE.jsonl``.
+"""Compare labelled answers with the judge: ``python -m tests.judging.score_answers FILE.zip|FILE.jsonl``.
 
 Each line is ``{"id", "expect", "report" or null, "answer" or null, "a_tool_returned_it", "outcome": [...]}``:
-an oracle, what the subject gave, and the outcomes that a fair judge gives it. A false accusation is a worse
-outcome than the label's where something could be judged, a free pass is a success that the label has not.
+an oracle, the subject's report and answer, and the fair outcomes. A false accusation is an outcome worse than
+the label where a judgement is possible; a free pass is a success outside the label.
 """
 
 import io
@@ -64,7 +64,7 @@ def rank(outcome):
 
 
 def kind_of_miss(labels, outcome):
-    """None for one of the label's outcomes, else what sort of mistake it is."""
+    """None for one of the label's outcomes, else the kind of error."""
     if outcome in labels:
         return None
     if outcome == "unjudged":

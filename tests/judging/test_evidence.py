@@ -88,7 +88,7 @@ def test_handshake_at_ingress_marks_lost_try_as_tls():
         (latency(ms=1500), {"ms": 1001.0, "error": "read_timeout"}, []),
         (PlannedToxic("message", "down", "downstream", {}), {"ms": 1.0, "error": "connection_refused"}, []),
         (PlannedToxic("message", "down", "downstream", {}), {"ms": 600.0, "refused": 9}, [exchange()]),
-        # the request came after the client had left, and what was done with it took the client no time
+        # the request arrived after the client had left, so the fault cost the client no time
         (latency(ms=1200), {"ms": 1001.0, "error": "read_timeout"}, [exchange(start=104.2, ms=500.0)]),
         # a fault of the gateway and the toxic together were too long
         (latency(ms=800), {"ms": 1001.0, "error": "read_timeout"}, [exchange(ms=400.0)]),
@@ -230,7 +230,7 @@ def fate(fault):
     [
         (DIGEST, {"reply_digest": "d1"}, True),
         (DIGEST, {"reply_digest": "d2"}, False),
-        (DIGEST, {}, True),  # the caller noted no digest: the status alone tells
+        (DIGEST, {}, True),  # the caller noted no digest, so only the status counts
         (DIGEST, {"reply_digest": "d1", "error": "bad_reply", "status": 200}, True),
         ({**DIGEST, "delay_ms": 500}, {"reply_digest": "d1", "ms": 20.0}, False),
         ({**DIGEST, "delay_ms": 500}, {"reply_digest": "d1", "ms": 501.0}, True),
@@ -238,7 +238,7 @@ def fate(fault):
         ({"lost": True}, {}, False),
         ({"lost": True}, {"error": "read_timeout"}, True),
         ({"lost": True, "left": True}, {"error": "read_timeout"}, True),
-        ({"lost": True, "left": True}, {}, True),  # what it had read of a stream was enough for it
+        ({"lost": True, "left": True}, {}, True),  # it had read enough of a stream
         ({"lost": True, "left": True}, {"reply_digest": "d1"}, False),
         ({"lost": True, "closed": True}, {"error": "connection_closed"}, True),
         ({"lost": True, "closed": True}, {"error": "read_timeout"}, False),  # it had left before
@@ -313,12 +313,12 @@ def test_fault_without_effect_has_reason():
     ("fault", "seen", "unexplained"),
     [
         (fault_met("truncate", shows={"lost": True, "closed": True}), CLOSED, 0),
-        (fault_met("wrong_value", shows=DIGEST), CLOSED, 1),  # it only changes what the reply says
+        (fault_met("wrong_value", shows=DIGEST), CLOSED, 1),  # it only changes the content of the reply
         (fault_met("wrong_value", shows=DIGEST), BAD_REPLY, 1),
         (fault_met("malformed", shows=DIGEST), BAD_REPLY, 0),
         (fault_met("malformed", shows=DIGEST), CLOSED, 1),
         (fault_met("unavailable", 503), REFUSED, 0),
-        (fault_met("unavailable", 503), CLOSED, 1),  # its reply got lost, and not by itself
+        (fault_met("unavailable", 503), CLOSED, 1),  # its reply got lost through something else
         (fault_met("delay", shows={"delay_ms": 20}), CLOSED, 1),
         (fault_met("delay", shows={"delay_ms": 20}), FAILED, 1),
         (fault_met("delay", shows={"delay_ms": 20}), GAVE_UP, 1),
@@ -330,7 +330,7 @@ def test_fault_without_effect_has_reason():
             fault_met("hang", shows={"lost": True}, causes=["closed"]),
             GAVE_UP,
             1,
-        ),  # what the gateway wrote holds
+        ),  # the gateway's own reply counts
         (fault_met("stale", shows=None, injected=False), FAILED, 1),
         (fault_met("of an unknown package", shows={"lost": True}), CLOSED, 0),
     ],
@@ -342,7 +342,7 @@ def test_gateway_fault_explains_only_errors_it_can_cause(fault, seen, unexplaine
 
 @pytest.mark.parametrize(
     ("own_ms", "unexplained"), [(700.0, 0), (100.0, 1), (1500.0, 1)]
-)  # time of the upstream, beside a delay of 300 ms and a limit of 1000 ms
+)  # time of the upstream, in addition to a delay of 300 ms and a limit of 1000 ms
 def test_delay_explains_timeout_with_upstream_time(own_ms, unexplained):
     there = exchange(ms=own_ms + 300, fault=fault_met("delay", shows={"delay_ms": 300.0}))
     assert len(evidence_of([tried(**GAVE_UP), there]).unexplained) == unexplained
@@ -404,7 +404,7 @@ def test_404_of_unavailable_service_is_not_refusal():
 
 
 def brief(toxic, begun=103.2, gone=103.21):
-    """The attempt is armed with the toxic, which the manager ended in its midst."""
+    """The attempt is armed with the toxic, which the manager ended during it."""
     return [
         armed(toxic),
         ToxicsChanged(gone, EPISODE, 1, "ended", [], ended=[toxic], begun=begun),
@@ -435,7 +435,7 @@ def test_try_in_progress_shows_toxic_until_its_end(toxic, seen, there):
 
 
 def started(toxic, begun=103.0, t=103.01, attributes=None):
-    """The manager's record that it stands from then on, maybe in another dose."""
+    """The manager's record that the toxic is in force from then on, maybe in another dose."""
     dose = toxic if attributes is None else replace(toxic, attributes=attributes)
     return ToxicsChanged(t, EPISODE, 1, "started", [], started=[dose], begun=begun)
 

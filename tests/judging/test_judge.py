@@ -121,11 +121,11 @@ CRASHED = ended(ended_by="exception")
             "empty answer",
         ),
         ([exchange("model", **BROKEN), exchange("model", call=2, start=104)], "crash", "empty answer"),
-        # an answer to another question, or none
+        # an answer to another question, or an empty one
         ([exchange("weather", **BROKEN), exchange("weather", fingerprint="f2", start=104)], "invalid", ""),
         ([exchange("weather", **BROKEN), exchange("weather", status=500, start=104)], "invalid", ""),
         ([exchange("weather", start=102), exchange("weather", **BROKEN)], "invalid", ""),
-        # a toxic on the link may be why it failed, but not why nobody was there
+        # a toxic on the link may explain the failure, but not the missing server
         ([armed(timeout("weather")), exchange("weather", **BROKEN)], "crash", "empty answer"),
         ([armed(timeout("weather")), exchange("weather", **DOWN, forwarded=False)], "invalid", ""),
         ([armed(timeout("message")), exchange("weather", **BROKEN)], "invalid", ""),
@@ -172,7 +172,7 @@ def prose(text):
         ([prose("Hm."), world()], ASK_BOB | {"values": [{"number": 8.4}]}, "failure", "unreadable"),
         ([prose("Done!"), world(message_sent(), message_sent())], ASK_BOB, "duplicate", "not_applicable"),
         ([prose("It is 8.4 °C."), world(error="gone")], SAYS_8, "unjudged", "right"),
-        # what a report says in words is read by a rule only where no values are asked of it
+        # a rule reads a report's words only if no values are requested
         ([ended(answer="8.4 °C")], SAYS_8, "success", "right"),
         ([ended(answer="12 °C")], SAYS_8, "false_success", "wrong"),
         ([ended("failed", answer="12 °C")], SAYS_8, "honest_failure", "wrong"),

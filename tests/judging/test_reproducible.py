@@ -15,7 +15,7 @@ SPARED = fault_met(injected=False, why_not="outside_radius")
 
 
 def request(number: int, fault: FaultMet | None = None, **more: object) -> Exchange:
-    """One of several that differ in what they ask for."""
+    """One of several with different questions."""
     return exchange("weather", fault=fault, fingerprint=f"f{number}", **more)
 
 

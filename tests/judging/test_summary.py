@@ -27,7 +27,7 @@ from wirefault.wiring.prompts import PromptsSource
 
 
 def run(*episodes, prompts=None, end=None, **settings):
-    """A run of these lists of events, each an episode of its own."""
+    """A run of these lists of events, each one an episode."""
     events = [run_started(len(episodes) if prompts is None else prompts, **settings)]
     for number, one in enumerate(episodes, start=1):
         events += [replace(event, episode=f"{number:03}") for event in one]
@@ -131,7 +131,7 @@ def test_arming_duration_and_toxics_left():
 
 
 AT_ONCE = [exchange(), exchange(start=103.001)]
-# what a server of MCP says of its own accord comes beside all calls
+# notifications of an MCP server are separate from calls
 STREAM = exchange(identity="counted", ms=500.0, dialect="mcp")
 CALLED = exchange(identity="counted", start=103.1, dialect="mcp", message="tools/call", tool="add")
 

@@ -31,7 +31,7 @@ SLOW = ("--toxic-prob", "1", "--toxics", "latency:700", "--error-prob", "0", "--
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "1")
 # for `until`: not often, because a look at all processes costs
 SELDOM = {"patience": RUN_PATIENCE_S, "interval": 0.05}
-# a subject that is in an attempt until somebody ends it: without the lab's agent a demo costs half as much
+# a subject that stays in its attempt until killed: without the lab's agent a demo costs half as much
 WAITING = """
 import time
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ def wait(prompt, context):
 def open_it(configuration):
     yield wait
 """
-# no file of it grows beyond so many bytes: a disk that is full
+# limits the size of files, like a full disk
 LIMITED = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
@@ -58,10 +58,10 @@ def environ_in(folder: Path, **more: str) -> dict[str, str]:
 
 
 def processes(folder: Path) -> dict[str, int]:
-    """The processes that work in that folder, by part of the lab, but for its launcher in the foreground.
+    """The processes that work in that folder, by part of the lab, without its launcher in the foreground.
 
-    One that was forked by ``tests/cli_process.py`` shows the variables of another, but is in the folder.
-    Of two of one part the first: the other is its child, until it becomes the program that it was made for.
+    A process forked by ``tests/cli_process.py`` has the variables of another, but works in the folder. Of two
+    for one part the first counts: the other is its child, just before it becomes another program.
     """
     wanted = f"STATE_DB={folder / 'state' / 'state.db'}".encode()
     pids: dict[str, int] = {}
@@ -110,7 +110,7 @@ class Ended:
 
 
 class Demo:
-    """One call of ``wirefault demo`` with many prompts, in a folder of its own."""
+    """One call of ``wirefault demo`` with many prompts, in its own folder."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Demo:
         subject: str = "",
         fresh: bool = False,
     ) -> None:
-        """``fresh``: an interpreter of its own that imports all, as a person's."""
+        """``fresh``: a new interpreter that imports everything, like a user's."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._before: set[Path] = set()

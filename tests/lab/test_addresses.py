@@ -1,4 +1,4 @@
-"""What a lab that is up says of its addresses."""
+"""The addresses that a running lab reports."""
 
 from __future__ import annotations
 

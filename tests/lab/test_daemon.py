@@ -54,7 +54,7 @@ class Folder:
         return self.wirefault("lab", word, code=code)
 
     def wirefault(self, *words: str, code: int = 0) -> str:
-        if words == ("lab", "up"):  # its launcher is a child that stays: not of this process, which goes on
+        if words == ("lab", "up"):  # its launcher is a child that outlives this call
             with self.start("wirefault", *words) as process:
                 output, _ = process.communicate(timeout=RUN_PATIENCE_S)
             ended = process.returncode
@@ -132,7 +132,7 @@ def test_lab_of_killed_launcher_is_down_and_can_restart(folder: Folder) -> None:
     folder.await_end()
     assert folder.lab("down") == "no lab is up\n"
     folder.lab("up")
-    folder.kill("gateway")  # what cannot be replaced takes the lab down
+    folder.kill("gateway")  # an irreplaceable part takes the lab down
     folder.await_end()
     assert "gateway was killed by signal 9" in (folder.path / "logs/lab/launcher.log").read_text()
     assert "no lab is up" in folder.lab("status", code=70)

@@ -1,4 +1,6 @@
-"""However a demo ends, it says why, leaves no process and no half a history, and the next one works."""
+"""However a demo ends, it prints the reason, leaves no process and no partial history, and the next one
+works.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def killed(part: str, folder: Path, number: int = signal.SIGKILL) -> Ended:
 
 
 def parts(folder: Path) -> set[str]:
-    """Of the lab; what a launcher of ``tests/cli_process.py`` forks its run from is none of them."""
+    """Processes of the lab, without the one from which ``tests/cli_process.py`` forks its run."""
     return processes(folder).keys() - {"fork server"}
 
 
@@ -68,7 +70,7 @@ def calm(folder: Path, prompts: int = 2, path: str = "/usr/bin:/bin") -> Ended:
         return demo.end()
 
 
-# it calls nobody, and says much: the disk is soon full of it
+# it makes no call and prints a lot, so the disk is soon full
 AT_ONCE = """
 from contextlib import contextmanager
 from wirefault.subjects.subject import SubjectResult
@@ -83,13 +85,13 @@ SCENARIOS: dict[str, Callable[[Path], Ended]] = {
     "interrupted while starting": interrupted_while_starting,
     "launcher killed while starting": launcher_killed_while_starting,
     "no room to start": partial(full_disk, limit=100),
-    "no room to run": partial(full_disk, limit=70_000, prompts=60),  # above what an empty state.db takes
+    "no room to run": partial(full_disk, limit=70_000, prompts=60),  # above the size of an empty state.db
 }
 
 
 @pytest.fixture(scope="session")
 def ended_demos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EndedDemos]:
-    """All of them, some at once: labs side by side are what a lab must bear."""
+    """All of them, some at once: labs must work in parallel."""
     folder = tmp_path_factory.mktemp("ends")
     pool = ThreadPoolExecutor(3)
     futures = {
@@ -191,7 +193,7 @@ def test_two_labs_have_own_servers_that_end_with_launcher(tmp_path: Path, real_p
     assert (ended.code, ended.left) == (130, {}) and "toxiproxy-server)" in ended.output
 
 
-# on a server that others use too
+# on a shared server
 
 
 def test_labs_on_shared_server_heal_only_their_own(tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ def test_labs_on_shared_server_heal_only_their_own(tmp_path: Path) -> None:
 
 
 def interrupted(ended: Ended) -> None:
-    """Healed, its history whole, and told in one line."""
+    """Healed, with a complete history, and reported in one line."""
     assert (ended.code, ended.left, ended.torn) == (130, {}, 0) and "Traceback" not in ended.output
     assert [line for line in ended.output.splitlines() if "interrupted" in line] == [
         "interrupted: healing and stopping"

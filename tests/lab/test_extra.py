@@ -1,4 +1,4 @@
-"""What is said where the lab's requirements were not installed."""
+"""The message if the lab's requirements are not installed."""
 
 from __future__ import annotations
 

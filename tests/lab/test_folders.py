@@ -1,4 +1,4 @@
-"""What Compose's init does to ./state and ./logs, as the user that runs the tests and with its own group."""
+"""Compose's init on ./state and ./logs, as the user who runs the tests and with their own group."""
 
 from __future__ import annotations
 

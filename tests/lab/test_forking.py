@@ -1,4 +1,4 @@
-"""A forked program has what a freshly started one has, and is a child of who asked for it."""
+"""A forked program equals a freshly started one, and is a child of its requester."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, python
 
 pytestmark = pytest.mark.slow
 
-# tells all that it can see of itself, and ends as it is told
+# prints its whole environment, and ends as requested
 TOLD = """
 import gc, json, os, signal, sys, threading
 
@@ -53,7 +53,7 @@ if __name__ == "__main__":
 
 @dataclass
 class Starting:
-    """Starts programs in the folder, by that server or anew."""
+    """Starts programs in the folder, by that server or as new processes."""
 
     folder: Path
     environ: Mapping[str, str]
@@ -71,7 +71,7 @@ class Starting:
         return process
 
     def facts(self, fork: Fork) -> dict[str, Any]:
-        """What a program tells of itself."""
+        """A program's report about itself."""
         with socket.socket() as one, socket.socket() as other:
             process = self.start(fork, "told", "3", "a word", descriptors=[other.fileno(), one.fileno()])
             assert ended(process) == 3
@@ -140,7 +140,7 @@ def test_only_own_lab_packages_are_found(starting: Starting, server: ForkServer)
     until(lambda: "zipimport" in starting.log.last_lines(1))
     process.stop()
     modules = starting.log.last_lines(1).split()
-    assert "starlette" in modules  # the other's imports are there, as it was forked where they are
+    assert "starlette" in modules  # the other program's imports are there, since it was forked with them
     assert [name for name in modules if name.startswith("proxy_manager")] == []
 
 

@@ -1,4 +1,4 @@
-"""Several lanes of one lab: each flies a run of its own, at the same time as the others."""
+"""Several lanes of one lab, each with its own run at the same time."""
 
 from __future__ import annotations
 

@@ -53,14 +53,14 @@ def answered(monkeypatch, tmp_path) -> Path:
 
 @pytest.fixture
 def rests(monkeypatch) -> list[float]:
-    """What the probe rests, without resting."""
+    """The probe's pauses, without waiting."""
     slept: list[float] = []
     monkeypatch.setattr(probe.time, "sleep", slept.append)
     return slept
 
 
 def test_probe_runs_as_plain_script(tmp_path):
-    # the folder of what is kept in memory is a container's own, and here the whole machine's
+    # the memory folder is a container's own, but here the whole machine's
     source = Path(probe.__file__).read_text(encoding="utf-8").replace(str(NOTED.parent), str(tmp_path))
     script = tmp_path / "probe.py"
     script.write_text(source, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is said of a lab that does not get ready in time."""
+"""The message about a lab that is not ready in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the launcher tells the processes of a lab, which look for it whenever they like."""
+"""The launcher's message to the processes of a lab, which read it at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Toxiproxy a lab flies with, and whether the one that answers is its own."""
+"""The Toxiproxy that a lab uses, and whether a responding one is its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_requested_server_is_chosen(wanted: str, environ: dict[str, str], choice
 
 
 def test_unresponsive_server_is_reported_at_once(tmp_path: Path) -> None:
-    with bind(FREE) as taken:  # nobody speaks HTTP there
+    with bind(FREE) as taken:  # no HTTP server there
         url = bound_address(taken).url
     lab = Lab(load_configuration({"STATE_DB": str(tmp_path / "state.db")}), Choice("url", url))
     with pytest.raises(LabError, match=f"no Toxiproxy answers at {url}; start it"), lab:

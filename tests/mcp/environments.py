@@ -1,4 +1,4 @@
-"""The SDKs of MCP, each in an environment of its own, kept from one session of pytest to the next."""
+"""The MCP SDKs, each in an environment that is kept between sessions of pytest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import ROOT, required
 
 SDKS = Path(__file__).parent / "sdks"
 _CACHE = ROOT / ".pytest_cache" / "mcp"
-# a client's column in the table: its needs, its program, and what that is told before its address
+# the client's column in the table: requirements, program, and its arguments before the address
 CLIENTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "Python 1.30": ("python_1.txt", "python_1.py", ()),
     "Python 2.3 (stateless)": ("python_2.txt", "python_2.py", ()),
@@ -29,7 +29,7 @@ CLIENTS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def command(needs: str, program: str) -> list[str]:
-    """How that program is started where it finds what it needs. Skips where that may not be installed."""
+    """The command that starts that program with its requirements. Skip if they may not be installed."""
     home = _environment(SDKS / needs)
     script = shutil.copy(SDKS / program, home)  # Node looks for packages from there
     interpreter = home / "venv" / "bin" / "python" if needs.endswith(".txt") else shutil.which("node")

@@ -1,7 +1,7 @@
-"""An MCP server of thirty lines, for tests: says who it is and does what a tool's name says.
+"""An MCP server of thirty lines, for tests. The tool's name selects its behaviour.
 
-``slow`` answers after ``seconds``, ``die`` kills its process, ``env`` gives a variable, ``pid`` its number;
-any other tool gives its arguments again. Each call of ``write`` is a line in the ``file``.
+``slow`` answers after ``seconds``, ``die`` kills its process, ``env`` returns a variable, ``pid`` its process
+id; any other tool returns its arguments. Each call of ``write`` is a line in the ``file``.
 """
 
 import json

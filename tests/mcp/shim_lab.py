@@ -23,13 +23,13 @@ from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.wiring import build_wiring
 
 SERVER = [sys.executable, str(Path(__file__).with_name("plain_server.py"))]
-# what the SDKs of MCP hand a server
+# the variables that MCP SDKs pass to a server
 HANDED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
 
 @contextmanager
 def shim_lab(folder: Path, choice: Choice | None = None, command: Sequence[str] = ()) -> Iterator[Lab]:
-    # away from the usual ports: a proxy that is closed for a while would lose its own to another test's lab
+    # away from the usual ports: a proxy that is down for a while could lose its port to another test's lab
     files = {"mcp": {"command": list(command)}, "port": 4321}
     wiring = build_wiring(SpecFile("wiring", {"links": {"files": files}}), folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -40,7 +40,7 @@ def shim_lab(folder: Path, choice: Choice | None = None, command: Sequence[str] 
 
 
 class Client:
-    """Starts ``wirefault mcp`` with what an SDK hands a server, and speaks to it."""
+    """Start ``wirefault mcp`` with an SDK's variables, and talk to it."""
 
     def __init__(self, *words: str, command: Sequence[str] = SERVER, **environ: str) -> None:
         own = {name: os.environ[name] for name in HANDED if name in os.environ}
@@ -70,7 +70,7 @@ class Client:
         self.stdin.write(json.dumps(message).encode() + b"\n")
 
     def end(self) -> tuple[int, bytes, str]:
-        """Closes its input; its exit code, and what else it said on both outputs."""
+        """Close its input; return its exit code and the rest of both outputs."""
         out, error = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, out, error.decode()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 StepResult = Mapping[str, Any]
-# what each SDK calls the end of its own time limit
+# each SDK's name for its own time limit
 _TIME_LIMIT = (-32001, 408, "SdkError REQUEST_TIMEOUT", "TimeoutError")
 
 

@@ -1,4 +1,4 @@
-"""A server of MCP that ``wirefault exec`` sees for the first time: its own faults strike it undeclared."""
+"""An MCP server that ``wirefault exec`` sees for the first time: MCP faults apply to it undeclared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ print("rpc", post("/rpc", "weather", name="weather"))
 
 
 def plain(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-    """Thirty lines of MCP at /mcp, and a service that speaks JSON-RPC, but not MCP, beside it."""
+    """Thirty lines of MCP at /mcp, and another service that speaks JSON-RPC but not MCP."""
     message = json.load(environ["wsgi.input"])
     result: dict[str, Any] = {"protocolVersion": "2025-03-26", "capabilities": {"tools": {}}}
     if environ["PATH_INFO"] == "/rpc":

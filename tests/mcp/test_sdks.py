@@ -1,4 +1,4 @@
-"""What the SDKs of MCP make of each fault, over HTTP through the gateway: the table of docs/mcp.md."""
+"""The MCP SDKs under each fault, over HTTP through the gateway: the table of docs/mcp.md."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.slow
 
 FILE = ROOT / "docs" / "mcp_seen.json"
 SEEN = Seen(FILE, write=os.environ.get("FAULTS_SEEN") == "write")
-LIMIT_S = 4.0  # for the call with the fault; the others wait as long as needed
+LIMIT_S = 4.0  # for the faulted call; the others wait as long as needed
 INITIALIZED = "notifications/initialized"
 WEATHER, WALK, LIST = ("weather", "fine"), ("walk", "fine"), ("list", "list", "fine")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A fault, what clients do under it (the last step shows whether they live), and its message."""
+    """A fault, the clients' steps under it (the last shows whether they survive), and its message."""
 
     fault: str
     parameters: Mapping[str, Any]
@@ -109,7 +109,7 @@ def clients() -> Iterator[Sequence[RunningClient]]:
 def results(
     clients: Sequence[RunningClient], urls: Sequence[str], steps: Sequence[str]
 ) -> list[list[StepResult]]:
-    """What each client tells of these steps, each at its own address."""
+    """Each client's result of these steps, each client at its own address."""
     return play(clients, [{"url": url, "limit_s": LIMIT_S, "steps": steps} for url in urls])
 
 
@@ -130,7 +130,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def good(clients: Sequence[RunningClient], server: str) -> Mapping[str, list[StepResult]]:
-    """What each client tells of each step without a fault."""
+    """Each client's result of each step without a fault."""
     steps = ("fine", "weather", "walk", "list")
     answers = results(clients, [server] * len(CLIENTS), steps)
     return dict(zip(CLIENTS, answers, strict=True))

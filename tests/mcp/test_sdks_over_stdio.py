@@ -1,4 +1,4 @@
-"""What the SDKs of MCP make of each fault on lines, by ``wirefault mcp``: the table of docs/mcp-stdio.md."""
+"""The MCP SDKs under each fault on lines, by ``wirefault mcp``: the table of docs/mcp-stdio.md."""
 
 from __future__ import annotations
 

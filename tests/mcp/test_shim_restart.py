@@ -1,4 +1,4 @@
-"""A server over stdio that a fault has killed, and the client that starts it anew."""
+"""A stdio server that a fault has killed, and the client that restarts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scripted model served over real HTTP, with an engine that says what each test needs."""
+"""A scripted model served over real HTTP, with an engine for the needs of each test."""
 
 import json
 
@@ -23,7 +23,7 @@ def tool(function):
 
 
 def decide(messages, tools, persona, seed, parallel, withheld):
-    """Calls the first tool until it has answered; the answer tells the persona where it is asked for that."""
+    """Call the first tool until it has answered; the answer contains the persona on request."""
     if messages[-1]["content"] == "who?":
         return Answer("done", persona.value)
     return CALL if tools and messages[-1]["role"] == "user" else DONE

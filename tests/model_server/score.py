@@ -1,13 +1,11 @@
-"""Scores the scripted model on prompts over foreign tools: plays each case, and says how it ended.
+"""Score the scripted model on prompts over foreign tools: play each case and classify its end.
 
-A set holds its tools and ``prompts.json``, a list of cases ``{"id", "tools", "prompt", "calls",
-"answer_contains", "fails"}``, each of the calls ``{"name", "arguments", "result"}``. A case is
-
-- ``right``: the expected calls and no other, and an answer that holds ``answer_contains`` (of a case that
-  ``fails``, whose last result is an error: no claim of success);
-- ``declined``: it claims no success, and made no write that was not expected;
-- ``wrong``: it claims no success, but made such a write, or did not end;
-- ``false``: it claims success, and the calls or the answer are not those expected.
+A set has its tools and ``prompts.json``, a list of cases ``{"id", "tools", "prompt", "calls",
+"answer_contains", "fails"}``; each call is ``{"name", "arguments", "result"}``. Results: ``right``: exactly
+the expected calls, and an answer that contains ``answer_contains`` (in a case that ``fails``, whose last
+result is an error: no claim of success); ``declined``: no claim of success and no unexpected write;
+``wrong``: no claim of success, but such a write or no end; ``false``: a claim of success with unexpected
+calls or answer.
 
 ``python -m tests.model_server.score`` prints the scores.
 """
@@ -117,7 +115,7 @@ def is_expected(call: PlannedCall, expected: Mapping[str, Any], tools: Sequence[
 
 
 def matches(value: Any, wanted: Any) -> bool:
-    """Whether an argument is what the case wants: a plain value, or one of the forms of a matcher."""
+    """Whether an argument fits the case: a plain value, or one of the forms of a matcher."""
     if isinstance(wanted, dict) and len(wanted) == 1:
         ((kind, content),) = wanted.items()
         if kind == "any_of":

@@ -111,7 +111,7 @@ class Weather(BaseModel):
 
 
 class Failure(BaseModel):
-    """What went wrong."""
+    """The reason of the failure."""
 
     reason: str
 

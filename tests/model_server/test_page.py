@@ -1,4 +1,4 @@
-"""docs/scripted-model.md: its playbook works as it says, its figures are today's."""
+"""docs/scripted-model.md: its playbook works as described, and its figures are current."""
 
 import re
 from collections import Counter

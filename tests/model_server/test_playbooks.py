@@ -1,4 +1,4 @@
-"""Playbooks: what a prompt is understood as, what is read from results, and files that are wrong."""
+"""Playbooks: understanding of prompts, reading of results, and invalid files."""
 
 import json
 
@@ -48,7 +48,7 @@ def test_independent_calls_are_made_at_once_unless_client_forbids_it():
 def test_then_waits_for_earlier_results():
     calls, answer = converse("Get the weather in Oslo, then send it to Bob.", [WEATHER, SENT])
     assert calls[1] == ("send_message", {"to": "Bob", "body": "It is 8.4 celsius in Oslo."})
-    assert answer.values == ()  # what was only passed on was not asked for
+    assert answer.values == ()  # a value that was only passed on was not requested
 
 
 def test_false_tool_result_is_reported():

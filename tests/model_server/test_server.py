@@ -1,4 +1,4 @@
-"""The scripted model's wire over real HTTP: what it takes, refuses and replies."""
+"""The scripted model over real HTTP: requests that it accepts and refuses, and its replies."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is built once for all of these tests."""
+"""Built once for all of these tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.build import build
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of sdist and wheel: the one that `make release-check` names, else newly built ones."""
+    """The folder of sdist and wheel: the one from `make release-check`, else newly built ones."""
     if named := os.environ.get("WIREFAULT_DIST"):
         return ROOT / named
     folder = tmp_path_factory.mktemp("dist")
@@ -39,7 +39,7 @@ def wheel(dist: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The wheel beside everything that it may need; what is done with it is a twentieth of all tests."""
+    """The wheel with everything that it may need; its tests are a twentieth of all tests."""
     if not required("wheel"):
         pytest.skip("flies the installed wheel; `make release-check` does")
     environment = empty_environment(tmp_path_factory.mktemp("installed"))
@@ -50,7 +50,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environm
 
 @dataclass(frozen=True)
 class FirstRun:
-    """A folder that was empty before a demo was flown there, and what the demo said."""
+    """A folder in which a demo ran first, and the demo's output."""
 
     folder: Path
     output: str
@@ -64,7 +64,7 @@ def first_run(installed: Environment, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def index() -> None:
-    """Skips what is installed from a package index, a minute of computing and more, unless it must run."""
+    """Skip an installation from a package index, which takes a minute or more, unless it is required."""
     if not required("index"):
         pytest.skip("installs all that it needs anew; `make release-check` runs it")
 

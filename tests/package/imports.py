@@ -1,4 +1,4 @@
-"""Records what all Python processes of an environment import.
+"""Record the imports of all Python processes of an environment.
 
 An audit hook writes each module's name to a file when it is looked up, so neither a fork nor an end by signal
 loses any.

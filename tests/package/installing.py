@@ -1,4 +1,4 @@
-"""The wheel, virtual environments to install it into, and what a person then types there."""
+"""The wheel, virtual environments for it, and a user's commands in them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support import ROOT
 MARKS = [pytest.mark.slow]
 PATIENCE_S = 600.0
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "7")
-# two of the lab's prompts, by their place in its file: `make run` flies all
+# two of the lab's prompts, by their place in its file: `make run` runs all
 TWO = ("--only", "1", "--only", "15")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment. Nothing of this checkout is on the path of what runs in it."""
+    """A virtual environment. Its path has nothing of this checkout."""
 
     path: Path
 
@@ -35,7 +35,7 @@ class Environment:
         return run([str(self.path / "bin" / "wirefault"), *words], folder, **more)
 
     def flies(self, folder: Path, *words: str, **more: str) -> str:
-        """What a command says that must succeed; ``more`` is added to its environment."""
+        """The output of a command that must succeed; ``more`` extends its environment."""
         done = self.wirefault(folder, *words, **more)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -82,7 +82,7 @@ def lend_packages(environment: Environment) -> None:
 
 
 def constraint(folder: Path) -> dict[str, str]:
-    """Keeps pip to the locked versions. Without their hashes: what was just built can have none."""
+    """Constrain pip to the locked versions. Without hashes, since the new build has none."""
     lock = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
     pins = re.findall(r"^([\w.-]+==[^\s;]+)(?: (;.*?))? \\$", lock, flags=re.MULTILINE)
     file = folder / "constraints.txt"

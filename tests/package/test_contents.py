@@ -1,4 +1,4 @@
-"""What is in the wheel and in the source distribution."""
+"""Contents of the wheel and of the source distribution."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_source_distribution_has_all_wheel_sources(dist: Path) -> None:
 def test_metadata_is_valid_for_index(wheel: Path) -> None:
     archive = ZipFile(wheel)
     [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-    metadata = Metadata.from_email(archive.read(name), validate=True)  # raises for anything that is amiss
+    metadata = Metadata.from_email(archive.read(name), validate=True)  # raises for any error
     assert metadata.name == "wirefault" and metadata.requires_python == ">=3.11"
     assert metadata.description_content_type == "text/markdown" and metadata.description
     assert metadata.provides_extra and "lab" in metadata.provides_extra

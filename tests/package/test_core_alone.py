@@ -1,4 +1,4 @@
-"""The wheel installed anew from a package index: first without the lab's requirements, then with them."""
+"""The wheel installed from a package index: first without the lab's requirements, then with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core without ``[lab]``, installed anew, with agents that are not the lab's."""
+"""The core without ``[lab]``, newly installed, with foreign agents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.package.installing import MARKS, Environment
 
 pytestmark = MARKS
 
-# what the core imports, and nothing else
+# the core's imports, and nothing else
 NEEDED = {
     *("annotated_types", "anyio", "babel", "certifi", "charset_normalizer", "click", "cryptography"),
     *("dateutil", "dotenv", "flexcache", "flexparser", "future", "httptools", "idna", "pint", "platformdirs"),
@@ -77,7 +77,7 @@ class Core:
     shop: Recorded
 
     def code(self, *words: str, code: int = 0) -> str:
-        """What the command prints; it must end with that code."""
+        """The output of the command, which must end with that code."""
         done = self.environment.wirefault(self.folder, *words)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -20,7 +20,7 @@ pytestmark = MARKS
 
 OCCUPIED = ("agent", "experiments", "flask_tools", "proxy_manager", "wirefault")
 MODULES = ("click", "flask", "requests", "json", "charts")
-# whoever imports it leaves a trace, and a run that ends well although it took the wrong package
+# its import leaves a trace even in a run that succeeds with the wrong package
 TRACE = "open(f'imported-{__name__}', 'w').close()\n"
 SUBJECT = """
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""docker-compose.yaml as it is written: what needs no Docker to be seen. tests/compose runs it."""
+"""docker-compose.yaml, checked without Docker. tests/compose runs it."""
 
 from __future__ import annotations
 

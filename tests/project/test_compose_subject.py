@@ -1,4 +1,4 @@
-"""compose.subject.yaml as it is written: what needs no Docker to be seen. tests/compose runs it."""
+"""compose.subject.yaml, checked without Docker. tests/compose runs it."""
 
 from __future__ import annotations
 

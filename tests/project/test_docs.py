@@ -1,4 +1,4 @@
-"""Links between the pages for people, and the site that is built from them."""
+"""Links between the docs pages, and the site built from them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from tests.proxy_manager.rig import Plane, a_plane
 
 @pytest.fixture(scope="session")
 def toxiproxy() -> Iterator[str]:
-    """A server that all tests share: none may touch what is not its own."""
+    """A server that all tests share: each touches only its own proxies."""
     with embedded_server() as url:
         yield url
 

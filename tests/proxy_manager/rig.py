@@ -1,4 +1,4 @@
-"""The control plane of one lane on a Toxiproxy that others use too, and the run that it serves."""
+"""The control plane of one lane on a shared Toxiproxy, and the run that it serves."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _numbers = itertools.count()
 
 
 class Clock:
-    """Seconds since the epoch, as a test says."""
+    """Seconds since the epoch, set by the test."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -119,10 +119,10 @@ ARMED = [("movie", "timeout"), ("search", "latency"), ("weather", "down")]
 
 @contextmanager
 def a_plane(folder: Path, toxiproxy: str, *, gateway: bool = True) -> Iterator[Plane]:
-    """Its proxies are named like no other test's; with a running gateway, or none.
+    """Its proxies have unique names; the gateway runs or is absent.
 
-    Their ports are of those that no client is given: a proxy that is down has let go of its port, and needs
-    it again.
+    Their ports are from a range that clients never get: a proxy that is down releases its port and needs it
+    again.
     """
     with ExitStack() as stack:
         base = default_topology("lab")

@@ -1,4 +1,4 @@
-"""Faults set, shown and cleared on a lab that is up, over the manager's HTTP API."""
+"""Faults set, listed and cleared on a running lab, over the manager's HTTP API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traffic outside any run: struck by the lab's faults, recorded as one run, and no run's."""
+"""Traffic outside any run: faulted by the lab's faults, and recorded as one run of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manager survives what happens to Toxiproxy and to its database."""
+"""The manager survives failures of Toxiproxy and of its database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settled(loop: Loop) -> bool:
 
 
 def complete_attempt(plane: Plane, attempt: int, meanwhile=lambda: None) -> tuple[str, ...]:
-    """Takes one attempt through a running loop; what disturbed it."""
+    """Run one attempt through a running loop; return its disturbances."""
     attempt_id = plane.request(attempt=attempt)
     until(lambda: plane.attempt(attempt_id).state == "armed", "armed")
     meanwhile()

@@ -59,7 +59,7 @@ class Manager:
         self._process.signal(number)
 
     def exit_code(self) -> int | None:
-        """None for one that does not end."""
+        """None if it does not end."""
         self._process.wait(PATIENCE_S)
         return self._process.poll()
 

@@ -64,7 +64,7 @@ def test_open_connection_is_not_settled(ready: Plane) -> None:
 
 
 class GivesUp(GatewayControl):
-    """While the gateway is being told, the runner gives up waiting."""
+    """While the gateway gets the attempt, the runner gives up waiting."""
 
     def __init__(self, plane: Plane) -> None:
         super().__init__(plane.topology.control, TOKEN)
@@ -199,7 +199,7 @@ def test_rows_of_other_labs_are_ignored(ready: Plane) -> None:
     assert ready.state.toxics.left("other", 0) == len(PLAN)
 
 
-# what others do
+# changes by others
 
 
 @pytest.mark.parametrize(("change", "words"), FOREIGN, ids=[change.__name__ for change, _ in FOREIGN])
@@ -289,7 +289,7 @@ def test_refusal_of_gateway_is_error_with_reason(ready: Plane) -> None:
     ready.request()
     ready.state._database.execute("UPDATE runs SET settings_hash = 'another'")
     with pytest.raises(GatewayError, match="refused PUT /lanes/0"):
-        # the gateway reads the row itself; the reconciler gives it what it read before
+        # the gateway reads the row itself; the reconciler passes on the row that it read before
         ready.gateway.begin(ready.attempt(1), "what the manager read")
     assert ready.attempt(1).state == "requested"
 

@@ -1,4 +1,4 @@
-"""An experiment on a Ray cluster of two nodes; one of them is killed while it flies. ``make ray`` runs it."""
+"""An experiment on a Ray cluster of two nodes, one of which is killed. ``make ray`` runs it."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class SyntheticRun:
             )
         )  # fmt: skip
         faults = [_fault_met(error)] if error and status != 200 and status else []
-        # what a toxic on the way there stopped never came whole; on the way back it was answered
+        # an upstream toxic stops the request before it is complete; behind a downstream one it was answered
         reached = status is not None or bool(toxic and toxic.stream == "downstream")
         forwarded = reached and not faults
         self.gateway.append(

@@ -49,7 +49,7 @@ def _selection(logs, **one_run):
 
 
 def _own_texts(figure):
-    """What the charts wrote themselves; ticks are matplotlib's."""
+    """Texts written by the charts; ticks are matplotlib's."""
     texts = list(figure.texts)
     for axes in figure.axes:
         texts += [*axes.texts, *(text for text in axes.get_children() if text in _titles(axes))]

@@ -1,4 +1,4 @@
-"""``charts.py`` as a person runs it: which run, where the files go, what is said when it cannot."""
+"""``charts.py`` on the command line: choice of the run, output files, and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def logs(tmp_path):
 
 @pytest.fixture
 def one_chart(monkeypatch):
-    """Draws the page of successes alone, where it is not the matter what is drawn."""
+    """Draw only the page of successes, if the content does not matter."""
     monkeypatch.setattr(charts, "CHARTS", {"success": charts.CHARTS["success"]})
 
 

@@ -1,4 +1,4 @@
-"""What the charts take from a history: times, faults and their tries, causes of failure."""
+"""The charts' data from a history: times, faults and their tries, causes of failure."""
 
 from __future__ import annotations
 

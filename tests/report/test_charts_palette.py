@@ -1,4 +1,4 @@
-"""Every fault has a colour of its own or that of its group."""
+"""Every fault has its own colour or its group's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each fault did, as a person reads it."""
+"""The printed effect of each fault."""
 
 from __future__ import annotations
 

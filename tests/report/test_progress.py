@@ -1,4 +1,4 @@
-"""What a person sees of a flight while it goes, and that CI sees nothing of it."""
+"""The progress line of a run, which CI does not get."""
 
 from __future__ import annotations
 

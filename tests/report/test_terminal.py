@@ -1,4 +1,4 @@
-"""The console shows no control character, wherever in a line or a table it stands."""
+"""The console shows no control character in any line or table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An episode as a timeline: what stands in which line, and how it is drawn."""
+"""An episode as a timeline: content of its lines, and their layout."""
 
 from __future__ import annotations
 

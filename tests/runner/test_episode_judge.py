@@ -1,4 +1,4 @@
-"""Episodes judged while the run goes on, and the run's end: sealed, and scored later to the same outcomes."""
+"""Episodes judged during the run, and the run's end: sealed, and judged again with the same outcomes."""
 
 from __future__ import annotations
 

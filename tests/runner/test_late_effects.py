@@ -1,4 +1,4 @@
-"""A side effect that comes after the verdict: judged again, and said in the agent's log too."""
+"""A side effect after the verdict: judged again, with a line in the agent's log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner's side of the control protocol, with a real manager's loop or with none."""
+"""The runner's side of the control protocol, with a real manager's loop or without one."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def test_slowly_started_run_has_fresh_heartbeat_when_queued(plane: Plane) -> Non
     now = [time.time()]
     control = ManagerClient(lambda: State(plane.state.path), lambda: now[0], lambda _: None)
     control.lab_faults("lab", 0)
-    now[0] += 5  # a machine that is busy with something else
-    with pytest.raises(RunAborted, match="no sign of life"):  # of a manager: there is none
+    now[0] += 5  # a busy machine
+    with pytest.raises(RunAborted, match="no sign of life"):  # no manager runs
         lease(control)
     run = plane.state.run("run-1")
     assert run and run.heartbeat >= now[0] > run.created + 4

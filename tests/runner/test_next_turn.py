@@ -1,4 +1,4 @@
-"""Turns that a user's function makes from what was said."""
+"""Turns that a user's function generates from the conversation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_hanging_maker_is_not_called_again_until_it_returns() -> None:
 
 
 def _answer(make_turn: MakeTurn) -> str | None:
-    """What it makes, None as long as it hangs."""
+    """The next turn, None while the function hangs."""
     try:
         return make_turn(ONE_TURN)
     except LabFailed:

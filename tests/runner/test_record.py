@@ -1,4 +1,4 @@
-"""What a run notes of its own accord about what the other processes recorded."""
+"""A run's own notes about records of the other processes."""
 
 from __future__ import annotations
 

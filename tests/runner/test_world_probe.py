@@ -1,4 +1,4 @@
-"""Resets and probes of a world, each by what they really speak to."""
+"""Resets and probes of a world, each against a real service."""
 
 from __future__ import annotations
 

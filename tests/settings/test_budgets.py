@@ -1,4 +1,4 @@
-"""Budgets: read from a file or a text, kept in the settings; what is wrong is named first."""
+"""Budgets: read from a file or a text, saved in the settings; errors name the problem first."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from wirefault.wiring.topology import default_ports, default_topology
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent").mkdir()
-    (tmp_path / MARKER).touch()  # a lab of its own, as `wirefault lab init` makes one
+    (tmp_path / MARKER).touch()  # a lab created like by `wirefault lab init`
     return tmp_path
 
 
@@ -267,7 +267,7 @@ def test_shipped_config_changes_nothing():
     )
 
 
-# the lab that is up
+# the running lab
 
 
 def lab_up(pid, state="state"):
@@ -302,7 +302,7 @@ def test_named_proxy_or_topology_precedes_running_lab():
 
 
 def test_lab_of_dead_launcher_is_not_found():
-    lab_up(os.getpid())  # the process id may be somebody else's by now
+    lab_up(os.getpid())  # the process id may have been reused
     assert running_lab(Path("state")) is None
 
 

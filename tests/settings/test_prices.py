@@ -1,4 +1,4 @@
-"""What models cost: read from a file or a text, kept in the settings; what is wrong is named."""
+"""Model prices: read from a file or a text, saved in the settings; errors name the problem."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The settings: what each source may say, which one wins, and what is refused."""
+"""The settings: allowed values of each source, precedence, and errors."""
 
 from __future__ import annotations
 

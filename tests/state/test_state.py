@@ -1,4 +1,4 @@
-"""What runner and manager tell each other through one file."""
+"""Messages between runner and manager through one file."""
 
 from __future__ import annotations
 

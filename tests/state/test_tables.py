@@ -1,4 +1,4 @@
-"""Numbered configurations in state.db, and the token beside it."""
+"""Numbered configurations in state.db, and the token next to it."""
 
 from __future__ import annotations
 

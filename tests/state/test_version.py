@@ -1,4 +1,4 @@
-"""A state file that another version of the lab made: said at once by whoever would use it."""
+"""A state file of another version of the lab: reported by every process that would use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subjects that their budgets end: each kind is ended for good, says why, and is not asked again."""
+"""Subjects ended by their budgets: each kind ends for good, with a reason, and gets no further prompt."""
 
 from __future__ import annotations
 

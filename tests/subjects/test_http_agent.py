@@ -20,7 +20,7 @@ HERE = Surroundings("wirefault.yaml", Path(), Path("logs"), {}, {}, str)
 
 @pytest.fixture
 def bound() -> Iterator[socket.socket]:
-    """A port at which nothing listens until it is told to."""
+    """A port that opens on request."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         yield listener

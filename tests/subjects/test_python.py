@@ -1,4 +1,4 @@
-"""Subjects that are Python callables, in a process of their own."""
+"""Subjects that are Python callables, in their own process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is killed, nothing of a subject is left: neither in its process group nor outside of it."""
+"""After any kill nothing of a subject is left, neither in its process group nor outside."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SUBJECTS = {
 
 @pytest.fixture
 def runner(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[int]:
-    """A process that is asking a subject of that kind, which works."""
+    """A process that runs a working subject of that kind."""
     Wired(tmp_path).file("asleep.py", MODULE)
     words = [sys.executable, "-c", RUNNER, str(tmp_path), json.dumps(SUBJECTS[request.param])]
     runner = os.spawnv(os.P_NOWAIT, sys.executable, words)

@@ -1,4 +1,4 @@
-"""Subjects that stay up and are asked over HTTP, started by the run or by somebody else."""
+"""Long-lived subjects called over HTTP, started by the run or independently."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ links:
 
 
 class Wired:
-    """Files beside a wiring, and attempts at prompts of the run ``run-1``."""
+    """Files next to a wiring, and attempts at prompts of the run ``run-1``."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str] | None = None) -> None:
         self.folder = folder
@@ -66,7 +66,7 @@ class Wired:
             yield subject
 
     def subject(self, yaml: str) -> AbstractContextManager[Subject]:
-        """The subject that is written so, with the usual links."""
+        """The subject with this specification, with the usual links."""
         return self.opened(f"{self.links}subject: {yaml}\n")
 
     def context(self, attempt: int = 1, turns: tuple[str, ...] = (), **settings: object) -> AttemptContext:
@@ -80,13 +80,13 @@ class Wired:
             return subject(prompt, self.context(**settings))
 
     def attempt_file(self, name: str, attempt: int = 1) -> str:
-        """What was kept with that attempt."""
+        """The saved output of that attempt."""
         folder = self.folder / "logs" / "runs" / "run-1" / "attempts" / f"episode-{attempt}"
         return (folder / name).read_text(encoding="utf-8")
 
 
 def alive(pid: int) -> bool:
-    """Whether that process runs: one that has ended and waits for its parent does not."""
+    """Whether that process runs; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:

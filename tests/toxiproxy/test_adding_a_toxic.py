@@ -24,7 +24,7 @@ COPIED = (
     *("tests/conformance", "tests/toxiproxy", "tools", "wirefault"),
 )
 
-# Everything else that the lab derives from a toxic of which nothing but those two files tells it.
+# Everything that the lab derives from a toxic defined by these two files only.
 DERIVED = """
 from wirefault.wiring.links import lab_links
 from tools.reference import toxics_page

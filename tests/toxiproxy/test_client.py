@@ -1,4 +1,4 @@
-"""The client against a real (embedded) server, and against what is none."""
+"""The client against a real (embedded) server, and against other servers."""
 
 import socket
 import threading

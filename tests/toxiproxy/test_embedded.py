@@ -1,4 +1,4 @@
-"""The process of the embedded server: how it starts, what it says, how it ends."""
+"""The process of the embedded server: start, output and end."""
 
 from __future__ import annotations
 

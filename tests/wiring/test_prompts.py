@@ -1,4 +1,4 @@
-"""The prompts file: what is good runs, what is bad is reported with its place."""
+"""The prompts file: valid entries run, invalid ones are reported with their place."""
 
 from __future__ import annotations
 

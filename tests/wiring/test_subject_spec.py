@@ -1,4 +1,4 @@
-"""The subject of a wiring file: what it may say, and the line that an error names."""
+"""The subject of a wiring file: its keys, and the lines named in errors."""
 
 from __future__ import annotations
 

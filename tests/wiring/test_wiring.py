@@ -1,4 +1,4 @@
-"""Wiring files: what they say, and the one line that each mistake gives."""
+"""Wiring files: their content, and the one-line error of each mistake."""
 
 from __future__ import annotations
 

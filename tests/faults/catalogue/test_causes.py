@@ -11,7 +11,7 @@ from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind, error_kind
 from wirefault.faults.registry import REGISTRY
 
 SEEN_AS: tuple[tuple[str, frozenset[ErrorKind]], ...] = (
-    ("Timeout|^exception ConnectionError$", TIMEOUT),  # requests says no more of a body that stops coming
+    ("Timeout|^exception ConnectionError$", TIMEOUT),  # requests reports the same for any body that stops
     ("ResetError|ReadError", frozenset({"reset"})),
     ("RemoteDisconnected|RemoteProtocolError|ChunkedEncodingError|APIConnectionError", CLOSED),
     ("JSONDecodeError|UnicodeDecodeError|AttributeError|TypeError", frozenset({"bad_reply"})),
@@ -20,7 +20,7 @@ ROWS = [
     (row, words)
     for row, seen in read_seen().items()
     for client, words in seen.items()
-    # what the retries of a session and an agent come to is no error of one try
+    # the errors after retries of a session or an agent are not errors of one try
     if client.split(",")[0] in ("requests", "openai", "groq") and "Retry" not in client
     if "exception" in words and "exception" in words and "Retry" not in client
 ]

@@ -1,4 +1,4 @@
-"""The draws of many entries for one try: each its share, all independent, none moved by another."""
+"""The draws of many entries for one try: each has its share, and they are independent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def draw(name: str, number: int) -> int:
 
 
 def met_names(probability: float) -> list[list[bool]]:
-    """For each try, which of the names are met."""
+    """The names that are met, for each try."""
     draws = Draws(NAMES, [bound_of(probability)] * len(NAMES))
     below = [{place for place, _ in draws.below(number)} for number in NUMBERS]
     return [[place in below_bound for place in range(len(NAMES))] for below_bound in below]

@@ -61,7 +61,7 @@ TRIGGERS = {
     "at_most": SMALL,
     "cooldown": SMALL,
 }
-# alone a trigger has only the counts that it asks for; with others, theirs could serve instead
+# one trigger alone has only the counts that it needs; with others it could use theirs
 ALONE = [st.fixed_dictionaries({name: value}) for name, value in TRIGGERS.items()]
 ALONE += [st.fixed_dictionaries({"of": st.just("try"), name: TRIGGERS[name]}) for name in ("nth", "every")]
 ALONE += [st.fixed_dictionaries({"probability": PROBABILITY}), st.just({})]

@@ -30,7 +30,7 @@ class Received(asyncio.Protocol):
 
 @asynccontextmanager
 async def accepted() -> AsyncIterator[tuple[asyncio.Transport, Received, socket.socket]]:
-    """The transport of an accepted connection, what came over it, and the client's socket."""
+    """The transport of an accepted connection, its received bytes, and the client's socket."""
     loop = asyncio.get_running_loop()
     with bind(FREE) as listener, dial(bound_address(listener)) as client:
         connection, _ = listener.accept()

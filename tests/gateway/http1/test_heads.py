@@ -1,4 +1,4 @@
-"""Header blocks by RFC 9110 and 9112, compared with a slow reader that is plainly right."""
+"""Header blocks by RFC 9110 and 9112, compared with a slow and simple reader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Fields = list[tuple[str, str]]
 
 @st.composite
 def lines(draw: st.DrawFn, names: tuple[str, ...] = tuple(VALUES), fold: str = " ") -> str:
-    """A header line: any case, any space around its value, sometimes folded where that is allowed."""
+    """A header line: any case, any white space around its value, folded if allowed."""
     name = draw(st.sampled_from(names))
     value = draw(st.sampled_from(VALUES[name])).replace(" ", draw(st.sampled_from([" ", fold])))
     case = draw(st.sampled_from([str, str.lower, str.upper, str.swapcase]))

@@ -69,7 +69,7 @@ class IngressLab:
         self._attempt = armed.attempt_id
 
     def end_attempt(self) -> None:
-        """As the runner does it: healed and settled, what has happened in it is on the disk."""
+        """End the attempt like the runner: once it is healed and settled, its events are on disk."""
         if self._attempt:
             self._client.finish(self._attempt, self.settings)
             self._attempt = 0
@@ -80,7 +80,7 @@ class IngressLab:
         self._client.close()
 
     def ended(self) -> list[ConnectionEnded]:
-        """Ends the attempt, and gives what the ingress has recorded of it."""
+        """End the attempt and return the ingress's events of it."""
         self.end_attempt()
         path = history_file(self.logs, self.run_id, "ingress", 0)
         events = read_file(path) if path.exists() else []

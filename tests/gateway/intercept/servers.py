@@ -1,4 +1,4 @@
-"""One server for the tests of the ingress: it answers each connection by what its first bytes ask for."""
+"""One server for the tests of the ingress; it chooses the protocol by the first bytes of a connection."""
 
 from __future__ import annotations
 

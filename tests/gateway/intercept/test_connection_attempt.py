@@ -20,7 +20,7 @@ from wirefault.history.writer import history_file
 
 
 class SlowState:
-    """``state.db`` while somebody holds its reader up: until ``go_on`` it tells nothing."""
+    """``state.db`` whose reader blocks until ``go_on``."""
 
     def __init__(self) -> None:
         self.go_on = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The ingress as it ships, with real clients: where their connections go, and what is recorded of them."""
+"""The shipped ingress with real clients: routes of their connections, and its records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GET = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 def body_of(client: socket.socket, request: bytes) -> bytes:
-    """What the server has received of that request, which it answers with it."""
+    """The bytes of that request that the server received and echoed."""
     client.sendall(request)
     head, rest = read_head(client)
     size = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
@@ -250,7 +250,7 @@ def test_client_reset_leaves_nothing_behind(lab: IngressLab) -> None:
     assert (ended.ended_by, ended.how) == ("client", "rst")
 
 
-# what passes untouched where no fault is armed
+# passes untouched while no fault is armed
 
 
 def test_websocket_untouched(lab: IngressLab) -> None:

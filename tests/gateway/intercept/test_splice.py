@@ -1,4 +1,4 @@
-"""A splice on real sockets: what the two sides see of each other."""
+"""A splice on real sockets: what each side sees of the other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
 async def spliced(
     early: bytes = b"",
 ) -> AsyncIterator[tuple[socket.socket, socket.socket, asyncio.Task[Transfer]]]:
-    """A client's socket, a server's, and what will have gone between them."""
+    """A client's socket, a server's, and the counts of the splice between them."""
     (client, client_end), (server, server_end) = pair(), pair()
     splice = Splice()
     await splice.attach(client_end)

@@ -1,4 +1,4 @@
-"""What is intercepted passes untouched, from TLS to TLS; and no key of the authority lies anywhere."""
+"""Intercepted traffic passes untouched, from TLS to TLS; no file has the authority's key."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_fifty_parallel_uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.slow
 def test_long_event_stream_arrives_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for each second of an hour; the next is sent only once the client says that it has the last."""
+    """One event for each second of an hour; each is sent after the client acknowledged the previous one."""
 
     protocol = threading.Semaphore(0)
 

@@ -1,4 +1,4 @@
-"""Retries that are hasty, useless or multiplied, and calls made again and again."""
+"""Retries that are hasty, useless or multiplied, and repeated calls."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_useless_retry_near_misses(events):
 
 
 def recorded(*tries_of_calls, last=None):
-    """Failed tries of the lab's agent, so many for each call of the model; the last ends with ``last``."""
+    """Failed tries of the lab's agent, this many for each model call; the last ends with ``last``."""
     events, start = [], 103.0
     for call, count in enumerate(tries_of_calls, start=1):
         for number in range(1, count + 1):
@@ -162,7 +162,7 @@ def test_layered_retries_near_misses(events):
 
 
 def calls(*results, **more):
-    """Calls of the lab's agent, None for one that failed."""
+    """Calls of the lab's agent; None stands for a failed one."""
     return [
         called(result or "", ok=result is not None, call=call, reply=call, **more)
         for call, result in enumerate(results, start=1)

@@ -1,4 +1,4 @@
-"""All rules together: their order, their evidence, and that each says what it is."""
+"""All rules together: their order, evidence and texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short ways to write what a subject sent, and to ask one rule about it."""
+"""Shorthands for requests of a subject, and for calling one rule about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINKS = Links((MODEL, SHOP, CRM))
 
 
 def observed(rule, *events, links=LINKS, **settings):
-    """What that rule alone finds in a run with these events in it, each finding's text."""
+    """The texts of that rule's findings in a run with these events."""
     return [finding.text for finding in rule_findings(rule, *events, links=links, **settings)]
 
 
@@ -24,7 +24,7 @@ def rule_findings(rule, *events, links=LINKS, **settings):
 
 
 def request(at=0.0, target="/orders", method="POST", link="shop", seconds=0.01, **more):
-    """A request of an opaque subject, ``at`` so many seconds of the run, as the gateway saw it."""
+    """A request of an opaque subject in the gateway's record, ``at`` seconds after the run's start."""
     fields = {"identity": "counted", "dialect": "http", "start": 100.0 + at, "ms": seconds * 1000}
     return exchange(link, method=method, target=target, **fields | more)
 

@@ -1,4 +1,4 @@
-"""What is there in the end counts; how it became so stands in flags."""
+"""The final state counts; flags record its history."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a probe read of the world, against the state or the changes that were asked for."""
+"""A probe's reading of the world, compared with the requested state or changes."""
 
 import pytest
 

@@ -58,7 +58,7 @@ def misled(expect, values=(), effects=(), fault=None, tool_result=TOLD, natural=
         ("18.4", {}, True),
         (71.0, {}, False),  # the fault left that as it was
         (12.0, {}, False),  # no reply contained it
-        (8.4, {}, False),  # and that is right
+        (8.4, {}, False),  # the correct result
         (18.4, {"natural": ['{"city": "Rome", "temp": 18.4}']}, False),
         (18.4, {"natural": ['{"city": "Rome", "temp": 15.2}']}, True),
         (18.4, {"call": 2}, False),

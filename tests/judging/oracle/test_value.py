@@ -69,7 +69,7 @@ def test_ambiguous_value_is_unreadable():
     ("values", "result"),
     [
         ([11.3, "bonjour", 42], "right"),
-        (["bonjour", 11.3, 42], "right"),  # types are kept apart
+        (["bonjour", 11.3, 42], "right"),  # types are distinguished
         ([42, "bonjour", 11.3], "unreadable"),  # numbers are taken in order
         ([11.3, "bonjour"], "wrong"),
         ([11.3, "bonjour", 11.3], "wrong"),

@@ -1,4 +1,4 @@
-"""Declared writes by the gateway's record: what became of each, against what was asked for."""
+"""Declared writes in the gateway's record: the fate of each, compared with the request."""
 
 import json
 from dataclasses import replace

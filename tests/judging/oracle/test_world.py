@@ -42,7 +42,7 @@ def test_world_axis(expected, effects, result):
     ("effects", "result"),
     [
         ([message_sent(), message_sent()], "duplicated"),  # and Ann's is missing
-        ([message_sent(), message_sent(to="Eve")], "wrong"),  # and what was sent to Eve is one too many
+        ([message_sent(), message_sent(to="Eve")], "wrong"),  # and the message to Eve is one too many
         ([message_sent()], "lost"),
     ],
 )
@@ -56,7 +56,7 @@ def test_unknown_precedes_all():
 
 
 def test_assignment_is_largest():
-    # the first that fits anyone must be left to the one that fits nothing else
+    # a value that fits any slot must be left for the slot that nothing else fits
     assert axis([TO_ANYONE, BOB], message_sent(), message_sent(to="Ann")) == "as_asked"
 
 

@@ -1,4 +1,4 @@
-"""Texts that are made to keep a reader busy: 30 kB of what its expressions could trip over."""
+"""Texts built to slow readers down: 30 kB of input that is hard for their expressions."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-"""A client of Python's SDK 1. Each line of its input is JSON for one client: its url, limit_s and steps.
+"""A client of the Python SDK 1. Each line of its input is JSON for one client: its url, limit_s and steps.
 
-It says of each step, as JSON, what it saw, and at last {}.
+It prints, as JSON, the result of each step, and {} at the end.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def weather(city: str) -> dict[str, Any]:
 
 @server.tool()
 async def walk(steps: int, ctx: Context) -> str:
-    """Walks so many steps, and reports each."""
+    """Walk a number of steps and report each."""
     for step in range(1, steps + 1):
         await ctx.report_progress(step, steps)
         await asyncio.sleep(0.05)

@@ -1,7 +1,7 @@
-"""A client of Python's SDK 1 over stdio. Each line of its input is JSON for one client: limit_s and words.
+"""A client of the Python SDK 1 over stdio. Each line of its input is JSON for one client: limit_s and words.
 
-``limit_s``: the time limit of a call; ``words``: the server's. It says of each of two calls, as JSON, what it
-saw, and at last {}.
+``limit_s``: the time limit of a call; ``words``: the server's command. It prints, as JSON, the result of each
+of two calls, and {} at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An ingress that answers by itself, for all hosts: it tells each client where its connection was to go."""
+"""An ingress for all hosts that answers itself: it returns the address that the client wanted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AnsweringIngress:
         self._loop = asyncio.new_event_loop()
 
     async def take(self, client: socket.socket, host: str, port: int) -> None:
-        """What a namespace tap brings."""
+        """A namespace tap's features."""
         client.setblocking(True)
         thread = threading.Thread(target=self._answer_and_close, args=(client, host, port), daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""A command behind a tap, whose ingress answers by itself."""
+"""A command behind a tap, whose ingress answers itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def opened(
 
 
 def run(tap: Tap, command: list[str], folder: Path, environ: Mapping[str, str] | None = None) -> str:
-    """What the command prints behind the tap; it must succeed."""
+    """The output of the command behind the tap; it must succeed."""
     group = ProcessGroup(tap.words(command), tap.environ(environ or os.environ), folder)
     try:
         assert group.wait(_BOUND_S)
@@ -51,6 +51,6 @@ def run(tap: Tap, command: list[str], folder: Path, environ: Mapping[str, str] |
 
 
 def places(printed: str) -> list[str]:
-    """The URLs, without their paths, to which the ingress says that connections were to go."""
+    """The URLs, without paths, for which the ingress got connections."""
     answers = [json.loads(line) for line in printed.splitlines()]
     return [f"{answer['way']}://{answer['host']}:{answer['port']}" for answer in answers]

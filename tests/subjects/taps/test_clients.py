@@ -103,7 +103,7 @@ COMMANDS = {
     "go": go,
     "java": java,
 }
-# by the proxy tap, as its remark says
+# by the proxy tap, as its remark reports
 ESCAPE = {"urllib3": URLS, "aiohttp": URLS, "go": URLS[2:]}
 
 

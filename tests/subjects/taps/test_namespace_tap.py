@@ -1,4 +1,4 @@
-"""What is inside the namespace tap, besides clients that the ingress answers."""
+"""Inside the namespace tap, except for clients that the ingress answers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_user_proxy_is_ignored(tmp_path: Path, tap: Tap, ingress: AnsweringIngre
 def test_command_inherits_nothing_of_tap(tmp_path: Path, tap: Tap) -> None:
     text = "import os; print(os.listdir('/proc/self/fd')); print(open(f'/proc/thread-self/children').read())"
     descriptors, children, *_ = python(tap, tmp_path, text).splitlines()
-    assert len(descriptors.split()) == 4  # three of its own, and the listing's
+    assert len(descriptors.split()) == 4  # its own three, and the listing's
     assert children.strip() == ""
 
 

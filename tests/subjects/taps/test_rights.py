@@ -34,7 +34,7 @@ def folder() -> Iterator[Path]:
 
 
 def as_nobody() -> list[str]:
-    """The words that run this version of Python without rights; none as whom this already is."""
+    """The command that runs this Python without privileges; empty for an unprivileged user."""
     if os.geteuid():
         return [sys.executable]
     # the program that setpriv starts is still found with root's rights
@@ -70,7 +70,7 @@ def programs(tmp_path: Path) -> Path:
     folder.mkdir()
     for name in ("curl", "sh"):
         (folder / name).symlink_to(str(shutil.which(name)))
-    for name in ("ip", "nft"):  # never started here: a system without them says first that it has none
+    for name in ("ip", "nft"):  # never started here, since a system without namespaces reports it first
         (folder / name).symlink_to(shutil.which(name) or str(shutil.which("true")))
     return folder
 
@@ -89,7 +89,7 @@ def test_proxy_tap_without_namespaces_gives_reason(
 def test_required_namespace_without_rights_is_error(
     tmp_path: Path, ingress: AnsweringIngress, programs: Path
 ) -> None:
-    unshare = programs / "unshare"  # as the system's says it where it is forbidden
+    unshare = programs / "unshare"  # like the system's message where it is forbidden
     unshare.write_text("#!/bin/sh\necho 'unshare: unshare failed: Operation not permitted' >&2\nexit 1\n")
     unshare.chmod(0o755)
     refused = (

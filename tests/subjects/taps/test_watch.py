@@ -56,7 +56,7 @@ def wired(tmp_path: Path, ingress: AnsweringIngress) -> Wired:
 
 @pytest.fixture
 def silent() -> Iterator[Address]:
-    """A server that accepts, and never says anything."""
+    """A server that accepts and never answers."""
     with bind(FREE) as listener:
         yield bound_address(listener)
 

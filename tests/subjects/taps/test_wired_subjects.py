@@ -106,7 +106,7 @@ def test_service_behind_tap_is_restarted(wired: Wired, tap: str) -> None:
 
 @pytest.fixture
 def runner(tmp_path: Path, ingress: AnsweringIngress, namespaces: None) -> Iterator[int]:
-    """A process that is asking a command in a namespace, which works."""
+    """A process that runs a working command in a namespace."""
     text = yaml({"command": ["sh", "-c", WORK], "folder": "."}, "namespace")
     words = [sys.executable, "-c", RUNNER, str(tmp_path), str(ingress.address), str(ingress.topology), text]
     runner = os.spawnv(os.P_NOWAIT, sys.executable, words)

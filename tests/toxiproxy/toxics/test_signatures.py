@@ -1,4 +1,4 @@
-"""Each toxic's signature: what the caller saw shows it, or does not."""
+"""Each toxic's signature: whether the caller's record shows it."""
 
 from dataclasses import replace
 
@@ -91,12 +91,12 @@ KEPT = {"tls": "kept"}
 @pytest.mark.parametrize(
     ("text", "changes", "expected"),
     [
-        # the handshake and the request cross it one after the other
+        # handshake and request cross it in turn
         ("latency:latency=300", {"client_ms": 611} | FRESH, True),
         ("latency:latency=300", {"client_ms": 311} | FRESH, False),
         ("latency:latency=300", {"client_ms": 311} | KEPT, True),
         ("latency:latency=600", failed("connect_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
-        # what stops the handshake keeps the request from the gateway
+        # a stopped handshake prevents the request from reaching the gateway
         ("timeout:timeout=400", failed("connection_closed", 401, **NEVER_ARRIVED, **FRESH), True),
         ("timeout:timeout=400", failed("connection_closed", 300, **NEVER_ARRIVED, **FRESH), False),
         ("timeout:timeout=0", failed("connect_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
@@ -118,7 +118,7 @@ def test_on_fresh_tls_handshake_crosses_toxic_in_both_streams(text, stream, chan
         ("timeout:timeout=400", "upstream", failed("connection_closed", 401, **NEVER_ARRIVED)),
         ("timeout:timeout=400", "downstream", failed("connection_closed", 401)),
         ("reset_peer:", "downstream", failed("connection_closed", 12)),
-        ("limit_data:bytes=5000", "downstream", failed("bad_reply", 12)),  # what came before counts
+        ("limit_data:bytes=5000", "downstream", failed("bad_reply", 12)),  # earlier data counts
     ],
 )
 def test_kept_alive_tls_is_stopped_like_http(text, stream, changes):

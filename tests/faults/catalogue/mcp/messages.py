@@ -33,7 +33,7 @@ LISTED = {"jsonrpc": "2.0", "id": 7, "result": {"tools": TOOLS}}
 
 
 def mcp_request(method: str = "tools/call", headers: dict[str, str] | None = None, **params: Any) -> Request:
-    """A request, or a notification if that is its method."""
+    """A request, or a notification if its method is one."""
     id = {} if method.startswith("notifications/") else {"id": 7}
     body = {"jsonrpc": "2.0", **id, "method": method, "params": params or {"name": "add", "arguments": {}}}
     return Request(tuple((headers or {}).items()), json.dumps(body).encode(), "POST", "/mcp")

@@ -1,4 +1,4 @@
-"""Faults of the response to a call: errors in its place, late, twice, misaddressed, or cut off."""
+"""Faults of the response to a call: errors, delays, duplicates, wrong ids, interruptions."""
 
 from __future__ import annotations
 

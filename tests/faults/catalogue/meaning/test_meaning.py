@@ -26,7 +26,7 @@ ASKED = {
     "message": ("GET", "/inbox", None),
     "translator": ("POST", "/translate", {"text": "hello", "source_language": "en", "target_language": "fr"}),
 }
-# what a service's answers hold nothing of
+# fields that this service's answers do not have
 WITHOUT = {
     "unit_error": {"search", "movie", "calendar", "calculator", "translator"},
     "nonexistent_reference": {"movie", "calendar", "calculator", "translator"},
@@ -72,7 +72,7 @@ def of(value: Any, status: int = 200) -> Reply:
 
 
 def same_shape(one: Any, other: Any, *, shorter_lists: bool = False) -> bool:
-    """The same keys, the same types, lists as long (or shorter, where that is the fault)."""
+    """The same keys, the same types, and lists of equal length (or shorter, if that is the fault)."""
     if isinstance(one, dict) and isinstance(other, dict):
         return list(one) == list(other) and all(
             same_shape(one[key], other[key], shorter_lists=shorter_lists) for key in one

@@ -1,4 +1,4 @@
-"""Faults of what the model says, in both dialects, as JSON and as event streams."""
+"""Faults of the model's answer, in both dialects, as JSON and as event streams."""
 
 from __future__ import annotations
 

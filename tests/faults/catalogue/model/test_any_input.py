@@ -1,4 +1,4 @@
-"""Every fault over arbitrary replies: it never raises, and what it returns is well-formed."""
+"""Every fault over arbitrary replies: it never raises, and its result is well-formed."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_changed_reply_is_valid_for_api(form, seed, scripted):
                 call.values() is not None for call in result.calls
             )
             original, changed = done.evidence["original"], done.evidence["changed"]
-            # of what is too long the evidence has the beginning, which may be the same
+            # the evidence has the start of long texts, which may be equal
             assert changed != original or len(str(changed)) >= MAX_EVIDENCE
 
 

@@ -84,7 +84,7 @@ def timeout_s(name: str) -> float:
 
 
 def note(lab: Lab, name: str, parameters: dict[str, Any], client: str, words: str) -> None:
-    """Notes what a client saw, if the fault was injected; else why it was not."""
+    """Note the client's view if the fault was injected, else the reason."""
     lab.settle()
     records = [records for exchange in lab.exchanges() for records in exchange.faults]
     injected = any(one.injected for one in records)

@@ -1,4 +1,4 @@
-"""Every fault of the model and of the context over arbitrary JSON in Gemini's shape: none raises."""
+"""Every model and context fault over arbitrary JSON in Gemini's shape: none raises."""
 
 from __future__ import annotations
 

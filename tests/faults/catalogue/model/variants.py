@@ -1,4 +1,4 @@
-"""The faults of the model with parameters that change what they do."""
+"""The model faults with each parameter that changes their effect."""
 
 from __future__ import annotations
 
