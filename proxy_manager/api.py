@@ -131,7 +131,7 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
     chosen = scaled(unscaled, level)
     if not chosen.can_be_met:
         raise ChangeRefused(
-            400, "bad_faults", "no fault in it can be met; to remove those set: DELETE /faults"
+            400, "bad_faults", "none of its faults can occur; to remove the current ones: DELETE /faults"
         )
     name = requested if isinstance(requested, str) else str(body.get("source") or "a set")
     return chosen, name[:200] if level == 1 else f"{name[:200]} at chaos level {level:g}"

@@ -82,7 +82,7 @@ class GatewayControl:
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "bound_s": bound_s}
         answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + _TIMEOUT_S)
         if self._ingress is not None:
-            # the gateway has closed what was open: now the ingress has its records of that on the disk
+            # the gateway has closed all connections, so the ingress has written its records of them
             with suppress(requests.RequestException):  # the loss of an ingress ends the lab anyway
                 self._session.post(f"{self._ingress.url}/settle", timeout=_TIMEOUT_S)
         return bool(answer["settled"])
@@ -114,7 +114,7 @@ class GatewayControl:
 
 
 class GatewayFaults:
-    """Those of one lane. Call ``read`` first in each step. Raises ``GatewayError``, ``sqlite3.Error``."""
+    """Fault sets of one lane. Call ``read`` first per step. Raises ``GatewayError``, ``sqlite3.Error``."""
 
     def __init__(
         self, configurations: Configurations, gateway: GatewayControl, lab_id: str, lane: int

@@ -21,7 +21,7 @@ from wirefault.toxiproxy.answers import ToxiproxyError
 
 _POLL_BUSY_S = 0.002
 _POLL_IDLE_S = 0.02
-# a state change may be noticed late by this share of the quiet time before it
+# maximum delay in noticing a state change, as a share of the quiet time before it
 _MAX_LATE_SHARE = 0.05
 _WATCH_EVERY_S = 0.25
 # Longer than any step may take (settling is bounded separately).

@@ -162,7 +162,7 @@ def test_idle_faults_are_remarked():
 def test_impossible_set_is_remarked():
     faults = of_run(run_started(faults=dumped(CANARY), chaos_level=0.0))
     assert list(faults.remarks()) == [
-        "no fault of the fault set can be met: its chances are 0 at chaos level 0"
+        "none of the fault set's faults can occur: their probability is 0 at chaos level 0"
     ]
 
 

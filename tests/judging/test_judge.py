@@ -248,9 +248,7 @@ def test_second_attempts_duplicate_is_its_own():
 
 def test_repeating_attempt_is_named():
     judged = two_attempts("unsure", "done", message_sent(), message_sent(at=113.01, key="k2"))
-    assert (
-        judged.why == "message_sent 2 times, asked for once; attempt 2 repeated what an earlier one had done"
-    )
+    assert judged.why == "message_sent 2 times, asked for once; attempt 2 repeated an earlier side effect"
     alone = judge_episode(episode(tried(), world(message_sent(), message_sent(at=103.5)), expect=ASK_BOB))
     assert alone.why == "message_sent 2 times, asked for once"
 

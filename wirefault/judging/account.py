@@ -1,4 +1,4 @@
-"""The account of a run's faults: how many of each got how far, and why no further. Pure.
+"""The account of a run's faults: how many reached each stage, and why the others did not. Pure.
 
 Each row counts one entry of a fault set under one configuration (the run's set is number 0), one kind of
 fault that ``TOXIC_PROB`` or ``ERROR_PROB`` drew, or one effect of a budget. Every table of faults is made of
@@ -45,7 +45,7 @@ class FaultAccount:
     source: FaultSource
     kind: str
     links: list[str]
-    # whole requests for a fault of the gateway, pairs of attempt and link for a toxic (times its outages);
+    # complete requests for a fault of the gateway, pairs of attempt and link for a toxic (times its outages);
     # None if the fault set cannot be read
     eligible: int | None
     drawn: int
@@ -54,7 +54,7 @@ class FaultAccount:
     injected: int | None
     observed: int | None
     delivered: int | None
-    # which side has to show how many of the injected (toxics: met) ones; see ``FaultRecord``
+    # the side that must show the injected (toxics: met) ones, and how many; see ``FaultRecord``
     delivered_by: dict[DeliveredBy, int] = field(default_factory=dict)
     why_not: dict[str, int] = field(default_factory=dict)  # why some were not observed
     always_on: AlwaysOn | None = None  # for an entry that every eligible request must meet
@@ -74,11 +74,11 @@ class RunAccount:
 
     @property
     def invalid_because(self) -> list[str]:
-        """Why the run is invalid; empty if the lab injected all that it certainly had to."""
+        """Return why the run is invalid; empty if the lab injected every fault that it had to."""
         return [f"fault {row.name}: {row.because}" for row in self.rows if row.always_on == "invalid"]
 
     def remarks(self) -> Iterator[str]:
-        """The faults that were in force and had no effect, in words."""
+        """Describe the faults that were in force without effect."""
         yield from self.notes
         idle = [row for row in self.rows if row.eligible == 0]
         for text, rows in (
@@ -122,7 +122,9 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
             met = by_row.pop((number, entry.id, "fault", ""), [])
             rows.append(_entry_row(number, entry, eligible, met))
         if text and not faults.can_be_met:
-            notes.append(f"no fault of the fault set can be met: its chances are 0 at chaos level {level:g}")
+            notes.append(
+                f"none of the fault set's faults can occur: their probability is 0 at chaos level {level:g}"
+            )
     order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
     tools = started.wired.tool_names
     without_entry = [_row_without_entry(key, by_row[key], armed, exchanges, tools) for key in order]
@@ -186,7 +188,7 @@ def _row_without_entry(
     exchanges: Sequence[Exchange],
     tools: Sequence[str],
 ) -> FaultAccount:
-    """A row for faults without a readable entry: drawn by the run's settings, or of another version's set."""
+    """Return a row for faults without a readable entry: drawn by settings, or in another version's set."""
     configuration, entry, source, _ = key
     eligible: int | None = None
     if not entry and source == "toxic":

@@ -78,12 +78,12 @@ class RunJudgement:
 
     @cached_property
     def account(self) -> RunAccount:
-        """How many faults of each kind got how far."""
+        """Return how many faults of each kind reached each stage."""
         return account(self.started, self.events, [f for judged in self.episodes for f in judged.faults])
 
     @cached_property
     def valid_account(self) -> RunAccount:
-        """The same without invalid episodes."""
+        """Return the account without invalid episodes."""
         valid = [judged for judged in self.episodes if judged.outcome != "invalid"]
         names = {None, *(judged.episode for judged in valid)}
         events = [event for event in self.events if getattr(event, "episode", None) in names]
@@ -100,7 +100,7 @@ def judge_run(events: Iterable[Event]) -> RunJudgement:
 
 
 def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
-    """The same of events that have their ids already."""
+    """Judge a whole run whose events already have ids."""
     events = [event for _, event in identified]
     started = next((event for event in reversed(events) if isinstance(event, RunStarted)), None)
     if started is None:
@@ -131,7 +131,7 @@ def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudg
 
 
 def judge_trace(trace: EpisodeTrace, finished: bool = True) -> EpisodeJudgement:
-    """The same by its trace.
+    """Judge one episode by its trace.
 
     ``finished`` is False while the run continues and the end of this episode may still come: without an end
     it is then ``unjudged``. In a run that has ended, the lab failed and the episode is ``invalid``.

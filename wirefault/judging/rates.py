@@ -1,7 +1,7 @@
 """Success rates of a run, and the population that their intervals describe. Pure.
 
-A Wilson interval holds for independent draws with one chance of success. Prompts of one source, each with its
-own fault draws, are such draws; a prompt that is sent again is not, and neither is one that was picked.
+A Wilson interval assumes independent draws with the same probability of success. Prompts of one source, each
+with its own fault draws, are such draws; repeated or hand-picked prompts are not.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def success_share(outcomes: Iterable[Outcome]) -> Share:
 
 
 def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
-    """The headline: each prompt counts once, with all attempts at it."""
+    """Return the headline rate: each prompt counts once, with all its attempts."""
     attempts = int(started.settings.get("prompt_limit", 1))
     return _run_rate(started, [(episode.prompt, episode.outcome) for episode in episodes], attempts)
 
 
 def first_attempt_rate(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
-    """As if there had been no other attempt."""
+    """Return the rate as if later attempts had not been made."""
     return _run_rate(started, [(episode.prompt, episode.first_attempt_outcome) for episode in episodes], 1)
 
 
@@ -88,7 +88,7 @@ def _population(started: RunStarted, judged: Sequence[str], attempts: int) -> st
     """The end of the sentence "the interval describes ...". ``judged``: the prompts in the rate."""
     n = len(judged)
     if not n:
-        return "nothing: no prompt could be judged"
+        return "nothing: no prompts could be judged"
     these = f"these {n}" if n > 1 else "this one"
     if started.prompts_source.picked:
         return f"{these} alone: hand-picked prompts are not a sample of other prompts"

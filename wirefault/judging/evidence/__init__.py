@@ -1,1 +1,1 @@
-"""The evidence of an episode: how far its faults got, and the failed tries that no fault explains."""
+"""The evidence of an episode: the stage that each fault reached, and failed tries without a fault."""

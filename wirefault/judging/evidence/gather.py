@@ -1,8 +1,8 @@
-"""How far each fault of an episode got: eligible, drawn, armed, met, injected, observed. Pure.
+"""The stage that each fault of an episode reached: eligible to observed. Pure.
 
-Toxiproxy keeps no record of the requests that a toxic touched. Only the caller's record shows whether a toxic
+Toxiproxy does not record the requests that a toxic affected. Only the caller's record shows whether a toxic
 was *injected*, so for toxics that is the same as *observed*. For its own faults the gateway records in the
-exchange what it injected. A fault is *delivered* when the side it was aimed at shows it: the caller's record
+exchange what it injected. A fault is *delivered* when the side that it targets shows it: the caller's record
 of the try, or the upstream's answer to the request that the fault changed. Where only the gateway keeps a
 record, an injected fault counts as delivered.
 """
@@ -31,7 +31,7 @@ from wirefault.toxiproxy.toxics import toxic
 
 
 def gather(trace: EpisodeTrace) -> Evidence:
-    """The evidence of one episode, whose events may come in any order."""
+    """Return the evidence of one episode; its events may be in any order."""
     times = ToxicTimes(trace.events)
     toxics = [_toxic_record(trace, times, a.attempt, planned) for a in trace.armed for planned in a.toxics]
     exchanges = sorted(trace.exchanges, key=record_key)
@@ -40,7 +40,7 @@ def gather(trace: EpisodeTrace) -> Evidence:
 
 
 def unexplained(request: Request) -> Unexplained:
-    """The request as one that no fault explains."""
+    """Return the request as an unexplained try."""
     attempt, link, fingerprint, call, try_ = request.try_key
     route = "direct" if request.direct else "proxy"
     return Unexplained(attempt, link, fingerprint, call, try_, request.error or "", route)
@@ -49,7 +49,7 @@ def unexplained(request: Request) -> Unexplained:
 def _toxic_record(
     trace: EpisodeTrace, toxic_times: ToxicTimes, attempt: int, planned: PlannedToxic
 ) -> FaultRecord:
-    """A toxic that the attempt was armed with, or was to get later."""
+    """Return the record of a toxic with which the attempt was armed, or that was planned for later."""
     times = toxic_times.of(attempt, planned)
     if not times:
         return _not_started(attempt, planned)
@@ -66,7 +66,7 @@ def _toxic_record(
         time.meets(e.start, e.start + e.ms / 1000) for e in exchanges for time in times
     )
     tries = [_toxic_evidence(planned, request, times) for request in crossing]
-    # a request that never got through leaves no trace at the gateway: only its caller, or the ingress, saw it
+    # a request that did not get through is recorded only by its caller, or by the ingress
     by_ingress = (
         None if trace.keeps_record or crossing else shown_by_connections(planned, connections, exchanges)
     )
@@ -105,7 +105,7 @@ def _connections(
 
 
 def _not_started(attempt: int, planned: PlannedToxic) -> FaultRecord:
-    """A toxic that was drawn and never armed, because its attempt ended before its time came."""
+    """Return the record of a toxic that was never armed, because its attempt ended first."""
     return FaultRecord(
         configuration=planned.configuration,
         entry=planned.entry,
@@ -171,14 +171,14 @@ def _fault_record(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> F
 
 
 def _delivered_by(fault: FaultMet, tries: Sequence[Request]) -> DeliveredBy:
-    """Whose record shows whether the fault was delivered."""
+    """Return the side whose record shows whether the fault was delivered."""
     if fault.answered is not None:
         return "upstream"
     return "caller" if tries and fault.shows is not None else "injection"
 
 
 def _unexplained_tries(trace: EpisodeTrace, faults: Iterable[FaultRecord]) -> Iterator[Unexplained]:
-    """Every failed try that neither a fault nor the service's own refusal explains."""
+    """Return the failed tries that neither a fault nor the service's own refusal explains."""
     explained = {
         (fault.attempt, fault.link, one.fingerprint, one.call, one.try_)
         for fault in faults

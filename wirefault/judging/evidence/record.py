@@ -1,4 +1,4 @@
-"""The record of one fault: how far it got, why no further, and which tries show it."""
+"""The record of one fault: the stage that it reached, why it stopped there, and the tries that show it."""
 
 from __future__ import annotations
 

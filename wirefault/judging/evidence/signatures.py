@@ -1,4 +1,4 @@
-"""Whether a request has the signature of a fault, and whether that fault is why it failed. Pure.
+"""Decide whether a request has a fault's signature, and whether that fault made it fail. Pure.
 
 The requests here have a caller's record.
 """
@@ -18,7 +18,7 @@ from wirefault.toxiproxy.toxics.base import ABOUT, ObservedTry, Toxic
 
 
 def observed_try(request: Request) -> ObservedTry:
-    """The request as the signatures of toxics read it."""
+    """Return the request in the form that the signatures of toxics expect."""
     record, exchange = request.caller_record, request.exchange
     no_reply = _got_no_reply(request)
     return ObservedTry(
@@ -89,7 +89,7 @@ def _causes(fault: FaultMet) -> Collection[ErrorKind]:
 
 
 def _reply_failed_by_it(shows: Mapping[str, Any], kind: ErrorKind, request: Request) -> bool:
-    """By what the fault did to the reply, or by how long it took."""
+    """Decide by the fault's change to the reply, or by its delay."""
     if kind in HTTP_ERRORS:
         return _got(request, shows)
     if kind == "timeout":
@@ -99,9 +99,9 @@ def _reply_failed_by_it(shows: Mapping[str, Any], kind: ErrorKind, request: Requ
 
 
 def _upstream_failed_by_it(fault: FaultMet, kind: ErrorKind, exchange: Exchange, request: Request) -> bool:
-    """By the upstream's answer to the changed request, or to the last copy of it.
+    """Decide by the upstream's answer to the changed request, or to its last copy.
 
-    A copy explains no answer that the first request got too.
+    A copy does not explain an answer that the first request got, too.
     """
     statuses = fault.evidence.get("statuses")
     if isinstance(statuses, list) and not (statuses and error_kind(f"http_{statuses[0]}") is None):
@@ -154,19 +154,19 @@ def _left_before(request: Request, exchange: Exchange, fault: FaultMet) -> bool:
 
 
 def _patience_ms(request: Request) -> float:
-    """How long the client waited if it gave up, else its timeout as it was set (0: none known)."""
+    """Return how long the client waited if it gave up, else its configured timeout (0: unknown)."""
     if error_kind(request.error) == "timeout":
         return request.ms
     return request.caller_record.timeout_ms if isinstance(request.caller_record, ToolTry) else 0.0
 
 
 def _fault_delay_ms(request: Request) -> float:
-    """By how much the gateway's faults delayed it, as measured."""
+    """Return the measured delay by the gateway's faults."""
     return sum(float(fault.shows.get("delay_ms", 0.0)) for fault in request.injected if fault.shows)
 
 
 def _gateway_ms(request: Request) -> float:
-    """How long the gateway had it while the caller waited."""
+    """Return how long the gateway had the request while the caller waited."""
     if request.exchange is None:
         return 0.0
     begun_ms = max(request.exchange.start - request.start, 0.0) * 1000
@@ -174,6 +174,6 @@ def _gateway_ms(request: Request) -> float:
 
 
 def _had_whole_request(request: Request, exchange: Exchange) -> bool:
-    """Whether the gateway had it while the caller waited: what a toxic holds back may arrive later."""
+    """Return whether the gateway had all of it while the caller waited: a toxic may delay the rest."""
     whole_at = exchange.start + exchange.request_ms / 1000
     return exchange.request_complete and whole_at <= request.start + request.ms / 1000

@@ -1,4 +1,4 @@
-"""When each toxic was in place and in which dose, and what a connection shows of it. Pure."""
+"""When each toxic was active and how strong, and whether a connection shows it. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ToxicTimes:
         self._changes = sorted(changes, key=lambda change: change.t)
 
     def of(self, attempt: int, planned: PlannedToxic) -> list[ToxicTime]:
-        """When it was in place; empty if its attempt ended before its time came."""
+        """Return when it was active; empty if its attempt ended first."""
         at_start = planned.as_at(0.0, 1, 1)
         times = [] if at_start is None else [ToxicTime(at_start.attributes)]
         for change in (change for change in self._changes if change.attempt == attempt):
@@ -54,7 +54,7 @@ class ToxicTimes:
 
 
 def _identity(toxic: PlannedToxic) -> Hashable:
-    """The same for every dose of a planned toxic, and different from all others of its attempt."""
+    """Return the same for every strength of a planned toxic, different from all others in its attempt."""
     return toxic.link, toxic.name, toxic.span, toxic.turn
 
 

@@ -1,1 +1,1 @@
-"""Findings about a run in words, also without an oracle; ``rules`` lists all rules."""
+"""Findings about a run, as sentences, with or without an oracle; ``rules`` lists all rules."""

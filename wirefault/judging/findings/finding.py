@@ -1,4 +1,4 @@
-"""Findings, and the description that each rule gives of itself."""
+"""Findings, and the description of each rule."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal, get_args
 from wirefault.judging.requests import EpisodeTrace
 
 Severity = Literal[
-    "harmful",  # something was done twice, given away or falsely claimed
-    "risky",  # it went well here, but may not the next time
+    "harmful",  # something was done twice, leaked or falsely claimed
+    "risky",  # it went well here, but may fail next time
     "wasteful",  # it costs time, money or a server's goodwill
     "note",  # good to know, not a fault
 ]
@@ -50,7 +50,7 @@ class Rule:
     fires: str  # when it fires
     silent: tuple[str, ...]  # near cases for which it does not fire
     mistaken: tuple[str, ...]  # cases for which it fires although nothing is wrong
-    observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; it reports only what the trace shows
+    observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; it reports only facts in the trace
 
 
 def span_in_words(span: float) -> str:

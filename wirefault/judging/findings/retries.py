@@ -1,4 +1,4 @@
-"""Rules about repeated requests: too early, in vain, by several layers at once, or again and again."""
+"""Rules about repeated requests: too early, without a chance, by several layers, or endlessly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirefault.history.events import ToolTry
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
 from wirefault.judging.requests import EpisodeTrace, Request, SameKey
 
-# Clocks differ and clients round: a client that comes a tenth too early meant to wait.
+# Clocks differ and clients round: a client that is up to a tenth early did wait.
 _ENOUGH = 0.9
 
 
@@ -30,14 +30,14 @@ def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _retry_after(request: Request) -> float | None:
-    """The seconds that the reply asked for; None if it did not ask, or did not reach the caller."""
+    """Return the seconds of the reply's Retry-After; None without one, or if it did not reach the caller."""
     if request.exchange is None or request.status is None or request.status < 300:
         return None
     return request.exchange.retry_after
 
 
 def _waited(first: Request, again: Request) -> float | None:
-    """At most that many seconds, as the gateway saw it; None if the credential is another one.
+    """Return an upper bound of the wait in seconds; None if the credential differs.
 
     The caller saw the reply later and sent the next request earlier than that, so it waited no longer.
     """
@@ -89,7 +89,7 @@ def _useless_retry(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _repetitions(trace: EpisodeTrace, refused: Request, group: Sequence[Request]) -> Iterator[Request]:
-    """The repetitions after the refusal, up to a change that might make one pass."""
+    """Return the repetitions after the refusal, up to a change that might let one pass."""
     before = refused
     for again in group:
         if again is refused or again.start < refused.end:
@@ -256,7 +256,7 @@ _MIN_FAILED = 4
 
 @dataclass(frozen=True)
 class _Call:
-    """A call by the subject, however often it was tried."""
+    """A call by the subject, with all its tries."""
 
     name: str
     ids: tuple[str, ...]

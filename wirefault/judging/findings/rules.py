@@ -1,4 +1,4 @@
-"""All rules, and what they find in a run. Pure."""
+"""All rules, and their findings in a run. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ RULES: tuple[Rule, ...] = (
 
 
 def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[Finding]:
-    """The findings in the events of a run: the gravest first, those of one rule together."""
+    """Return the findings in the events of a run, the gravest first, grouped by rule."""
     return trace_findings(traces(events), rules)
 
 
 def trace_findings(traces: Iterable[EpisodeTrace], rules: Iterable[Rule] = RULES) -> list[Finding]:
-    """The same by the traces of its episodes."""
+    """Return the same from the traces of its episodes."""
     rules = list(rules)
     findings = [finding for trace in traces for finding in _episode_findings(trace, rules)]
     order = [rule.name for rule in rules]

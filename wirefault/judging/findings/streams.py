@@ -1,4 +1,4 @@
-"""Rules about replies that do not end: a cut stream taken for whole, a hang without a time limit."""
+"""Rules about replies without an end: a cut stream taken as complete, a hang without a time limit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _has_no_end(request: Request) -> bool:
 
 
 def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
-    """How a subject that keeps a record used the stream: it saw no error, and called a tool or reported."""
+    """Describe how a subject with records used the stream: it saw no error, and called a tool or reported."""
     call = request.caller_record
     if not isinstance(call, ModelCall) or call.error is not None:
         return None

@@ -1,4 +1,4 @@
-"""Rules about writes: one that was repeated after a lost reply, one that failed and is reported as done."""
+"""Rules about writes: repeated after a lost reply, or failed and reported as done."""
 
 from __future__ import annotations
 
@@ -115,16 +115,16 @@ def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Requ
 
 
 def _certainly_failed(request: Request) -> bool:
-    """Whether its caller got no success, and there was none."""
+    """Return whether the write did not succeed, for its caller and upstream."""
     if request.executed != "no" or request.succeeded:
         return _is_error_body(request)
     if request.tool_failed:
-        return False  # its text, which this rule does not read, may say that all is as asked already
+        return False  # this rule does not read its text, which may say that nothing was left to do
     return request.answered not in _MAY_BE_AS_ASKED and request.status not in _MAY_BE_AS_ASKED
 
 
 def _is_error_body(request: Request) -> bool:
-    """Whether the upstream's own 200 says nothing but that there was an error."""
+    """Return whether the upstream's 200 contains only an error."""
     exchange = request.exchange
     if exchange is None or not request.succeeded or exchange.reply_cut or exchange.faults:
         return False

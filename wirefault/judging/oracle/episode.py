@@ -100,12 +100,12 @@ class Episode:
         return replace(self, trace=replace(self.trace, records=records), attempts=[first])
 
     def _world_after_first(self, read: WorldRead) -> WorldRead:
-        """With the side effects of the first attempt alone."""
+        """Return the world with only the first attempt's side effects."""
         own = [effect for effect in read.effects if self._attempt_of(effect) == self.attempts[0]]
         return WorldRead(read.t, read.episode, own, read.error)
 
     def judge(self) -> Verdict:
-        """The first outcome that fits."""
+        """Return the first outcome that fits."""
         invalid, pending = self._invalid_because(), self._pending()
         ended = self.trace.last(AttemptEnded)
         world, value = self._world(), self._value(ended)
@@ -215,10 +215,10 @@ class Episode:
         return _VALUE_WORDS["unreadable"]
 
     def _repeating_attempts(self, world: WorldJudgement) -> str:
-        """Which attempts repeated an earlier one's side effect; empty if none did."""
+        """Describe the attempts that repeated an earlier one's side effect; empty if none did."""
         sources = [self._attempt_of(effect) for effect in world.repeated]
         later = sorted(set(sources) - {min(sources, default=0)})
-        return f"attempt {', '.join(map(str, later))} repeated what an earlier one had done" if later else ""
+        return f"attempt {', '.join(map(str, later))} repeated an earlier side effect" if later else ""
 
     def _attempt_of(self, effect: EffectRow) -> int:
         """By its idempotency key, else the first attempt that was not yet healed when it came."""

@@ -126,7 +126,7 @@ class Oracle(OraclePart):
 
     @property
     def expects_effects(self) -> bool:
-        """Whether the lab's own side effects are judged. They are, unless it describes another world."""
+        """Return whether the lab's own side effects are judged: unless it describes another world."""
         return bool(self.effects or self.none_of) or (self.requests is None and not self.expects_state)
 
     @property
@@ -141,7 +141,7 @@ class Oracle(OraclePart):
 
 
 def expect_check(links: Links | None = None) -> ExpectCheck:
-    """What ``load_prompts`` checks oracles with; ``links`` as for ``parse_expect``."""
+    """Return the check of oracles for ``load_prompts``; ``links`` as for ``parse_expect``."""
     return partial(parse_expect, links=links)
 
 
@@ -153,14 +153,14 @@ _PARTS: Mapping[int | str, type[BaseModel]] = {
 
 
 def parse_expect(expect: Mapping[str, Any], links: Links | None = None) -> Oracle:
-    """The oracle. Raises ``ValueError`` that names the key's path and the nearest valid name.
+    """Parse the oracle. Raises ``ValueError`` that names the key's path and the nearest valid name.
 
     With the ``links`` of a wiring, the expected requests must be writes that these declare.
     """
     try:
         oracle = Oracle.model_validate(dict(expect))
     except ValidationError as error:
-        # an unknown key says more than the key that is missing because of it
+        # report an unknown key rather than the missing one, which it probably means
         errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
         path = errors[0]["loc"]
         if errors[0]["type"] == "extra_forbidden":

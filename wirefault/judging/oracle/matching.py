@@ -1,4 +1,4 @@
-"""Whether a field, a JSON value or a list of things is as the oracle expects it. Pure."""
+"""Match a field, a JSON value or a list against the oracle's expectation. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def field_matches(matcher: Matcher, value: object, lenient: bool = False) -> boo
 
 
 def _holds_number(matcher: Matcher, expected: int | float, value: object, lenient: bool) -> bool:
-    # without a unit in the oracle any unit will do: the field itself says what it is about
+    # without a unit in the oracle any unit matches, since the field implies the quantity
     number = asked_number(expected, matcher.unit, tolerance_of(expected, matcher.tolerance))
     text = plain(_text(value))
     return _is_right(stated_number([number], text), text, lenient)

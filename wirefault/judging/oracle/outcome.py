@@ -1,9 +1,9 @@
-"""The outcomes of an episode, and which of them fits. Pure and total: every combination has exactly one.
+"""The outcomes of an episode and their conditions. Pure and total: every combination has exactly one.
 
 A new outcome needs a name in ``Outcome``, a row in ``_ROWS`` and a rule in ``outcome_of``. Console, charts
 and rates read the row, and a test compares ``docs/outcomes.md`` with it.
 
-The claim axis is what the subject says about its work in its report; prose is not evidence.
+The claim axis is the report's statement about the work; prose is not evidence.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FINE_VALUES = frozenset({"right", "not_applicable"})
 
 @dataclass(frozen=True)
 class Axes:
-    """Everything that an outcome depends on."""
+    """All inputs of an outcome."""
 
     world: World
     claim: Claim
@@ -111,7 +111,7 @@ _ROWS = (
 OUTCOMES: Mapping[Outcome, OutcomeRow] = {row.name: row for row in _ROWS}
 
 
-# no answer is a crash, whatever it leaves behind
+# no answer is a crash, whatever its side effects
 _OUTCOME_BY_CLAIM: Mapping[Claim, Outcome] = {
     "done": "success",
     "unclear": "success",

@@ -34,7 +34,7 @@ _UNKNOWN: ToolAnswer = ""
 
 @dataclass(frozen=True)
 class WireWrite:
-    """One delivery of a declared write, and what the upstream did with it."""
+    """One delivery of a declared write, and its result at the upstream."""
 
     exchange: Exchange
     fate: Fate
@@ -70,7 +70,7 @@ class WireWrite:
 
     @property
     def refusal(self) -> str:
-        """How it was refused: a status, or an error of the tool."""
+        """Describe the refusal: a status, or an error of the tool."""
         return "an error of the tool" if self.status is not None and self.status < 400 else str(self.status)
 
     @property
@@ -234,7 +234,7 @@ def proven_duplicates(exchanges: Iterable[Exchange], armed: Iterable[AttemptArme
 
 
 def _pairs(exchanges: Iterable[Exchange]) -> Iterator[tuple[WireWrite, WireWrite]]:
-    """Executed writes of one fingerprint, each with the later ones."""
+    """Yield executed writes of one fingerprint, each with the later ones."""
     same: dict[tuple[str, str, str], list[WireWrite]] = {}
     for exchange in sorted(exchanges, key=lambda exchange: exchange.start):
         for write in deliveries(exchange):

@@ -40,7 +40,7 @@ _TitleAndTime = tuple[str, str | None]
 
 @dataclass(frozen=True, eq=False)
 class EffectInWorld:
-    """One side effect as it counts in the world."""
+    """One side effect as counted in the world."""
 
     row: EffectRow  # a ``state.effects.RecordedEffect`` as a dict
     place: int  # its index in the log
@@ -99,7 +99,7 @@ class _UsersEvent:
 
 @dataclass
 class _Calendar:
-    """The calendar as the log has changed it so far."""
+    """The calendar after the log's changes so far."""
 
     created: list[EffectInWorld] = field(default_factory=list)
     gone: list[_UsersEvent] = field(default_factory=list)
@@ -237,7 +237,7 @@ def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bo
 
 
 def combined(judgements: Sequence[WorldJudgement]) -> WorldJudgement:
-    """The worst of several judgements, of which there must be at least one."""
+    """Return the worst of several judgements (at least one)."""
     worst = min(judgements, key=lambda judgement: _WORST_FIRST.index(judgement.axis))
     flags = frozenset[WorldFlag]().union(*(judgement.flags for judgement in judgements))
     others_fine = all(each is worst or each.axis in FINE_WORLDS for each in judgements)
