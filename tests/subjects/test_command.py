@@ -70,14 +70,53 @@ def test_command_gets_links_and_attempt(wired: Wired) -> None:
 
 def test_crash_has_last_lines_of_output(wired: Wired) -> None:
     result = wired.ask(shell("echo fine; echo no such city >&2; exit 3"))
-    assert (result.ended_by, result.error_type) == ("exception", "ExitCode")
-    assert result.error == "it ended with exit code 3: no such city"
+    assert (result.ended_by, result.error_type) == ("text", "ExitCode")
+    assert (result.response, result.error) == ("fine", "it ended with exit code 3: no such city")
     assert wired.ask(shell("kill -9 $$")).error == "it was killed by signal 9: "
+
+
+@pytest.mark.parametrize(
+    ("script", "ended_by", "error"),
+    [
+        ("echo 'Error: the shop is down' >&2; exit 1", "text", "Error: the shop is down"),
+        ("echo 'Could not place the order.'; exit 1", "text", "Could not place the order."),
+        ("echo 'Der Dienst ist leider nicht erreichbar.'; exit 2", "text", "Der Dienst ist leider nicht"),
+        ("echo 'DeprecationWarning: old' >&2; echo 'Sorry, no answer'; exit 1", "text", "Sorry, no answer"),
+        ("echo 'Looking ...'; exit 1", "exception", "Looking ..."),
+        ("exit 1", "exception", ""),
+        ("echo 'Sorry, the shop is down'; kill -9 $$", "exception", "Sorry"),
+        ("printf 'panic: boom\\n\\ngoroutine 1 [running]:\\n' >&2; exit 2", "exception", "goroutine 1"),
+    ],
+)
+def test_command_that_says_why_it_failed_did_not_crash(
+    wired: Wired, script: str, ended_by: str, error: str
+) -> None:
+    result = wired.ask(shell(script))
+    assert (result.ended_by, result.error_type) == (ended_by, "ExitCode")
+    assert error in str(result.error)
+
+
+def test_report_of_a_failure_is_read_from_command_that_failed(wired: Wired) -> None:
+    report = '{"status": "failed", "answer": "no tea"}'
+    result = wired.ask(shell(f"echo '{report}'; exit 1"))
+    assert result.report is not None and (result.ended_by, result.report.status) == ("report", "failed")
+    assert wired.ask(shell(f"echo '{report.replace('failed', 'done')}'; exit 1")).ended_by == "exception"
+
+
+def test_logged_trace_before_a_statement_is_no_crash(wired: Wired) -> None:
+    wired.file(
+        "agent.py",
+        "import logging, sys\ntry:\n    1 / 0\nexcept ArithmeticError:\n    logging.exception('no price')\n"
+        "    print('Sorry, I could not find the price.')\n    sys.exit(1)\n",
+    )
+    result = wired.ask(f"{{command: [{PYTHON}, agent.py]}}")
+    assert (result.ended_by, result.response) == ("text", "Sorry, I could not find the price.")
 
 
 def test_trace_gives_error_and_class(wired: Wired) -> None:
     wired.file("agent.py", "import urllib.request as web; web.urlopen('http://127.0.0.1:1')")
     result = wired.ask(f"{{command: [{PYTHON}, agent.py]}}")
+    assert result.ended_by == "exception"
     assert str(result.error).startswith("it ended with exit code 1: urllib.error.URLError: ")
     assert result.error_class == "network"
 

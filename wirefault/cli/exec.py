@@ -28,7 +28,7 @@ from wirefault.cli.options import (
 )
 from wirefault.cli.running import CompletedRun, run_in_own_lab
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
-from wirefault.history.events import AttemptEnded, ConnectionEnded, Event, RunStarted
+from wirefault.history.events import EXIT_CODE, AttemptEnded, ConnectionEnded, Event, RunStarted
 from wirefault.history.reader import read_history
 from wirefault.judging.findings.leaks import PAST_THE_LAB
 from wirefault.judging.summary import summarise
@@ -198,7 +198,10 @@ def _show(
 
 def _command_failed(event: Event) -> bool:
     """Return whether the command, not the lab, failed in an attempt that ended so."""
-    return isinstance(event, AttemptEnded) and event.ended_by == "exception" and event.error_class != "none"
+    if not isinstance(event, AttemptEnded):
+        return False
+    crashed = event.ended_by == "exception" and event.error_class != "none"
+    return crashed or event.error_type == EXIT_CODE
 
 
 def _write_wiring(

@@ -28,6 +28,7 @@ from wirefault.history.link_events import (
     ToxicsChanged,
 )
 from wirefault.history.run_events import (
+    EXIT_CODE,
     SELF_TEST,
     AttemptArmed,
     AttemptEnded,
@@ -56,6 +57,7 @@ from wirefault.history.run_events import (
 )
 
 __all__ = [
+    "EXIT_CODE",
     "LAB_MODEL",
     "SELF_TEST",
     "AttemptArmed",

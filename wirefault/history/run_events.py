@@ -120,6 +120,8 @@ EndedBy = Literal["report", "text", "empty", "limit", "exception"]
 
 
 ErrorClass = Literal["agent", "server", "network", "none"]
+EXIT_CODE = "ExitCode"
+"""``error_type`` of a command that ended with a non-zero exit code."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,11 @@ class AttemptEnded:
     answers: list[str] = field(default_factory=list)  # to the turns; the last one is ``response``
     turn_ends: list[float] | None = None  # times of the answers; None if not asked turn by turn
     event: Literal["attempt_ended"] = "attempt_ended"
+
+    @property
+    def exited_with_reason(self) -> bool:
+        """Whether it is a command that said why it failed, and ended with a non-zero exit code."""
+        return self.ended_by == "text" and self.error_type == EXIT_CODE
 
 
 @dataclass(frozen=True)

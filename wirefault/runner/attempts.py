@@ -202,8 +202,10 @@ def worth_another(ended: AttemptEnded) -> bool:
     """Whether another attempt follows: only for reasons that an agent can see, and within its budget."""
     if ended.error_type == BUDGET_SPENT:
         return False
-    return ended.ended_by in ("exception", "empty", "limit") or (
-        ended.report is not None and ended.report.status != "done"
+    return (
+        ended.ended_by in ("exception", "empty", "limit")
+        or ended.exited_with_reason
+        or (ended.report is not None and ended.report.status != "done")
     )
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
+from wirefault.history.events import EXIT_CODE
+from wirefault.subjects.exit_reason import FIRST_SHELL_CODE, failure_reason
 from wirefault.subjects.process import MAX_KEPT_BYTES, OutputTail, ProcessGroup, exit_description
 from wirefault.subjects.results import answer_result, error_class_in, last_object, value_at
 from wirefault.subjects.subject import (
@@ -60,10 +63,22 @@ class CommandSubject(Subject):
         if not in_time:
             return limit_reached(context.settings.attempt_time)
         if process.exit_code:
-            statement = (stderr if stderr.end else stdout).last_statement()
-            error = self._surroundings.redact(f"it {exit_description(process.exit_code)}: {statement}")
-            return crashed("ExitCode", error, error_class_in(statement))
+            return self._failed(process.exit_code, stdout, stderr)
         return self._answer(stdout, answer)
+
+    def _failed(self, exit_code: int, stdout: OutputTail, stderr: OutputTail) -> SubjectResult:
+        """A crash, unless the command ended on its own and said why it failed."""
+        reason = failure_reason(stdout, stderr) if exit_code < FIRST_SHELL_CODE else ""
+        statement = reason or (stderr if stderr.end else stdout).last_statement()
+        error = self._surroundings.redact(f"it {exit_description(exit_code)}: {statement}")
+        error_class = error_class_in(statement)
+        printed = answer_result(stdout.text)
+        if printed.report is not None and printed.report.status != "done":
+            return replace(printed, error_type=EXIT_CODE, error=error, error_class=error_class)
+        if not reason:
+            return crashed(EXIT_CODE, error, error_class)
+        response = printed.response or self._surroundings.redact(reason)
+        return SubjectResult("text", None, response, EXIT_CODE, error, error_class)
 
     def _start(
         self, prompt: str, folder: Path, context: AttemptContext, started_fd: int | None

@@ -27,6 +27,10 @@ def wired(host: str, port: int) -> bool:
         (Policy(), "us.i.posthog.com", Treatment.PASS),
         (Policy(offline=True), "us.i.posthog.com", Treatment.REFUSE),
         (Policy(is_wired=wired), "api.smith.langchain.com", Treatment.LINK),
+        (Policy(), "dl.deno.land", Treatment.PASS),
+        (Policy(), "bun.sh", Treatment.PASS),
+        (Policy(), "registry.npmjs.org", Treatment.PASS),
+        (Policy(), "registry.npmjs.org.evil.example", Treatment.LINK),
     ],
 )
 def test_policy_treatment(policy: Policy, host: str, treatment: Treatment) -> None:

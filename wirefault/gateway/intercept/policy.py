@@ -13,8 +13,9 @@ from wirefault.wiring.links import Link
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.wiring import InterceptSpec, dumped_wiring
 
-# Hosts that frameworks call in the background: traces, usage statistics, price lists, vocabularies. A fault
-# on one of them says nothing about an agent, and its replies belong to no task.
+# Hosts that frameworks and runtimes call in the background: traces, usage statistics, price lists,
+# vocabularies, checks for updates (Deno, Bun, npm). A fault on one of them says nothing about an agent, and
+# its replies belong to no task.
 BACKGROUND_HOSTS = (
     *("api.smith.langchain.com", "*.api.smith.langchain.com", "cloud.langfuse.com", "*.cloud.langfuse.com"),
     *("app.posthog.com", "*.i.posthog.com", "*.ingest.sentry.io", "*.ingest.us.sentry.io"),
@@ -27,6 +28,7 @@ BACKGROUND_HOSTS = (
     ),
     *("logfire-api.pydantic.dev", "logfire-us.pydantic.dev", "logfire-eu.pydantic.dev", "*.scarf.sh"),
     *("raw.githubusercontent.com", "openaipublic.blob.core.windows.net"),
+    *("dl.deno.land", "bun.sh", "bun.com", "registry.npmjs.org"),
 )
 
 

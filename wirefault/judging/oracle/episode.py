@@ -45,6 +45,8 @@ from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, 
 from wirefault.judging.requests import EpisodeTrace
 from wirefault.wiring.links import lab_links
 
+# From this share of an attempt's time on, the server is named that took it.
+_MAIN_SHARE = 0.5
 _VALUE_WORDS: Mapping[ValueAxis, str] = {
     "wrong": "wrong value",
     "none": "no value given",
@@ -201,13 +203,32 @@ class Episode:
         if outcome == "invalid":
             return invalid
         if outcome in ("runaway", "crash"):
-            return (ended.error if ended else None) or "empty answer"
+            why = (ended.error if ended else None) or "empty answer"
+            return "; ".join(part for part in (why, self._time_share(ended)) if part)
         if outcome == "unjudged":
             if self.oracle is None:
-                return self.oracle_error
+                exited = ended is not None and ended.exited_with_reason
+                return f"{ended.error}; {self.oracle_error}" if ended and exited else self.oracle_error
             return world.why if axes.world == "unknown" else self._why_unreadable(ended)
         repeated = self._repeating_attempts(world)
-        return "; ".join(part for part in (world.why, repeated, _VALUE_WORDS.get(axes.value)) if part)
+        reason = ended.error if ended and ended.exited_with_reason else ""
+        return "; ".join(part for part in (world.why, repeated, _VALUE_WORDS.get(axes.value), reason) if part)
+
+    def _time_share(self, ended: AttemptEnded | None) -> str:
+        """Which server took most of an attempt that a time limit ended; empty for any other end."""
+        if ended is None or ended.ended_by != "limit" or ended.ms <= 0:
+            return ""
+        waits: dict[str, list[tuple[float, float]]] = {}
+        for request in self.trace.requests:
+            if request.attempt == ended.attempt:
+                name = "the model" if request.of_model else request.link_name
+                span = max(request.start, ended.start), min(request.end, ended.end)
+                waits.setdefault(name, []).append(span)
+        shares = {name: seconds_covered(spans) * 1000 / ended.ms for name, spans in waits.items()}
+        slowest = max(shares, key=lambda name: shares[name], default="")
+        if not slowest or shares[slowest] < _MAIN_SHARE:
+            return ""
+        return f"{slowest} took {min(shares[slowest], 1):.0%} of the time".replace("%", " %")
 
     def _why_unreadable(self, ended: AttemptEnded | None) -> str:
         if ended and ended.report is None and self.oracle and self.oracle.answer is None:
@@ -229,6 +250,15 @@ class Episode:
         healed = {event.attempt: event.t for event in self.trace.all(AttemptHealed)}
         still_open = (n for n in self.attempts if healed.get(n, math.inf) >= float(effect["at"]))
         return next(still_open, self.attempts[-1])
+
+
+def seconds_covered(spans: Iterable[tuple[float, float]]) -> float:
+    """How long at least one of these spans lasted; each has its begin and its end."""
+    total, covered_until = 0.0, -math.inf
+    for begin, end in sorted(spans):
+        total += max(end - max(begin, covered_until), 0.0)
+        covered_until = max(covered_until, end)
+    return total
 
 
 def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:

@@ -23,12 +23,16 @@ Claim = Literal["done", "failed", "unsure", "none", "unclear"]
 def judge_claim(oracle: Oracle | None, ended: AttemptEnded) -> Claim:
     """The report's status. Without a report, ``unclear`` for an answer in prose and ``none`` for no answer.
 
+    A command that said why it failed and ended with a non-zero exit code claims ``failed``.
+
     A text that is exactly the oracle's ``done_if_text`` counts as ``done``.
     """
     if ended.report is not None:
         return ended.report.status
     if ended.ended_by != "text":
         return "none"
+    if ended.exited_with_reason:
+        return "failed"
     return "done" if is_exact_text(oracle, ended) else "unclear"
 
 
