@@ -82,18 +82,18 @@ def test_missing_run_is_reported(folder: Path) -> None:
 def test_demo_uses_common_defaults(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded: list[Configuration] = []
 
-    def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:
+    def fake_run(saved: SavedExperiment, *_: object) -> ExperimentResult:
         recorded.append(saved.plan.configuration)
         return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", fake_run)
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
     assert recorded[0].settings == load_configuration({"SEED": "7"}).settings == Settings(seed=7)
 
 
-def _fly_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
+def _run_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
     return ExperimentResult(saved, code=0)
 
 
@@ -101,7 +101,7 @@ def _fly_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
 def test_foreign_dotenv_names_only_warn(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", _run_nothing)
     (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
     recorded = call(*command)
     assert recorded.exit_code == 0
@@ -111,7 +111,7 @@ def test_foreign_dotenv_names_only_warn(
 
 
 def test_chaos_level_prints_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", _fly_nothing)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", _run_nothing)
     expected = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(expected.split())
     assert "light" not in call("demo", "--faults", "light").output

@@ -37,7 +37,7 @@ BEFORE = (
 Row = tuple[str, int, str]
 
 
-def fly(folder: Path, command: Sequence[str], every: int) -> list[Row]:
+def run_interrupted(folder: Path, command: Sequence[str], every: int) -> list[Row]:
     """For each import the module's name, and the exit code and words of the copy interrupted there."""
     folder.mkdir()
     (folder / "prompts.json").write_text('[{"prompt": "Hello there!"}]')
@@ -60,7 +60,7 @@ def fly(folder: Path, command: Sequence[str], every: int) -> list[Row]:
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[Row]]]]:
     folder = tmp_path_factory.mktemp("interrupted")
     with ThreadPoolExecutor(2) as pool:
-        yield {name: pool.submit(fly, folder / name, *COMMANDS[name]) for name in COMMANDS}
+        yield {name: pool.submit(run_interrupted, folder / name, *COMMANDS[name]) for name in COMMANDS}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -44,12 +44,12 @@ def expected(*arguments: str) -> str:
 def test_demo_passes_selected_prompts_on(prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handed: list[PromptsSource] = []
 
-    def fly(saved: SavedExperiment, *_: object) -> ExperimentResult:
+    def fake_run(saved: SavedExperiment, *_: object) -> ExperimentResult:
         assert saved.plan.source is not None
         handed.append(saved.plan.source)
         return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", fly)
+    monkeypatch.setattr("wirefault.cli.running.run_experiment", fake_run)
     expected("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     expected("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")

@@ -86,12 +86,12 @@ def children(launcher: int, part: str) -> list[int]:
     return sorted(executed)
 
 
-def kill_at(flying: CliProcess, part: str, moment: float, chance: random.Random) -> bool:
+def kill_at(process: CliProcess, part: str, moment: float, chance: random.Random) -> bool:
     """Kill the part this many seconds after the start, or when it first appears; False if it never does."""
     deadline = time.monotonic() + moment
-    while flying.poll() is None:
+    while process.poll() is None:
         if time.monotonic() >= deadline:
-            victims = [flying.pid] if part == "runner" else children(flying.pid, part)
+            victims = [process.pid] if part == "runner" else children(process.pid, part)
             if victims:
                 os.kill(chance.choice(victims), signal.SIGKILL)
                 return True
@@ -108,9 +108,9 @@ def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: fl
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     while parts:
         words = RESUME if has_plan(folder) else RUN
-        with start_wirefault(folder, *words) as flying:
-            killed = kill_at(flying, parts[0], chance.uniform(0.0, seconds), chance)
-            flying.wait(RUN_PATIENCE_S)
+        with start_wirefault(folder, *words) as process:
+            killed = kill_at(process, parts[0], chance.uniform(0.0, seconds), chance)
+            process.wait(RUN_PATIENCE_S)
         if killed and has_plan(folder):
             parts = parts[1:]
         if not killed:
@@ -140,7 +140,7 @@ def test_killed_experiment_resumes_to_same_result(tmp_path: Path, undisturbed: U
         assert set(judged(folder / "logs", experiment).values()) == {1}, folder
         if not parts:
             return
-    raise AssertionError(f"no flight in progress was met by the kills of {parts}")
+    raise AssertionError(f"no run was hit by the kills of {parts}")
 
 
 def verdict(folder: Path) -> str:

@@ -61,7 +61,7 @@ class Case:
         return " ".join(self.place)
 
 
-def of_flights(words: str, before: str = "") -> list[Case]:
+def run_options(words: str, before: str = "") -> list[Case]:
     """The options of all commands that run."""
     calm = words.replace(" --toxiproxy embedded", "")
     return [
@@ -129,7 +129,7 @@ def retries(h: PaperLab) -> object:
     return h.saved.retry_invalid
 
 
-def flights(h: PaperLab) -> object:
+def run_count(h: PaperLab) -> object:
     return len(h.engine.engine_calls)
 
 
@@ -139,7 +139,7 @@ def is_object(h: PaperLab) -> bool:
 
 
 CASES = [
-    *of_flights(RUN),
+    *run_options(RUN),
     *of_changes(RUN),
     Case(RUN, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
     Case(RUN, "--junit j.xml", exists("j.xml"), True, "no/j.xml", "no folder no"),
@@ -194,8 +194,8 @@ CASES = [
         before=OUT,
     ),
     Case("compare latest latest", "--json", is_object, True, before=RUN),
-    *of_flights(AGAIN, before=RUN),
-    Case(AGAIN, "--out o", flights, 1, "no", "no runs there", before=OUT),
+    *run_options(AGAIN, before=RUN),
+    Case(AGAIN, "--out o", run_count, 1, "no", "no runs there", before=OUT),
     Case(AGAIN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=RUN),
     Case(AGAIN, "--episode two", prompts, ["two"], "three", "--episode three", before=RUN),
     Case(
@@ -207,8 +207,8 @@ CASES = [
         "no such arm with faults; valid: a, b",
         before=RUN,
     ),
-    *of_flights(RESUME, before=BROKEN_OFF),
-    Case(RESUME, "--out o", flights, 1, "no", "no runs there", before=f"{BROKEN_OFF} --out o"),
+    *run_options(RESUME, before=BROKEN_OFF),
+    Case(RESUME, "--out o", run_count, 1, "no", "no runs there", before=f"{BROKEN_OFF} --out o"),
     Case(RESUME, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=BROKEN_OFF),
     Case(
         "list",
@@ -222,7 +222,7 @@ CASES = [
     Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=RUN),
     Case("show latest --arm a", "--out o", printed("1/2"), True, "no", "no runs there", before=OUT),
     Case("show latest --arm a", "--json", is_object, True, before=RUN),
-    *of_flights(LEVELS),
+    *run_options(LEVELS),
     *of_changes(LEVELS),
     Case(
         "run exp.json --toxiproxy embedded",

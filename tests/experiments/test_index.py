@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiments.test_run_experiment import PaperEngine, fly, planned
+from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from wirefault.experiments.index import last_run_of, saved_ids, saved_status
 from wirefault.experiments.saved import SavedExperiment
 
@@ -19,7 +19,7 @@ def saved(tmp_path: Path) -> SavedExperiment:
 def test_duration_of_last_run_is_known(saved: SavedExperiment) -> None:
     logs = saved.plan.configuration.logs
     assert last_run_of(logs, "On paper") is None
-    fly(saved, PaperEngine())
+    run_on_paper(saved, PaperEngine())
     last = last_run_of(logs, "On paper")
     assert last is not None and (last.experiment_id, last.episodes) == (saved.experiment_id, 6)
     assert last_run_of(logs, "Another") is None
@@ -28,7 +28,7 @@ def test_duration_of_last_run_is_known(saved: SavedExperiment) -> None:
 def test_each_experiment_is_listed_with_verdict_or_none(saved: SavedExperiment) -> None:
     logs, own = saved.plan.configuration.logs, saved.experiment_id
     assert saved_ids(logs) == [own] and saved_status(logs, own) == ("none yet", "On paper")
-    fly(saved, PaperEngine())
+    run_on_paper(saved, PaperEngine())
     assert saved_status(logs, own) == ("unknown", "On paper")  # no fault was met
     (saved.folder / "verdict.json").write_text("{", encoding="utf-8")
     assert saved_status(logs, own) == ("none yet", "On paper") and last_run_of(logs, "On paper") is None

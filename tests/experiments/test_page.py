@@ -115,12 +115,12 @@ def test_dry_run_is_plan_and_starts_nothing(example: str) -> None:
 
 def test_plan_does_not_guess_time(example: str) -> None:
     assert "duration: unknown, it has not run here yet" in planned(example)
-    flight = {"seconds": 20.0, "episodes": 10, "workers": 2}
+    timing = {"seconds": 20.0, "episodes": 10, "workers": 2}
     folder = Path("logs/experiments/e1")
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("{}")
     title = "A lost reply does not make my agent order twice"
-    (folder / "verdict.json").write_text(json.dumps({"title": title, "timing": flight}))
+    (folder / "verdict.json").write_text(json.dumps({"title": title, "timing": timing}))
     estimate = "about 60.0 s, as in e1, where 10 episodes took 20.0 s with --workers 2"
     assert estimate in planned(example).replace("\n", " ")
 

@@ -64,46 +64,46 @@ def planned(folder: Path, **more: Any) -> SavedExperiment:
     return save(plan, f"e{time.time_ns()}")
 
 
-def fly(saved: SavedExperiment, engine: PaperEngine) -> ExperimentResult:
+def run_on_paper(saved: SavedExperiment, engine: PaperEngine) -> ExperimentResult:
     return run_experiment(saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), engine)
 
 
 def test_invalid_episodes_are_run_again_up_to_limit(saved: SavedExperiment) -> None:
     engine = PaperEngine(fails=2)
-    flight = fly(replace(saved, retry_invalid=1), engine)
-    control = flight.arms[0]
+    result = run_on_paper(replace(saved, retry_invalid=1), engine)
+    control = result.arms[0]
     assert len(engine.ran) == 4 and len(control.invalid) == 2 and len(control.reruns) == 2
-    assert flight.as_json()["verdict"] == "unknown"
-    assert "not armed within 2 s" in str(flight.as_json()["arms"][0]["reruns"])
-    assert fly(replace(saved, retry_invalid=2), engine).arms[0].invalid == {}
+    assert result.as_json()["verdict"] == "unknown"
+    assert "not armed within 2 s" in str(result.as_json()["arms"][0]["reruns"])
+    assert run_on_paper(replace(saved, retry_invalid=2), engine).arms[0].invalid == {}
     assert len(engine.ran) > 4
 
 
 def test_without_retry_invalid_episode_stays(saved: SavedExperiment) -> None:
     engine = PaperEngine(fails=1)
-    assert len(fly(saved, engine).arms[0].invalid) == 2 and len(engine.ran) == 2
+    assert len(run_on_paper(saved, engine).arms[0].invalid) == 2 and len(engine.ran) == 2
 
 
 def test_failed_rollback_is_not_held(saved: SavedExperiment) -> None:
     problem = "not verified: 1 toxics desired, 0 observed"
-    flight = fly(saved, PaperEngine(rollback=problem))
-    assert flight.judged is not None and flight.judged.verdict == "unknown"
-    assert (flight.rollback, judged_again(saved).rollback) == (problem, problem)
-    assert any(check.statement == "rollback" for check in flight.judged.checks)
+    result = run_on_paper(saved, PaperEngine(rollback=problem))
+    assert result.judged is not None and result.judged.verdict == "unknown"
+    assert (result.rollback, judged_again(saved).rollback) == (problem, problem)
+    assert any(check.statement == "rollback" for check in result.judged.checks)
 
 
 def test_silent_engine_is_verified_from_runs(saved: SavedExperiment) -> None:
-    assert fly(saved, PaperEngine(rollback="")).rollback == VERIFIED
+    assert run_on_paper(saved, PaperEngine(rollback="")).rollback == VERIFIED
 
 
 def test_aborted_stays_aborted(tmp_path: Path) -> None:
     saved = planned(tmp_path, safety={"abort": ["time >= 0"]})
     engine = PaperEngine()
-    flight = fly(saved, engine)
-    assert (flight.as_json()["verdict"], flight.code, flight.can_be_resumed) == ("aborted", 2, False)
+    result = run_on_paper(saved, engine)
+    assert (result.as_json()["verdict"], result.code, result.can_be_resumed) == ("aborted", 2, False)
     assert len(engine.ran) == 2  # no arm began after the control
     with pytest.raises(InputError, match="was aborted"):
-        fly(saved, engine)
+        run_on_paper(saved, engine)
     assert judged_again(saved).as_json()["verdict"] == "aborted"
 
 
@@ -111,11 +111,11 @@ def test_limit_leaves_rest_for_resume(tmp_path: Path) -> None:
     saved = planned(tmp_path, limits={"time": 1e-9})
     engine, codes = PaperEngine(), []
     for _ in range(3):
-        flight = fly(saved, engine)
-        codes.append((flight.as_json()["verdict"], flight.can_be_resumed))
-    assert codes[0] == ("unknown", True) and "the limit of time" in fly_because(saved)
+        result = run_on_paper(saved, engine)
+        codes.append((result.as_json()["verdict"], result.can_be_resumed))
+    assert codes[0] == ("unknown", True) and "the limit of time" in reason_of_rerun(saved)
     assert len(engine.ran) == len(set(engine.ran))
 
 
-def fly_because(saved: SavedExperiment) -> str:
+def reason_of_rerun(saved: SavedExperiment) -> str:
     return str(judged_again(saved).as_json()["because"])

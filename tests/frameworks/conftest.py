@@ -27,12 +27,12 @@ def assigned(agent: str, preset: str) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if required("every-preset"):
         return
-    omitted = [item for item in items if not _flies(item)]
-    items[:] = [item for item in items if _flies(item)]
+    omitted = [item for item in items if not _is_selected(item)]
+    items[:] = [item for item in items if _is_selected(item)]
     config.hook.pytest_deselected(items=omitted)
 
 
-def _flies(item: pytest.Item) -> bool:
+def _is_selected(item: pytest.Item) -> bool:
     if item.path.parent != Path(__file__).parent or not isinstance(item, pytest.Function):
         return True
     params = item.callspec.params if hasattr(item, "callspec") else {}

@@ -38,7 +38,7 @@ def run_tries(lab: Lab, **settings: object) -> list[Exchange]:
     return lab.exchanges(TRIES)
 
 
-def calls_flown(lab: Lab, **settings: object) -> list[Exchange]:
+def calls_made(lab: Lab, **settings: object) -> list[Exchange]:
     """That many calls, of one try each."""
     lab.begin(**settings)
     for call in range(1, TRIES + 1):
@@ -69,10 +69,10 @@ def test_no_shadow_outside_blast_radius_of_arm(lab_of_service: Lab) -> None:
     radius = {"faults": faults, "fault_calls": 2}
     faulted = [
         bool(exchange.faults and exchange.faults[0].injected)
-        for exchange in calls_flown(lab_of_service, **radius)
+        for exchange in calls_made(lab_of_service, **radius)
     ]
     shadow = shadow_of(lab_of_service, method=radius, elsewhere={"faults": faults, "fault_episodes": 1e-9})
-    shadows = [bool(exchange.shadows) for exchange in calls_flown(lab_of_service, shadow=shadow)]
+    shadows = [bool(exchange.shadows) for exchange in calls_made(lab_of_service, shadow=shadow)]
     assert shadows == faulted and faulted.count(True) == 2
 
 

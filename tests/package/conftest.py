@@ -41,7 +41,7 @@ def wheel(dist: Path) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """The wheel with everything that it may need; its tests are a twentieth of all tests."""
     if not required("wheel"):
-        pytest.skip("flies the installed wheel; `make release-check` does")
+        pytest.skip("runs the installed wheel; `make release-check` does")
     environment = empty_environment(tmp_path_factory.mktemp("installed"))
     install(environment, "--no-deps", str(wheel))
     lend_packages(environment)
@@ -59,7 +59,7 @@ class FirstRun:
 @pytest.fixture(scope="session")
 def first_run(installed: Environment, tmp_path_factory: pytest.TempPathFactory) -> FirstRun:
     folder = tmp_path_factory.mktemp("first-run")
-    return FirstRun(folder, installed.flies(folder, "demo", *CALM, *TWO))
+    return FirstRun(folder, installed.must_run(folder, "demo", *CALM, *TWO))
 
 
 @pytest.fixture(scope="session")

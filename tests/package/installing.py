@@ -34,7 +34,7 @@ class Environment:
     def wirefault(self, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return run([str(self.path / "bin" / "wirefault"), *words], folder, **more)
 
-    def flies(self, folder: Path, *words: str, **more: str) -> str:
+    def must_run(self, folder: Path, *words: str, **more: str) -> str:
         """The output of a command that must succeed; ``more`` extends its environment."""
         done = self.wirefault(folder, *words, **more)
         assert done.returncode == 0, done.stdout + done.stderr

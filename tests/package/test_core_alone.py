@@ -36,12 +36,12 @@ def packages(environment: Environment) -> set[str]:
 def test_core_has_no_lab_requirements(core: Environment, tmp_path: Path) -> None:
     assert packages(core) & OF_THE_LAB == set()
     for words in (["--help"], ["--version"], ["faults"], ["faults", "show", "light"], ["lab", "init", "lab"]):
-        core.flies(tmp_path, *words)
-    assert "Usage" in core.flies(tmp_path, "toxiproxy", "--help")
+        core.must_run(tmp_path, *words)
+    assert "Usage" in core.must_run(tmp_path, "toxiproxy", "--help")
 
 
 def test_run_is_judged_by_core(core: Environment, first_run: FirstRun) -> None:
-    assert "wirefault demo --seed 7" in core.flies(first_run.folder, "runs", "verify", "latest")
+    assert "wirefault demo --seed 7" in core.must_run(first_run.folder, "runs", "verify", "latest")
 
 
 @pytest.mark.parametrize("words", [["demo"], ["run", "--lab"], ["lab", "up"]], ids=" ".join)
@@ -59,7 +59,7 @@ def test_printed_command_installs_requirements(core: Environment, tmp_path: Path
     assert command[0] == core.python
     must(command, tmp_path, **constraint(core.path))
     assert packages(core) > OF_THE_LAB
-    assert "charts: " in core.flies(tmp_path, "demo", *CALM, *TWO)
+    assert "charts: " in core.must_run(tmp_path, "demo", *CALM, *TWO)
     must([core.python, "-m", "pip", "check"], tmp_path)
 
 

@@ -68,21 +68,21 @@ def test_demo_in_empty_folder_uses_lab_prompts_and_draws_charts(
     repeated = installed.wirefault(tmp_path, *shlex.split(line), "--no-charts", "--json")
     assert set(outcomes(repeated.stdout)) == {"success"}
     [run_id] = re.findall(r"^history: logs/runs/(.*)$", first_run.output, flags=re.MULTILINE)
-    assert line in installed.flies(first_run.folder, "runs", "verify", run_id)
+    assert line in installed.must_run(first_run.folder, "runs", "verify", run_id)
 
 
 def test_packages_named_like_lab_are_not_imported(installed: Environment, occupied: Path, few: str) -> None:
     demo = installed.wirefault(occupied, "demo", *CALM, "--prompts", few, "--json")
     assert outcomes(demo.stdout) == ["success", "success"], demo.stderr
     assert list(occupied.glob("logs/charts/*/overview.png"))
-    assert "wirefault run" in installed.flies(occupied, "lab", "up")
+    assert "wirefault run" in installed.must_run(occupied, "lab", "up")
     try:
-        assert "faults of light" in installed.flies(occupied, "faults", "set", "light")
+        assert "faults of light" in installed.must_run(occupied, "faults", "set", "light")
         output = installed.wirefault(occupied, "run", "--lab", "--prompts", few, "--json")
         assert len(outcomes(output.stdout)) == 2, output.stderr
     finally:
-        installed.flies(occupied, "lab", "down")
-    assert "wirefault demo --seed" in installed.flies(occupied, "runs", "verify", "latest")
+        installed.must_run(occupied, "lab", "down")
+    assert "wirefault demo --seed" in installed.must_run(occupied, "runs", "verify", "latest")
     assert traces(occupied) == set()
 
 
@@ -97,7 +97,7 @@ def test_user_agent_package_is_subject_on_request(
     shutil.rmtree(occupied / "wirefault")
     folder, path = (occupied, {}) if where == "in the folder" else (tmp_path, {"PYTHONPATH": str(occupied)})
     words = ("--subject", "agent.mine:open_subject", "--prompts", few, "--no-charts")
-    output = installed.flies(folder, "demo", *CALM, *words, **path)
+    output = installed.must_run(folder, "demo", *CALM, *words, **path)
     assert "--subject=agent.mine:open_subject" in output
     [run] = folder.glob("logs/runs/*/agent-0.jsonl")
     assert "I am mine." in run.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def test_embedded_toxiproxy_serves_from_occupied_folder(installed: Environment, 
 
 
 def test_changes_in_init_folder_take_effect(installed: Environment, tmp_path: Path, few: str) -> None:
-    output = installed.flies(tmp_path, "lab", "init", "my lab")
+    output = installed.must_run(tmp_path, "lab", "init", "my lab")
     assert "cd 'my lab' && wirefault demo" in output
     folder = tmp_path / "my lab"
     for changed in ("agent/loop.py", "flask_tools/app.py", "wirefault/cli/demo.py"):
@@ -124,7 +124,7 @@ def test_changes_in_init_folder_take_effect(installed: Environment, tmp_path: Pa
         file.write_text(file.read_text(encoding="utf-8") + TRACE, encoding="utf-8")
     preset = folder / "experiments" / "faults" / "mine.yaml"
     preset.write_text("description: mine\nfaults: [{fault: unavailable, links: tools}]\n", encoding="utf-8")
-    output = installed.flies(folder, "demo", *CALM, "--prompts", few, "--faults", "mine", "--no-charts")
+    output = installed.must_run(folder, "demo", *CALM, "--prompts", few, "--faults", "mine", "--no-charts")
     assert "--faults mine" in output
     assert traces(folder) == {"agent.loop", "flask_tools.app", "wirefault.cli.demo"}
 
@@ -138,7 +138,7 @@ def test_init_overwrites_nothing_and_cleans_up(installed: Environment, tmp_path:
 
 
 def test_init_folder_has_files_for_image_and_containers(installed: Environment, tmp_path: Path) -> None:
-    installed.flies(tmp_path, "lab", "init")
+    installed.must_run(tmp_path, "lab", "init")
     copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     compose = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
     mounted = re.findall(r'"\./(?:\$\{\w+:-)?([\w/.]+)\}?', compose) + re.findall(r"- \./([\w]+):", compose)
