@@ -16,7 +16,7 @@ from wirefault.experiments.measures import Measure, measures_of
 from wirefault.experiments.outages import outages_of
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import Exchange
-from wirefault.judging.requests import traces
+from wirefault.judging.trace import traces
 
 
 def request(at: float, status: int = 200, **more: Any) -> Exchange:

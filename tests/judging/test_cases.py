@@ -12,7 +12,7 @@ from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.value import judge_value
 from wirefault.judging.oracle.world import judge_world
 from wirefault.judging.reading.stated import stated
-from wirefault.judging.requests import episode_trace
+from wirefault.judging.trace import episode_trace
 
 CASES = Path(__file__).parent / "cases"
 

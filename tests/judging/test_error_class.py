@@ -9,7 +9,7 @@ import pytest
 
 from tests.judging.oracle.histories import ended, episode, exchange, model_call, tried
 from wirefault.judging.error_class import attempt_error_class
-from wirefault.judging.requests import episode_trace
+from wirefault.judging.trace import episode_trace
 
 LATE = tried(error="read_timeout", ms=1000)
 REFUSED = tried(error="connection_refused", call=2, start=104)

@@ -21,7 +21,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.evidence.gather import gather
-from wirefault.judging.requests import episode_trace
+from wirefault.judging.trace import episode_trace
 from wirefault.report.charts.data import REFUSED
 from wirefault.report.charts.extract import run_data
 from wirefault.report.charts.style import duration, spread

@@ -18,7 +18,8 @@ from wirefault.history.events import (
     ToolTry,
     WentPastLab,
 )
-from wirefault.judging.requests import EpisodeTrace, Request
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
 
 
 def has_failed(request: Request) -> Truth:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wirefault.history.events import AttemptEnded, ErrorClass
-from wirefault.judging.requests import EpisodeTrace, Request
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
 
 
 def attempt_error_class(trace: EpisodeTrace, ended: AttemptEnded) -> ErrorClass:

@@ -22,7 +22,7 @@ from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.outcome import Claim, Outcome
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
-from wirefault.judging.requests import EpisodeTrace, episode_trace, traces_of
+from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
 from wirefault.judging.usage import ModelUsage, model_usage
 
 

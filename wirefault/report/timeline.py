@@ -30,7 +30,8 @@ from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.judge import EpisodeJudgement, judge_trace
-from wirefault.judging.requests import Request, traces
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import traces
 from wirefault.toxiproxy.planned import PlannedToxic
 
 LineKind = Literal[

@@ -25,7 +25,7 @@ from wirefault.history.reader import Tail, changes_found_links, parse_line, with
 from wirefault.history.writer import Writer, dump_line, history_file
 from wirefault.judging.error_class import attempt_error_class
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
-from wirefault.judging.requests import episode_trace
+from wirefault.judging.trace import episode_trace
 from wirefault.state.effects import read_effects, world_key
 
 # the other processes, each with its own history file

@@ -16,7 +16,7 @@ from wirefault.history.events import (
     WorldRead,
 )
 from wirefault.judging.evidence.gather import gather
-from wirefault.judging.requests import episode_trace
+from wirefault.judging.trace import episode_trace
 from wirefault.toxiproxy.planned import PlannedToxic
 
 EPISODE = "001"

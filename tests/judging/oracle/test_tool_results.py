@@ -22,7 +22,7 @@ from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.tool_results import PlantedValues, is_misled, is_ungrounded, tool_results
 from wirefault.judging.oracle.value import judge_value
 from wirefault.judging.oracle.world import judge_world
-from wirefault.judging.requests import episode_trace
+from wirefault.judging.trace import episode_trace
 
 PARIS = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
 TELL_BOB = {"kind": "message_sent", "fields": {"to": "Bob", "body": PARIS}}

@@ -20,7 +20,8 @@ from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, Too
 from wirefault.history.logs import strip_control
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement
-from wirefault.judging.requests import EpisodeTrace, Identified, Request
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace, Identified
 
 _MAX_DISPLAY = 200
 

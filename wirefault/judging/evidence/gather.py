@@ -25,7 +25,8 @@ from wirefault.judging.evidence.record import (
 )
 from wirefault.judging.evidence.signatures import fault_explains, shows_fault, shows_toxic, toxic_explains
 from wirefault.judging.evidence.toxics import ToxicTime, ToxicTimes, shown_by_connections
-from wirefault.judging.requests import EpisodeTrace, Request, record_key
+from wirefault.judging.requests import Request, record_key
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
 

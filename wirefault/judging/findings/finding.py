@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from wirefault.judging.requests import EpisodeTrace
+from wirefault.judging.trace import EpisodeTrace
 
 Severity = Literal[
     "harmful",  # something was done twice, leaked or falsely claimed

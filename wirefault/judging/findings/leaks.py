@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from wirefault.core.sockets import is_loopback
 from wirefault.judging.findings.finding import Observation, Rule
-from wirefault.judging.requests import EpisodeTrace, Request
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
 
 
 def _foreign_secret(trace: EpisodeTrace) -> Iterator[Observation]:

@@ -10,7 +10,8 @@ from math import prod
 
 from wirefault.history.events import ToolTry
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
-from wirefault.judging.requests import EpisodeTrace, Request, SameKey
+from wirefault.judging.requests import Request, SameKey
+from wirefault.judging.trace import EpisodeTrace
 
 # Clocks differ and clients round: a client that is up to a tenth early did wait.
 _ENOUGH = 0.9

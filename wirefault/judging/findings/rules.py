@@ -10,7 +10,7 @@ from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_REPEATED
-from wirefault.judging.requests import EpisodeTrace, traces
+from wirefault.judging.trace import EpisodeTrace, traces
 
 RULES: tuple[Rule, ...] = (
     WRITE_REPEATED,

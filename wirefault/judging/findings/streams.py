@@ -11,7 +11,8 @@ from wirefault.dialects.outages import has_end
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import AttemptEnded, ModelCall
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words
-from wirefault.judging.requests import EpisodeTrace, Request
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
 
 _CUT_BY = frozenset({"stream_cut", "early_end"})
 # A shorter piece of an answer may occur in another answer by chance.

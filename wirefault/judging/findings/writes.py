@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
-from wirefault.judging.requests import EpisodeTrace, Request
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
 
 _REPEATABLE = frozenset({"PUT", "DELETE"})
 # An upstream's answers for things that exist already, or are gone as they should be.

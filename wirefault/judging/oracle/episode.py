@@ -42,7 +42,7 @@ from wirefault.judging.oracle.tool_results import (
 from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_answer, judge_value
 from wirefault.judging.oracle.wire_world import judge_requests, proven_duplicates
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
-from wirefault.judging.requests import EpisodeTrace
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import lab_links
 
 # From this share of an attempt's time on, the server is named that took it.

@@ -21,7 +21,7 @@ from wirefault.judging.oracle.value import FilledSlot, Reported, ValueJudgement
 from wirefault.judging.oracle.world import FINE_WORLDS, WorldJudgement, WrongEffect
 from wirefault.judging.reading.text import bare, close, folded, numbers
 from wirefault.judging.reading.units import convert, siblings
-from wirefault.judging.requests import EpisodeTrace
+from wirefault.judging.trace import EpisodeTrace
 
 _MIN_WORD = 3  # characters
 _MAX_NUMBER = 1e300  # as in an oracle

@@ -24,7 +24,8 @@ from wirefault.history.reader import LIVE, HistoryError, read_file, read_history
 from wirefault.judging.evidence.gather import gather, unexplained
 from wirefault.judging.evidence.record import FaultRecord, TryEvidence
 from wirefault.judging.evidence.toxics import ToxicTimes
-from wirefault.judging.requests import EpisodeTrace, Request, episode_trace
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace, episode_trace
 from wirefault.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData, Selection
 from wirefault.report.charts.style import group_of
 

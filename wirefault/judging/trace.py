@@ -1,0 +1,276 @@
+"""The join of the caller's records and the gateway's: the requests of an episode from both sides. Pure.
+
+Evidence, oracles, findings, measures of recovery and reports all read this join.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from wirefault.history.events import (
+    AttemptArmed,
+    AttemptEnded,
+    ConnectionEnded,
+    EpisodeStarted,
+    Event,
+    Exchange,
+    ModelCall,
+    RunStarted,
+    ToolCalled,
+    ToolTry,
+    ToxicsChanged,
+    WentPastLab,
+)
+from wirefault.history.reader import with_ids
+from wirefault.judging.requests import CallerRecord, Request, SameKey, record_key
+from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.toxiproxy.toxics import DOWN
+from wirefault.wiring.links import Link, Links, lab_links
+
+_E = TypeVar("_E")
+_EventT = TypeVar("_EventT", bound=Event, covariant=True)
+_TRACED = (Exchange, ToolTry, ModelCall, ToolCalled, AttemptArmed, AttemptEnded, ToxicsChanged, WentPastLab)
+# Toxics that make a reply late or slow but keep none back: a caller that loses one has left on its own.
+_ONLY_SLOW = frozenset({"slicer", "slow_close", "noop"})
+
+
+@dataclass(frozen=True)
+class Identified(Generic[_EventT]):
+    """An event with its id."""
+
+    id: str
+    event: _EventT
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The run of the episodes. Its links are read when they are first needed, since that takes time."""
+
+    started: RunStarted | None
+
+    @cached_property
+    def links(self) -> Links:
+        return self.started.wired if self.started else lab_links()
+
+    @cached_property
+    def link_by_name(self) -> Mapping[str, Link]:
+        return {link.name: link for link in self.links}
+
+
+@dataclass(frozen=True)
+class EpisodeTrace:
+    """The records of one episode. Its requests are joined when they are first read."""
+
+    episode: str
+    records: Sequence[tuple[str, Event]]  # ids and events
+    run: _Run = field(default_factory=lambda: _Run(None))
+    selected: Sequence[Request] | None = None  # see `only`
+
+    def only(self, requests: Sequence[Request]) -> EpisodeTrace:
+        """The same trace with these of its requests alone."""
+        return replace(self, selected=requests)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no attempt left anything in it."""
+        return not any(isinstance(event, _TRACED) for event in self.events)
+
+    @cached_property
+    def events(self) -> Sequence[Event]:
+        return [event for _, event in self.records]
+
+    def all(self, kind: type[_E]) -> list[_E]:
+        """The events of that kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def last(self, kind: type[_E]) -> _E | None:
+        """The last event of that kind."""
+        return next((event for event in reversed(self.events) if isinstance(event, kind)), None)
+
+    @property
+    def links(self) -> Links:
+        return self.run.links
+
+    @property
+    def attempt_seconds(self) -> float:
+        """How long the run lets an attempt last; 0 without a limit."""
+        return float(self.run.started.settings.get("attempt_time", 0.0)) if self.run.started else 0.0
+
+    @cached_property
+    def keeps_record(self) -> bool:
+        """Whether the subject records its own tries and calls."""
+        return all(event.recorded for event in self.all(EpisodeStarted))
+
+    @cached_property
+    def calls(self) -> Sequence[Identified[ToolCalled]]:
+        """The logical tool calls of a subject that records them, in order of time."""
+        return sorted(self._identified(ToolCalled), key=lambda call: call.event.t)
+
+    @cached_property
+    def ends(self) -> Sequence[Identified[AttemptEnded]]:
+        return self._identified(AttemptEnded)
+
+    def end_of(self, attempt: int) -> Identified[AttemptEnded] | None:
+        return next((end for end in self.ends if end.event.attempt == attempt), None)
+
+    @cached_property
+    def past_lab(self) -> Sequence[Identified[WentPastLab]]:
+        """The connections that no link carried."""
+        return self._identified(WentPastLab)
+
+    @cached_property
+    def armed(self) -> Sequence[AttemptArmed]:
+        """By attempt."""
+        return sorted(self.all(AttemptArmed), key=lambda armed: armed.attempt)
+
+    @cached_property
+    def exchanges(self) -> Sequence[Exchange]:
+        """All that the gateway recorded, requests that named another attempt included."""
+        return self.all(Exchange)
+
+    @cached_property
+    def connections(self) -> Sequence[ConnectionEnded]:
+        return self.all(ConnectionEnded)
+
+    @cached_property
+    def hidden_links(self) -> frozenset[str]:
+        """The links on which a toxic may have kept requests from the gateway."""
+        return frozenset(t.link for armed in self.armed for t in armed.toxics if _may_hide(t))
+
+    @cached_property
+    def requests(self) -> Sequence[Request]:
+        """By start, without those that named another attempt."""
+        if self.selected is not None:
+            return self.selected
+        requests = []
+        for request in self._joined:
+            if request.exchange is None or request.exchange.identity != "mismatch":
+                requests.append(request)
+            elif request.caller_record is not None:
+                requests.append(replace(request, exchange=None, ids=request.ids[1:]))
+        return sorted(requests, key=lambda request: request.start)
+
+    @cached_property
+    def tries(self) -> Sequence[Request]:
+        """The requests that the caller recorded, in an order that does not depend on time."""
+        tries = [request for request in self._joined if request.caller_record is not None]
+        return sorted(tries, key=lambda request: request.try_key)
+
+    @cached_property
+    def repeated(self) -> Sequence[Sequence[Request]]:
+        """The requests of an attempt that ask for the same, if there are several."""
+        groups: defaultdict[SameKey, list[Request]] = defaultdict(list)
+        for request in self.requests:
+            if request.same is not None:
+                groups[request.same].append(request)
+        return [group for group in groups.values() if len(group) > 1]
+
+    def between(self, first: Request, second: Request) -> Iterator[Request]:
+        """The requests of that attempt that began after the first had ended and before the second began."""
+        begin, end = bisect_left(self._starts, first.end), bisect_left(self._starts, second.start)
+        for request in self.requests[begin:end]:
+            if request.attempt == first.attempt and request is not first:
+                yield request
+
+    @cached_property
+    def _starts(self) -> Sequence[float]:
+        return [request.start for request in self.requests]
+
+    def _identified(self, kind: type[_EventT]) -> list[Identified[_EventT]]:
+        return [Identified(id, event) for id, event in self.records if isinstance(event, kind)]
+
+    @cached_property
+    def _joined(self) -> Sequence[Request]:
+        """Each exchange with the caller's record of it; then the tries that the gateway did not see."""
+        exchanges = self._identified(Exchange)
+        # the last exchange of a key is the one that the caller saw: clients resend on a stale connection
+        last = {record_key(exchange.event): place for place, exchange in enumerate(exchanges)}
+        callers: dict[int, Identified[CallerRecord]] = {}
+        unseen: list[Identified[CallerRecord]] = []
+        for id, event in self.records:
+            if isinstance(event, ToolTry | ModelCall):
+                direct = isinstance(event, ToolTry) and event.route == "direct"
+                place = None if direct else last.pop(record_key(event), None)
+                if place is None:
+                    unseen.append(Identified(id, event))
+                else:
+                    callers[place] = Identified(id, event)
+        seen = [self._request(exchange, callers.get(place)) for place, exchange in enumerate(exchanges)]
+        return [*seen, *(self._request(None, record) for record in unseen)]
+
+    def _request(
+        self, exchange: Identified[Exchange] | None, record: Identified[CallerRecord] | None
+    ) -> Request:
+        request = Request(
+            ids=tuple(each.id for each in (exchange, record) if each),
+            exchange=exchange.event if exchange else None,
+            caller_record=record.event if record else None,
+        )
+        name = request.link_name
+        return replace(
+            request,
+            link=self.run.link_by_name.get(name),
+            replies_are_lost=self._replies_are_lost(request.attempt, name),
+            tls="fresh" if exchange is None and self._handshake_crossed(request) else "",
+        )
+
+    def _replies_are_lost(self, attempt: int, link: str) -> bool | None:
+        """Whether a toxic keeps every reply on that link from its caller; None if it may be some of them."""
+        toxics = [t for armed in self.armed if armed.attempt == attempt for t in armed.toxics]
+        toxics = [toxic for toxic in toxics if toxic.link == link and toxic.kind not in _ONLY_SLOW]
+        if not toxics:
+            return False
+        keeps_all = any(toxic.kind == "timeout" and toxic.stream == "downstream" for toxic in toxics)
+        return True if keeps_all and not self._toxics_changed else None
+
+    @cached_property
+    def _toxics_changed(self) -> bool:
+        """Whether the manager changed toxics within an attempt."""
+        return any(change.action not in ("armed", "healed") for change in self.all(ToxicsChanged))
+
+    def _handshake_crossed(self, request: Request) -> bool:
+        """Whether a TLS connection was open on its link meanwhile: nothing else shows whether a request that
+        never arrived was to go over TLS."""
+        return any(
+            connection.tls and connection.opened < request.end and connection.t > request.start
+            for connection in self.connections
+            if (connection.attempt, connection.link) == (request.attempt, request.link_name)
+        )
+
+
+def _may_hide(toxic: PlannedToxic) -> bool:
+    """Whether a request may never come through it to the gateway."""
+    ends_connections = toxic.kind in (DOWN, "reset_peer")
+    return ends_connections or (toxic.stream == "upstream" and toxic.kind not in _ONLY_SLOW)
+
+
+def episode_trace(events: Iterable[Event]) -> EpisodeTrace:
+    """The trace of one episode's events, which need no ids."""
+    events = list(events)
+    started = next((event for event in events if isinstance(event, RunStarted)), None)
+    episode = next((event.episode for event in events if isinstance(event, EpisodeStarted)), "")
+    return EpisodeTrace(episode, [("", event) for event in events], _Run(started))
+
+
+def traces(events: Iterable[Event]) -> list[EpisodeTrace]:
+    """The traces of a run's episodes, in the order in which they come in the history."""
+    return traces_of(with_ids(events))
+
+
+def traces_of(identified: Iterable[tuple[str, Event]]) -> list[EpisodeTrace]:
+    """The same of events that have their ids already."""
+    started: RunStarted | None = None
+    groups: defaultdict[str, list[tuple[str, Event]]] = defaultdict(list)
+    for id, event in identified:
+        episode = getattr(event, "episode", None)
+        if isinstance(event, RunStarted):
+            started = event
+        elif episode or (episode == "" and not isinstance(event, Exchange)):
+            groups[episode].append((id, event))
+    run = _Run(started)
+    return [EpisodeTrace(name, records, run) for name, records in groups.items()]
