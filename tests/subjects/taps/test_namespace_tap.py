@@ -11,6 +11,7 @@ import pytest
 
 from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import opened, places, run
+from wirefault.core.files import make_private_folder
 from wirefault.subjects.taps.namespace import with_bundle
 from wirefault.subjects.taps.tap import Tap
 
@@ -124,3 +125,42 @@ def test_openssl_folder_gets_missing_bundle(tmp_path: Path) -> None:
 
 def test_command_exit_code(tmp_path: Path, tap: Tap) -> None:
     assert run(tap, ["sh", "-c", "sh -c 'exit 3'; echo $?"], tmp_path) == "3\n"
+
+
+OUTSIDE = """
+import os, subprocess, sys
+outside = sys.argv[1]
+entered = subprocess.run(["nsenter", "-t", outside, "-n", "true"], capture_output=True).returncode
+print("network", entered == 0)
+for what, read in {"fd/0": open, "environ": open, "mem": open, "root/": os.listdir}.items():
+    try:
+        content = read(f"/proc/{outside}/{what}")
+        content = content.read(20) if what == "environ" else content
+        print(what, bool(content))
+    except OSError:
+        print(what, False)
+"""
+
+
+def test_processes_outside_can_be_neither_entered_nor_read(tmp_path: Path, tap: Tap) -> None:
+    printed = run(tap, [sys.executable, "-c", OUTSIDE, str(os.getpid())], tmp_path)
+    assert printed.splitlines() == [
+        f"{what} False" for what in ("network", "fd/0", "environ", "mem", "root/")
+    ]
+
+
+def test_private_folder_and_databases_are_hidden(tmp_path: Path, ingress: AnsweringIngress) -> None:
+    secret = make_private_folder() / f"secret-{os.getpid()}.json"
+    secret.write_text("the token")
+    database = tmp_path / "state" / "state.db"
+    database.parent.mkdir(exist_ok=True)
+    database.write_text("of the lab")
+    try:
+        with opened(ingress, tmp_path, "namespace") as tap:
+            printed = run(
+                tap, ["sh", "-c", f"ls {secret.parent}; cat {database}; cat $SSL_CERT_FILE"], tmp_path
+            )
+    finally:
+        secret.unlink()
+    assert secret.name not in printed and "of the lab" not in printed
+    assert "BEGIN CERTIFICATE" in printed

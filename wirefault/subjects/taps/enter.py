@@ -12,6 +12,7 @@ command it is a trial. Standard library only, since it starts with each attempt.
 from __future__ import annotations
 
 import ctypes
+import errno
 import glob
 import json
 import os
@@ -28,7 +29,8 @@ _RULES = (
     "table inet wirefault { chain out { type nat hook output priority -100;"
     f" meta mark {_MARK} return; tcp dport != {_PORT} redirect to :{_PORT}; }}; }}"
 )
-_MS_BIND = 4096
+_MS_BIND, _MS_REC = 4096, 16384
+_PR_CAPBSET_DROP = 24
 _ANSWER_BYTES, _ANSWER_BOUND_S = 1024, 30.0
 
 
@@ -44,6 +46,8 @@ def main() -> int:
         if command:
             ingress = _hand_over(setup["ingress"])
             _leave_helper(setup["helper"], ingress, forwards)
+        _bind_files(setup["private"])
+        _drop(setup["drop"])
     except (OSError, subprocess.CalledProcessError) as error:
         return _failed(f"the namespace tap: {_reason(error)}")
     if not command:
@@ -72,11 +76,20 @@ def _run(command: list[str], stdin_text: str) -> None:
 
 
 def _bind_files(mounts: list[tuple[str, str]]) -> None:
-    """Mount each first file over the second in this namespace."""
+    """Mount each first file or folder over the second in this namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     for source, target in mounts:
-        if libc.mount(source.encode(), target.encode(), None, _MS_BIND, None):
+        if libc.mount(source.encode(), target.encode(), None, _MS_BIND | _MS_REC, None):
             raise OSError(ctypes.get_errno(), f"{target}: {os.strerror(ctypes.get_errno())}")
+
+
+def _drop(capabilities: list[int]) -> None:
+    """Take capabilities from the command and all its descendants, even where they are root."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in capabilities:
+        failed = libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if failed and ctypes.get_errno() != errno.EINVAL:  # unknown to an older kernel
+            raise OSError(ctypes.get_errno(), f"capability {capability}: {os.strerror(ctypes.get_errno())}")
 
 
 def _stores_beside(command: list[str]) -> list[str]:

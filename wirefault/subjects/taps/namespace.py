@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from shutil import copy, copytree, which
 
+from wirefault.core.files import private_folder
 from wirefault.subjects.taps.tap import PROXY_VARIABLES, SYSTEM_BUNDLES, Tap, Trust
 
 _ENTER = str(Path(__file__).with_name("enter.py"))
@@ -22,6 +23,9 @@ _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 # server in resolv.conf.
 _NAME_SERVICES = ("/run/systemd/resolve/io.systemd.Resolve", "/run/nscd/socket", "/var/run/nscd/socket")
 _RESOLVER = "/etc/resolv.conf"
+# capabilities by which root inside could join the network outside, or read the lab's processes
+# CAP_SYS_MODULE, _SYS_RAWIO, _SYS_PTRACE, _SYS_ADMIN, _PERFMON, _BPF, _CHECKPOINT_RESTORE
+_DROPPED = (16, 17, 19, 21, 38, 39, 40)
 # where Debian's OpenSSL looks for a bundle that Debian does not install
 _OPENSSL = Path("/usr/lib/ssl")
 
@@ -30,10 +34,13 @@ class NoNamespaceError(Exception):
     """Why the tap cannot be made on this system, in words."""
 
 
-def namespace_tap(folder: Path, ingress: Path, trust: Trust, environ: Mapping[str, str]) -> Tap:
+def namespace_tap(
+    folder: Path, ingress: Path, trust: Trust, environ: Mapping[str, str], databases: Sequence[Path] = ()
+) -> Tap:
     """Return a tap with its files in that folder, for the ingress that listens at that path.
 
-    Makes it once as a trial. Raises ``NoNamespaceError``.
+    Inside it the ``databases`` are empty, and of the user's private folder only this lab's file and the tap's
+    own are left. Makes the tap once as a trial. Raises ``NoNamespaceError``.
     """
     if sys.platform != "linux":
         raise NoNamespaceError("only Linux has network namespaces")
@@ -49,7 +56,9 @@ def namespace_tap(folder: Path, ingress: Path, trust: Trust, environ: Mapping[st
         "nft": tools["nft"],
         "ingress": str(ingress),
         "helper": _HELPER,
-        "mounts": _mounts(folder, trust),
+        "mounts": [*_mounts(folder, trust), *_emptied(folder, databases)],
+        "private": _private_view(folder, ingress),
+        "drop": list(_DROPPED) if is_root else [],  # others have no rights outside their own namespace
         "bundle": str(trust.bundle),
         "restore": [] if is_root else own_user,  # restores the user after being root in the namespace
     }
@@ -92,6 +101,29 @@ def with_bundle(original: Path, changed: Path, bundle: Path) -> Path:
     copytree(original, changed, symlinks=True)
     copy(bundle, changed / "cert.pem")
     return changed
+
+
+def _emptied(folder: Path, databases: Sequence[Path]) -> list[tuple[str, str]]:
+    """Return mounts of an empty file over each database that exists."""
+    empty = folder / "empty"
+    empty.touch(0o444)
+    return [(str(empty), str(file.resolve())) for file in databases if file.exists()]
+
+
+def _private_view(folder: Path, ingress: Path) -> list[tuple[str, str]]:
+    """Return the mounts that hide the user's private folder, if the tap's folder is in it.
+
+    An MCP server's shim finds its lab there.
+    """
+    private = private_folder().resolve()
+    if folder.resolve().parent != private:
+        return []
+    view = folder / "private"
+    (view / folder.name).mkdir(parents=True)
+    topology = ingress.with_suffix(".json")
+    if topology.exists():
+        copy(topology, view / topology.name)
+    return [(str(folder), str(view / folder.name)), (str(view), str(private))]
 
 
 def _try(prefix: Sequence[str]) -> None:

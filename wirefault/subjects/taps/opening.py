@@ -60,7 +60,8 @@ def _best(
     if spec.tap == "proxy":
         return proxy_tap(ingress, trust, watched=can_list_sockets(), offline=spec.offline)
     try:
-        return namespace_tap(folder, _ingress_socket(configuration), trust, configuration.environ)
+        databases = [configuration.state, configuration.effects]
+        return namespace_tap(folder, _ingress_socket(configuration), trust, configuration.environ, databases)
     except NoNamespaceError as error:
         if spec.tap == "namespace":
             raise SettingsError(
