@@ -106,7 +106,7 @@ def test_unwritable_logs_are_user_error(tmp_path: Path) -> None:
     (tmp_path / "logs").write_text("in the way", encoding="utf-8")
     done = _run(tmp_path)
     assert done.code == 70
-    assert "is LOGS_DIR=logs a folder" in done.err
+    assert "is LOGS_DIR=logs a writable folder" in done.err
     assert "Traceback" not in done.err
 
 

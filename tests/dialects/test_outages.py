@@ -138,10 +138,10 @@ def test_error_about_the_request_in_200_is_none(form, error):
         (Reply((), b"", 204), "an empty body"),
         (Reply(EVENTS, b""), "an empty body"),
         (Reply(EVENTS, b": PROCESSING\n\n: PROCESSING\n\n"), "a stream without events"),
-        (json_reply(200, {}), "a body that is no reply of a model"),
-        (json_reply(200, None), "a body that is no reply of a model"),
-        (json_reply(200, {"detail": "Internal failure"}), "a body that is no reply of a model"),
-        (Reply((), b"upstream connect error or disconnect"), "a body that is no reply of a model"),
+        (json_reply(200, {}), "a body that is not a reply of a model"),
+        (json_reply(200, None), "a body that is not a reply of a model"),
+        (json_reply(200, {"detail": "Internal failure"}), "a body that is not a reply of a model"),
+        (Reply((), b"upstream connect error or disconnect"), "a body that is not a reply of a model"),
     ],
 )
 def test_reply_of_another_kind_is_outage(form, reply, how):

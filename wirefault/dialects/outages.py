@@ -133,8 +133,8 @@ def _unusable(dialect: ModelDialect, reply: Reply, stopped: bool) -> str:
         answer = dialect.read_reply(body)
     except ValueError:
         if stream:
-            return "a stream that is no reply of a model" if stopped else ""
-        return "a body that is no reply of a model"
+            return "a stream that is not a reply of a model" if stopped else ""
+        return "a body that is not a reply of a model"
     if stream and not has_end(dialect, events):
         return "a stream that ended without its end" if stopped else ""
     empty = not (answer.text or answer.calls or answer.finish)
