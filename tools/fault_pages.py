@@ -141,7 +141,7 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             "## The dose: `together`, `during`",
             "A toxic is drawn for each attempt and link, a fault for each try; both last throughout the"
             " attempt, but for these keys of their entry"
-            " ([more](outages.md)):",
+            " ([more](fault-sets.md#outages-inside-an-attempt)):",
             *_table(parameter_rows(Dose)),
             "An outage of `during` has:",
             *_table(parameter_rows(Outage)),

@@ -5,15 +5,19 @@ A test compares the files with this, so they cannot go stale.
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
+from pydantic import BaseModel
 
+import wirefault
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen
 from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
@@ -73,11 +77,19 @@ def _default(name: str) -> str:
     return default_of(Settings.model_fields[name])
 
 
-def toxics_page() -> str:
-    """``docs/toxics.md``."""
-    parts = []
+def toxics_section() -> str:
+    """The toxics, a section of ``docs/faults.md``."""
+    parts = [
+        "## Toxics",
+        "A toxic breaks a connection, not a request. Values of `TOXICS`, separated by commas:"
+        " `kind[@stream][:value]`, for example `timeout:400`, `latency@upstream:300` or"
+        " `latency:latency=300;jitter=50`. A value without a name sets the attribute marked main. Without a"
+        " stream, `upstream` or `downstream` is drawn. `TOXIC_SCOPE` and `TOXIC_SECONDS` set [the number of"
+        " links and the duration](architecture.md#the-draws). Add your own:"
+        " [a toxic](extending.md#a-toxic).",
+    ]
     for toxic in TOXICS:
-        parts.append(f"## {toxic.kind}\n\n{toxic.meaning[0].upper()}{toxic.meaning[1:]}.")
+        parts.append(f"### {toxic.kind}\n\n{toxic.meaning[0].upper()}{toxic.meaning[1:]}.")
         if toxic.attributes:
             rows = ["| attribute | unit | default | range | meaning |", "|---|---|---|---|---|"]
             rows += [
@@ -89,16 +101,7 @@ def toxics_page() -> str:
         signature = " ".join((type(toxic).observed.__doc__ or "").split())
         parts.append(f"Counts as observed when: {signature}")
         parts.append(f"Errors of a try that it can cause: {causes_text(toxic.can_cause)}.")
-    intro = (
-        "Values of `TOXICS`, separated by commas: `kind[@stream][:value]`, for example `timeout:400`,"
-        " `latency@upstream:300` or `latency:latency=300;jitter=50`. The value is that of the attribute"
-        " marked"
-        " main. Without a stream, one of `upstream` and `downstream` is drawn. `TOXIC_SCOPE` and"
-        " `TOXIC_SECONDS` set [the number of links and the duration](architecture.md#the-draws). Add"
-        " your own:"
-        " [adding a toxic](adding-a-toxic.md)."
-    )
-    return _page("Toxics", intro, *"\n\n".join(parts).splitlines())
+    return "\n\n".join(parts)
 
 
 def faults_reference() -> str:
@@ -108,14 +111,14 @@ def faults_reference() -> str:
         " lab that"
         " is up. `wirefault faults show NAME` shows a fault, or a preset with its true rates. The file"
         " format:"
-        " [fault sets](adding-a-fault.md#fault-sets); its toxics: [toxics](toxics.md). At most one fault"
+        " [fault sets](fault-sets.md); its toxics: [toxics](faults.md#toxics). At most one fault"
         " changes a try, the first in the file's order; delays add up. `CHAOS_LEVEL` multiplies every"
         " probability of the set: 1 is as written, 0 is none. Faults of event streams act only on"
         " clients that"
         " ask their model for streams; the lab's agent does with `STREAM=on`. [MCP](mcp.md) has its own page,"
         " with what its clients make of each fault."
     )
-    return _page("Faults", intro, *faults_page(read_seen()).splitlines())
+    return _page("Faults", intro, *faults_page(read_seen()).splitlines(), "", toxics_section())
 
 
 def findings_reference() -> str:
@@ -210,41 +213,94 @@ def dotenv_example() -> str:
     return "\n".join(lines) + "\n"
 
 
-def measures_page() -> str:
-    """``docs/measures.md``."""
-    rows = ["| measure | meaning |", "|---|---|"]
-    rows += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
-    intro = (
-        "Measures for the hypothesis and steady state of an [experiment](experiments.md); each is of one arm."
-    )
-    return _page("Measures", intro, *rows)
+_FILES = Path("docs/files.md")
+_FIELDS_BEGIN = f"<!-- {MADE} -->"
 
 
-def history_page() -> str:
-    """``docs/history.md``."""
-    intro = (
-        "The lines of [a run's history](architecture.md#the-history). Fields with their usual value are left"
-        " out; `wirefault.history.reader` restores them. Other readers of the JSON use the defaults in this"
-        ' table: `jq \'select(.event == "tool_try") | .error // "none"\'`. Each line ends with `event`,'
-        " `n` and"
-        " `prev`."
-    )
-    return _page("Fields of the history", intro, *history_rows())
+def files_page() -> str:
+    """``docs/files.md``: the written part, then the fields of the history."""
+    before, begin, _ = _FILES.read_text(encoding="utf-8").partition(_FIELDS_BEGIN)
+    if not begin:
+        raise ValueError(f"{_FILES}: missing the line {_FIELDS_BEGIN}")
+    return before + begin + "\n\n" + "\n".join(history_rows()) + "\n"
 
 
-def assertions_page() -> str:
-    """``docs/assertions.md``."""
-    return _page("Assertions", _ASSERTIONS_INTRO, *assertion_rows())
+def statements_page() -> str:
+    """``docs/statements.md``: the measures and assertions of experiments."""
+    measures = ["| measure | meaning |", "|---|---|"]
+    measures += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
+    intro = "The words of an [experiment](experiments.md): measures of its statements, and assertions."
+    lines = ["## Measures", "", "Each is of one arm.", "", *measures, "", "## Assertions", ""]
+    return _page("Statements", intro, *lines, _ASSERTIONS_INTRO, "", *assertion_rows())
 
 
 _ASSERTIONS_INTRO = (
-    "Assertions of an [experiment](experiments.md#assertions) or one of its arms. Each is judged from the"
-    " history, per episode; what the history lacks is unknown and never passes. A lone value is that of the"
-    " parameter marked main. All take `turn` (a user turn, counted from 1, or `each`) and `episodes`"
-    " (the share"
-    " of episodes in which it must pass, 100 % by default); those with `over: arm` can apply to all episodes"
-    " of an arm together."
+    "Each is judged from the history, per episode; if the history lacks something, the assertion is unknown"
+    " and does not pass. A lone value sets the parameter marked main. All take `turn` (a user turn, counted"
+    " from 1, or `each`) and `episodes` (the share of episodes in which it must pass, 100 % by default);"
+    " those with `over: arm` can apply to all episodes of an arm together."
 )
+
+
+def python_page() -> str:
+    """``docs/python.md``, from ``__all__`` of the package."""
+    parts = [
+        "```python\nfrom wirefault import " + ", ".join(wirefault.__all__) + "\n```",
+    ]
+    for name in wirefault.__all__:
+        parts += _public_name(name, getattr(wirefault, name))
+    intro = (
+        "The names that `wirefault` exports. Everything else is internal, unless a page names it. The fields"
+        " of models are the keys of the files: [experiments](experiments.md), [fault sets](fault-sets.md)."
+    )
+    return _page("Python", intro, *"\n\n".join(parts).splitlines())
+
+
+def _public_name(name: str, value: Any) -> Iterator[str]:
+    yield f"## {name}"
+    if not inspect.isclass(value):
+        yield _signature(name, value)
+    yield inspect.getdoc(value) or ""
+    if inspect.isclass(value):
+        if rows := list(_fields_of(value)):
+            yield "\n".join(["| field | default | meaning |", "|---|---|---|", *rows])
+        if members := list(_members_of(value)):
+            yield "\n".join(members)
+
+
+def _signature(name: str, function: Any) -> str:
+    parameters = inspect.signature(function).parameters.values()
+    text = [re.sub(r"<.*>", "...", str(parameter)) for parameter in parameters]
+    lines = [f"    {parameter},".replace("'", "") for parameter in text]
+    returned = inspect.signature(function).return_annotation
+    return "\n".join(["```python", f"{name}(", *lines, f") -> {returned}", "```"])
+
+
+def _fields_of(kind: type) -> Iterator[str]:
+    if issubclass(kind, BaseModel):
+        for name, info in kind.model_fields.items():
+            default = "required" if info.is_required() else default_of(info)
+            yield f"| `{info.alias or name}` | {default} | {info.description or ''} |"
+    elif is_dataclass(kind):
+        for field in fields(kind):
+            optional = field.default is not MISSING or field.default_factory is not MISSING
+            shown = f"`{field.default!r}`" if isinstance(field.default, str | int | float | tuple) else ""
+            kind_of = str(field.type).replace("|", "\\|")
+            yield f"| `{field.name}` | {shown if optional else 'required'} | `{kind_of}` |"
+
+
+def _members_of(kind: type) -> Iterator[str]:
+    """Public methods and properties that the class defines, each with the first line of its docstring."""
+    for name, member in list(vars(kind).items()):
+        member = getattr(member, "func", member)  # a cached property
+        if not name.startswith("_") and (isinstance(member, property) or inspect.isfunction(member)):
+            call = "" if name in _properties(kind) else "()"
+            text = (inspect.getdoc(member) or "").partition("\n")[0]
+            yield f"- `{name}{call}`" + (f": {text}" if text else "")
+
+
+def _properties(kind: type) -> set[str]:
+    return {name for name, member in vars(kind).items() if not inspect.isfunction(member)}
 
 
 def schema_of(kind: type[Spec]) -> str:
@@ -274,14 +330,13 @@ def _paragraphs(rule: Rule) -> Iterator[str]:
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
-    "docs/toxics.md": toxics_page,
     "docs/faults.md": faults_reference,
     "docs/mcp.md": mcp_page,
     "docs/findings-rules.md": findings_reference,
     "docs/commands.md": commands_page,
-    "docs/measures.md": measures_page,
-    "docs/assertions.md": assertions_page,
-    "docs/history.md": history_page,
+    "docs/statements.md": statements_page,
+    "docs/files.md": files_page,
+    "docs/python.md": python_page,
     "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
     "docs/experiment.schema.json": lambda: schema_of(Experiment),
     ".env.example": dotenv_example,

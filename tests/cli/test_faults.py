@@ -15,6 +15,8 @@ from wirefault.cli.main import main
 from wirefault.faults.catalogue import FAULTS
 from wirefault.faults.sets.presets import preset_names
 from wirefault.lab.live import LiveFaultsClient
+from wirefault.toxiproxy.toxics import TOXICS
+from wirefault.toxiproxy.toxics.base import Toxic
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +51,15 @@ def test_show_prints_page_of_fault(kind):
     assert output.startswith(f"{kind.name}   (")
     for name, info in kind.model_fields.items():
         assert f"\n{info.alias or name} " in output and (info.description or "").split()[-1] in output
+
+
+@pytest.mark.parametrize("toxic", TOXICS, ids=lambda toxic: toxic.kind)
+def test_show_prints_toxic_with_usable_example(toxic: Toxic) -> None:
+    output = call("show", toxic.kind).output
+    assert output.startswith(f"{toxic.kind}   (toxic")
+    assert all(f"\n{attribute.name} " in output for attribute in toxic.attributes)
+    Path("mine.yaml").write_text(output.partition("in a fault set:\n")[2])
+    call("show", "mine.yaml")
 
 
 def test_show_prints_usable_example_without_markdown():
@@ -87,10 +98,13 @@ def test_show_prints_entries_of_preset(name):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["show", "lose_rply"], "unknown fault, preset or file 'lose_rply'; did you mean 'lose_reply'?"),
+        (
+            ["show", "lose_rply"],
+            "unknown fault, toxic, preset or file 'lose_rply'; did you mean 'lose_reply'?",
+        ),
         (["show", "hevy"], "did you mean 'heavy'?"),
-        (["show", ""], "unknown fault, preset or file ''; known are:\n  status  "),
-        (["show", "x" * 5000], "unknown fault, preset or file 'xxx"),
+        (["show", ""], "unknown fault, toxic, preset or file ''; known are:\n  status  "),
+        (["show", "x" * 5000], "unknown fault, toxic, preset or file 'xxx"),
         (["show", "none.yaml"], "none.yaml: No such file or directory"),
         (["show", "."], "cannot read .: Is a directory"),
         (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),

@@ -1,4 +1,4 @@
-"""docs/plugins.md, followed word by word: a package is built, installed, listed and used in a run."""
+"""docs/extending.md, followed word by word: a package is built, installed, listed and used in a run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.lab.demos import environ_in
+from tests.pages import page_section
 from tests.support import ROOT
 
 pytestmark = pytest.mark.slow
 
-DOCS = ROOT / "docs"
 PACKAGE = "package my-wirefault-parts 1.0"
 
 
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+def blocks(section: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page_section("extending.md", section), re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +30,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugins")
     source = folder / "source"
     source.mkdir()
-    (source / "rounded.py").write_text(blocks("adding-a-fault.md", "python")[0])
-    (source / "my_subject.py").write_text(*blocks("adding-a-subject.md", "python"))
-    (source / "my_dialect.py").write_text(*blocks("plugins.md", "python"))
-    (source / "pyproject.toml").write_text(*blocks("plugins.md", "toml"))
-    (folder / "prompts.json").write_text(*blocks("plugins.md", "json"))
-    (folder / "rounded.yaml").write_text(*blocks("plugins.md", "yaml"))
+    (source / "rounded.py").write_text(blocks("A fault", "python")[0])
+    (source / "my_subject.py").write_text(*blocks("A subject", "python"))
+    (source / "my_dialect.py").write_text(*blocks("A package of your own", "python"))
+    (source / "pyproject.toml").write_text(*blocks("A package of your own", "toml"))
+    (folder / "prompts.json").write_text(*blocks("A package of your own", "json"))
+    (folder / "rounded.yaml").write_text(*blocks("A package of your own", "yaml"))
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation"]
     subprocess.run([*install, "--target", str(folder / "installed"), str(source)], check=True, timeout=120)
     return folder
@@ -50,7 +50,7 @@ def call(folder: Path, *command: str) -> str:
 
 
 def test_plugin_fault_is_listed_shown_and_run(folder: Path) -> None:
-    [lines] = blocks("plugins.md", "sh")
+    [lines] = blocks("A package of your own", "sh")
     install, *commands = (shlex.split(line) for line in lines.splitlines())
     assert install == ["pip", "install", "."]
     listed, output, recorded = (call(folder, sys.executable, "-m", *words) for words in with_json(commands))

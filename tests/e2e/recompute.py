@@ -19,7 +19,7 @@ import numpy
 TOOLS = ("search", "weather", "movie", "calendar", "calculator", "message", "translator")
 NOT_IN_RATE = ("invalid", "unjudged")
 Event = dict[str, Any]
-# default values of omitted fields that are read here: docs/history.md
+# default values of omitted fields that are read here: docs/files.md
 USUAL: dict[str, Event] = {
     "attempt_armed": {"toxics": []},
     "episode_judged": {"faults": []},

@@ -1,4 +1,4 @@
-"""A history stays small: docs/history.md lists what its lines omit."""
+"""A history stays small: docs/files.md lists what its lines omit."""
 
 from __future__ import annotations
 

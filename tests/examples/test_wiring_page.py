@@ -1,4 +1,4 @@
-"""docs/wiring.md, followed word by word but for the port of the shop."""
+"""docs/subjects.md, followed word by word but for the port of the shop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wirefault.core.sockets import bind, bound_address
 
 pytestmark = pytest.mark.slow
 
-PAGE = (ROOT / "docs" / "wiring.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "subjects.md").read_text(encoding="utf-8").partition("\n## Subjects\n")[0]
 WIRING, WORLD = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PROMPTS, ADDED = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
 START, RUN, ELSEWHERE, WITHOUT, RUN_EXAMPLES = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.judging.oracle.histories import episode
 from tests.judging.test_summary import GOOD, run
-from tests.support import ROOT
+from tests.pages import page_section
 from wirefault.core.errors import InputError
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.experiment import Arm, Experiment
@@ -44,7 +44,7 @@ def calls_of(plan: ExperimentPlan) -> dict[str, int | None]:
 
 def test_page_example_can_be_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "budgets.md").read_text(), re.DOTALL)
+    [example] = re.findall(r"```yaml\n(.*?)```", page_section("experiments.md", "Budgets"), re.DOTALL)
     (tmp_path / "prices.yaml").write_text("scripted-diligent: {input: 1, output: 1}\n")
     (tmp_path / "exp.yaml").write_text(example)
     plan = plan_experiment(load_experiment(tmp_path / "exp.yaml"), {"LOGS_DIR": str(tmp_path)})

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.support import ROOT
 from wirefault.cli.main import main
 
-PAGE = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8").partition("\n## Budgets\n")[0]
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 WHOLE = [block for block in BLOCKS if block.startswith("title:")]
 EXAMPLE = WHOLE[0]

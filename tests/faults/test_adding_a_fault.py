@@ -1,4 +1,4 @@
-"""docs/adding-a-fault.md, followed word by word; the same fault is added to the HTTP family too."""
+"""docs/extending.md, followed word by word; the same fault is added to the HTTP family too."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import requests
 from tests.faults.catalogue.clients.upstream import answering
 from tests.faults.tries import a_try
 from tests.gateway.lab import gateway
+from tests.pages import page_section
 from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S, copy_sources
 from tools.fault_pages import fault_page
 from wirefault.dialects.http import json_reply
@@ -24,10 +25,12 @@ from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.slow
 
-PAGE = Path("docs/adding-a-fault.md").read_text(encoding="utf-8")
-CODE, TEST, OBJECTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+SETS = (ROOT / "docs" / "fault-sets.md").read_text(encoding="utf-8")
+PAGE = page_section("extending.md", "A fault")
+CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+[OBJECTS] = re.findall(r"```python\n(.*?)```", SETS, re.DOTALL)
 [DIFF] = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
-[SET] = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+SET, _ = re.findall(r"```yaml\n(.*?)```", SETS, re.DOTALL)
 
 
 def add_fault(tree: Path, family: str) -> None:

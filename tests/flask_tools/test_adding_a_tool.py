@@ -1,4 +1,4 @@
-"""docs/adding-a-tool.md, followed word by word in a copy of the project."""
+"""docs/extending.md, followed word by word in a copy of the project."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import page_section
 from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
 from wirefault.wiring.links import lab_links
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 _PORTS = {link.port for link in lab_links()}
 _FREE = next(port for port in range(5008, 6000) if port not in _PORTS)  # 5008, until a tool has that
-PAGE = (ROOT / "docs/adding-a-tool.md").read_text(encoding="utf-8").replace("5008", str(_FREE))
+PAGE = page_section("extending.md", "A tool").replace("5008", str(_FREE))
 COPIED = (
     *("agent", "experiments", "flask_tools", "tests", "wirefault"),
     *("docker-compose.yaml", "compose.subject.yaml", ".env.example"),

@@ -1,4 +1,4 @@
-"""The MCP SDKs under each fault on lines, by ``wirefault mcp``: the table of docs/mcp-stdio.md."""
+"""The MCP SDKs under each fault on lines, by ``wirefault mcp``: the table of docs/mcp.md."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CASES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "reset": ("reset", {}),
     "truncate": ("truncate", {}),
 }
-PAGE = Path("docs/mcp-stdio.md")
+PAGE = Path("docs/mcp.md")
 
 
 LINKS = Links(Link(f"files{n}", STDIO, "mcp", (f"FILES{n}_MCP",)) for n in range(len(CLIENTS)))
@@ -129,7 +129,9 @@ def test_page_matches_client_results(lab: Lab, clients: Sequence[RunningClient])
     rows = {case: seen(lab, clients, case) for case in CASES}
     made = table(rows)
     if os.environ.get("FAULTS_SEEN") == "write":
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition("| fault |")
+        text, heading = PAGE.read_text(encoding="utf-8"), "### What the SDKs make of it"
+        place = text.index("| fault |", text.index(heading))
+        before, rest = text[:place], text[place:]
         after = rest[rest.index("\n\n") :]
         PAGE.write_text(before + made + after, encoding="utf-8")
     assert made in PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""docs/adding-a-subject.md, followed word by word."""
+"""The section of docs/extending.md on subjects, followed word by word."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
-from tests.support import ROOT
+from tests.pages import page_section
 
 pytestmark = pytest.mark.slow
 
-PAGE = (ROOT / "docs" / "adding-a-subject.md").read_text(encoding="utf-8")
+PAGE = page_section("extending.md", "A subject")
 
 
 def block(language: str) -> str:

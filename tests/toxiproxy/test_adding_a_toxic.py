@@ -1,4 +1,4 @@
-"""docs/adding-a-toxic.md, followed word by word in a copy of the sources."""
+"""docs/extending.md, followed word by word in a copy of the sources."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import page_section
 from tests.support import ROOT, RUN_PATIENCE_S, copy_sources
 
 pytestmark = pytest.mark.slow
 
-PAGE = (ROOT / "docs" / "adding-a-toxic.md").read_text(encoding="utf-8")
+PAGE = page_section("extending.md", "A toxic")
 CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
@@ -27,7 +28,7 @@ COPIED = (
 # Everything that the lab derives from a toxic defined by these two files only.
 DERIVED = """
 from wirefault.wiring.links import lab_links
-from tools.reference import toxics_page
+from tools.reference import toxics_section
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import load_set
 from wirefault.report.charts.style import fault_color
@@ -42,7 +43,7 @@ assert spec.attributes == {"delay": 500, "bytes": 20}
 assert (entry.id, entry.spec.attributes["delay"]) == ("stall", 7)
 assert toxic("stall").fixed_delay_ms(spec.attributes) == 500
 assert fault_color("stall") == "#44aa99"
-assert "| `delay` (main) | ms | 300 | 0 to 3600000 | how long the data stands still |" in toxics_page()
+assert "| `delay` (main) | ms | 300 | 0 to 3600000 | how long the data stands still |" in toxics_section()
 """
 
 

@@ -32,6 +32,7 @@ from wirefault.faults.sets.presets import (
 from wirefault.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.toxiproxy.toxics import TOXICS
+from wirefault.toxiproxy.toxics.base import Toxic
 
 if TYPE_CHECKING:
     from wirefault.lab.live import LiveFaultsClient
@@ -81,9 +82,11 @@ def _show(name: str, chaos_level: float) -> None:
     if name in REGISTRY:
         _print_fault(REGISTRY[name])
         return
+    if toxic := next((toxic for toxic in TOXICS if toxic.kind == name), None):
+        _print_toxic(toxic)
+        return
     if not names_set(name):
-        hint = "; it is a toxic: see docs/toxics.md" if name in _toxic_names() else _names_like(name)
-        raise FaultSetError(f"unknown fault, preset or file {short_repr(name)}{hint}")
+        raise FaultSetError(f"unknown fault, toxic, preset or file {short_repr(name)}{_names_like(name)}")
     fault_set = find_set(name)
     if fault_set.description:
         click.echo(textwrap.fill(" ".join(fault_set.description.split()), width_of(sys.stdout)) + "\n")
@@ -95,10 +98,6 @@ def _show(name: str, chaos_level: float) -> None:
         " entries leave to it; it is a range if an earlier entry\nacts on some of them. Errors of ERROR_PROB"
         " come first on tool links. Toxics of TOXIC_PROB act\nindependently."
     )
-
-
-def _toxic_names() -> list[str]:
-    return [toxic.kind for toxic in TOXICS]
 
 
 def _names_like(name: str) -> str:
@@ -123,6 +122,21 @@ def _print_fault(kind: type[Fault]) -> None:
         _print(("parameter", "default", "range", "meaning"), rows)
     links = "model" if kind.where == "model" else "tools"
     click.echo(f"\nin a fault set:\n  faults:\n    - {{fault: {kind.name}, links: {links}, with: {{}}}}")
+
+
+def _print_toxic(toxic: Toxic) -> None:
+    """Print its section of the catalogue."""
+    click.echo(f"{toxic.kind}   (toxic, on connections)\n")
+    click.echo(f"{toxic.meaning[0].upper()}{toxic.meaning[1:]}.\n")
+    rows = [
+        (a.name + (" (main)" if a.name == toxic.main else ""), a.unit, str(a.default), a.meaning)
+        for a in toxic.attributes
+    ]
+    if rows:
+        _print(("attribute", "unit", "default", "meaning"), rows)
+    signature = " ".join((type(toxic).observed.__doc__ or "").split())
+    click.echo(f"\ncounts as observed when: {signature}")
+    click.echo(f"\nin a fault set:\n  toxics:\n    - {{toxic: {toxic.kind}, links: tools, with: {{}}}}")
 
 
 def _unmarked(text: str) -> str:

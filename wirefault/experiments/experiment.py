@@ -204,7 +204,7 @@ class Arm(Spec):
         default_factory=list, description="what must hold in this arm besides"
     )
     assertions: list[AssertionGiven] = Field(
-        default_factory=list, description="what its episodes must show besides; docs/assertions.md"
+        default_factory=list, description="what its episodes must show besides; docs/statements.md"
     )
 
     @property
@@ -252,7 +252,7 @@ class Experiment(Spec):
         default_factory=list, description="what must hold in each of them"
     )
     assertions: list[AssertionGiven] = Field(
-        default_factory=list, description="what the episodes of each must show; docs/assertions.md"
+        default_factory=list, description="what the episodes of each must show; docs/statements.md"
     )
 
     @property

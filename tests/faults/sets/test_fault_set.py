@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import ROOT
+from tests.pages import page_section
 from wirefault.core.spans import Span
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
@@ -288,6 +288,8 @@ def test_set_survives_round_trip(faults, toxics):
 
 
 def test_outages_page_set_is_valid():
-    [example] = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "outages.md").read_text("utf-8"), re.DOTALL)
+    [example] = re.findall(
+        r"```yaml\n(.*?)```", page_section("fault-sets.md", "Outages inside an attempt"), re.DOTALL
+    )
     result = load_set(example, "the page", REGISTRY, lab_links())
     assert all(entry.dose.during or entry.dose.together for entry in (*result.faults, *result.toxics))

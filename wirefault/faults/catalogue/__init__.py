@@ -1,6 +1,6 @@
 """The catalogue of faults at the gateway: a class each, listed by family.
 
-To add one, write a class with a docstring and list it in its family: see docs/adding-a-fault.md.
+To add one, write a class with a docstring and list it in its family: see docs/extending.md.
 """
 
 from __future__ import annotations

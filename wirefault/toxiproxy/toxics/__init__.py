@@ -1,6 +1,6 @@
 """The catalogue of toxics, one file each: attributes, units, signature and pipe.
 
-To add one, write its file and list it in ``TOXICS``: see docs/adding-a-toxic.md. The settings import this
+To add one, write its file and list it in ``TOXICS``: see docs/extending.md. The settings import this
 package, so it must stay cheap to import.
 """
 
