@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from tests.commands import wirefault
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import environ_in
+from tests.upstream import Upstream, requests_of
 from wirefault.history.events import Event, Exchange, LinkOpened, WentPastLab
 from wirefault.history.reader import latest_run, read_history
 
@@ -156,6 +158,18 @@ def test_traffic_past_lab_is_reported_and_not_success(tmp_path: Path, faults: st
 def test_failed_command_is_reported_with_exit_code(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "--", sys.executable, "-c", "raise SystemExit('no')")
     assert ran.code == 1 and "ended with exit code 1" in ran.stdout
+
+
+def test_failed_server_is_neither_the_commands_nor_the_labs_failure(tmp_path: Path) -> None:
+    def serve(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")
+
+    with Upstream(serve) as upstream:
+        program = f"import urllib.request as web; web.urlopen('{upstream.address.url}/price')"
+        ran = Ran(tmp_path, "--", sys.executable, "-c", program)
+    assert ran.code == 2
+    assert "a server failed in every episode: upstream_unavailable" in " ".join(ran.stderr.split())
 
 
 def test_offline_reaches_no_outside_host(tmp_path: Path, agent: str) -> None:

@@ -357,6 +357,17 @@ def test_killed_run_leaves_last_episode_unjudged():
     assert judged.finished is None
 
 
+def test_interrupted_episode_is_not_the_labs_failure():
+    end = run_finished(completed=False, reason="interrupted")
+    judged = judge_run([run_started(2), *episode(expect={}), started({}, "002"), armed(episode="002"), end])
+    assert [(one.outcome, one.why) for one in judged.episodes][1:] == [
+        ("unjudged", "interrupted before its end")
+    ]
+    other = run_finished(completed=False, reason="logs/ could not be written")
+    judged = judge_run([run_started(1), started({}), armed(), other])
+    assert judged.episodes[0].outcome == "invalid"
+
+
 def test_history_without_start_is_refused():
     with pytest.raises(ValueError, match="no run_started"):
         judge_run(episode())

@@ -153,6 +153,8 @@ def canonical(*faults):
         ([armed(latency(ms=300, jitter=50))], {}, "latency has jitter (50 ms)"),
         ([], {"model": "groq"}, "the model is not the scripted one"),
         ([healed(invalid="disturbed")], {}, "the lab failed in 1 of 1 episodes"),
+        ([exchange("model", unavailable=True, status=503)], {}, "the model failed in 1 of 1 episodes"),
+        ([exchange("weather", unavailable=True, status=503)], {}, "a server failed in 1 of 1 episodes"),
         ([ended(ended_by="limit", ms=30001.0)], {}, "ended by its time limit, 30 s"),
         (
             [exchange(identity="counted"), exchange(identity="counted", start=103.001)],

@@ -189,7 +189,9 @@ def _show(
     if completed.code:
         return completed.code
     own_findings = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
-    if own_findings or any(map(_command_failed, events)):
+    invalid = {episode.episode for episode in summary.episodes if episode.outcome == "invalid"}
+    valid_events = (event for event in events if getattr(event, "episode", None) not in invalid)
+    if own_findings or any(map(_command_failed, valid_events)):
         return DEVIATED
     if armed and not any_met:
         return UNKNOWN

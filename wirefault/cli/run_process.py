@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wirefault.core.errors import LAB_FAILED, USAGE, InputError, UserError
+from wirefault.core.errors import LAB_FAILED, UNKNOWN, USAGE, InputError, UserError
 from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
 from wirefault.gateway.cassettes import check_cassettes
@@ -100,7 +100,12 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
         complain(logs, run.failure)
     if run.record.interrupted:
         return INTERRUPTED
-    return LAB_FAILED if run.failure else 0
+    if run.failure:
+        return LAB_FAILED
+    if run.summary.servers_failed_because:
+        complain(logs, run.summary.servers_failed_because)
+        return UNKNOWN
+    return 0
 
 
 def _show(console: Console, configuration: Configuration, document: RunDocument, run: PromptsRun) -> None:

@@ -29,6 +29,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.judging.rates import Rate, rate
+from wirefault.judging.summary import failure_of_all
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class ArmFacts:
         """Why the arm shows nothing; empty if it shows something."""
         if self.missing:
             return f"{self.missing} episodes were not run: {'; '.join(self.problems)}"
-        if self.episodes and all(episode.outcome == "invalid" for episode in self.episodes):
-            return f"the lab failed in every episode: {self.episodes[-1].why}"
+        if failure := failure_of_all((episode.outcome, episode.why) for episode in self.episodes):
+            return failure
         return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""
 
     @cached_property

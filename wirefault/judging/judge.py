@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
@@ -108,7 +109,8 @@ def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
     finished = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
     traces = {trace.episode: trace for trace in traces_of(identified)}
     names = dict.fromkeys(event.episode for event in events if isinstance(event, EpisodeStarted))
-    episodes = [judge_trace(traces[name], finished is not None) for name in names]
+    interrupted = finished is not None and finished.reason == INTERRUPTED_LINE
+    episodes = [judge_trace(traces[name], finished is not None, interrupted) for name in names]
     recorded = {event.episode: event.outcome for event in events if isinstance(event, EpisodeJudged)}
     return RunJudgement(
         started,
@@ -130,13 +132,14 @@ def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudg
     return judge_trace(episode_trace(events), finished)
 
 
-def judge_trace(trace: EpisodeTrace, finished: bool = True) -> EpisodeJudgement:
+def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = False) -> EpisodeJudgement:
     """Judge one episode by its trace.
 
     ``finished`` is False while the run continues and the end of this episode may still come: without an end
-    it is then ``unjudged``. In a run that has ended, the lab failed and the episode is ``invalid``.
+    it is then ``unjudged``, as in a run that a person ``interrupted``. In any other run that has ended, the
+    lab failed and the episode is ``invalid``.
     """
-    episode = Episode.of(trace, finished)
+    episode = Episode.of(trace, finished, interrupted)
     verdict = episode.judge()
     first = episode.first_attempt().judge() if len(episode.attempts) > 1 else verdict
     evidence = gather(trace)

@@ -21,6 +21,7 @@ from wirefault.history.events import (
     ToolCalled,
 )
 from wirefault.judging.judge import RunJudgement
+from wirefault.judging.oracle.episode import who_failed
 from wirefault.settings.settings import timeout_setting
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
@@ -122,9 +123,9 @@ def _ends(judgement: RunJudgement) -> Iterator[str]:
     finished = judgement.finished
     if finished is None or not finished.completed:
         yield "the run did not complete"
-    invalid = sum(episode.outcome == "invalid" for episode in judgement.episodes)
-    if invalid:
-        yield f"the lab failed in {invalid} of {len(judgement.episodes)} episodes"
+    reasons = [episode.why for episode in judgement.episodes if episode.outcome == "invalid"]
+    if reasons:
+        yield f"{who_failed(reasons)} failed in {len(reasons)} of {len(judgement.episodes)} episodes"
 
 
 def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from wirefault.history.events import (
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.oracle.episode import who_failed
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.judging.rates import Rate, Share, first_attempt_rate, rate_per_prompt, success_share
 from wirefault.judging.reproducible import obstacles
@@ -99,12 +100,22 @@ class Summary:
 
     @property
     def lab_failed_because(self) -> str:
-        """Why a completed run shows nothing; empty if it shows something."""
-        if self.episodes and all(episode.outcome == "invalid" for episode in self.episodes):
-            return f"the lab failed in every episode: {self.episodes[-1].why}"
+        """Why a completed run shows nothing although no server failed; empty if it shows something."""
+        if failure := self._failure_of_all:
+            return failure if failure.startswith("the lab") else ""
         if self.invalid_because:
             return f"the run is invalid: {'; '.join(self.invalid_because)}"
         return ""
+
+    @property
+    def servers_failed_because(self) -> str:
+        """Why a completed run shows nothing: the model or another server failed in every episode."""
+        failure = self._failure_of_all
+        return "" if failure.startswith("the lab") else failure
+
+    @property
+    def _failure_of_all(self) -> str:
+        return failure_of_all((episode.outcome, episode.why) for episode in self.episodes)
 
     @property
     def reproducible(self) -> bool:
@@ -259,6 +270,14 @@ def _end(finished: RunFinished | None) -> Iterator[str]:
         yield "unknown whether toxics were left behind"
     elif finished.toxics_left:
         yield f"{counted(finished.toxics_left, 'toxic', 'toxics')} left behind"
+
+
+def failure_of_all(episodes: Iterable[tuple[str, str]]) -> str:
+    """Who failed in all these episodes, by their outcomes and reasons; empty if one of them is valid."""
+    episodes = list(episodes)
+    if not episodes or any(outcome != "invalid" for outcome, _ in episodes):
+        return ""
+    return f"{who_failed(why for _, why in episodes)} failed in every episode: {episodes[-1][1]}"
 
 
 def ended_early(reason: str) -> str:

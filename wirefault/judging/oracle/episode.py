@@ -47,6 +47,8 @@ from wirefault.wiring.links import lab_links
 
 # From this share of an attempt's time on, the server is named that took it.
 _MAIN_SHARE = 0.5
+_MODEL_FAILED = "model_unavailable: "
+_UPSTREAM_FAILED = "upstream_unavailable: "
 _VALUE_WORDS: Mapping[ValueAxis, str] = {
     "wrong": "wrong value",
     "none": "no value given",
@@ -74,9 +76,10 @@ class Episode:
     trace: EpisodeTrace
     attempts: list[int]
     finished: bool  # its run has ended
+    interrupted: bool = False  # by a person
 
     @classmethod
-    def of(cls, trace: EpisodeTrace, finished: bool) -> Episode:
+    def of(cls, trace: EpisodeTrace, finished: bool, interrupted: bool = False) -> Episode:
         """Raises ``ValueError`` without an ``EpisodeStarted``; an unreadable oracle counts as none."""
         started = trace.last(EpisodeStarted)
         if started is None:
@@ -89,7 +92,7 @@ class Episode:
                 oracle = parse_expect(started.expect)
             except ValueError as problem:
                 error = f"the oracle cannot be read: {problem}"
-        return cls(started, oracle, error, trace, attempts, finished)
+        return cls(started, oracle, error, trace, attempts, finished, interrupted)
 
     def first_attempt(self) -> Episode:
         """This episode as if it had ended with its first attempt."""
@@ -127,9 +130,11 @@ class Episode:
         return Verdict(axes, outcome, self._flags(world, value, results), why)
 
     def _pending(self) -> str:
-        """Says that the episode's end may still come; empty otherwise."""
-        if self.finished or self.trace.last(WorldRead) is not None:
+        """Says that the episode's end may still come, or that a person ended it; empty otherwise."""
+        if self.trace.last(WorldRead) is not None or (self.finished and not self.interrupted):
             return ""
+        if self.interrupted:
+            return "interrupted before its end"
         return "its end is not in the history: still running, or the run was killed"
 
     def _invalid_because(self) -> str:
@@ -252,6 +257,15 @@ class Episode:
         return next(still_open, self.attempts[-1])
 
 
+def who_failed(reasons: Iterable[str]) -> str:
+    """Who made episodes invalid for these reasons: ``the model``, ``a server`` or ``the lab``."""
+    parts = [part for reason in reasons for part in reason.split("; ")]
+    if all(part.startswith(_MODEL_FAILED) for part in parts):
+        return "the model"
+    of_servers = (_MODEL_FAILED, _UPSTREAM_FAILED)
+    return "a server" if any(part.startswith(of_servers) for part in parts) else "the lab"
+
+
 def seconds_covered(spans: Iterable[tuple[float, float]]) -> float:
     """How long at least one of these spans lasted; each has its begin and its end."""
     total, covered_until = 0.0, -math.inf
@@ -311,5 +325,5 @@ def _upstream_failure(failed: Exchange) -> str:
     refused = failed.forwarded and failed.status is not None and failed.status >= 400
     why = failed.outage or (f"it answered {failed.status}" if refused else failed.error)
     if failed.of_model:
-        return f"model_unavailable: {why}"
-    return f"upstream_unavailable: {failed.link}: {why}"
+        return f"{_MODEL_FAILED}{why}"
+    return f"{_UPSTREAM_FAILED}{failed.link}: {why}"
