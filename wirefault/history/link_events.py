@@ -259,7 +259,7 @@ class ConnectionEnded:
     first_byte_ms: float | None  # from there to the first byte that the subject received
     sent: int  # bytes from the subject
     received: int  # bytes to the subject
-    ended_by: Literal["client", "proxy", "nobody"]  # nobody, and ``open``: the attempt ended first
+    ended_by: Literal["client", "proxy", "neither"]  # neither, and ``open``: the attempt ended first
     how: HowEnded  # refused: the proxy could not be dialled
     tls: bool  # its first byte began a TLS handshake
     host: str  # where the subject meant to go

@@ -236,7 +236,7 @@ def test_open_connection_is_recorded_as_open(lab: IngressLab, past: Address) -> 
     with tunnel(lab, "localhost", past.port) as client:
         body_of(client, GET)
         (ended,) = lab.ended()
-        assert (ended.ended_by, ended.how) == ("nobody", "open")
+        assert (ended.ended_by, ended.how) == ("neither", "open")
 
 
 def test_client_reset_leaves_nothing_behind(lab: IngressLab) -> None:

@@ -25,7 +25,7 @@ class Transfer:
     first_sent: float | None = None
     first_received: float | None = None
     # the side that ended it first, and how
-    ended_by: Literal["client", "proxy", "nobody"] = "nobody"
+    ended_by: Literal["client", "proxy", "neither"] = "neither"
     how: Literal["fin", "rst", "refused", "open"] = "open"
     # the client began a TLS handshake
     tls: bool = False
@@ -201,7 +201,7 @@ class Splice:
             self._over.set_result(None)
 
     def _note_end(self, end: _End) -> None:
-        if self._transfer.ended_by == "nobody":
+        if self._transfer.ended_by == "neither":
             self._transfer.ended_by = "client" if end is self._client else "proxy"
             self._transfer.how = "rst" if end.lost else "fin"
 
