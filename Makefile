@@ -39,6 +39,8 @@ lint: setup      ## ruff, mypy, import-linter, vulture, prose
 
 test: setup      ## run all tests and linters
 	@$(MAKE) --no-print-directory -j2 pytest lint
+	@# a line of the recipe, since the output of parallel targets mixes
+	@test -n "$${WIREFAULT_REQUIRE+set}" || echo "Passed. CI runs more: every case of the tests that run in part here, and the tests that were skipped."
 
 test-fast: setup  ## run the linters and the fast tests: about a minute
 	@$(MAKE) --no-print-directory -j2 pytest-fast lint

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -127,3 +129,32 @@ def test_every_setting_is_option_of_demo(demo_help, name):
 @pytest.mark.parametrize("option", ["--prompts", "--toxiproxy", "--out", "--json"])
 def test_demo_has_options_of_lab(demo_help, option):
     assert option in demo_help
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("more", "thinned"), [({}, True), ({"WIREFAULT_REQUIRE": ""}, False)])
+def test_last_line_of_make_test_says_that_ci_runs_more(tmp_path, more, thinned):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", "ruff", "mypy", "lint-imports", "vulture"):
+        (programs / name).write_text(f"#!/bin/sh\necho {name}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    for name in ("requirements-dev.lock", "pyproject.toml"):
+        (tmp_path / name).touch()
+    (tmp_path / ".venv" / ".ready").touch()
+    environ = {
+        key: value for key, value in os.environ.items() if key not in ("WIREFAULT_REQUIRE", "MAKEFLAGS")
+    }
+    made = subprocess.run(
+        ["make", "test"],
+        cwd=tmp_path,
+        env=environ | more,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
+    lines = made.stdout.splitlines()
+    assert {"python", "ruff", "mypy", "vulture"} <= set(lines)
+    assert ("CI runs more" in lines[-1]) is thinned
