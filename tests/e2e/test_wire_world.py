@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ import waitress
 from flask import Flask, request
 
 from tests.gateway.lab import Lab, gateway
-from tests.judging.oracle.histories import armed, ended, healed, world
-from tests.support import PATIENCE_S
+from tests.judging.oracle.histories import armed, ended, healed, run_started, world
+from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.history.events import EpisodeStarted
+from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
 from wirefault.wiring.links import Link, Links
 
@@ -33,6 +34,7 @@ class Shop:
     address: Address
     orders: list[Any] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
+    released: threading.Event | None = None  # the first order waits for it
 
     def app(self) -> Flask:
         app = Flask("shop")
@@ -40,6 +42,9 @@ class Shop:
         @app.post("/orders")
         def order() -> Any:
             order, key = request.get_json(), request.headers.get("Idempotency-Key", "")
+            released, self.released = self.released, None
+            if released is not None:
+                released.wait(PATIENCE_S)
             if order.get("count", 1) < 1:
                 return {"error": "nothing ordered"}, 422
             if not key or key not in self.keys:
@@ -98,6 +103,20 @@ def judged(lab: Lab, *expected: dict[str, Any], **more: Any) -> EpisodeJudgement
 def faulted(name: str, n: int = 1, **parameters: Any) -> str:
     entry = {"fault": name, "links": "shop", "with": parameters, "when": {"at_most": n}}
     return json.dumps({"faults": [entry]})
+
+
+def test_client_that_gives_up_before_a_slow_shop_repeats_its_order(lab: Lab, shop: Shop) -> None:
+    lab.begin()
+    shop.released = released = threading.Event()
+    with pytest.raises(requests.ReadTimeout):
+        requests.post(lab.url("shop", "/orders"), json={"item": "tea", "count": 1}, timeout=0.3)
+    until(lambda: shop.released is None)
+    order(lab, count=1)
+    released.set()
+    until(lambda: len(shop.orders) == 2)
+    lab.settle()
+    [finding] = findings_in([replace(run_started(1), links=lab.topology.links.dump()), *lab.recorded()])
+    assert finding.rule == "write_repeated" and "after its reply was lost" in finding.text
 
 
 def test_single_order_is_as_asked(lab: Lab, shop: Shop) -> None:

@@ -64,6 +64,7 @@ def test_client_gone_before_reply_got_nothing(tmp_path: Path) -> None:
         exchange, _ = exchanged(lab, leaves)
     assert (exchange.status, exchange.reply_bytes, exchange.reply_complete) == (None, 0, False)
     assert (exchange.client_left, exchange.error, exchange.forwarded) == (True, CLIENT_LEFT, True)
+    assert 0 < exchange.left_ms <= exchange.ms
 
 
 def test_half_closed_client_gets_its_reply(tmp_path: Path) -> None:

@@ -36,10 +36,14 @@ from wirefault.history.events import (
 from wirefault.history.reader import HistoryError, read_history, with_ids
 from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.evidence.record import FaultRecord
+from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import Outcome
+from wirefault.judging.oracle.world import World
 from wirefault.judging.reproducible import what_decides
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import usage_of
+from wirefault.judging.writes import WriteCount, write_counts
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -139,6 +143,9 @@ class EpisodeFacts:
     faults; ``delivery_unknown`` if there may be more. ``budgets_spent``: exhausted budgets;
     ``budget_strikes``: requests refused or slowed, and episodes ended, by budgets. ``drawn``: names of drawn
     faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
+    ``repeat_findings``: those of ``findings`` about repeated writes.
+    ``outcome_by_oracle``: the outcome if repeated writes are no evidence; None if it is the same.
+    ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control.
     """
 
     episode: str
@@ -155,10 +162,16 @@ class EpisodeFacts:
     budgets_unknown: bool = False
     budget_strikes: int = 0
     findings: int = 0
+    repeat_findings: int = 0
     outages: EpisodeOutages = _NOTHING_FAILED
     drawn: tuple[str, ...] = ()
     shadows: tuple[tuple[str, str], ...] = ()
     asserted: tuple[OfEpisode, ...] = ()
+    world: World = "unknown"
+    writes: tuple[WriteCount, ...] = ()
+    outcome_by_oracle: Outcome | None = None
+    repeated: str = ""
+    perhaps_repeated: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,6 +202,11 @@ def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEn
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
     outages = outages_in(judgement.traces.values())
     findings = Counter(finding.episode for finding in judgement.findings)
+    repeat_findings = Counter(
+        finding.episode
+        for finding in judgement.findings
+        if finding.rule == WRITE_REPEATED.name and finding.severity != "note"
+    )
     prices = load_prices(str(judgement.started.settings.get("prices", "")))
     finished = judgement.finished
     return RunFacts(
@@ -196,9 +214,10 @@ def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEn
         tuple(
             _facts(
                 judged,
-                judgement.traces[judged.episode].events,
+                judgement.traces[judged.episode],
                 outages[judged.episode],
                 findings[judged.episode],
+                repeat_findings[judged.episode],
                 prices,
                 tuple(assert_on_episode(assertion, views.get(judged.episode)) for assertion in assertions),
             )
@@ -223,12 +242,14 @@ def _judged(run_id: str, events: Sequence[Event]) -> RunJudgement:
 
 def _facts(
     judged: EpisodeJudgement,
-    events: Sequence[Event],
+    trace: EpisodeTrace,
     outages: EpisodeOutages,
     findings: int,
+    repeat_findings: int,
     prices: Mapping[str, Price],
     asserted: tuple[OfEpisode, ...],
 ) -> EpisodeFacts:
+    events = trace.events
     faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
@@ -247,10 +268,14 @@ def _facts(
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
         findings,
+        repeat_findings,
         outages,
         tuple(sorted(set(_drawn(events)))),
         tuple(sorted(set(_shadows(events)))),
         asserted,
+        judged.world,
+        tuple(count for count in write_counts(trace) if count.executed + count.maybe),
+        judged.outcome_by_oracle,
     )
 
 

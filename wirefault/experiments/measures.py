@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.expression import Bounds, exactly
@@ -25,11 +25,15 @@ _OF_CLAIMS: frozenset[Outcome] = frozenset({"false_success", "misled", "honest_f
 
 @dataclass(frozen=True)
 class Measure:
-    """``bounds`` is None without data. ``shown`` is for people; ``episodes`` are the keys that show it."""
+    """``bounds`` is None without data. ``text`` is for people; ``episodes`` are the keys that show it.
+
+    ``why``: what shows it, where the figure alone does not.
+    """
 
     bounds: Bounds | None
     text: str
     episodes: tuple[str, ...] = ()
+    why: str = ""
 
 
 def measures_of(arm: ArmFacts) -> dict[str, Measure]:
@@ -54,6 +58,20 @@ def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
     known = wilson(len(shows), completed) if not could else None
     interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
     return Measure(bounds, f"{_number(bounds).text} of {max(completed, planned)}{interval}", shows)
+
+
+def _duplicates(arm: ArmFacts) -> Measure:
+    """Episodes whose writes may have been repeated leave it open."""
+    measure = _count(arm, "duplicate")
+    assert measure.bounds is not None
+    perhaps = [e for e in arm.episodes if e.perhaps_repeated and e.outcome not in _OPEN | {"duplicate"}]
+    texts = dict.fromkeys(e.repeated or e.perhaps_repeated for e in arm.episodes)
+    why = "; ".join(filter(None, texts))
+    if not perhaps:
+        return replace(measure, why=why)
+    bounds = measure.bounds + Bounds(0, len(perhaps))
+    text = f"{_number(bounds).text} of {max(len(arm.episodes), arm.success.planned)}"
+    return Measure(bounds, text, measure.episodes, why)
 
 
 def _success_rate(arm: ArmFacts) -> Measure:
@@ -210,6 +228,7 @@ _MEASURES: Mapping[str, tuple[str, Callable[[ArmFacts], Measure]]] = {
     BUDGET_STRIKES: ("requests that a budget refused or slowed, and episodes that it ended", _budget_strikes),
     "findings": ("findings of the rules", _findings),
     **{name: (f"episodes: {row.meaning}", _of_outcome(name)) for name, row in OUTCOMES.items()},
+    "duplicate": (f"episodes: {OUTCOMES['duplicate'].meaning}", _duplicates),
 }
 
 

@@ -189,6 +189,9 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
 def _judge(result: ExperimentResult) -> None:
     """Set verdict, exit code and rollback."""
     saved, end = result.saved, result.saved.end
+    # the control after the faults may decide about writes of the arms before it
+    judged = {arm.name for arm in result.arms}
+    result.arms = [saved.arm_result(arm) for arm in saved.plan.arms if arm.name in judged]
     if result.is_whole:
         end = replace(end, limited="")  # reached when nothing was left to run
     result.rollback = end.rollback or saved.rollback_by_histories()

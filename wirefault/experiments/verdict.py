@@ -133,10 +133,14 @@ def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
     if missing := [name for name in expression.names if name not in bounds]:
         return Check(arm, text, "unknown", measured, f"no data for {', '.join(missing)}")
     truth = expression.holds(bounds)
+    why = "; ".join(dict.fromkeys(measures[name].why for name in expression.names if measures[name].why))
     if truth is None:
-        return Check(arm, text, "unknown", measured, "what is not known of some episodes leaves it open")
+        message = why or "what is not known of some episodes leaves it open"
+        return Check(arm, text, "unknown", measured, message)
+    if truth:
+        return Check(arm, text, "held", measured)
     episodes = dict.fromkeys(key for name in expression.names for key in measures[name].episodes)
-    return Check(arm, text, _OF_TRUTH[truth], measured, episodes=() if truth else tuple(episodes))
+    return Check(arm, text, "deviated", measured, why, tuple(episodes))
 
 
 def _assertion_check(arm: str, asserted: Asserted) -> Check:

@@ -111,6 +111,8 @@ class Exchange:
     outage: str = ""
     # before its reply was complete
     client_left: bool = False
+    # until the client closed its side, if it left; the exchange lasts until the upstream answered
+    left_ms: float = 0.0
     # empty in old histories
     dialect: str = ""
     # the wiring declares the call as a write

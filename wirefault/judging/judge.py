@@ -43,6 +43,7 @@ class EpisodeJudgement:
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
     why: str = ""  # in words, what the outcome does not show
+    outcome_by_oracle: Outcome | None = None  # see ``Verdict``
 
     def as_event(self, t: float) -> EpisodeJudged:
         """For the history."""
@@ -156,4 +157,5 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
         faults=evidence.faults,
         unexplained=evidence.unexplained,
         why=verdict.why,
+        outcome_by_oracle=verdict.outcome_by_oracle,
     )

@@ -6,9 +6,10 @@ only the caller's. ``trace`` joins them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, repeat
 from typing import Literal
 
 from wirefault.core.caller_errors import error_kind
@@ -24,20 +25,39 @@ FATES: tuple[Fate, ...] = ("executed", "maybe", "refused")
 Executed = Literal["yes", "no", "maybe"]
 _FATE_BY_TOOL_ANSWER: Mapping[ToolAnswer, Fate] = {"result": "executed", "error": "refused", "": "maybe"}
 _EXECUTED: Mapping[Fate, Executed] = {"executed": "yes", "refused": "no", "maybe": "maybe"}
+_UNKNOWN: ToolAnswer = ""
+_SEND_ELSEWHERE = frozenset({307, 308})  # the client sends the same request to another place
 
 
 def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
     """The fate of a request, by the upstream's answer. ``tool_answer`` is None but for calls of MCP tools.
 
     A request that was forwarded whole is *executed* if the upstream answered 2xx or 3xx, *refused* at 4xx and
-    *maybe* at 5xx or without an answer, whatever its caller saw. Below 400 an MCP tool has its own answer: a
-    result is *executed*, an error *refused*, an answer that the gateway could not read *maybe*.
+    *maybe* at 5xx or without an answer, whatever its caller saw. 307 and 308 ask for the same request at
+    another place, so they are *refused*, too. Below 300 an MCP tool has its own answer: a result is
+    *executed*, an error *refused*, an answer that the gateway could not read *maybe*.
     """
     if status is None or status >= 500:
         return "maybe"
-    if status >= 400:
+    if status >= 400 or status in _SEND_ELSEWHERE:
         return "refused"
     return "executed" if tool_answer is None else _FATE_BY_TOOL_ANSWER[tool_answer]
+
+
+def answers_of(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
+    """The upstream's status for each delivery, and how a tool answered it.
+
+    There are several if a fault of the gateway repeated the request.
+    """
+    for fault in exchange.faults:
+        copies, statuses = fault.evidence.get("copies"), fault.evidence.get("statuses")
+        if fault.injected and isinstance(copies, int) and isinstance(statuses, list):
+            unanswered = [None] if len(statuses) < copies else []
+            before_last = fault.evidence.get("tool_answers", [])
+            tool_answers = chain(before_last, [exchange.tool_answer], repeat(_UNKNOWN))
+            yield from zip([*statuses, *unanswered], tool_answers, strict=False)
+            return
+    yield exchange.answered, exchange.tool_answer
 
 
 def record_key(record: Exchange | CallerRecord) -> TryKey:
@@ -118,7 +138,8 @@ class Request:
             case ModelCall():
                 return self.caller_record.t
         assert self.exchange is not None
-        return self.exchange.start + self.exchange.ms / 1000
+        exchange = self.exchange
+        return exchange.start + (exchange.left_ms if exchange.left_ms else exchange.ms) / 1000
 
     @property
     def name(self) -> str:
@@ -215,9 +236,7 @@ class Request:
             return _EXECUTED[fate_of(self.answered, exchange.tool_answer if exchange.tool else None)]
         if not isinstance(record, ToolTry) or record.route == "proxy":
             return "no"  # it did not reach the gateway, and so not the upstream
-        if record.status is None or record.status >= 500:
-            return "maybe"
-        return "yes" if record.status < 400 else "no"
+        return _EXECUTED[fate_of(record.status)]
 
     @property
     def tool_failed(self) -> bool:
@@ -230,7 +249,7 @@ class Request:
         if self.exchange is None or not self.exchange.forwarded:
             return None
         statuses = [fault.evidence.get("upstream_status") for fault in self.exchange.faults]
-        return next((status for status in statuses if isinstance(status, int)), self.exchange.status)
+        return next((status for status in statuses if isinstance(status, int)), self.exchange.answered)
 
     @property
     def injected(self) -> Sequence[FaultMet]:

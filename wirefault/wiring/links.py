@@ -37,6 +37,8 @@ class Link:
     """Variables that give the subject the link's address."""
     writes: tuple[str, ...] = ()
     """Calls that change state: ``METHOD /path`` or, on an MCP link, a tool name, with ``*`` for any part."""
+    writes_declared: bool = False
+    """Whether the wiring has ``writes``, so that no other call changes state; it may be an empty list."""
     key: str = ""
     """The field of a write's JSON body, or of the tool's arguments, that identifies a repetition."""
     planted: bool = False
@@ -111,6 +113,7 @@ class Link:
             dialect=entry.get("dialect", HTTP),
             env=variables or (f"{name.upper()}_{'URL' if mcp is None else 'MCP'}",),
             writes=tuple(entry.get("writes", ())),
+            writes_declared="writes" in entry,
             key=entry.get("key", ""),
             hosts=tuple(host.lower() for host in entry.get("hosts", ())),
             planted=entry.get("planted", False),

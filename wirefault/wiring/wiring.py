@@ -105,7 +105,8 @@ class LinkSpec(Spec):
     )
     writes: list[str] = Field(
         default_factory=list,
-        description="calls that change state: METHOD /path, on an MCP link a tool's name; * for any part",
+        description="calls that change state: METHOD /path, on an MCP link a tool's name; * for any part;"
+        " [] if none does",
     )
     hosts: list[str] = Field(
         default_factory=list,
@@ -145,7 +146,7 @@ def build_link(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[st
     elif spec.tools:
         raise file.error((*at, "tools"), "an MCP server names its tools itself: leave them out")
     _check_calls(file, (*at, "tools"), list(spec.tools.values()))
-    return Link.of_entry(name, spec.model_dump())
+    return Link.of_entry(name, spec.model_dump(exclude_unset=True))
 
 
 def _over_stdio(file: SpecFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> LinkSpec:

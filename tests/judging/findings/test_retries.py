@@ -13,10 +13,19 @@ from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED
 BUSY = request(status=429, retry_after=2.0)
 
 
-def test_retry_before_retry_after():
-    assert observed(HASTY_RETRY, BUSY, request(0.5)) == [
-        "POST /orders was sent again 0.5 s after a 429 whose Retry-After asked for 2 s"
-    ]
+@pytest.mark.parametrize(
+    ("retry_after", "gap", "text"),
+    [
+        (2.0, 0.5, "490 ms after a Retry-After of 2 s (429)"),
+        (0.2, 0.182, "172 ms after a Retry-After of 200 ms (429)"),
+        (90.0, 12.01, "12 s after a Retry-After of 90 s (429)"),
+        (600.0, 12.01, "12 s after a Retry-After of 10 minutes (429)"),
+        (3.47123e8, 0.5, "490 ms after a Retry-After in 11 years (429)"),
+    ],
+)
+def test_retry_before_retry_after(retry_after, gap, text):
+    busy = request(status=429, retry_after=retry_after)
+    assert observed(HASTY_RETRY, busy, request(gap)) == [f"POST /orders was sent again {text}"]
 
 
 def test_hasty_model_request():

@@ -79,7 +79,7 @@ def hung(at=1.0, until=130.0, **more):
 
 def test_wait_until_end():
     assert observed(NO_TIME_LIMIT, hung(), LIMIT) == [
-        "GET /orders had no answer for 29.0 s, until the attempt's 30 s were over:"
+        "GET /orders had no answer for 29 s, until the attempt's 30 s were over:"
         " its client has no shorter time limit"
     ]
 

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judging.findings.traced import CRM, lost, observed, request, rule_findings
-from tests.judging.oracle.histories import armed, ended, exchange, fault_met, latency, timeout, tried
+from tests.judging.findings.traced import CRM, SHOP, lost, model_request, observed, request, rule_findings
+from tests.judging.oracle.histories import (
+    armed,
+    ended,
+    exchange,
+    fault_met,
+    latency,
+    message_sent,
+    timeout,
+    tried,
+    world,
+)
 from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_REPEATED
-from wirefault.wiring.links import Link, Links
+from wirefault.wiring.links import Link, Links, lab_links
 
 GAVE = {"upstream_status": 201}
 AGAIN = request(0.4, status=201)
@@ -19,7 +29,7 @@ def write_repeated(*events, **more):
 
 def test_write_repeated_without_key():
     assert write_repeated(lost(), AGAIN) == [
-        "POST /orders was sent again 0.4 s after its reply was lost; both were executed,"
+        "POST /orders was sent again 390 ms after its reply was lost; both were executed,"
         " with no Idempotency-Key"
     ]
 
@@ -31,7 +41,7 @@ def test_lost_reply_in_subjects_record():
         exchange(method="POST", status=201, start=103.9, call=2),
     ]
     assert write_repeated(*tries, *again, links=Links(())) == [
-        "POST / was sent again 0.5 s after its reply was lost; both were executed,"
+        "POST / was sent again 500 ms after its reply was lost; both were executed,"
         " with another Idempotency-Key"
     ]
 
@@ -120,6 +130,164 @@ def test_mcp_tool_answer_decides_execution(answers, expected):
 def test_other_mcp_messages_are_not_writes():
     listed = {**CALL, "message": "tools/list", "tool": ""}
     assert write_repeated(lost(**listed), request(0.4, status=200, **listed), links=SERVER) == []
+
+
+PRICE = {"method": "GET", "target": "/price", "fingerprint": "g"}
+FAILED = request(0.1, status=500, forwarded=False, **PRICE)
+ORDERED = request(status=201)
+ASK = '{"messages": [{"role": "user", "content": "Order tea"}]}'
+RESULT = '{"messages": [{"role": "user", "content": "Order tea"}, {"role": "tool", "content": "ordered"}]}'
+
+
+def test_whole_step_retried_after_later_failure():
+    [finding] = rule_findings(WRITE_REPEATED, ORDERED, FAILED, AGAIN)
+    assert finding.text == (
+        "POST /orders was sent again 390 ms after it had succeeded, because GET /price failed with 500;"
+        " both were executed, with no Idempotency-Key"
+    )
+    assert (finding.severity, finding.evidence) == ("risky", tuple(f"gateway-0:{n}" for n in (1, 2, 3)))
+
+
+def test_write_repeated_after_error_for_executed_one():
+    struck = request(status=503, upstream_status=201, fault=fault_met(evidence=GAVE), forwarded=True)
+    assert "after a 503, although it had been executed" in write_repeated(struck, AGAIN)[0]
+
+
+def test_step_restarted_with_the_same_question_to_the_model():
+    first = [model_request(0, ASK), request(0.1, status=201), model_request(0.2, RESULT, status=500)]
+    again = [model_request(0.3, ASK), request(0.4, status=201)]
+    assert len(write_repeated(*first, *again)) == 1
+
+
+def test_generated_id_in_the_second_body():
+    bodies = (f'{{"item": "tea", "order_id": "{order}"}}' for order in ("ord_9f3kq82d", "ord_41mzx0qa"))
+    first, again = ({"request_body": body, "fingerprint": body} for body in bodies)
+    assert len(write_repeated(lost(**first), request(0.4, status=201, **again))) == 1
+
+
+def test_repetitions_of_one_write_are_one_finding():
+    [text] = write_repeated(lost(), lost(0.4), lost(0.8), request(1.2, status=201))
+    assert text.endswith("; in all it was executed 4 times")
+
+
+def test_client_that_gives_up_before_a_slow_server():
+    slow = request(
+        0, status=None, seconds=2, complete=(True, False), client_left=True, left_ms=1000.0, **GAVE
+    )
+    assert write_repeated(slow, request(1.1, status=201)) == [
+        "POST /orders was sent again 100 ms after its reply was lost; both were executed,"
+        " with no Idempotency-Key"
+    ]
+
+
+def test_call_of_mcp_server_behind_is_one_write_under_its_tool():
+    links = Links([Link("notes", "http://127.0.0.1:9/mcp", "mcp"), SHOP])
+    call = {"link": "notes", "target": "/mcp", "dialect": "mcp", "message": "tools/call", "tool": "add_order"}
+    inner = {"fingerprint": "order", "status": 201}
+    once = [request(0, seconds=0.3, **call), request(0.1, **inner)]
+    assert write_repeated(*once, links=links) == []
+    lost_call = [lost(0, seconds=0.3, **call), request(0.1, **inner)]
+    [text] = write_repeated(*lost_call, request(1, seconds=0.3, **call), request(1.1, **inner), links=links)
+    assert text.startswith("add_order was sent again 700 ms after its reply was lost; both were executed")
+
+
+WORLD = [message_sent("Alice", key=f"k{number}") for number in range(6)]
+
+
+def test_world_shows_what_the_upstream_did_not_answer():
+    tries = [
+        tried("message", error="read_timeout", ms=400, start=103.0 + n, call=n + 1, idempotency_key=f"k{n}")
+        for n in range(6)
+    ]
+    unanswered = [
+        exchange("message", method="POST", status=None, start=103.0 + n, call=n + 1, complete=(True, False))
+        for n in range(6)
+    ]
+    links = lab_links()
+    [text] = write_repeated(*tries, *unanswered, world(*WORLD), links=links)
+    assert "both were executed" in text and text.endswith("in all it was executed 6 times")
+    assert write_repeated(*tries, *unanswered, world(WORLD[0]), links=links) == []
+    [text] = write_repeated(*tries, *unanswered, world(error="unreadable"), links=links)
+    assert "it may have been executed twice" in text
+
+
+GRAPHQL = {"link": "crm", "target": "/graphql"}
+QUERY = '{"query": "query Orders { orders(first: 2) { id mutation } }"}'
+MUTATION = '{"query": "mutation Order { order(item: \\"tea\\") { id } }"}'
+
+
+def test_graphql_mutation_is_a_probable_write():
+    [text] = write_repeated(
+        lost(**GRAPHQL, request_body=MUTATION), request(0.4, **GRAPHQL, request_body=MUTATION)
+    )
+    assert "the wiring does not say whether it is a write" in text
+
+
+LOOK = '{"name": "look", "annotations": {"readOnlyHint": true}}'
+TOOLS = f'{{"jsonrpc": "2.0", "id": 1, "result": {{"tools": [{LOOK}]}}}}'
+LISTED = request(0, link="shop", target="/mcp", dialect="mcp", message="tools/list", reply_body=TOOLS)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([ORDERED, request(0.1, **PRICE), AGAIN], id="nothing failed"),
+        pytest.param([ORDERED, FAILED, request(0.4, fingerprint="other", status=201)], id="another wording"),
+        pytest.param([FAILED, request(0.2, status=201), AGAIN], id="failed before"),
+        pytest.param(
+            [ORDERED, FAILED, model_request(0.2, RESULT), AGAIN], id="a model decided with the first result"
+        ),
+        pytest.param(
+            [request(status=201, method="PUT"), FAILED, request(0.4, status=201, method="PUT")], id="PUT"
+        ),
+        pytest.param(
+            [request(at, method="DELETE", target="/orders/1") for at in (0, 0.4)] + [FAILED],
+            id="DELETE",
+        ),
+        pytest.param([lost(status=308), AGAIN], id="redirected with 308"),
+        pytest.param([lost(status=307), AGAIN], id="redirected with 307"),
+        pytest.param([request(key="k"), FAILED, request(0.4, key="k")], id="shared key after a failure"),
+        pytest.param(
+            [lost(request_body=(body := '{"idempotency_key": "k"}')), request(0.4, request_body=body)],
+            id="shared key in a field of that name",
+        ),
+        pytest.param([ORDERED, FAILED, request(0.4, status=201, attempt=2)], id="attempt of the runner"),
+        pytest.param([request(status=500), request(0.4, status=201)], id="error of the upstream itself"),
+        pytest.param(
+            [lost(**GRAPHQL, request_body=QUERY), request(0.4, **GRAPHQL, request_body=QUERY)],
+            id="GraphQL query",
+        ),
+        pytest.param(
+            [lost(link="crm", target="/oauth/token"), request(0.4, link="crm", target="/oauth/token")],
+            id="token endpoint",
+        ),
+        pytest.param(
+            [lost(link="crm", target="/v1/traces"), request(0.4, link="crm", target="/v1/traces")],
+            id="telemetry",
+        ),
+        pytest.param(
+            [lost(link="crm", request_body=rpc), request(0.4, link="crm", request_body=rpc)]
+            if (rpc := '{"jsonrpc": "2.0", "id": 1, "method": "orders.list"}')
+            else [],
+            id="JSON-RPC method that reads",
+        ),
+    ],
+)
+def test_repetitions_that_are_no_repeated_write(events):
+    assert write_repeated(*events) == []
+
+
+def test_read_only_mcp_tool_is_no_write():
+    look = {**CALL, "tool": "look"}
+    repeated = [lost(0.1, **look), request(0.4, status=200, **look)]
+    assert write_repeated(LISTED, *repeated, links=SERVER) == []
+    assert len(write_repeated(*repeated, links=SERVER)) == 1
+
+
+def test_link_that_declares_no_writes_has_none():
+    silent = Links([Link("crm", "https://crm.example.net", writes_declared=True)])
+    post = {"link": "crm", "target": "/search"}
+    assert write_repeated(lost(**post), request(0.4, **post), links=silent) == []
 
 
 REFUSED = request(status=422)

@@ -25,7 +25,15 @@ def judged(*writes, expected=(TEA,), settled=True, **more):
 
 @pytest.mark.parametrize(
     ("status", "fate"),
-    [(200, "executed"), (303, "executed"), (404, "refused"), (500, "maybe"), (None, "maybe")],
+    [
+        (200, "executed"),
+        (303, "executed"),
+        (307, "refused"),
+        (308, "refused"),
+        (404, "refused"),
+        (500, "maybe"),
+        (None, "maybe"),
+    ],
 )
 def test_fate_by_upstream_answer(status, fate):
     assert fate_of(status) == fate

@@ -69,6 +69,7 @@ class ClientConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """A client that half-closes after a whole request may still want its reply; any other is gone."""
         self.client.half_closed = True
+        self._note_client_left()
         self.relay.note_client_eof()
         if self.client.closing or self.relay.delivery.hanging or not self._client_wants_reply():
             if self.relay.exchange is not None:
@@ -85,12 +86,18 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.client.lost = True
+        self._note_client_left()
         self.client.stop_timer()
         exchange = self.relay.exchange
         if self._delay is not None and exchange is not None and exchange.request_done:
             return  # on a slow network the request would arrive, too
         self._stop_delay()
         self._on_client_gone()
+
+    def _note_client_left(self) -> None:
+        exchange = self.relay.exchange
+        if exchange is not None and not exchange.left_at:
+            exchange.left_at = time.perf_counter()
 
     def _on_client_gone(self) -> None:
         """End all that the client had begun, except a whole request that is on its way."""

@@ -96,6 +96,8 @@ class Exchange:
     continue_sent: bool
     """The gateway itself has sent 100 Continue."""
     client_left: bool
+    left_at: float
+    """When the client closed its side (``perf_counter``); 0 while it has not."""
     unavailable: bool
     """The upstream failed, and no fault of ours is the cause."""
     outage: str
@@ -112,6 +114,7 @@ class Exchange:
         self.origin = NO_ORIGIN
         self.reply = ReplyRecord()
         self.began = self.ended = self.request_ended = began
+        self.left_at = 0.0
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
         self.message = listener.no_message

@@ -122,6 +122,8 @@ def _unusual_fields(exchange: Exchange) -> Iterator[str]:
         yield f',"outage":{_quote(outage)}'
     if exchange.client_left:
         yield ',"client_left":true'
+        if exchange.left_at:
+            yield f',"left_ms":{(exchange.left_at - exchange.began) * 1000:.3f}'
 
 
 # faults

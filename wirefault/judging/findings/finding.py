@@ -53,9 +53,17 @@ class Rule:
     observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; it reports only facts in the trace
 
 
+_LONG_SPANS = ((365.25 * 86400, "year"), (86400, "day"), (3600, "hour"), (60, "minute"))
+
+
 def span_in_words(span: float) -> str:
-    """A span of time for a sentence: ``0.4 s``, ``12 ms``."""
-    return f"{span:.1f} s" if span >= 0.1 else f"{max(span, 0) * 1000:.0f} ms"
+    """A span of time for a sentence: ``172 ms``, ``1.4 s``, ``65 s``, ``11 years``."""
+    if span < 0.9995:
+        return f"{max(span, 0) * 1000:.0f} ms"
+    if span < 120:
+        return f"{span:.1f}".removesuffix(".0") + " s" if span < 9.95 else f"{span:.0f} s"
+    seconds, unit = next(long for long in _LONG_SPANS if span >= 2 * long[0])
+    return f"{span / seconds:.0f} {unit}s"
 
 
 def times(count: int) -> str:

@@ -15,6 +15,7 @@ from wirefault.judging.trace import EpisodeTrace
 
 # Clocks differ and clients round: a client that is up to a tenth early did wait.
 _ENOUGH = 0.9
+_SECONDS_A_DAY = 86400
 
 
 def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
@@ -23,9 +24,10 @@ def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
             wanted = _retry_after(first)
             waited = _waited(first, again)
             if wanted and waited is not None and 0 <= waited < _ENOUGH * wanted:
+                span = f"{'of' if wanted < _SECONDS_A_DAY else 'in'} {span_in_words(wanted)}"
                 text = (
-                    f"{first.name} was sent again {span_in_words(waited)} after a {first.status} whose "
-                    f"Retry-After asked for {wanted:g} s"
+                    f"{first.name} was sent again {span_in_words(waited)} after a Retry-After {span} "
+                    f"({first.status})"
                 )
                 yield Observation(text, first.ids + again.ids)
 

@@ -1,4 +1,4 @@
-"""Rules about writes: repeated after a lost reply, or failed and reported as done."""
+"""Rules about writes: repeated after a failure, or failed and reported as done."""
 
 from __future__ import annotations
 
@@ -6,86 +6,205 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from wirefault.dialects.json_values import as_object, as_text, parsed
-from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
+from wirefault.judging.findings.finding import Observation, Rule, Severity, span_in_words, times
 from wirefault.judging.requests import Request
+from wirefault.judging.sameness import without_call_ids
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.writes import Write, writes_in
 
-_REPEATABLE = frozenset({"PUT", "DELETE"})
 # An upstream's answers for things that exist already, or are gone as they should be.
 _MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
+_TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 
 
 def _write_repeated(trace: EpisodeTrace) -> Iterator[Observation]:
-    for group in trace.repeated:
-        lost: list[Request] = []
-        for request in group:
-            first = next((earlier for earlier in reversed(lost) if earlier.end <= request.start), None)
-            if first is not None and not _is_safe(trace, first, request):
-                yield _repetition(first, request)
-            if request.succeeded:
-                lost.clear()  # its caller knows that it is done, and has another reason to repeat it
-            elif request.reply_lost and request.executed != "no" and not request.of_model:
-                lost.append(request)
+    groups: defaultdict[tuple[int, str], list[Write]] = defaultdict(list)
+    for write in writes_in(trace):
+        if write.fate != "refused":
+            groups[write.request.attempt, write.same].append(write)
+    for group in groups.values():
+        observed = [seen for place in range(1, len(group)) if (seen := _repetition(trace, group, place))]
+        if observed:
+            yield _once(group, observed)
 
 
-def _is_safe(trace: EpisodeTrace, first: Request, again: Request) -> bool:
-    """Whether the upstream can recognise the repetition, or the caller looked before it repeated."""
-    if again.executed == "no" or not (_may_write(first) or first.is_write):
-        return True
-    keys = first.idempotency_key, again.idempotency_key
-    if None in keys or (keys[0] and keys[0] == keys[1]):
-        return True
-    looked = any(
-        request.is_read and request.succeeded and request.link_name == first.link_name
-        for request in trace.between(first, again)
-    )
-    both = first.executed == again.executed == "yes"
-    return not both and (looked or first.method in _REPEATABLE)
+def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observation:
+    """One observation for all repetitions of a write."""
+    worst = next((seen for seen in observed if seen.severity == "harmful"), observed[0])
+    executed = sum(write.fate == "executed" for write in group)
+    often = f"; in all it was executed {times(executed)}" if len(observed) > 1 and executed > 2 else ""
+    evidence = dict.fromkeys(id for seen in observed for id in seen.evidence)
+    return Observation(worst.text + often, tuple(evidence), worst.severity)
 
 
-def _may_write(request: Request) -> bool:
-    """Whether the wiring declares no writes for the link, and the method is one that may write."""
-    link = request.link
-    undeclared = link is not None and not link.writes and not link.is_of_lab
-    return undeclared and request.method in ("POST", "PATCH")
+def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Observation | None:
+    again = group[place]
+    for first in reversed(group[:place]):
+        if first.seen.end > again.seen.start + _TOLERANCE_S:
+            continue  # made at the same time
+        if _share_key(first, again):
+            continue
+        if _is_lost(first.seen):
+            return _after_lost_reply(trace, first, again)
+        if first.fate == "maybe":
+            continue  # its caller saw an error of the upstream itself
+        failure = _failure_between(trace, first, again)
+        if failure is None or again.repeatable:
+            return None  # its caller knew that it was done, and had another reason to repeat it
+        return _after_failure(first, again, failure)
+    return None
 
 
-def _repetition(first: Request, again: Request) -> Observation:
-    after = f"{first.name} was sent again {span_in_words(again.start - first.end)} after its reply was lost"
-    both = first.executed == again.executed == "yes"
+def _share_key(first: Write, again: Write) -> bool:
+    """Whether the upstream can recognize the repetition, or the history does not show that it cannot."""
+    keys = first.key, again.key
+    return None in keys or (bool(keys[0]) and keys[0] == keys[1])
+
+
+def _is_lost(request: Request) -> bool:
+    return request.reply_lost is True and not request.succeeded
+
+
+def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write) -> Observation | None:
+    both = first.fate == again.fate == "executed"
+    if not both and (first.repeatable or _looked(trace, first, again)):
+        return None
+    after = f"was sent again {_gap(first, again)} after its reply was lost"
     done = "both were executed" if both else "it may have been executed twice"
-    keys = "with no Idempotency-Key" if not again.idempotency_key else "with another Idempotency-Key"
-    if first.method in _REPEATABLE:
-        text = f"{after}; {done}, and by HTTP's definition the second changes nothing more"
-        return Observation(text, first.ids + again.ids, "note")
-    undeclared = "" if first.is_write else "; the wiring does not say whether it is a write"
-    certain = both and first.is_write
-    text = f"{after}; {done}, {keys}{undeclared}"
-    return Observation(text, first.ids + again.ids, "harmful" if certain else "risky")
+    ids = _ids(first, again)
+    if first.repeatable:
+        text = f"{first.name} {after}; {done}, and by HTTP's definition the second changes nothing more"
+        return Observation(text, ids, "note")
+    severity: Severity = "harmful" if both and first.declared else "risky"
+    return Observation(f"{first.name} {after}; {done}, {_keys(again)}{_undeclared(first)}", ids, severity)
+
+
+def _after_failure(first: Write, again: Write, failure: Request) -> Observation:
+    """The first reply had arrived, then something failed, and the write was sent again all the same."""
+    if failure is first.seen:
+        after = f"was sent again {_gap(first, again)} after a {failure.status}, although it had been executed"
+    else:
+        after = f"was sent again {_gap(first, again)} after it had succeeded, because {_failed(failure)}"
+    done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
+    text = f"{first.name} {after}; {done}, {_keys(again)}{_undeclared(first)}"
+    return Observation(text, _ids(first, again, failure), "risky")
+
+
+def _gap(first: Write, again: Write) -> str:
+    return span_in_words(again.seen.start - first.seen.end)
+
+
+def _keys(again: Write) -> str:
+    return "with another Idempotency-Key" if again.key else "with no Idempotency-Key"
+
+
+def _undeclared(write: Write) -> str:
+    return "" if write.declared else "; the wiring does not say whether it is a write"
+
+
+def _ids(first: Write, again: Write, *others: Request) -> tuple[str, ...]:
+    requests = [first.seen, first.request, *others, again.seen, again.request]
+    return tuple(dict.fromkeys(id for request in requests for id in request.ids))
+
+
+def _failed(request: Request) -> str:
+    if request.reply_lost is not False:
+        return f"{request.name} had no reply"
+    status = request.status
+    return (
+        f"{request.name} failed with {status}" if status and status >= 400 else f"{request.name} was faulted"
+    )
+
+
+def _looked(trace: EpisodeTrace, first: Write, again: Write) -> bool:
+    """Whether the caller read something on that link before it repeated the write."""
+    return any(
+        request.is_read and request.succeeded and request.link_name == first.seen.link_name
+        for request in trace.between(first.seen, again.seen)
+    )
+
+
+def _failure_between(trace: EpisodeTrace, first: Write, again: Write) -> Request | None:
+    """The failure that the caller met after the first execution and before the second.
+
+    None if the first was not certainly executed, or if a model decided in between that had seen its result.
+    """
+    if first.fate != "executed" or _model_saw_result(trace, first, again):
+        return None
+    inner = first.request is not first.seen or again.request is not again.seen
+    for request in trace.requests:
+        if request.attempt != first.seen.attempt or request in (again.seen, again.request):
+            continue
+        if inner and request is first.request:
+            continue
+        in_time = first.seen.end <= request.end <= again.seen.start + _TOLERANCE_S
+        if in_time and request.start <= again.seen.start and _has_failed(request):
+            return request
+    return None
+
+
+def _has_failed(request: Request) -> bool:
+    if request.status is not None and request.status >= 400:
+        return True
+    changed = any(not fault.delay_ms for fault in request.injected)
+    return changed or request.reply_lost is True
+
+
+def _model_saw_result(trace: EpisodeTrace, first: Write, again: Write) -> bool:
+    """Whether a model replied in between to a request that came after the first execution.
+
+    A step that is retried whole asks the model the same again: that request has not seen the result.
+    """
+    models = [r for r in trace.requests if r.of_model and r.attempt == first.seen.attempt]
+    before = {body for r in models if r.start < first.seen.start and (body := _conversation(r))}
+    return any(
+        first.seen.start <= request.start <= again.seen.start
+        and request.succeeded
+        and _conversation(request) not in before
+        for request in models
+    )
+
+
+def _conversation(request: Request) -> str:
+    """Empty if the history does not have all of it."""
+    exchange = request.exchange
+    if exchange is None or exchange.request_cut or not exchange.request_body:
+        return ""
+    return without_call_ids(exchange.request_body)
 
 
 WRITE_REPEATED = Rule(
     name="write_repeated",
     severity="harmful",
-    title="a write repeated after a lost reply",
+    title="a write repeated after a failure",
     fires=(
-        "A call that changes state was sent, its reply did not reach the caller, its upstream had executed "
-        "it or may have, and the same call was sent again in the attempt without a key by which the "
-        "upstream could recognise the repetition. `harmful` if the upstream answered both with 2xx or 3xx "
-        "(an MCP tool: with a result), else `risky`; a `note` for PUT and DELETE, which HTTP allows to be "
-        "repeated."
+        "A call that changes state was sent, and the same call was sent again in the attempt, without a "
+        "key by which the upstream could recognize the repetition. Either the first reply did not reach "
+        "the caller: `harmful` if both were executed and the wiring declares the write, else `risky`, and "
+        "a `note` for PUT and DELETE, which HTTP allows to be repeated. Or the first was executed, and "
+        "then another request failed, or the caller got an error for it: `risky`. Two calls are the same "
+        "if method, path and body are equal without ids that the caller generates, times of sending and "
+        "idempotency fields. A request is executed if the upstream answered 2xx, 301, 302 or 303 (an MCP "
+        "tool: with a result); where it did not answer, the lab's own services show it."
     ),
     silent=(
         "both have the same Idempotency-Key, or the same value in the field that the wiring names",
-        "the first, or the repetition, was not forwarded or was refused (4xx; an MCP tool: an error)",
-        "the reply reached the caller, or that is unknown (a toxic that may cut replies is armed, and the "
-        "subject keeps no record)",
-        "the caller read something on that link in between, and not both were certainly executed",
+        "the first, or the repetition, was not forwarded or was refused (4xx, a redirect by 307 or 308; an "
+        "MCP tool: an error)",
+        "the first reply reached the caller and nothing failed after it, or it is unknown whether it did (a "
+        "toxic that may cut replies is armed, and the subject keeps no record)",
+        "a model that had the first result replied in between: the repetition may be its decision",
+        "the reply was lost, the caller read something on that link in between, and not both were certainly "
+        "executed",
         "it was repeated in another attempt at the prompt: the runner asked for that",
+        "it is a GraphQL query, a JSON-RPC method that only reads, a token endpoint or telemetry",
+        "the same call is seen on an MCP link and on the service behind it: it counts once",
     ),
     mistaken=(
-        "an upstream that recognises repetitions in another way: by a natural key or a unique constraint",
-        "a POST that changes nothing, on a link for which the wiring declares no writes",
+        "an upstream that recognizes repetitions in another way: by a natural key or a unique constraint",
+        "a POST that changes nothing, on a link for which the wiring does not say which calls are writes",
+        "a subject that writes the same twice on purpose, with a failure in between: in an experiment the "
+        "control shows that",
     ),
     observe=_write_repeated,
 )

@@ -64,6 +64,8 @@ class Verdict:
     outcome: Outcome
     flags: list[str]
     why: str  # in words, what the outcome does not show
+    # if the wire's own proof of a repeated write did not count; None if that makes no difference
+    outcome_by_oracle: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,10 @@ class Episode:
         """Return the first outcome that fits."""
         invalid, pending = self._invalid_because(), self._pending()
         ended = self.trace.last(AttemptEnded)
-        world, value = self._world(), self._value(ended)
+        expected_world = (
+            self._expected_world(self.oracle) if self.oracle else WorldJudgement("not_applicable")
+        )
+        world, value = self._with_proof(expected_world), self._value(ended)
         claim = judge_claim(self.oracle, ended) if ended else "none"
         results = tool_results(self.trace)
         axes = Axes(
@@ -127,7 +132,10 @@ class Episode:
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended)
-        return Verdict(axes, outcome, self._flags(world, value, results), why)
+        by_oracle = None
+        if outcome == "duplicate" and expected_world.axis != "duplicated":
+            by_oracle = outcome_of(replace(axes, world=expected_world.axis))
+        return Verdict(axes, outcome, self._flags(world, value, results), why, by_oracle)
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or that a person ended it; empty otherwise."""
@@ -158,11 +166,10 @@ class Episode:
             return [f"attempt {attempt} has no end in the history"]
         return []
 
-    def _world(self) -> WorldJudgement:
+    def _with_proof(self, expected: WorldJudgement) -> WorldJudgement:
         """Without an expected world, the axis applies only if the wire alone proves a duplicate."""
-        world = self._expected_world(self.oracle) if self.oracle else WorldJudgement("not_applicable")
-        if world.axis != "not_applicable":
-            return world
+        if expected.axis != "not_applicable":
+            return expected
         return proven_duplicates(self.trace.exchanges, self.trace.armed)
 
     def _expected_world(self, oracle: Oracle) -> WorldJudgement:

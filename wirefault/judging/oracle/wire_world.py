@@ -11,25 +11,22 @@ it. PUT and DELETE may be repeated. Any other repetition may have been intended:
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import chain, repeat
 from typing import Any
 from urllib.parse import parse_qsl
 
-from wirefault.dialects.mcp import ToolAnswer, read_message
+from wirefault.dialects.mcp import read_message
 from wirefault.history.events import AttemptArmed, Exchange
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Pairing, json_matches, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
-from wirefault.judging.requests import FATES, Fate, fate_of
+from wirefault.judging.requests import FATES, Fate, answers_of, fate_of
+from wirefault.judging.sameness import idempotency_field
+from wirefault.judging.writes import IDEMPOTENT_METHODS, is_graphql_query, same_exchanges
 from wirefault.toxiproxy.planned import PlannedToxic
-
-# Repeating them changes nothing more: RFC 9110, 9.2.2.
-IDEMPOTENT_METHODS = frozenset(("PUT", "DELETE"))
-_UNKNOWN: ToolAnswer = ""
 
 
 @dataclass(frozen=True)
@@ -83,21 +80,8 @@ def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
     """Each delivery of a write to its upstream; several if a fault of the gateway repeated it."""
     if not (exchange.write and exchange.forwarded):
         return
-    for status, tool_answer in _answers(exchange):
+    for status, tool_answer in answers_of(exchange):
         yield WireWrite(exchange, fate_of(status, tool_answer if exchange.tool else None), status)
-
-
-def _answers(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
-    """The upstream's status for each delivery, and how a tool answered it."""
-    for fault in exchange.faults:
-        copies, statuses = fault.evidence.get("copies"), fault.evidence.get("statuses")
-        if fault.injected and isinstance(copies, int) and isinstance(statuses, list):
-            unanswered = [None] if len(statuses) < copies else []
-            before_last = fault.evidence.get("tool_answers", [])
-            tool_answers = chain(before_last, [exchange.tool_answer], repeat(_UNKNOWN))
-            yield from zip([*statuses, *unanswered], tool_answers, strict=False)
-            return
-    yield exchange.answered, exchange.tool_answer
 
 
 def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
@@ -224,28 +208,31 @@ def _named(writes: Iterable[WireWrite]) -> str:
 
 
 def proven_duplicates(exchanges: Iterable[Exchange], armed: Iterable[AttemptArmed]) -> WorldJudgement:
-    """``duplicated`` if there is any, else ``not_applicable``."""
+    """``duplicated`` if there is any, else ``not_applicable``. The exchanges are those of one episode."""
     toxics = [(attempt.attempt, toxic) for attempt in armed for toxic in attempt.toxics]
-    for earlier, later in _pairs(exchanges):
+    for earlier, later in _pairs(sorted(exchanges, key=lambda exchange: exchange.start)):
         if not _reached_caller(earlier, later, toxics) and not _share_key(earlier.exchange, later.exchange):
             why = f"{later.name} executed again after the reply to the first did not reach the caller"
             return WorldJudgement("duplicated", why, repeated=(earlier.row, later.row))
     return WorldJudgement("not_applicable")
 
 
-def _pairs(exchanges: Iterable[Exchange]) -> Iterator[tuple[WireWrite, WireWrite]]:
-    """Yield executed writes of one fingerprint, each with the later ones."""
-    same: dict[tuple[str, str, str], list[WireWrite]] = {}
-    for exchange in sorted(exchanges, key=lambda exchange: exchange.start):
+def _pairs(exchanges: Sequence[Exchange]) -> Iterator[tuple[WireWrite, WireWrite]]:
+    """Yield executed writes that are the same, each with the later ones."""
+    sames = same_exchanges(exchanges)
+    before: defaultdict[str, list[WireWrite]] = defaultdict(list)
+    for exchange, same in zip(exchanges, sames, strict=True):
+        if exchange.method in IDEMPOTENT_METHODS or is_graphql_query(exchange):
+            continue
         for write in deliveries(exchange):
-            if write.fate == "executed" and exchange.method not in IDEMPOTENT_METHODS:
-                before = same.setdefault((exchange.link, exchange.method, exchange.fingerprint), [])
-                yield from ((earlier, write) for earlier in before)
-                before.append(write)
+            if write.fate == "executed":
+                yield from ((earlier, write) for earlier in before[same])
+                before[same].append(write)
 
 
 def _share_key(earlier: Exchange, later: Exchange) -> bool:
-    return bool(earlier.key) and earlier.key == later.key
+    keys = [e.key or idempotency_field(e.request_body, e.tool) for e in (earlier, later)]
+    return bool(keys[0]) and keys[0] == keys[1]
 
 
 def _reached_caller(earlier: WireWrite, later: WireWrite, toxics: Sequence[tuple[int, PlannedToxic]]) -> bool:

@@ -1,0 +1,138 @@
+"""A foreign agent that repeats a whole step after a failure, in an experiment from the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import waitress
+from flask import Flask, request
+
+from tests import commands
+from tests.lab.demos import environ_in
+from tests.support import PATIENCE_S
+from tests.upstream import FREE
+from wirefault.core.sockets import bind, bound_address
+from wirefault.experiments.saved import load_saved
+from wirefault.judging.summary import summarise
+
+pytestmark = pytest.mark.slow
+
+AGENT = """
+import json, os, sys, urllib.request, uuid
+
+def call(path, **order):
+    body = json.dumps(order).encode() if order else None
+    url = os.environ["SHOP_URL"] + path
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    return json.load(urllib.request.urlopen(request, timeout=30))
+
+def once():
+    call("/orders", item="tea", **({"order_id": str(uuid.uuid4())} if "fresh" in sys.argv else {}))
+    if "twice" in sys.argv:
+        call("/orders", item="tea")
+    return call("/price")["price"]
+
+for _ in range(3):
+    try:
+        print("done: the price is", once())
+        break
+    except OSError:
+        if "twice" in sys.argv:
+            print("done: the price is unknown")
+            break
+"""
+EXPERIMENT = """
+title: A step retried whole
+prompts: [{{id: tea, prompt: Order tea, expect: {{answer: {{contains: done}}}}}}]
+repeats: 3
+wiring: wirefault.yaml
+method:
+  faults: {{faults: [{{fault: server_error, links: shop, when: {{first: 1}}, only: {{method: GET}}}}]}}
+hypothesis: [no duplicate, success_rate >= 0.9]
+"""
+WIRING = """
+links: {{shop: {{upstream: "{url}", env: SHOP_URL{writes}}}}}
+subject: {{command: [{python}, agent.py, "{{prompt}}"{words}], answer: stdout}}
+"""
+
+
+@pytest.fixture
+def shop() -> Iterator[tuple[str, list[Any]]]:
+    """The address of a shop, and its orders."""
+    orders: list[Any] = []
+    app = Flask("shop")
+
+    @app.post("/orders")
+    def order() -> Any:
+        orders.append(request.get_json())
+        return {"ordered": len(orders)}, 201
+
+    @app.get("/price")
+    def price() -> Any:
+        return {"price": 4}
+
+    listener = bind(FREE)
+    address = bound_address(listener)
+    server = waitress.create_server(app, sockets=[listener], threads=2)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield address.url, orders
+    server.trigger.pull_trigger(server.close)
+    thread.join(PATIENCE_S)
+
+
+def experiment(
+    folder: Path, url: str, *words: str, declared: bool = True
+) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    (folder / "agent.py").write_text(AGENT)
+    (folder / "x.yaml").write_text(EXPERIMENT.format())
+    writes = ", writes: [POST /orders]" if declared else ""
+    more = "".join(f", {word}" for word in words)
+    (folder / "wirefault.yaml").write_text(
+        WIRING.format(url=url, writes=writes, python=sys.executable, words=more)
+    )
+    done = commands.wirefault(
+        folder, environ_in(folder), "run", "x.yaml", "--toxiproxy", "embedded", "--json"
+    )
+    return done, json.loads(done.stdout)
+
+
+def no_duplicate(result: dict[str, Any]) -> dict[str, Any]:
+    [check] = [check for check in result["checks"] if check["statement"] == "no duplicate"]
+    return check
+
+
+@pytest.mark.parametrize("words", [(), ("fresh",)])
+def test_step_retried_whole_deviates(tmp_path: Path, shop: tuple[str, list[Any]], words: tuple[str]) -> None:
+    url, orders = shop
+    done, result = experiment(tmp_path, url, *words)
+    assert (done.returncode, result["verdict"], len(orders)) == (1, "deviated", 12), done.stderr
+    assert no_duplicate(result)["message"] == (
+        "POST /orders of shop executed twice, once in each of 3 control episodes"
+    )
+    logs = tmp_path / "logs"
+    saved = load_saved(logs, result["experiment"], {"LOGS_DIR": str(logs)})
+    method = summarise(saved.history_of(saved.plan.arms[1]).events)
+    assert [finding.rule for finding in method.findings] == ["write_repeated"] * 3
+
+
+def test_undeclared_write_is_unknown(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
+    done, result = experiment(tmp_path, shop[0], declared=False)
+    assert (done.returncode, result["verdict"]) == (2, "unknown"), done.stderr
+    assert "`writes: [POST /orders]`" in no_duplicate(result)["message"]
+
+
+def test_agent_that_orders_twice_on_its_own_is_not_accused(
+    tmp_path: Path, shop: tuple[str, list[Any]]
+) -> None:
+    url, orders = shop
+    done, result = experiment(tmp_path, url, "twice")
+    assert (done.returncode, len(orders)) == (0, 18), done.stderr
+    assert no_duplicate(result)["verdict"] == "held"

@@ -1,0 +1,130 @@
+"""Repeated writes of an arm by comparison with its control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.measures import measures_of
+from wirefault.experiments.repeated import judged_by_control
+from wirefault.experiments.verdict import ArmResult, judge_experiment
+from wirefault.judging.writes import WriteCount
+
+ORDER = WriteCount("POST /orders", "POST /orders of shop", "tea", True, 1, 0)
+NO_DUPLICATE = ("no duplicate",)
+
+
+def times(executed: int, maybe: int = 0, **more: object) -> WriteCount:
+    return replace(ORDER, executed=executed, maybe=maybe, **more)
+
+
+def arm(*episodes: Sequence[WriteCount], first: str = "tea", **more: object) -> ArmFacts:
+    keys = [first, *(f"{first}.r{number}" for number in range(2, len(episodes) + 1))]
+    facts = [
+        EpisodeFacts(key, "success", delivered=1, world="not_applicable", writes=tuple(writes))
+        for key, writes in zip(keys, episodes, strict=True)
+    ]
+    return ArmFacts(len(facts), [replace(fact, **more) for fact in facts])
+
+
+def verdict(method: ArmFacts, control: ArmFacts, after: ArmFacts | None = None) -> tuple[str, str]:
+    """The verdict about ``no duplicate``, and what it says."""
+    judged = judged_by_control(method, control, after)
+    calm = measures_of(control) | {"faults_delivered": measures_of(arm([]))["invalid"]}
+    arms = [
+        ArmResult("control", ("c",), ("success_rate >= 1",), calm),
+        ArmResult("method", ("m",), NO_DUPLICATE, measures_of(judged)),
+    ]
+    result = judge_experiment(arms)
+    check = next(check for check in result.checks if check.statement == "no duplicate")
+    return check.verdict, check.message
+
+
+ONCE, TWICE = [times(1)], [times(2)]
+
+
+def test_write_executed_more_often_than_in_every_control_episode() -> None:
+    assert verdict(arm(TWICE, TWICE), arm(ONCE, ONCE)) == (
+        "deviated",
+        "POST /orders of shop executed twice, once in each of 2 control episodes",
+    )
+
+
+def test_episode_with_a_repeated_write_is_no_success() -> None:
+    judged = judged_by_control(arm(TWICE, ONCE), arm(ONCE, ONCE))
+    assert [episode.outcome for episode in judged.episodes] == ["duplicate", "success"]
+
+
+@pytest.mark.parametrize(
+    ("method", "control"),
+    [
+        pytest.param([ONCE, ONCE], [ONCE, ONCE], id="once each"),
+        pytest.param([TWICE, TWICE], [TWICE, TWICE], id="the agent orders twice on its own"),
+        pytest.param([[times(1), times(1, same="coffee")]], [ONCE, ONCE], id="two wordings of one order"),
+        pytest.param(
+            [[times(2, same="cart-7")]],
+            [[times(2, same="cart-1")], [times(2, same="cart-2")]],
+            id="other ids",
+        ),
+        pytest.param([[]], [ONCE, ONCE], id="never written"),
+    ],
+)
+def test_no_repeated_write(method: list[list[WriteCount]], control: list[list[WriteCount]]) -> None:
+    assert verdict(arm(*method), arm(*control)) == ("held", "")
+
+
+def test_two_wordings_of_which_one_is_repeated() -> None:
+    method = arm([times(2, same="two teas")])
+    assert verdict(method, arm(ONCE, ONCE))[0] == "deviated"
+
+
+def test_probable_write_is_unknown_and_named() -> None:
+    write = [times(2, declared=False)]
+    verdict_, message = verdict(arm(write), arm([times(1, declared=False)], [times(1, declared=False)]))
+    assert verdict_ == "unknown"
+    assert "declare it under links: shop with `writes: [POST /orders]`, or with `writes: []`" in message
+
+
+def test_control_that_disagrees_with_itself_is_unknown() -> None:
+    verdict_, message = verdict(arm(TWICE), arm(ONCE, [], ONCE))
+    assert (verdict_, message) == (
+        "unknown",
+        "POST /orders of shop executed twice, and the control does not agree on a count (0, 1, 1)",
+    )
+
+
+def test_one_control_episode_does_not_decide() -> None:
+    assert "1 control episode of the prompt do not decide" in verdict(arm(TWICE), arm(ONCE))[1]
+    assert verdict(arm(TWICE), arm(ONCE), arm(ONCE))[0] == "deviated"  # the control afterwards is another one
+
+
+def test_write_that_may_have_been_executed_is_unknown() -> None:
+    assert verdict(arm([times(1, maybe=1)]), arm(ONCE, ONCE)) == (
+        "unknown",
+        "POST /orders of shop may have been executed twice",
+    )
+
+
+def test_control_of_another_prompt_does_not_count() -> None:
+    assert verdict(arm(TWICE), arm(ONCE, ONCE, first="coffee"))[0] == "unknown"
+
+
+def test_oracle_that_found_the_world_as_asked_decides() -> None:
+    assert verdict(arm(TWICE, world="as_asked"), arm(ONCE, ONCE)) == ("held", "")
+
+
+def test_invalid_episodes_are_not_judged() -> None:
+    judged = judged_by_control(arm(TWICE, outcome="invalid"), arm(ONCE, ONCE))
+    assert judged.episodes[0].outcome == "invalid"
+
+
+def test_control_that_writes_as_often_overrules_the_proof_of_the_wire() -> None:
+    struck = arm(TWICE, outcome="duplicate", outcome_by_oracle="success", findings=2, repeat_findings=1)
+    [judged] = judged_by_control(struck, arm(TWICE, TWICE)).episodes
+    assert (judged.outcome, judged.findings) == ("success", 1)
+    [judged] = judged_by_control(struck, arm(ONCE, ONCE)).episodes
+    assert (judged.outcome, judged.findings) == ("duplicate", 2)

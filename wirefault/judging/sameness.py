@@ -1,0 +1,201 @@
+"""Whether two requests ask for the same thing: method, path and body, without their generated parts. Pure.
+
+Generated parts differ between two sendings of one request: ids that the client makes up, the time of sending,
+and fields by which a server recognizes a repetition. An id that the client received before (in a tool's reply
+or in its prompt) names something and counts. So does a time that is not the time of sending: two appointments
+are two writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qsl
+
+from wirefault.core.identity import text_digest
+from wirefault.dialects.mcp import read_message
+
+_LEFT_OUT = "*"
+# Names of fields, without case, `_` and `-`.
+_KEY_FIELD = re.compile(r"idempotency\w*|(message)?dedup\w*|client(request)?token")
+_REPETITION_FIELD = re.compile(
+    rf"{_KEY_FIELD.pattern}|x?request(id|key|token|uuid)|uniquerequestid|correlationid|traceid|spanid|traceparent"
+    r"|nonce|client(order|msg|message)id|client(ref|reference)|attempts?|attempt(no|number)|tries|retry|retries"
+    r"|retry(count|attempt)"
+)
+_CLOCK_FIELD = re.compile(
+    r"timestamp|ts|now|(created|updated|sent|requested|submitted|issued|occurred|ordered|placed)at|created(on)?"
+    r"|(send|request|event|client)time"
+)
+# Words in names of fields. The first kind names a thing which exists already, whatever its id looks like.
+_REFERENCE_WORDS = {"sku", "product", "item", "customer", "user", "account", "asin", "isbn", "file"}
+_ID_WORDS = {"id", "uuid", "guid", "ulid", "uid", "ref", "reference"}
+_OWN_WORDS = re.compile(
+    r"client|message|transaction|request|operation|event|external|job|task|order|payment|new|own|my"
+)
+_UUID = re.compile(r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[1-8][0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}\b", re.I)
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{16,}", re.I)
+# A prefix, then letters and digits in no order: ord_9f3kq82d, o-1764120000123
+_TOKEN = re.compile(
+    r"(?:[A-Za-z]+[-_.:])*(?:\d{10,}|(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{6,})"
+)
+_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?", re.I)
+_SAME_TIME_S = 600.0
+_BOUNDARY = re.compile(r"--([^\s]{6,70})\r?\n")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A request as far as sameness depends on it. ``tool``: the MCP tool that it calls."""
+
+    link: str
+    method: str
+    target: str
+    tool: str
+    body: str | None  # None if the history does not have the whole body
+    at: float  # seconds since the epoch
+    key_field: str = ""  # by which the upstream recognizes a repetition
+
+
+def same_digest(wanted: Wanted, fingerprint: str, is_known: Callable[[str], bool]) -> str:
+    """Equal for requests that ask for the same.
+
+    ``is_known``: whether the client may have received that id before, so that it did not generate it. A body
+    that the history does not have counts by its ``fingerprint``, generated parts included.
+    """
+    mask = _Mask(wanted, is_known)
+    if wanted.body is None:
+        return text_digest(f"{wanted.link} {wanted.method} {fingerprint}").hex()
+    if wanted.tool:
+        message = read_message(wanted.body.encode())
+        what = [wanted.tool, mask.value(message.arguments if message else wanted.body)]
+    else:
+        path, _, query = wanted.target.partition("?")
+        pairs = sorted((name, mask.text(name, value)) for name, value in parse_qsl(query, True))
+        what = [mask.path(path), pairs, mask.body(wanted.body)]
+    canonical = json.dumps([wanted.link, wanted.method.upper(), what], sort_keys=True)
+    return text_digest(canonical).hex()
+
+
+def idempotency_field(body: str | None, tool: str = "") -> str:
+    """The value of a field of the body, or of the arguments, that is an idempotency key by its name."""
+    try:
+        value = json.loads(body or "")
+    except (ValueError, RecursionError):
+        return ""
+    if tool and isinstance(value, dict) and isinstance(value.get("params"), dict):
+        value = value["params"].get("arguments")
+    fields = value.items() if isinstance(value, dict) else ()
+    keys = (member for name, member in fields if _KEY_FIELD.fullmatch(_plain(name)))
+    return next((str(key) for key in keys if isinstance(key, str | int) and key), "")
+
+
+def without_call_ids(body: str) -> str:
+    """A model request's body without the ids of its tool calls, which a provider generates for each reply."""
+    return re.sub(r'"((?:tool_)?(?:call_|use_)?id)"\s*:\s*"[^"]*"', r'"\1": "*"', body)
+
+
+class _Mask:
+    """Leaves the generated parts of one request out."""
+
+    def __init__(self, wanted: Wanted, is_known: Callable[[str], bool]) -> None:
+        self._at, self._is_known = wanted.at, is_known
+        self._key_field = _plain(wanted.key_field)
+        words = re.findall(r"[a-z]+", wanted.target.partition("?")[0].lower())
+        self._resources = {word.rstrip("s") for word in words}
+
+    def path(self, path: str) -> str:
+        return "/".join(self._ids_left_out(part) for part in path.split("/"))
+
+    def body(self, body: str) -> Any:
+        try:
+            return self.value(json.loads(body))
+        except (ValueError, RecursionError):
+            pass
+        boundary = _BOUNDARY.match(body)
+        if boundary:
+            return self._ids_left_out(body.replace(boundary[1], _LEFT_OUT))
+        form = parse_qsl(body, keep_blank_values=True) if "=" in body and "\n" not in body else []
+        return [(name, self.text(name, text)) for name, text in sorted(form)] or self._times_left_out(
+            self._ids_left_out(body)
+        )
+
+    def value(self, value: Any, name: str = "") -> Any:
+        if self._is_left_out(name):
+            return _LEFT_OUT
+        match value:
+            case dict():
+                return {key: self.value(member, key) for key, member in value.items()}
+            case list():
+                return [self.value(member, name) for member in value]
+            case str():
+                return self.text(name, value)
+            case int() | float() if not isinstance(value, bool) and self._is_clock(name, value):
+                return _LEFT_OUT
+        return value
+
+    def text(self, name: str, text: str) -> str:
+        if self._is_left_out(name) or self._is_generated(name, text):
+            return _LEFT_OUT
+        if _CLOCK_FIELD.fullmatch(_plain(name)) and (
+            _ISO.fullmatch(text.strip()) or text.strip().isdecimal()
+        ):
+            return _LEFT_OUT
+        return self._times_left_out(text if _names_a_thing(name) else self._ids_left_out(text))
+
+    def _is_left_out(self, name: str) -> bool:
+        plain = _plain(name)
+        return _REPETITION_FIELD.fullmatch(plain) is not None or (plain != "" and plain == self._key_field)
+
+    def _is_generated(self, name: str, text: str) -> bool:
+        """Whether it is the request's own id, made up by the client."""
+        if not text or self._is_known(text) or _names_a_thing(name):
+            return False
+        if _ULID.fullmatch(text) or _HEX.fullmatch(text):
+            return True
+        return self._is_own_id(name) and _TOKEN.fullmatch(text) is not None
+
+    def _is_own_id(self, name: str) -> bool:
+        """Whether a field of that name identifies what is written, not another thing: in `POST /orders`, `id`
+        and `order_id` do, `product_id` does not."""
+        words = _words(name)
+        own = all(_OWN_WORDS.fullmatch(word) or word in self._resources for word in words[:-1])
+        return bool(words) and words[-1] in _ID_WORDS and own
+
+    def _is_clock(self, name: str, number: float) -> bool:
+        """Whether it is the time of sending, in seconds, milliseconds or microseconds."""
+        near = any(abs(number / unit - self._at) < _SAME_TIME_S for unit in (1, 1e3, 1e6))
+        return near or (number > 1e8 and _CLOCK_FIELD.fullmatch(_plain(name)) is not None)
+
+    def _ids_left_out(self, text: str) -> str:
+        return _UUID.sub(lambda match: match[0] if self._is_known(match[0]) else _LEFT_OUT, text)
+
+    def _times_left_out(self, text: str) -> str:
+        return _ISO.sub(lambda match: _LEFT_OUT if self._is_now(match[0]) else match[0], text)
+
+    def _is_now(self, text: str) -> bool:
+        try:
+            moment = datetime.fromisoformat(text.upper().replace("Z", "+00:00").replace(",", "."))
+        except ValueError:
+            return False
+        return abs(moment.timestamp() - self._at) < _SAME_TIME_S
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _names_a_thing(name: str) -> bool:
+    """Whether a field of that name holds the id of something else: `sku`, `product_id`, `customer`."""
+    words = _words(name)
+    return bool(words) and words[0] in _REFERENCE_WORDS
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name in snake case or camel case."""
+    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)]

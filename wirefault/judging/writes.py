@@ -1,0 +1,334 @@
+"""The writes of an episode: which requests changed state, which of them are the same, how often each was
+executed. Pure.
+
+A wiring declares writes. On a link without a declaration, requests that usually change state are probable
+writes. A write that an MCP server made while it worked on a tool call belongs to that call: it counts once,
+at the innermost link, and has the name of the call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wirefault.dialects.http import data_of, split_events
+from wirefault.dialects.json_values import as_object, as_text, parsed
+from wirefault.dialects.mcp import LIST, message_of
+from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldRead
+from wirefault.judging.requests import Fate, Request, answers_of, fate_of
+from wirefault.judging.sameness import Wanted, idempotency_field, same_digest
+from wirefault.judging.trace import EpisodeTrace
+
+# Repeating them changes nothing more: RFC 9110, 9.2.2.
+IDEMPOTENT_METHODS = frozenset({"PUT", "DELETE"})
+_WRITING_METHODS = frozenset({"POST", "PATCH", *IDEMPOTENT_METHODS})
+_FATE_BY_CALLER: Mapping[str, Fate] = {"yes": "executed", "no": "refused", "maybe": "maybe"}
+_TOKEN_PATH = re.compile(r"/(?:token|oauth2?/(?:v\d+/)?token|connect/token|introspect)$", re.I)
+_TELEMETRY_PATH = re.compile(
+    r"/(?:v1/(?:traces|metrics|logs)|envelope/?|telemetry|otlp/.*|runs/(?:batch|multipart)|api/v2/spans)$",
+    re.I,
+)
+_TELEMETRY_HOST = re.compile(
+    r"(?:^|\.)(?:sentry\.io|posthog\.com|segment\.io|amplitude\.com|datadoghq\.(?:com|eu)|honeycomb\.io"
+    r"|langsmith\.com|smith\.langchain\.com|langfuse\.com|statsig(?:api)?\.(?:com|net)|mixpanel\.com)$"
+)
+_READING_METHOD = re.compile(
+    r"(?:^|[._/])(?:eth_(?:call|blockNumber|chainId|gasPrice|estimateGas))$"
+    r"|(?:^|[._/])(?:get|list|read|find|search|query|fetch|describe|count|status|ping|version)(?![a-z])"
+)
+_GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
+_GRAPHQL_WRITE = re.compile(r"(?:^|[}\s])mutation\b(?=\s*(?:\w+\s*)?[({@])")
+
+
+@dataclass(frozen=True)
+class Write:
+    """One request that changes state, or may."""
+
+    request: Request  # at the innermost link
+    seen: Request  # as the subject made it: the MCP tool call in which the request lies, else the request
+    same: str  # equal for the same write of one attempt, and of other episodes
+    declared: bool  # by the wiring or the caller; otherwise probable
+    fates: tuple[Fate, ...]  # of each delivery: several if a fault of the gateway repeated it
+
+    @property
+    def name(self) -> str:
+        return self.seen.name
+
+    @property
+    def call(self) -> str:
+        """The call as a wiring declares it."""
+        return f"{self.request.name} of {self.request.link_name}"
+
+    @property
+    def fate(self) -> Fate:
+        return next(fate for fate in ("executed", "maybe", "refused") if fate in self.fates)
+
+    @property
+    def key(self) -> str | None:
+        """By which its upstream recognizes a repetition; empty without one, None if it is not recorded."""
+        exchange, key = self.request.exchange, self.request.idempotency_key
+        if key or exchange is None or exchange.request_cut:
+            return key
+        return idempotency_field(exchange.request_body, exchange.tool) or key
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether HTTP defines that a repetition changes nothing more."""
+        return self.request.method in IDEMPOTENT_METHODS
+
+
+@dataclass(frozen=True)
+class WriteCount:
+    """How often the same write was executed in one attempt; the highest count of an episode's attempts.
+
+    Writes with one idempotency key count once.
+    """
+
+    name: str
+    call: str  # as a wiring declares it
+    same: str
+    declared: bool
+    executed: int
+    maybe: int  # further ones that may have been executed
+
+
+def writes_in(trace: EpisodeTrace) -> list[Write]:
+    """All writes of the episode that reached an upstream or may have, oldest first."""
+    kinds = {id(request): _is_write(trace, request) for request in trace.requests}
+    requests = [request for request in trace.requests if kinds[id(request)] is not None]
+    outer = {id(request): _outermost(request, requests) for request in requests}
+    containing = {id(call) for call in outer.values() if call is not None}
+    innermost = [request for request in requests if id(request) not in containing]
+    sames = _same_requests(trace, innermost)
+    fates = _fates(trace, innermost)
+    return [
+        Write(
+            request,
+            outer[id(request)] or request,
+            same,
+            kinds[id(request)] is True or kinds.get(id(outer[id(request)])) is True,
+            fate,
+        )
+        for request, same, fate in zip(innermost, sames, fates, strict=True)
+    ]
+
+
+def write_counts(trace: EpisodeTrace) -> tuple[WriteCount, ...]:
+    """The writes of the episode that are not repeatable by definition, with their counts."""
+    attempts: defaultdict[tuple[str, int], list[Write]] = defaultdict(list)
+    for write in writes_in(trace):
+        if not write.repeatable:
+            attempts[write.same, write.request.attempt].append(write)
+    counts: dict[str, WriteCount] = {}
+    for (same, _), group in attempts.items():
+        count = _counted(same, group)
+        known = counts.get(same)
+        if known is None or (count.executed, count.maybe) > (known.executed, known.maybe):
+            counts[same] = count
+    return tuple(counts.values())
+
+
+def _counted(same: str, group: Sequence[Write]) -> WriteCount:
+    alone: list[Write] = []
+    by_key: dict[str, Write] = {}
+    for write in group:
+        key = write.key
+        if not key:
+            alone.append(write)
+        elif key not in by_key or by_key[key].fate != "executed":
+            by_key[key] = write
+    fates = [fate for write in alone for fate in write.fates] + [write.fate for write in by_key.values()]
+    first, number = group[0], Counter(fates)
+    declared = all(write.declared for write in group)
+    return WriteCount(first.name, first.call, same, declared, number["executed"], number["maybe"])
+
+
+# which requests are writes
+
+
+def _is_write(trace: EpisodeTrace, request: Request) -> bool | None:
+    """True for a declared write, False for a probable one, None for any other request."""
+    exchange, link = request.exchange, request.link
+    if request.of_model or is_graphql_query(exchange):
+        return None
+    if request.is_write:
+        return True
+    if exchange is None or link is None or link.is_of_lab or link.writes or link.writes_declared:
+        return None
+    if exchange.dialect == "mcp":
+        return None if not exchange.tool or exchange.tool in _read_only_tools(trace, link.name) else False
+    if request.method not in _WRITING_METHODS or exchange.message:
+        return None
+    return None if _only_reads(exchange, link.upstream) else False
+
+
+def _read_only_tools(trace: EpisodeTrace, link: str) -> set[str]:
+    """The tools that the MCP server of that link annotates as read-only."""
+    lists = (e for e in trace.exchanges if (e.link, e.message) == (link, LIST) and not e.reply_cut)
+    tools = (tool for exchange in lists for tool in _listed(exchange.reply_body or ""))
+    return {
+        as_text(tool.get("name"))
+        for tool in tools
+        if as_object(tool.get("annotations")).get("readOnlyHint") is True
+    }
+
+
+def _listed(body: str) -> Iterator[Mapping[str, Any]]:
+    texts = [data_of(event) for event in split_events(body.encode())]
+    for text in [body.encode(), *texts]:
+        message = message_of(_json(text))
+        if message is not None:
+            yield from message.tools
+
+
+def is_graphql_query(exchange: Exchange | None) -> bool:
+    """Whether it is a GraphQL operation that only reads."""
+    if exchange is None or exchange.method != "POST" or exchange.request_cut:
+        return False
+    text = as_object(_json(exchange.request_body)).get("query")
+    if not isinstance(text, str):
+        return False
+    document = _GRAPHQL_COMMENT.sub("", text).strip()
+    is_document = document.startswith(("{", "query", "subscription", "fragment")) and "{" in document
+    return is_document and not _GRAPHQL_WRITE.search(document)
+
+
+def _only_reads(exchange: Exchange, upstream: str) -> bool:
+    """Whether a request that is declared nowhere certainly changes nothing that matters."""
+    path, body = exchange.target.partition("?")[0], exchange.request_body or ""
+    host = upstream.partition("://")[2].partition("/")[0].partition(":")[0]
+    if _TOKEN_PATH.search(path) or "grant_type=" in body:
+        return True
+    if _TELEMETRY_PATH.search(path) or _TELEMETRY_HOST.search(host):
+        return True
+    message = as_object(_json(body))
+    return "jsonrpc" in message and bool(_READING_METHOD.search(as_text(message.get("method"))))
+
+
+def _json(text: str | bytes | None) -> Any:
+    try:
+        return parsed(text or "")
+    except ValueError:
+        return None
+
+
+# writes within a tool call
+
+
+def _outermost(request: Request, writes: Iterable[Request]) -> Request | None:
+    """The tool call of an MCP link that was open when the request came; None for a request of the subject."""
+    calls = (
+        call
+        for call in writes
+        if call is not request
+        and call.exchange is not None
+        and call.exchange.tool
+        and (call.attempt == request.attempt and call.link_name != request.link_name)
+        and call.start <= request.start <= call.end
+        and (request.exchange is None or not request.exchange.tool or call.end >= request.end)
+    )
+    return min(calls, key=lambda call: call.start, default=None)
+
+
+# the same write
+
+
+def _same_requests(trace: EpisodeTrace, requests: Sequence[Request]) -> list[str]:
+    """For each request a text that is equal for the same writes."""
+    prompts = [start.prompt for start in trace.all(EpisodeStarted)]
+    received = _Received(trace.exchanges, prompts)
+    return [
+        received.same(request.exchange, request.link.key if request.link else "")
+        if request.exchange is not None
+        else received.same_fingerprint(request) or request.ids[0]
+        for request in requests
+    ]
+
+
+def same_exchanges(exchanges: Sequence[Exchange]) -> list[str]:
+    """For each exchange of an episode a text that is equal for the same requests; oldest first."""
+    received = _Received(exchanges, ())
+    return [received.same(exchange) for exchange in exchanges]
+
+
+class _Received:
+    """The ids that an episode's subject received, and the requests that were the same so far."""
+
+    def __init__(self, exchanges: Iterable[Exchange], prompts: Iterable[str]) -> None:
+        self._prompts = "\n".join(prompts)
+        self._replies = [(e.start + e.ms / 1000, e.reply_body) for e in exchanges if not e.of_model]
+        self._by_fingerprint: dict[tuple[int, str, str], str] = {}
+
+    def same(self, exchange: Exchange, key_field: str = "") -> str:
+        key = exchange.attempt, exchange.link, exchange.fingerprint
+        known = self._by_fingerprint.get(key) if exchange.fingerprint else None
+        if known is not None:
+            return known
+        whole = exchange.request_body is not None and not exchange.request_cut and exchange.request_complete
+        wanted = Wanted(
+            exchange.link,
+            exchange.method,
+            exchange.target,
+            exchange.tool,
+            exchange.request_body if whole else None,
+            exchange.start,
+            key_field,
+        )
+        bodies = [body for end, body in self._replies if body and end <= exchange.start]
+        received = "\n".join([self._prompts, *bodies])
+        same = same_digest(wanted, exchange.fingerprint or str(exchange.start), received.__contains__)
+        self._by_fingerprint[key] = same
+        return same
+
+    def same_fingerprint(self, request: Request) -> str:
+        """For a request that the gateway did not see; empty without a fingerprint."""
+        record = request.caller_record
+        if not isinstance(record, ToolTry) or not record.fingerprint:
+            return ""
+        key = request.attempt, record.link, record.fingerprint
+        wanted = Wanted(record.link, request.method, "", "", None, request.start)
+        return self._by_fingerprint.setdefault(key, same_digest(wanted, record.fingerprint, "".__contains__))
+
+
+# what became of them
+
+
+def _fates(trace: EpisodeTrace, requests: Sequence[Request]) -> list[tuple[Fate, ...]]:
+    """The fates of each request's deliveries: by the upstream's answers, else by the world that was read."""
+    fates = [tuple(_by_answers(request)) for request in requests]
+    read = trace.last(WorldRead)
+    if read is None or read.error is not None:
+        return fates
+    return [
+        tuple(fate if fate != "maybe" else _in_world(read, request, requests) for fate in deliveries)
+        for request, deliveries in zip(requests, fates, strict=True)
+    ]
+
+
+def _by_answers(request: Request) -> Iterator[Fate]:
+    exchange = request.exchange
+    answers = list(answers_of(exchange)) if exchange is not None and exchange.forwarded else []
+    if exchange is None or len(answers) < 2:
+        yield _FATE_BY_CALLER[request.executed]
+        return
+    for status, tool_answer in answers:
+        yield fate_of(status, tool_answer if exchange.tool else None)
+
+
+def _in_world(read: WorldRead, request: Request, requests: Sequence[Request]) -> Fate:
+    """Whether the lab's service recorded a side effect of the request; ``maybe`` if that is not known."""
+    link = request.link
+    if link is None or not link.effects:
+        return "maybe"
+    effects = [effect for effect in read.effects if effect.get("service") == link.service]
+    key = request.idempotency_key
+    if key:
+        return "executed" if any(effect.get("idempotency_key") == key for effect in effects) else "refused"
+    without_key = sum(not effect.get("idempotency_key") for effect in effects)
+    possible = [r for r in requests if r.link is link and not r.idempotency_key and r.executed != "no"]
+    if without_key >= len(possible):
+        return "executed"
+    return "maybe" if without_key else "refused"
