@@ -18,8 +18,8 @@ import click
 from pydantic import BaseModel
 
 import wirefault
+from tools.assertion_tables import assertion_rows
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen
-from wirefault.experiments.assertions.reference import assertion_rows
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
