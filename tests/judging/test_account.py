@@ -19,7 +19,7 @@ from tests.judging.oracle.histories import (
     tried,
 )
 from wirefault.core.spans import Span
-from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet
+from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet, WentPastLab
 from wirefault.judging.account import account
 from wirefault.judging.summary import summarise
 from wirefault.settings.settings import Settings
@@ -68,6 +68,12 @@ def with_faults(*faults, **more):
 def test_always_on_fault(exchanges, verdict, because):
     [entry] = accounted(CANARY, *exchanges).rows
     assert (entry.always_on, entry.because) == (verdict, because)
+
+
+def test_always_on_fault_is_unknown_when_connections_bypassed_the_lab():
+    past = WentPastLab(105.0, "001", 1, "shop.example", 443, "tcp", "the subject", 1)
+    [row] = accounted(CANARY, with_faults(fault_met()), past).rows
+    assert row.always_on == "unknown"
 
 
 @pytest.mark.parametrize("entry", [{**CANARY, "when": {"probability": 0.5}}, {"fault": "flap"}])

@@ -15,7 +15,14 @@ from typing import Literal
 from wirefault.dialects.mcp import MCP
 from wirefault.faults.sets.fault_set import Entry, FaultSetError
 from wirefault.faults.sets.presets import read_canonical
-from wirefault.history.events import AttemptArmed, Event, Exchange, FaultsSet, RunStarted
+from wirefault.history.events import (
+    AttemptArmed,
+    Event,
+    Exchange,
+    FaultsSet,
+    RunStarted,
+    WentPastLab,
+)
 from wirefault.judging.evidence.record import (
     DELIVERED_BY,
     LAB_FAILURES,
@@ -102,6 +109,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     for record in records:
         kind = record.kind if not record.entry or record.source == "budget" else ""
         by_row[record.configuration, record.entry, record.source, kind].append(record)
+    bypassed = any(isinstance(event, WentPastLab) for event in events)
     rows: list[FaultAccount] = []
     notes: list[str] = []
     for number, text, level in _configurations(started, events):
@@ -120,7 +128,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
         for entry in faults.faults:
             eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
             met = by_row.pop((number, entry.id, "fault", ""), [])
-            rows.append(_entry_row(number, entry, eligible, met))
+            rows.append(_entry_row(number, entry, eligible, met, bypassed=bypassed))
         if text and not faults.can_be_met:
             notes.append(
                 f"none of the fault set's faults can occur: their probability is 0 at chaos level {level:g}"
@@ -161,8 +169,14 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
 
 
 def _entry_row(
-    configuration: int, entry: Entry, eligible: Sequence[Exchange], records: Sequence[FaultRecord]
+    configuration: int,
+    entry: Entry,
+    eligible: Sequence[Exchange],
+    records: Sequence[FaultRecord],
+    *,
+    bypassed: bool,
 ) -> FaultAccount:
+    """``bypassed``: connections went past the lab, so whether all eligible calls had it is unknown."""
     certain = entry.certain and not entry.fault.chooses
     passed = sum(all(met.id != entry.id for met in exchange.faults) for exchange in eligible)
     failures = Counter(
@@ -176,7 +190,7 @@ def _entry_row(
     always_on: AlwaysOn | None = None
     if certain:
         injected = any(record.reached("injected") for record in records)
-        always_on = "invalid" if because else "held" if injected else "unknown"
+        always_on = "invalid" if because else "held" if injected and not bypassed else "unknown"
     key: _RowKey = (configuration, entry.id, "fault", entry.fault.name)
     return _row(key, entry.links, len(eligible), records, always_on, because)
 

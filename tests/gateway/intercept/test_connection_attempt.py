@@ -14,7 +14,7 @@ from wirefault.gateway.intercept.arrival import Arrival
 from wirefault.gateway.intercept.ingress import Ingress
 from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
 from wirefault.gateway.intercept.router import Refused, Route, Router
-from wirefault.history.events import ConnectionEnded
+from wirefault.history.events import ConnectionEnded, WentPastLab
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 
@@ -43,6 +43,16 @@ class OneRoute:
         if self._server is None:
             raise Refused(502, "it is down", "shop")
         return Route(self._server, "shop")
+
+
+class Unlinked:
+    """Tunnels every connection to that server, since no link could be made."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self._server = server
+
+    async def route(self, arrival: Arrival) -> Route:
+        return Route(self._server, why="32 other hosts have links already", unlinked=True)
 
 
 def is_told_nothing(end: socket.socket) -> bool:
@@ -78,3 +88,28 @@ def test_attempt_is_known_before_any_reply(tmp_path: Path, refused: bool) -> Non
     (ended,) = read_file(history_file(tmp_path, "run-1", "ingress", 0))
     assert isinstance(ended, ConnectionEnded)
     assert (ended.link, ended.episode, ended.how == "refused") == ("shop", "e1", refused)
+
+
+def test_tunnel_for_want_of_a_link_is_recorded_as_past_the_lab(tmp_path: Path) -> None:
+    async def carry_unlinked() -> None:
+        client, taken = socket.socketpair()
+        dialled, server = socket.socketpair()
+        for end in (client, dialled, server):
+            end.setblocking(False)
+        state = SlowState()
+        state.go_on.set()
+        with (
+            client,
+            server,
+            closing(IngressHistory(tmp_path, 0, cast(LaneState, state), pytest.fail)) as history,
+        ):
+            router = cast(Router, Unlinked(dialled))
+            ingress = Ingress(router, cast(LaneState, state), history, "token")
+            client.shutdown(socket.SHUT_WR)
+            server.close()
+            await ingress.take(taken, "shop.test", 80)
+
+    asyncio.run(carry_unlinked())
+    ended, past = read_file(history_file(tmp_path, "run-1", "ingress", 0))
+    assert isinstance(ended, ConnectionEnded) and isinstance(past, WentPastLab)
+    assert (past.host, past.port, past.episode) == ("shop.test", 80, "e1")

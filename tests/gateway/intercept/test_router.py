@@ -12,9 +12,9 @@ from tests.support import PATIENCE_S
 from wirefault.gateway.intercept.arrival import Arrival, RequestKind
 from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import Policy
-from wirefault.gateway.intercept.router import LinkRoutes, Refused, Router
+from wirefault.gateway.intercept.router import LinkRoutes, Refused, Route, Router
 from wirefault.state.state import State
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import MAX_FOUND_LINKS, Links, found_link
 from wirefault.wiring.topology import default_topology
 
 NOTHING_WIRED = default_topology("lab", links=Links((), grows=True))
@@ -55,4 +55,56 @@ def test_failed_link_is_lab_failure(tmp_path: Path) -> None:
     client.setblocking(False)
     with subject, client:
         asyncio.run(route(client))
+    state.close()
+
+
+def with_links(folder: Path, count: int) -> LaneState:
+    """The state of a lane in which that many hosts have links."""
+    with State(folder / "state.db") as manager:
+        for number in range(count):
+            link = found_link(f"invented-{number}.test", 80, "http", [])
+            manager.found_links.want("lab", 0, link)
+            manager.found_links.mark_open("lab", 0, link.name, "127.0.0.1:1", "127.0.0.1:2")
+    return LaneState(folder / "state.db", "lab", 0)
+
+
+class TunnelRouter(Router):
+    """Its way out reaches every host, or none."""
+
+    def __init__(self, state: LaneState, reached: socket.socket | None) -> None:
+        super().__init__(LinkRoutes(lambda: NOTHING_WIRED, state), Policy(), lambda: None)
+        self._reached = reached
+
+    async def _tunnel(self, arrival: Arrival, why: str) -> Route:
+        if self._reached is None:
+            raise Refused(502, f"{arrival.host} cannot be reached", why="unknown name")
+        return Route(self._reached, why=why)
+
+
+def route_to_new_host(router: Router) -> Route:
+    async def route(client: socket.socket) -> Route:
+        async with asyncio.timeout(PATIENCE_S):
+            return await router.route(Arrival(client, "shop.example", 80, "proxy", RequestKind.REQUEST))
+
+    subject, client = socket.socketpair()
+    client.setblocking(False)
+    with subject, client:
+        return asyncio.run(route(client))
+
+
+def test_invented_hosts_get_no_links_once_many_have_one(tmp_path: Path) -> None:
+    state = with_links(tmp_path, 16)
+    with pytest.raises(Refused, match="cannot be reached"):
+        route_to_new_host(TunnelRouter(state, None))
+    state.close()
+    with State(tmp_path / "state.db") as manager:
+        assert len(manager.found_links.rows("lab", 0)) == 16
+
+
+def test_host_beyond_the_limit_counts_as_past_the_lab(tmp_path: Path) -> None:
+    state = with_links(tmp_path, MAX_FOUND_LINKS)
+    near, far = socket.socketpair()
+    with near, far:
+        route = route_to_new_host(TunnelRouter(state, near))
+    assert route.tunnelled and route.unlinked and "32 other hosts" in route.why
     state.close()

@@ -24,7 +24,7 @@ from wirefault.gateway.intercept.egress import read_first_request
 from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
 from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.gateway.intercept.splice import TLS_RECORD, Splice, Transfer, accept_all
-from wirefault.history.events import ConnectionEnded
+from wirefault.history.events import ConnectionEnded, WentPastLab
 from wirefault.settings.settings import SettingsError
 
 
@@ -65,6 +65,13 @@ class OpenConnection:
             why=route.why,
             lab_failed=isinstance(route, Refused) and route.lab_failed,
         )
+
+
+def _past_lab(ended: ConnectionEnded) -> WentPastLab:
+    """Return the event that counts a tunnelled connection as one past the lab."""
+    return WentPastLab(
+        ended.t, ended.episode, ended.attempt, ended.host, ended.port, "tcp", program="the subject", count=1
+    )
 
 
 def refused_transfer(arrival: Arrival) -> Transfer:
@@ -218,6 +225,8 @@ class Ingress:
         if connection.attempt is not None:
             event = connection.as_event(connection.attempt, time.perf_counter())
             await self._history.record(connection.attempt, event)
+            if isinstance(connection.route, Route) and connection.route.unlinked:
+                await self._history.record(connection.attempt, _past_lab(event))
 
 
 async def _send_and_close(client: socket.socket, reply: bytes) -> None:

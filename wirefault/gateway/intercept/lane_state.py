@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from wirefault.history.events import ConnectionEnded
+from wirefault.history.events import ConnectionEnded, WentPastLab
 from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import State
@@ -108,7 +108,7 @@ class IngressHistory:
         self._state = state
         self._writer: tuple[str, Writer] | None = None
 
-    async def record(self, attempt: ArmedAttempt, event: ConnectionEnded) -> None:
+    async def record(self, attempt: ArmedAttempt, event: ConnectionEnded | WentPastLab) -> None:
         """Write to the history of the attempt's run, unless that run is over and sealed."""
         try:
             if not self._failed and await self._state.is_running(attempt.run_id):

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import sqlite3
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from wirefault.core.sockets import Address, is_loopback, plain_host
@@ -30,6 +30,8 @@ from wirefault.wiring.topology import Topology, own_addresses
 _OPENED_WITHIN_S = 15.0
 _OWN_PROXY = "it is a proxy of the agent (CONNECT), which hides the servers behind it: unset that proxy"
 _POLL_S = 0.003
+# so many hosts get a link without a trial connection
+_TRUSTED_LINKS = 16
 
 
 class TooManyLinks(Exception):
@@ -84,6 +86,10 @@ class LinkRoutes:
         task = self._tasks.get((host, port))
         return task.result() if task and task.done() and task.exception() is None else None
 
+    async def open_count(self) -> int:
+        """Return how many hosts have links already. Raises ``sqlite3.Error``."""
+        return len(await self._state.link_rows())
+
     async def find(self, host: str, port: int, scheme: str) -> LinkRoute:
         """Return the route to a host, making its link first if it has none.
 
@@ -137,6 +143,8 @@ class Route:
     server: socket.socket
     link: str = ""
     why: str = ""
+    # it should have had a link, but no more could be made
+    unlinked: bool = False
 
     @property
     def tunnelled(self) -> bool:
@@ -226,12 +234,19 @@ class Router:
             if is_loopback(arrival.host):  # a certificate names the host, not its address
                 arrival.host = server_name(arrival.early) or arrival.host
         try:
+            if await self._link_routes.open_count() >= _TRUSTED_LINKS:
+                await self._try_host(arrival)
             route = await self._link_routes.find(arrival.host, arrival.port, scheme)
         except TooManyLinks:
-            return await self._tunnel(arrival, f"{MAX_FOUND_LINKS} other hosts have links already")
+            tunnel = await self._tunnel(arrival, f"{MAX_FOUND_LINKS} other hosts have links already")
+            return replace(tunnel, unlinked=True)
         except (NoLink, sqlite3.Error, SettingsError) as error:
             raise Refused(502, str(error), why=str(error), lab_failed=True) from None
         return await self._dial(route)
+
+    async def _try_host(self, arrival: Arrival) -> None:
+        """Raise ``Refused`` for a host that cannot be dialled: invented ones must not use up all links."""
+        (await self._tunnel(arrival, "")).server.close()
 
     async def _read_protocol(self, arrival: Arrival) -> ClientProtocol | Route:
         """Return the client's protocol, or a tunnel if its server speaks first."""
