@@ -244,9 +244,9 @@ _ASSERTIONS_INTRO = (
 
 def python_page() -> str:
     """``docs/python.md``, from ``__all__`` of the package."""
-    parts = [
-        "```python\nfrom wirefault import " + ", ".join(wirefault.__all__) + "\n```",
-    ]
+    # one name a line, as ruff formats code in Markdown
+    names = "".join(f"    {name},\n" for name in wirefault.__all__)
+    parts = [f"```python\nfrom wirefault import (\n{names})\n```"]
     for name in wirefault.__all__:
         parts += _public_name(name, getattr(wirefault, name))
     intro = (
