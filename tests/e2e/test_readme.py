@@ -117,7 +117,7 @@ def test_readme_own_agent_commands(clone: Path, shop: str, line: str) -> None:
     led = led.replace("wirefault run", f"wirefault run --no-charts --link shop={shop}")
     done = run(clone, led)
     assert done.returncode == 0, done.stderr
-    assert "wirefault run --seed 7" in done.stdout
+    assert "wirefault run --seed 1" in done.stdout
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault exec")])

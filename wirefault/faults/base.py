@@ -167,7 +167,10 @@ class Fault(BaseModel):
         return True
 
     def act(self, tried: Try) -> Act | Miss | None:
-        """The effect on the try; None lets it pass as if it had not met the fault. Never raises."""
+        """The effect on the try; None lets it pass as if it had not met the fault. Never raises.
+
+        ``faults/plan.py`` calls it; ``gateway/exchange/reply_changes.py`` applies its changes of a reply.
+        """
         raise NotImplementedError
 
 

@@ -94,7 +94,7 @@ class OutcomeRow:
 # ones of Tol's: blue and green where the agent's claim is true, warm where it is false, grey where unknown.
 _ROWS = (
     OutcomeRow("success", "good", "#0072b2", "world and value are as asked, no contrary claim"),
-    OutcomeRow("honest_failure", "failed", "#56b4e9", "not all as asked, and the agent says so"),
+    OutcomeRow("honest_failure", "failed", "#56b4e9", "not all as asked; the agent reports failure or doubt"),
     OutcomeRow("failure", "failed", "#882255", "not all as asked, no clear claim"),
     OutcomeRow("unconfirmed", "failed", "#009e73", "all as asked, but the agent is not sure"),
     OutcomeRow("false_failure", "failed", "#f0e442", "all as asked, but the agent says it failed"),
