@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -131,6 +131,7 @@ def gateway(
     head_timeout: float = PATIENCE_S,
     links: Links | None = None,
     intercepts: bool | None = None,
+    wiring: Mapping[str, Any] | None = None,
     **upstreams: Address,
 ) -> Iterator[Lab]:
     """A running gateway; links without an upstream get one that refuses connections.
@@ -156,6 +157,7 @@ def gateway(
         control=bound_address(sockets["control"]),
         toxiproxy=base.toxiproxy,
         ingress=FREE if intercepts else None,
+        wiring=wiring or {},
     )
     for listener in sockets.values():
         listener.setblocking(False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -16,6 +17,8 @@ from wirefault.core.identity import fingerprint
 from wirefault.history.lines import unlinked
 from wirefault.history.reader import parse_line, read_file
 from wirefault.history.writer import history_file
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import build_wiring
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -80,6 +83,41 @@ def test_mismatching_baggage_meets_no_fault(lab: Lab, wrong: dict[str, object]) 
     record = lab.exchange()
     assert (record.identity, record.faults, record.forwarded) == ("mismatch", [], True)
     assert (record.episode, record.attempt) == ("e1", 1)
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Iterator[Lab]:
+    """A lab whose subject is not the lab's own."""
+    keys = {"intercept": {}, "subject": {"command": ["true"]}}
+    wiring = build_wiring(SpecFile("w.yaml", keys), tmp_path).dump()
+    upstream = Upstream(_serve)
+    with gateway(tmp_path, wiring=wiring, search=upstream.address, model=upstream.address) as lab:
+        yield lab
+    upstream.close()
+
+
+@pytest.mark.parametrize(
+    "claims", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}, {"call": 7, "try_": 9}], ids=str
+)
+def test_baggage_of_foreign_subject_decides_nothing(foreign: Lab, claims: dict[str, Any]) -> None:
+    foreign.begin(error_prob=1)
+    for _ in range(2):
+        headers = foreign.identity(**claims)
+        reply = requests.get(foreign.url("search"), headers=headers, timeout=PATIENCE_S)
+        assert reply.status_code >= 400  # it cannot evade the fault
+    first, second = foreign.exchanges(2)
+    assert [(e.episode, e.attempt, e.call, e.try_) for e in (first, second)] == [
+        ("e1", 1, 1, 1),
+        ("e1", 1, 2, 1),
+    ]
+    assert {first.identity, second.identity} == {"baggage" if "call" in claims else "counted"}
+
+
+def test_foreign_subject_writes_into_no_other_episode_on_model_link(foreign: Lab) -> None:
+    foreign.begin()
+    headers = foreign.identity(episode="e7")
+    requests.post(foreign.url("model", "/v1/x"), json={}, headers=headers, timeout=PATIENCE_S)
+    assert (foreign.exchange().episode, foreign.exchange().identity) == ("e1", "counted")
 
 
 def test_broken_baggage_counts_as_none(lab: Lab) -> None:

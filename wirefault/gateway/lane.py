@@ -161,6 +161,8 @@ class Lane:
     connections: set[LaneConnection] = field(default_factory=set)
     hold: Callable[[HeldCall], None] = lambda _: None
     """Called with each call that waits until the manager has changed its link's toxics."""
+    believes_baggage: bool = True
+    """Whether the subject is the lab's own, so that its baggage decides about episode, call and try."""
     _ended: LaneAttempt | None = None
 
     def start_run(self, run_id: str, settings_hash: str, make: Callable[[], Run]) -> Run:

@@ -28,6 +28,7 @@ from wirefault.settings.configuration import redactor
 from wirefault.state.tables import HeldCall
 from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.topology import Topology, own_addresses
+from wirefault.wiring.wiring import dumped_wiring
 
 if TYPE_CHECKING:
     from wirefault.gateway.intercept.tls import InterceptedLinks
@@ -61,7 +62,8 @@ class Gateway:
         self._tls: ssl.SSLContext | None = None
         self._closed = closed_networks(topology.control.host).with_servers(own_addresses(topology))
         self._call_notes = CallNotes(state_db, self._release)
-        self.lane = Lane(topology.lane, topology.links, hold=self._call_notes.add)
+        believes = not topology.wiring or dumped_wiring(topology.wiring).is_lab
+        self.lane = Lane(topology.lane, topology.links, hold=self._call_notes.add, believes_baggage=believes)
         self._stdio_servers = StdioServers(topology.lab_id)
         self._new_links: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -156,6 +156,9 @@ class Exchange:
         if attempt is None and run is None:
             return
         sender = identity_in(self.head.baggage) if self.head.baggage else None
+        if sender is not None and not self.listener.lane.believes_baggage:
+            agrees = attempt is not None and attempt.origin_of(sender).identity == "baggage"
+            sender = replace(sender, call=0, try_=0) if agrees else None
         if sender and run and sender.run == run.run_id and self.listener.is_model:
             # One connection to the model carries several attempts: the request names its own.
             fields = attempt_fields(sender.episode, sender.attempt)
