@@ -7,7 +7,7 @@ WORKERS ?= 6
 # keep compiled modules: otherwise every worker and every process of every lab compiles them again
 unexport PYTHONDONTWRITEBYTECODE
 # not checked yet: docs
-PROSE := '*.py' '*.md' ':!docs'
+PROSE := '*.py' '*.md'
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray findings dist release-check lock clean
