@@ -284,9 +284,9 @@ def _fields_of(kind: type) -> Iterator[str]:
     elif is_dataclass(kind):
         for field in fields(kind):
             optional = field.default is not MISSING or field.default_factory is not MISSING
-            shown = f"`{field.default!r}`" if isinstance(field.default, str | int | float | tuple) else ""
+            default = f"`{field.default!r}`" if isinstance(field.default, str | int | float | tuple) else ""
             kind_of = str(field.type).replace("|", "\\|")
-            yield f"| `{field.name}` | {shown if optional else 'required'} | `{kind_of}` |"
+            yield f"| `{field.name}` | {default if optional else 'required'} | `{kind_of}` |"
 
 
 def _members_of(kind: type) -> Iterator[str]:
