@@ -31,6 +31,7 @@ from wirefault.history.events import (
     Exchange,
     FaultMet,
     FaultsSet,
+    InterceptionFailed,
     LinkOpened,
     ModelCall,
     Note,
@@ -99,6 +100,7 @@ EVENTS = [
         *(2.0, "search", "1-1", 1, 1.0, 1000.0, 3.0, 517, 1200),
         *("client", "fin", True, "search.example", 443, "proxy"),
     ),
+    InterceptionFailed(1.0, "1-1", 1, "shop", "shop.example", "authority_refused", "unknown ca"),
 ]
 
 

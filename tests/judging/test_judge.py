@@ -21,7 +21,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from wirefault.history.events import ConnectionEnded
+from wirefault.history.events import ConnectionEnded, InterceptionFailed
 from wirefault.history.reader import read_run
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_episode, judge_run
@@ -134,6 +134,23 @@ CRASHED = ended(ended_by="exception")
 def test_failed_upstream_is_invalid(events, expected, why):
     judged = judge_episode(episode(*events, CRASHED, expect={}))
     assert (judged.outcome, why in judged.why) == (expected, True)
+
+
+NOT_INTERCEPTED = InterceptionFailed(
+    103.0, EPISODE, 1, "shop", "shop.example", "authority_refused", "unknown ca"
+)
+
+
+def test_failed_interception_is_the_labs():
+    judged = judge_episode(episode(NOT_INTERCEPTED, CRASHED, expect={}))
+    assert judged.outcome == "invalid"
+    assert judged.why.startswith("interception_failed: shop.example cannot be intercepted (unknown ca): ")
+    assert "--pass shop.example" in judged.why
+
+
+def test_failed_interception_that_the_subject_got_past_counts_for_nothing():
+    later = exchange("shop", start=104.0)
+    assert judge_episode(episode(NOT_INTERCEPTED, later, expect={})).outcome == "success"
 
 
 def test_invalid_depends_on_call_alone():

@@ -28,7 +28,14 @@ from wirefault.cli.options import (
 )
 from wirefault.cli.running import CompletedRun, run_in_own_lab
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
-from wirefault.history.events import EXIT_CODE, AttemptEnded, ConnectionEnded, Event, RunStarted
+from wirefault.history.events import (
+    EXIT_CODE,
+    AttemptEnded,
+    ConnectionEnded,
+    Event,
+    InterceptionFailed,
+    RunStarted,
+)
 from wirefault.history.reader import read_history
 from wirefault.judging.findings.leaks import PAST_THE_LAB
 from wirefault.judging.summary import summarise
@@ -179,6 +186,7 @@ def _show(
     rows = calls_by_link(events)
     summary = summarise(events)
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
+    missed |= dict.fromkeys(event.text for event in events if isinstance(event, InterceptionFailed))
     missed |= dict.fromkeys(f"connection bypassed the lab: {past.text}" for past in summary.went_past)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)

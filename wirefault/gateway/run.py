@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from wirefault.faults.catalogue.http.errors import HttpError
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
@@ -14,7 +15,7 @@ from wirefault.faults.sets.fault_set import Entry, FaultSet
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
-from wirefault.history.events import Event, FaultsSet, ShadowMet
+from wirefault.history.events import Event, FaultsSet, InterceptionFailed, ShadowMet, WhyNotIntercepted
 from wirefault.history.writer import Writer, dump_line
 from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.settings.settings import Settings
@@ -149,6 +150,13 @@ class Run:
     def record(self, event: Event) -> None:
         """Append an event to the history, as ``write`` does."""
         self.write(dump_line(event))
+
+    def record_no_interception(
+        self, episode: str, attempt: int, link: Link, why: WhyNotIntercepted, detail: str
+    ) -> None:
+        """Record that the lab could not stand between the subject and the link's server."""
+        host = link.hosts[0] if link.hosts else urlsplit(link.upstream).netloc or link.name
+        self.write(dump_line(InterceptionFailed(time.time(), episode, attempt, link.name, host, why, detail)))
 
     def write(self, line: str) -> None:
         """Append to the history, together with all other lines of this turn of the loop.

@@ -21,11 +21,13 @@ from wirefault.history.link_events import (
     FaultMet,
     FaultsSet,
     HowEnded,
+    InterceptionFailed,
     LinkOpened,
     ShadowMet,
     TapKind,
     ToxicsAction,
     ToxicsChanged,
+    WhyNotIntercepted,
 )
 from wirefault.history.run_events import (
     EXIT_CODE,
@@ -77,6 +79,7 @@ __all__ = [
     "FaultedReply",
     "FaultsSet",
     "HowEnded",
+    "InterceptionFailed",
     "Level",
     "LinkOpened",
     "ModelCall",
@@ -97,6 +100,7 @@ __all__ = [
     "ToxicsChanged",
     "TurnStarted",
     "WentPastLab",
+    "WhyNotIntercepted",
     "WorldProbed",
     "WorldRead",
 ]
@@ -127,4 +131,5 @@ Event = (
     | LinkOpened
     | ToxicsChanged
     | ConnectionEnded
+    | InterceptionFailed
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -277,6 +278,46 @@ class ConnectionEnded:
         """Say in a sentence where the connection went and why; empty if a link carried it."""
         became = "bypassed the lab" if self.tunnelled else "was refused"
         return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
+
+
+WhyNotIntercepted = Literal["authority_refused", "http2_only", "upstream_untrusted"]
+_WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
+    "authority_refused": (
+        "the client refused the lab's certificate, as one with compiled-in roots, a pinned key or its own"
+        " authority does: give it the link's address, let it pass (--pass {host}), or make it trust the lab's"
+        " authority (SSL_CERT_FILE; for PHP an ini file with curl.cainfo and openssl.cafile)"
+    ),
+    "http2_only": (
+        "the client speaks HTTP/2 alone: make it speak HTTP/1.1, give it the link's address, or let it pass"
+        " (--pass {host})"
+    ),
+    "upstream_untrusted": (
+        "the lab does not trust the server's certificate, which the client may not check: name its authority"
+        " in SSL_CERT_FILE, or let it pass (--pass {host})"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class InterceptionFailed:
+    """The lab could not stand between the subject and ``host``: a failure of the lab."""
+
+    t: float
+    episode: str
+    attempt: int
+    link: str
+    host: str
+    why: WhyNotIntercepted
+    detail: str = ""  # as TLS has it
+    event: Literal["interception_failed"] = "interception_failed"
+
+    @property
+    def text(self) -> str:
+        """What happened and what helps, as a sentence."""
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.host} cannot be intercepted{detail}: {_WHY_NOT_INTERCEPTED[self.why]}".replace(
+            "{host}", self.host
+        )
 
 
 ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "disturbed"]

@@ -14,6 +14,7 @@ from wirefault.history.events import (
     ConnectionEnded,
     Event,
     FaultsSet,
+    InterceptionFailed,
     Level,
     Note,
     RunFinished,
@@ -127,6 +128,8 @@ class Recorder:
         for event in events:
             if isinstance(event, ConnectionEnded):
                 self._say_once(event.not_intercepted)
+            elif isinstance(event, InterceptionFailed):
+                self._say_once(event.text)
         return events
 
     def _say_once(self, sentence: str) -> None:

@@ -15,6 +15,7 @@ from tests.upstream import Upstream, read_head
 from wirefault.core.identity import Identity
 from wirefault.gateway.endpoint import model_endpoint, rewrite, url_endpoint
 from wirefault.gateway.http1.heads import read_request
+from wirefault.history.events import InterceptionFailed
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Link, Links
 
@@ -195,6 +196,11 @@ def test_wired_tls_upstream_needs_trusted_certificate(
         reply = ask(lab.address("shop"), b"GET /api/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert (reply == REPLY) is trusted
         assert lab.exchange().unavailable is not trusted
+        failed = [event for event in lab.recorded() if isinstance(event, InterceptionFailed)]
+    assert [(event.link, event.why) for event in failed] == (
+        [] if trusted else [("shop", "upstream_untrusted")]
+    )
+    assert trusted or "SSL_CERT_FILE" in failed[0].text
     assert [head.split(b" ")[1] for head in server.heads] == ([b"/api/x"] if trusted else [])
     server.upstream.close()
 

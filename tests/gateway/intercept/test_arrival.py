@@ -13,6 +13,7 @@ from wirefault.gateway.intercept.arrival import (
     client_protocol,
     read_proxy_request,
     server_name,
+    speaks_only_http2,
 )
 
 
@@ -37,6 +38,37 @@ def test_client_hello_has_server_name():
 def test_client_hello_without_server_name():
     assert client_protocol(client_hello(None)) is ClientProtocol.TLS
     assert server_name(client_hello(None)) == ""
+
+
+def hello_offering(*protocols: str) -> bytes:
+    context, outgoing = ssl.create_default_context(), ssl.MemoryBIO()
+    if protocols:
+        context.set_alpn_protocols(list(protocols))
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost").do_handshake()
+    return outgoing.read()
+
+
+def test_client_that_speaks_only_http2():
+    assert speaks_only_http2(hello_offering("h2"))
+    assert speaks_only_http2(hello_offering("grpc-exp", "h2"))
+    assert speaks_only_http2(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        hello_offering("h2", "http/1.1"),
+        hello_offering("http/1.1"),
+        hello_offering(),
+        hello_offering("h2")[:100],
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"",
+    ],
+    ids=["both", "old", "none", "cut", "plain", "empty"],
+)
+def test_client_that_can_speak_http1(start):
+    assert not speaks_only_http2(start)
 
 
 @pytest.mark.parametrize("end", [6, 20, 44, 60, 100])

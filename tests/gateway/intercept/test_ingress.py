@@ -20,6 +20,7 @@ import requests
 
 from tests.gateway.intercept.ingress_lab import IngressLab, ingress_lab, one_way, tunnel
 from tests.gateway.intercept.servers import EVENTS, serve_anything
+from tests.gateway.intercept.test_arrival import hello_offering
 from tests.gateway.lab import ask, dial
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream, read_all, read_head
@@ -121,6 +122,27 @@ def test_other_protocols_are_tunnelled(lab: IngressLab) -> None:
         client.sendall(b"\x00abc")
         assert read_all(client) == b"cba\x00"
     assert "neither HTTP nor TLS" in lab.ended()[0].why
+
+
+@pytest.mark.parametrize("first", ["preface", "hello"])
+def test_client_of_http2_alone_is_tunnelled_and_reported(lab: IngressLab, first: str) -> None:
+    start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" if first == "preface" else hello_offering("h2")
+
+    def serve(connection: socket.socket) -> None:
+        assert read_all(connection, len(start), exactly=True) == start
+        connection.sendall(b"frames")
+        read_all(connection)
+
+    with Upstream(serve) as upstream:
+        for _ in range(2):  # a new host, and one that has a link already
+            with tunnel(lab, upstream.address.host, upstream.address.port) as client:
+                client.sendall(start)
+                assert read_all(client, 6) == b"frames"
+        ended = lab.ended()
+    assert len(ended) == 2
+    for each in ended:
+        assert (each.tunnelled, each.sent, each.received, each.link) == (True, len(start), 6, "")
+        assert "speaks HTTP/2 alone" in each.not_intercepted
 
 
 def test_proxy_of_agent_is_named_as_such(lab: IngressLab, past: Address) -> None:

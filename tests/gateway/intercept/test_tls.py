@@ -17,6 +17,7 @@ from tests.gateway.secure_socket import SecureSocket, trusting
 from tests.support import PATIENCE_S, until
 from tests.upstream import read_all
 from wirefault.core.sockets import Address
+from wirefault.history.events import InterceptionFailed
 
 CLOSES = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nto the end"
 pytestmark = pytest.mark.usefixtures("scripted_faults")
@@ -159,6 +160,25 @@ def test_untrusting_client_is_reported_once(lab: Lab) -> None:
             ssl.create_default_context().wrap_socket(plain, server_hostname="a.example")
     (message,) = until(lambda: warnings_of(lab))
     assert "unknown ca" in message and "search" in message
+
+
+def test_untrusting_client_is_recorded_as_failed_interception(lab: Lab) -> None:
+    lab.begin()
+    with pytest.raises(ssl.SSLCertVerificationError), dial(plain_address(lab)) as plain:
+        ssl.create_default_context().wrap_socket(plain, server_hostname="a.example")
+    failed = lab.exchanges()[-1]
+    assert isinstance(failed, InterceptionFailed)
+    assert (failed.link, failed.why, failed.episode) == ("search", "authority_refused", "e1")
+    assert "unknown ca" in failed.text and f"--pass {failed.host}" in failed.text
+
+
+def test_broken_handshake_is_no_failed_interception(lab: Lab) -> None:
+    lab.begin()
+    with dial(plain_address(lab)) as client:
+        client.sendall(b"\x16\x03\x01\x00\x05nonsense")
+        read_all(client)
+    until(lambda: warnings_of(lab))
+    assert lab.settle()["settled"] and not lab.recorded()
 
 
 def test_delayed_handshake_ends_with_attempt(lab: Lab) -> None:

@@ -139,6 +139,16 @@ class RequestRelay:
             self.exchange.unavailable = True
         self._answer_instead(reason, refusal(502, "bad_gateway", reason))
 
+    def on_untrusted(self, reason: str) -> None:
+        if self.exchange is not None and self.exchange.origin.run is not None:
+            origin, run = self.exchange.origin, self.exchange.origin.run
+            self.exchange.unavailable = True
+            run.record_no_interception(
+                origin.episode, origin.attempt_number, self._listener.link, "upstream_untrusted", reason
+            )
+        why = f"the lab does not trust the certificate of {self._listener.name}: {reason}"
+        self._answer_instead(why, refusal(502, "bad_gateway", why))
+
     def on_unavailable(self, reason: str) -> None:
         if self.exchange is not None:
             self.exchange.unavailable = True

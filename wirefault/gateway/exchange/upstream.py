@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -38,6 +39,9 @@ class UpstreamEvents(Protocol):
     def on_connected(self) -> None: ...
 
     def on_unreachable(self, reason: str) -> None: ...
+
+    def on_untrusted(self, reason: str) -> None:
+        """The server's certificate is not trusted, so that the lab cannot reach it."""
 
     def on_unavailable(self, reason: str) -> None:
         """No server can answer the request, and no fault of ours is the cause."""
@@ -197,6 +201,10 @@ class _UpstreamConnection(asyncio.Protocol):
                 )
         except TimeoutError:
             self._fail(f"no connection within {connect_timeout:g} s")
+        except ssl.SSLCertVerificationError as error:
+            if not self._ended:
+                self._ended = True
+                self._events.on_untrusted(error.verify_message)
         except (OSError, UnicodeError) as error:  # SSLError and gaierror are among them
             self._fail(str(error))
 

@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -32,6 +32,8 @@ from wirefault.history.events import TapKind
 
 _CLIENT_HELLO = 1
 _SERVER_NAME, _HOST_NAME = 0, 0
+_ALPN = 16
+_HTTP2_PREFACE = b"PRI * HTTP/2"
 _RECORD_HEADER = 5
 _MAX_START = 16 * 1024
 _MAX_PIPELINED = 256 * 1024
@@ -80,8 +82,17 @@ def server_name(client_hello: bytes) -> str:
 
 
 def _server_name(record: _Reader) -> str:
+    for kind, extension in _extensions(record):
+        if kind == _SERVER_NAME:
+            names = _Reader(_Reader(extension).block(2))
+            return names.block(2).decode("ascii").lower() if names.number(1) == _HOST_NAME else ""
+    return ""
+
+
+def _extensions(record: _Reader) -> Iterator[tuple[int, bytes]]:
+    """Yield the extensions of a ClientHello, each with its kind."""
     if record.number(1) != _CLIENT_HELLO:
-        return ""
+        return
     hello = _Reader(record.block(3))
     hello.skip(2 + 32)  # the version and the random bytes
     hello.block(1)  # the session
@@ -89,11 +100,32 @@ def _server_name(record: _Reader) -> str:
     hello.block(1)  # the compressions
     extensions = _Reader(hello.block(2))
     while extensions.left:
-        kind, extension = extensions.number(2), extensions.block(2)
-        if kind == _SERVER_NAME:
-            names = _Reader(_Reader(extension).block(2))
-            return names.block(2).decode("ascii").lower() if names.number(1) == _HOST_NAME else ""
-    return ""
+        yield extensions.number(2), extensions.block(2)
+
+
+def speaks_only_http2(start: bytes) -> bool:
+    """Whether a client's first bytes show that it speaks HTTP/2 and no HTTP/1, as gRPC does.
+
+    Over TLS it offers ``h2`` by ALPN without any HTTP/1; in the clear it begins with the preface of HTTP/2.
+    """
+    if start[:1] != TLS_RECORD:
+        return start.startswith(_HTTP2_PREFACE)
+    try:
+        offered = _protocols(_Reader(start[_RECORD_HEADER:]))
+    except IndexError:
+        return False
+    return b"h2" in offered and not any(name.startswith(b"http/1") for name in offered)
+
+
+def _protocols(record: _Reader) -> list[bytes]:
+    """Return the protocols that a ClientHello offers by ALPN."""
+    names: list[bytes] = []
+    for kind, extension in _extensions(record):
+        if kind == _ALPN:
+            offered = _Reader(_Reader(extension).block(2))
+            while offered.left:
+                names.append(offered.block(1))
+    return names
 
 
 class _Reader:

@@ -11,7 +11,13 @@ from ipaddress import ip_address
 
 from wirefault.core.sockets import Address, is_loopback, plain_host
 from wirefault.gateway.closed_networks import NETWORK_CLOSED
-from wirefault.gateway.intercept.arrival import Arrival, ClientProtocol, RequestKind, server_name
+from wirefault.gateway.intercept.arrival import (
+    Arrival,
+    ClientProtocol,
+    RequestKind,
+    server_name,
+    speaks_only_http2,
+)
 from wirefault.gateway.intercept.egress import EgressError, dial, dial_through
 from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import (
@@ -19,6 +25,7 @@ from wirefault.gateway.intercept.policy import (
     Policy,
     Treatment,
     is_address,
+    server_of,
     wired_route,
 )
 from wirefault.gateway.intercept.splice import readable
@@ -29,6 +36,7 @@ from wirefault.wiring.topology import Topology, own_addresses
 
 _OPENED_WITHIN_S = 15.0
 _OWN_PROXY = "it is a proxy of the agent (CONNECT), which hides the servers behind it: unset that proxy"
+_ONLY_HTTP2 = "its client speaks HTTP/2 alone, as gRPC does: no fault of single requests can strike it"
 _POLL_S = 0.003
 # so many hosts get a link without a trial connection
 _TRUSTED_LINKS = 16
@@ -69,6 +77,13 @@ class LinkRoutes:
     def stays_inside(self, host: str, port: int) -> bool:
         """Whether the wiring names what answers there, so that it may be called offline."""
         return self.wired(host, port) is not None or (self._scripted and is_model_host(host))
+
+    def leads_there(self, link: str, arrival: Arrival) -> bool:
+        """Whether the link leads to the server that the client meant."""
+        wired = next((one for one in self._topology().links if one.name == link), None)
+        if wired is None:
+            return True  # it was found for that host
+        return not wired.is_of_lab and is_address(arrival.host, arrival.port, server_of(wired.upstream))
 
     def is_of_lab(self, host: str, port: int) -> bool:
         """Whether one of the lab's own servers listens there."""
@@ -182,6 +197,9 @@ class Router:
         May read the client's first bytes, and may replace the arrival's host with the one that TLS names.
         Raises ``Refused``, and ``OSError`` if the client disconnects.
         """
+        return await self._past_link(arrival, await self._route(arrival))
+
+    async def _route(self, arrival: Arrival) -> Route:
         arrival.host = plain_host(arrival.host)
         if self._link_routes.is_ingress(arrival.host, arrival.port):
             raise Refused(403, "the ingress refuses itself as host", why="it would have come back to the lab")
@@ -199,6 +217,26 @@ class Router:
             return await self._tunnel(arrival, ruling.why)
         route = self._find_route(arrival)
         return await self._dial(route) if route is not None else await self._route_to_new_host(arrival)
+
+    async def _past_link(self, arrival: Arrival, route: Route) -> Route:
+        """Return a tunnel in place of the link's route for a client that speaks HTTP/2 alone.
+
+        Reads the client's first bytes, which tell; a silent client keeps its route. A link that leads to
+        another server than the client meant keeps it, too. Raises ``Refused``, and ``OSError``.
+        """
+        if route.tunnelled or arrival.request_kind is RequestKind.REQUEST:
+            return route
+        if not arrival.early:
+            try:
+                await arrival.accept()
+                await arrival.read_protocol()
+            except OSError:  # the client disconnected
+                route.server.close()
+                raise
+        if not speaks_only_http2(arrival.early) or not self._link_routes.leads_there(route.link, arrival):
+            return route
+        route.server.close()
+        return await self._tunnel(arrival, _ONLY_HTTP2)
 
     def _find_route(self, arrival: Arrival) -> LinkRoute | None:
         target = (arrival.host, arrival.port)

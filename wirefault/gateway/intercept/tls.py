@@ -14,6 +14,7 @@ from wirefault.core.sockets import LOOPBACK
 from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.intercept.certificate_authority import Authority
 from wirefault.gateway.lane import LinkListener
+from wirefault.history.events import WhyNotIntercepted
 from wirefault.wiring.links import Link
 
 _RECORD = 16 * 1024  # the largest record
@@ -211,6 +212,7 @@ class _FirstBytes(asyncio.Protocol):
     def __init__(
         self, listener: LinkListener, context: Callable[[], ssl.SSLContext], warn: Callable[[str], None]
     ) -> None:
+        self._listener = listener
         self._name = listener.name
         self._context = context
         self._warn = warn
@@ -240,7 +242,15 @@ class _FirstBytes(asyncio.Protocol):
         self._transport.set_protocol(tls)
         tls.data_received(data)
 
+    def _record_failure(self, why: WhyNotIntercepted, detail: str = "") -> None:
+        lane = self._listener.lane
+        if lane.run is not None and lane.attempt is not None:
+            attempt = lane.attempt
+            lane.run.record_no_interception(attempt.episode, attempt.number, self._listener.link, why, detail)
+
     def _on_no_tls(self, reason: str) -> None:
+        if "alert" in reason or "unknown ca" in reason:  # the client's, about the certificate
+            self._record_failure("authority_refused", reason)
         self._warn(
             f"a client of the link {self._name} ended its TLS handshake ({reason}):"
             " it may not trust the lab's authority"
@@ -253,6 +263,7 @@ class _FirstBytes(asyncio.Protocol):
 
     def _refuse_http2(self) -> None:
         self._warn(f"the link {self._name}: {_ONLY_HTTP2}")
+        self._record_failure("http2_only")
         self._start = b""
         self._connection.client.write(_HTTP_1_1_REQUIRED)
         self._connection.client.close(unread=True)

@@ -25,6 +25,7 @@ from wirefault.history.events import (
     EpisodeStarted,
     Event,
     Exchange,
+    InterceptionFailed,
     ToolTry,
     WorldProbed,
     WorldRead,
@@ -154,8 +155,11 @@ class Episode:
         if any(exchange.identity == "mismatch" for exchange in trace.exchanges):
             reasons.append("a request named another attempt than the one in progress")
         reasons += [ended.not_intercepted for ended in trace.connections if ended.lab_failed]
+        not_intercepted = _not_intercepted(trace)
+        reasons += [f"interception_failed: {failed.text}" for failed in not_intercepted]
         reasons += [f"oracle_failed: {probe.error}" for probe in trace.all(WorldProbed) if probe.error]
-        reasons += [_upstream_failure(exchange) for exchange in _unanswered(trace)]
+        links = {failed.link for failed in not_intercepted}
+        reasons += [_upstream_failure(failed) for failed in _unanswered(trace) if failed.link not in links]
         return "; ".join(dict.fromkeys(reasons))
 
     def _lab_failures(self, attempt: int) -> list[str]:
@@ -315,6 +319,18 @@ def _unanswered(trace: EpisodeTrace) -> list[Exchange]:
         and not (failed.forwarded and (failed.attempt, failed.link) in toxics)
         and not any(later.start > failed.start and _same_call(failed, later) for later in answered)
         and not any(later.end > failed.start and _same_call(failed, later) for later in direct)
+    ]
+
+
+def _not_intercepted(trace: EpisodeTrace) -> list[InterceptionFailed]:
+    """The failed interceptions that the subject did not get past: its link had no answer afterwards."""
+    return [
+        failed
+        for failed in trace.all(InterceptionFailed)
+        if not any(
+            later.link == failed.link and later.start > failed.t and later.error is None
+            for later in trace.exchanges
+        )
     ]
 
 
