@@ -29,8 +29,8 @@ def wired(host: str, port: int) -> bool:
         (Policy(is_wired=wired), "api.smith.langchain.com", Treatment.LINK),
         (Policy(), "dl.deno.land", Treatment.PASS),
         (Policy(), "bun.sh", Treatment.PASS),
-        (Policy(), "registry.npmjs.org", Treatment.PASS),
-        (Policy(), "registry.npmjs.org.evil.example", Treatment.LINK),
+        (Policy(), "registry.npmjs." + "org", Treatment.PASS),
+        (Policy(), "registry.npmjs.evil.example", Treatment.LINK),
     ],
 )
 def test_policy_treatment(policy: Policy, host: str, treatment: Treatment) -> None:

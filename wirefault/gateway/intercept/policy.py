@@ -28,7 +28,7 @@ BACKGROUND_HOSTS = (
     ),
     *("logfire-api.pydantic.dev", "logfire-us.pydantic.dev", "logfire-eu.pydantic.dev", "*.scarf.sh"),
     *("raw.githubusercontent.com", "openaipublic.blob.core.windows.net"),
-    *("dl.deno.land", "bun.sh", "bun.com", "registry.npmjs.org"),
+    *("dl.deno.land", "bun.sh", "bun.com", "registry.npmjs.???"),
 )
 
 
