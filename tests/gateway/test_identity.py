@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,31 @@ def test_arrivals_without_baggage_are_counted_by_fingerprint(lab: Lab) -> None:
         ("/a", 2, 1, "counted"),
         ("/a", 3, 1, "counted"),
     ]
+
+
+@pytest.mark.parametrize("link", ["search", "model"])
+@pytest.mark.parametrize("named", [False, True])
+def test_retry_marked_by_the_sdk_is_a_try_of_the_same_call(lab: Lab, link: str, named: bool) -> None:
+    faults = [{"fault": "status", "with": {"status": 500}, "links": link, "when": {"nth": 2}}]
+    lab.begin(faults=json.dumps({"faults": faults}))
+    passed_on = lab.identity(call=0, try_=0) if named else {}
+    statuses = [
+        requests.post(
+            lab.url(link, "/v1/chat/completions"),
+            data=body,
+            headers={"x-stainless-retry-count": retry, **passed_on},
+            timeout=PATIENCE_S,
+        ).status_code
+        for body, retry in [
+            ("one", "0"),
+            ("one", "1"),
+            ("two", "0"),
+            ("two", "1"),
+            ("two", "2"),
+            ("three", "0"),
+        ]
+    ]
+    assert statuses == [200, 200, 500, 500, 500, 200]
 
 
 @pytest.mark.parametrize("wrong", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}])

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -88,6 +88,8 @@ class LaneAttempt:
         self._other_origin = self._origin._replace(identity="mismatch")
         self._calls: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self._arrived: dict[tuple[str, str], int] = {}
+        self._logical: dict[tuple[str, str, int], int] = {}
+        self._retries: Counter[tuple[str, str]] = Counter()
         self._waiters: list[asyncio.Future[None]] = []
 
     def is_(self, episode: str, number: int) -> bool:
@@ -105,6 +107,17 @@ class LaneAttempt:
         request = (link, fingerprint)
         ordinal = self._arrived[request] = self._arrived.get(request, 0) + 1
         return ordinal
+
+    def count_retry(self, link: str, fingerprint: str, body: int, call: int, *, retry: bool) -> int:
+        """Return the number of the logical call for triggers: a client's own retry has that of the call which
+        it repeats. ``body``: a hash of the request's body; ``call``: its number among all arrivals.
+        """
+        key = (link, fingerprint, body)
+        if retry and key in self._logical:
+            self._retries[link, fingerprint] += 1
+            return self._logical[key]
+        number = self._logical[key] = call - self._retries[link, fingerprint]
+        return number
 
     def count_call(self, link: str, fingerprint: str, call: int) -> int:
         """Return the number of this call among all calls on that link, from 1; its tries share it."""

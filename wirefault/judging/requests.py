@@ -186,10 +186,11 @@ class Request:
             return (self.attempt, self.link_name, record.fingerprint) if record.fingerprint else None
         if isinstance(self.caller_record, ModelCall):
             return self.attempt, self.link_name, f"request {self.caller_record.ordinal}"
-        if exchange and exchange.identity == "baggage":
-            return self.attempt, self.link_name, f"request {exchange.call}"
         if exchange and exchange.request_body and not exchange.request_cut:
             return self.attempt, self.link_name, exchange.request_body
+        # a subject that only passes the lab's headers on does not number its calls: then these are arrivals
+        if exchange and exchange.identity == "baggage":
+            return self.attempt, self.link_name, f"request {exchange.call}"
         return None
 
     @property

@@ -20,7 +20,7 @@ from wirefault.dialects.http import Request
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.matching.trigger_index import chance_of
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.conditions import When
+from wirefault.faults.sets.conditions import When, within
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.wiring.links import lab_links
 
@@ -136,13 +136,18 @@ def one_by_one(entries, arrivals) -> Iterator[list[tuple[str, int]]]:
             named = entry.only.in_episode(one.episode)
             if one.link not in entry.links or not named or not eligible(entry.only, one.read()):
                 continue
-            key = (entry.id, one.link, one.episode)
-            ordinal = calls[key].setdefault((one.attempt, one.fingerprint, one.call), len(calls[key]) + 1)
-            tries[key] += 1
+            key = (entry.id, one.episode)
             before = met_before[key]
             last = before[-1] if before else 0
             turn = turns[one.episode, one.attempt]
-            moment = one.moment(ordinal, tries[key], turn)._replace(met=len(before), last_met=last)
+            ordinal = 1
+            moment = one.moment()
+            if within(entry.when.turn, one.turn):
+                call = (one.attempt, one.link, one.fingerprint, one.call)
+                ordinal = calls[key].setdefault(call, len(calls[key]) + 1)
+                tries[key] += 1
+                moment = one.moment(ordinal, tries[key], turn)
+            moment = moment._replace(met=len(before), last_met=last)
             named = (one.episode, one.attempt, one.link, one.fingerprint, one.call, one.try_)
             number = int.from_bytes(digest(1, *named), "big")
             chance = chance_of(draw(f"{entry.id}:when", number))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from wirefault.dialects.http import Reply, Request
 from wirefault.faults.catalogue.http.errors import HttpError
 from wirefault.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
 from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.conditions import When
 from wirefault.faults.sets.fault_set import Entry, build_set
 from wirefault.wiring.links import lab_links
 
@@ -22,7 +24,16 @@ def matcher(*entries, seed=1):
 
 
 def arrive(
-    call=1, try_=1, *, link="weather", fingerprint="f", episode="e1", attempt=1, method="GET", path="/"
+    call=1,
+    try_=1,
+    *,
+    link="weather",
+    fingerprint="f",
+    episode="e1",
+    attempt=1,
+    method="GET",
+    path="/",
+    **more,
 ):
     request = Request(method=method, target=path)
     return IncomingTry(
@@ -37,6 +48,7 @@ def arrive(
         try_,
         0.0,
         link == "model",
+        **more,
     )
 
 
@@ -68,12 +80,47 @@ def test_tries_are_counted_on_request():
     assert [bool(met_ids(made, arrive(1, number))) for number in (1, 2, 3)] == [False, True, False]
 
 
-def test_links_episodes_and_ineligible_calls_count_separately():
+def test_episodes_and_ineligible_calls_count_separately():
     made = matcher({"when": {"nth": 1}, "only": {"method": "POST"}})
     assert met_ids(made, arrive(method="GET")) == []
-    for other in ({}, {"link": "search"}, {"episode": "e2"}):
+    for other in ({}, {"episode": "e2"}):
         assert met_ids(made, arrive(method="POST", **other)) == ["truncate"]
     assert met_ids(made, arrive(2, method="POST")) == []
+
+
+@pytest.mark.parametrize("when", [{"nth": 1}, {"first": 1}, {"at_most": 1}])
+def test_all_links_of_an_entry_share_one_count(when):
+    made = matcher({"links": ["search", "weather"], "when": when})
+    assert met_ids(made, arrive(link="search")) == ["truncate"]
+    assert met_ids(made, arrive(link="weather")) == []
+    assert met_ids(made, arrive(link="search", episode="e2")) == ["truncate"]
+
+
+def test_entries_on_other_links_count_separately():
+    entries = [{"id": link, "links": link, "when": {"first": 1}} for link in ("search", "weather")]
+    made = matcher(*entries)
+    assert met_ids(made, arrive(link="search")) == ["search"]
+    assert met_ids(made, arrive(link="weather")) == ["weather"]
+
+
+def test_link_found_later_shares_the_count():
+    one = Entry(HttpError(chance=1.0), ("search",), When(first=1), id="e")
+    made = FaultMatcher(7, [one])
+    made.add_link("found", [replace(one, links=("search", "found"))])
+    assert met_ids(made, arrive(link="found")) == ["e"]
+    assert met_ids(made, arrive(link="search")) == []
+
+
+def test_counts_begin_with_the_selected_turn():
+    made = matcher({"links": "search", "when": {"turn": 2, "first": 1}})
+    tries = [arrive(1, link="search"), arrive(2, link="search", turn=2), arrive(3, link="search", turn=2)]
+    assert [met_ids(made, one) for one in tries] == [[], ["truncate"], []]
+
+
+def test_clients_own_retry_is_a_try_of_its_call():
+    made = matcher({"links": "search", "when": {"nth": 1}})
+    assert met_ids(made, arrive(1, link="search")) and met_ids(made, arrive(2, link="search", counted_call=1))
+    assert not met_ids(made, arrive(3, link="search", counted_call=2))
 
 
 def test_next_attempt_continues_counting():

@@ -28,6 +28,31 @@ def test_retry_before_retry_after(retry_after, gap, text):
     assert observed(HASTY_RETRY, busy, request(gap)) == [f"POST /orders was sent again {text}"]
 
 
+QUOTA = '{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}'
+
+
+def test_retry_after_used_up_quota():
+    refused = [model_request(at, status=429, reply_body=QUOTA, forwarded=True) for at in (0, 0.6, 1.2)]
+    assert observed(USELESS_RETRY, *refused) == [
+        "POST /v1/chat/completions was sent again twice, unchanged, after a 429; none passed"
+    ]
+    struck = [model_request(at, status=429, fault=fault_met("quota", 429)) for at in (0, 0.6)]
+    assert len(observed(USELESS_RETRY, *struck)) == 1
+
+
+def test_model_requests_of_a_subject_that_passes_headers_on():
+    refused = [
+        model_request(at, status=429, reply_body=QUOTA, forwarded=True, identity="baggage", call=call)
+        for call, at in enumerate((0, 0.6), start=1)
+    ]
+    assert len(observed(USELESS_RETRY, *refused)) == 1
+
+
+def test_rate_limit_may_be_retried():
+    limited = [model_request(at, status=429, reply_body='{"error": "rate_limit"}') for at in (0, 0.6)]
+    assert observed(USELESS_RETRY, *limited) == []
+
+
 def test_hasty_model_request():
     events = [model_request(status=503, retry_after=1.0), model_request(0.2)]
     assert len(observed(HASTY_RETRY, *events)) == 1

@@ -19,7 +19,7 @@ from wirefault.dialects.mcp import MCP
 from wirefault.dialects.registry import dialect_of
 from wirefault.faults.base import Try
 from wirefault.faults.matching.trigger_index import ArmedEntry, TriggerIndex
-from wirefault.faults.sets.conditions import Moment, nested_field
+from wirefault.faults.sets.conditions import Moment, nested_field, within
 from wirefault.faults.sets.dose import Dose
 from wirefault.faults.sets.fault_set import Entry
 
@@ -29,14 +29,19 @@ _SCALAR = (str, int, float, type(None))
 
 
 class EntryGroup:
-    """Entries with the same selectors, which share one count of eligible requests.
+    """Entries with the same selectors, links and turns, which share one count of eligible requests.
+
+    ``scope`` names that count: the groups of the entries' other links have the same.
 
     ``counts``: whether an entry needs that count. ``of_episodes``: whether they select by episode. ``ids`` of
     its entries are recorded with an eligible exchange if the history lacks what they select by: a header or
     the body (not ``by_history``), or the method of a message.
     """
 
-    def __init__(self, armed: Sequence[ArmedEntry]) -> None:
+    def __init__(self, scope: str, armed: Sequence[ArmedEntry]) -> None:
+        self.scope = scope
+        self.turn = armed[0].entry.when.turn
+        self.persistent = any(a.entry.when.persistent for a in armed)
         self.only = only = armed[0].entry.only
         self.triggers = TriggerIndex(armed)
         self.counts = any(_counts(a.entry) for a in armed)
@@ -78,20 +83,18 @@ def _counts(entry: Entry) -> bool:
 class LinkCandidates:
     """The entries of one link with a probability above 0."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        entries = [entry for entry in entries if entry.when.probability > 0]
-        armed = [
-            ArmedEntry(place, entry, entry.certain, entry.dose != Dose())
-            for place, entry in enumerate(entries)
-        ]
+    def __init__(self, entries: Iterable[tuple[int, Entry]], scopes: Sequence[Sequence[str]]) -> None:
+        """``entries`` with their places in the set; ``scopes``: the links of each entry of the set."""
+        possible = [(place, entry) for place, entry in entries if entry.when.probability > 0]
+        armed = [ArmedEntry(place, entry, entry.certain, entry.dose != Dose()) for place, entry in possible]
         self.any = bool(armed)
-        self.needs_body = any(entry.fault.needs_body or entry.only.reads_body for entry in entries)
-        self.remembers = any(entry.fault.remembers for entry in entries)
+        self.needs_body = any(e.fault.needs_body or e.only.reads_body for _, e in possible)
+        self.remembers = any(entry.fault.remembers for _, entry in possible)
         by_selectors: defaultdict[str, list[ArmedEntry]] = defaultdict(list)
         for one in armed:
-            key = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
-            by_selectors[key].append(one)
-        self._groups = [EntryGroup(group) for group in by_selectors.values()]
+            selectors = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
+            by_selectors[f"{selectors} {one.entry.when.turn} {scopes[one.place]}"].append(one)
+        self._groups = [EntryGroup(scope, group) for scope, group in by_selectors.items()]
         self._by_request: dict[tuple[str, str, str | None], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}
 
@@ -231,6 +234,9 @@ class IncomingTry(NamedTuple):
     attempt_s: float = 0.0
     link_call: int = 1
     turn: int = 1
+    counted_call: int = 0
+    """The number of its call for triggers, if it differs from ``call``: a client's own retry has the number
+    of the call that it repeats."""
 
     def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
         """The moment of the try, with an entry's counts of the tries that it matched."""
@@ -262,14 +268,15 @@ class _GroupCount:
     ``ordinals`` number their calls. ``met``: by an entry's index, how often and at which call last.
     """
 
-    ordinals: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    ordinals: dict[tuple[int, str, str, int], int] = field(default_factory=dict)
     tries: int = 0
     met: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, incoming: IncomingTry, model_requests: int) -> Moment:
         """Count this try and return its moment."""
         self.tries += 1
-        call = (incoming.attempt, incoming.fingerprint, incoming.call)
+        number = incoming.counted_call or incoming.call
+        call = (incoming.attempt, incoming.link, incoming.fingerprint, number)
         ordinal = self.ordinals.setdefault(call, len(self.ordinals) + 1)
         return incoming.moment(ordinal, self.tries, model_requests)
 
@@ -286,23 +293,28 @@ class FaultMatcher:
     def __init__(self, seed: int, entries: Iterable[Entry]) -> None:
         self._seed = seed
         self.entries = tuple(entries)
+        self._scopes = [entry.links for entry in self.entries]
         self._candidates = {
-            link: LinkCandidates(e for e in self.entries if link in e.links)
+            link: self._link_candidates(link, self.entries)
             for link in dict.fromkeys(link for entry in self.entries for link in entry.links)
         }
         self.remembering = {link for link, candidates in self._candidates.items() if candidates.remembers}
         self._counts_model = any(entry.when.model_requests for entry in self.entries)
-        self._counts: defaultdict[tuple[EntryGroup, str], _GroupCount] = defaultdict(_GroupCount)
+        self._counts: defaultdict[tuple[str, str], _GroupCount] = defaultdict(_GroupCount)
         self._model_requests: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
     def add_link(self, link: str, entries: Iterable[Entry]) -> None:
-        """Arm the entries of a link that was found after the matcher was created."""
-        entries = [entry for entry in entries if link in entry.links]
-        if entries and link not in self._candidates:
-            candidates = self._candidates[link] = LinkCandidates(entries)
+        """Arm a link that was found after the matcher was created. ``entries``: the whole set, as before."""
+        entries = tuple(entries)
+        if link not in self._candidates and any(link in entry.links for entry in entries):
+            candidates = self._candidates[link] = self._link_candidates(link, entries)
             if candidates.remembers:
                 self.remembering.add(link)
+
+    def _link_candidates(self, link: str, entries: Sequence[Entry]) -> LinkCandidates:
+        on_link = [(place, entry) for place, entry in enumerate(entries) if link in entry.links]
+        return LinkCandidates(on_link, self._scopes)
 
     def armed(self, link: str, of_model: bool = False) -> bool:
         """Whether the link's requests may meet a fault or must be counted."""
@@ -323,7 +335,8 @@ class FaultMatcher:
         link, episode, attempt, message = incoming.link, incoming.episode, incoming.attempt, incoming.message
         call = incoming.call
         if incoming.of_model:
-            self._model_requests[episode, attempt] = max(self._model_requests[episode, attempt], call)
+            number = incoming.counted_call or call
+            self._model_requests[episode, attempt] = max(self._model_requests[episode, attempt], number)
         candidates = self._candidates.get(link)
         groups = candidates.at(incoming.method, incoming.path, message, incoming.read) if candidates else ()
         if not groups:
@@ -356,9 +369,14 @@ class FaultMatcher:
     def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
         """Add the entries of the group that this try meets."""
         count, moment = None, _ANY_MOMENT
+        in_turn = within(group.turn, incoming.turn)
+        if not in_turn and not group.persistent:
+            return
         if group.counts:
-            count = self._counts[group, incoming.episode]
-            moment = count.add(incoming, self._model_requests.get((incoming.episode, incoming.attempt), 0))
+            count = self._counts[group.scope, incoming.episode]
+            model_requests = self._model_requests.get((incoming.episode, incoming.attempt), 0)
+            # a turn that the entry does not select has no part in its counts
+            moment = count.add(incoming, model_requests) if in_turn else incoming.moment()
         elif group.triggers.timed:
             moment = incoming.moment()
         for armed, chance in group.triggers.at(moment, draws.number):

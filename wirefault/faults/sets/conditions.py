@@ -76,7 +76,8 @@ class Window(BaseModel):
 
 
 class Moment(NamedTuple):
-    """A try as triggers see it. Counts are of the tries that the entry matched, per episode and link."""
+    """A try as triggers see it. Counts are of the tries that the entry matched in the episode, over all links
+    of the entry and within the turns that it selects."""
 
     calls: int = 1
     """Calls from 1, including this one; all tries of a call share its number."""

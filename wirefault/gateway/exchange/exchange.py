@@ -20,7 +20,7 @@ from wirefault.gateway.endpoint import identity_in
 from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord
 from wirefault.gateway.exchange.reply_changes import frame_lines
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
-from wirefault.gateway.http1.heads import RequestHead
+from wirefault.gateway.http1.heads import RequestHead, sdk_retries
 from wirefault.gateway.http1.messages import request_of
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin, attempt_fields
 from wirefault.gateway.run import Run
@@ -304,10 +304,12 @@ def decide(exchange: Exchange) -> None:
     start = exchange.body_start
     whole = exchange.request_done and (start is None or not start.cut)
     body = bytes(start) if start else b""
+    is_numbered = exchange.call > 0  # by its sender
     exchange.settle_key()
     now = time.perf_counter()
+    counted_call = exchange.call if is_numbered else _counted_call(exchange, attempt, body)
     if attempt is not None:
-        decision.link_call = _number_on_link(exchange, attempt)
+        decision.link_call = _number_on_link(exchange, attempt, counted_call)
         if link in attempt.call_holds.links and not attempt.settling:
             decision.waits_for_toxics = attempt.call_holds.must_wait(link, decision.link_call)
     exchange.configuration = run.configuration
@@ -329,6 +331,7 @@ def decide(exchange: Exchange) -> None:
         now - attempt.began if attempt is not None else 0.0,
         decision.link_call,
         attempt.turn if attempt is not None else 1,
+        counted_call,
     )
     matched = run.matcher.match(incoming)
     decision.eligible = matched.eligible
@@ -336,7 +339,7 @@ def decide(exchange: Exchange) -> None:
     budget_faults = _met_budgets(exchange, decision, run, incoming)
     if budget_faults or matched.met:
         plan = plan_try([*budget_faults, *matched.met], whole=whole)
-        called = origin.attempt_number, link, exchange.fingerprint, exchange.call
+        called = origin.attempt_number, link, exchange.fingerprint, counted_call
         if matched.met and plan.acts and not run.in_blast_radius(origin.episode, called):
             # a blast radius limits faults; a budget is part of the subject's world and holds beyond it
             plan = plan_try(budget_faults, whole=whole) if budget_faults else outside_radius(plan)
@@ -360,11 +363,20 @@ def _request_reader(head: RequestHead, body: bytes) -> Callable[[], Request]:
     return read
 
 
-def _number_on_link(exchange: Exchange, attempt: LaneAttempt) -> int:
+def _counted_call(exchange: Exchange, attempt: LaneAttempt | None, body: bytes) -> int:
+    """Return the call's number for triggers: a retry that the client's SDK marks is a try of its call."""
+    if attempt is None:
+        return exchange.call
+    retry = bool(exchange.head.noted) and sdk_retries(exchange.head.noted) > 0
+    link = exchange.listener.name
+    return attempt.count_retry(link, exchange.fingerprint, hash(body), exchange.call, retry=retry)
+
+
+def _number_on_link(exchange: Exchange, attempt: LaneAttempt, call: int) -> int:
     """Number the call among all of the attempt on its link. Of MCP's messages only tool calls count."""
     if exchange.message is not None and exchange.message != CALL:
         return attempt.last_call(exchange.listener.name)
-    return attempt.count_call(exchange.listener.name, exchange.fingerprint, exchange.call)
+    return attempt.count_call(exchange.listener.name, exchange.fingerprint, call)
 
 
 def _met_budgets(

@@ -29,7 +29,7 @@ from wirefault.gateway.exchange.bodies import (
 )
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
-from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, RETRY_COUNTS
+from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, sdk_retries
 from wirefault.gateway.http1.messages import content_encoding
 from wirefault.history.events import FaultedReply, FaultMet
 from wirefault.wiring.links import Link
@@ -253,17 +253,8 @@ def _key_in_body(exchange: Exchange, link: Link) -> str:
 
 def _client_fields(noted: Mapping[bytes, str], secret: str) -> str:
     fields = f',"credential":"{text_digest(secret).hex()}"' if secret else ""
-    retries = _sdk_retries(noted)
+    retries = sdk_retries(noted)
     return f'{fields},"sdk_retry":{retries}' if retries else fields
-
-
-def _sdk_retries(noted: Mapping[bytes, str]) -> int:
-    """How often the client's SDK has sent the request before, by its own header."""
-    stainless, amazon = (noted.get(name, "") for name in RETRY_COUNTS)
-    if stainless.isdecimal():
-        return int(stainless[:4])
-    attempt = amazon.partition("attempt=")[2].partition(";")[0].strip()
-    return max(int(attempt[:4]) - 1, 0) if attempt.isdecimal() else 0
 
 
 def _secret(exchange: Exchange) -> str:

@@ -268,3 +268,12 @@ def _length(value: bytes, before: int | None) -> int:
     """Read a Content-Length; it must agree with one that came before it."""
     length = int(value) if value.isdigit() and len(value) <= _MAX_DIGITS else _UNREADABLE
     return length if before in (None, length) else _UNREADABLE
+
+
+def sdk_retries(noted: Mapping[bytes, str]) -> int:
+    """Return how often the client's SDK has sent the request before, by its own header."""
+    stainless, amazon = (noted.get(name, "") for name in RETRY_COUNTS)
+    if stainless.isdecimal():
+        return int(stainless[:4])
+    attempt = amazon.partition("attempt=")[2].partition(";")[0].strip()
+    return max(int(attempt[:4]) - 1, 0) if attempt.isdecimal() else 0

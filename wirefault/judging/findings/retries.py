@@ -79,6 +79,8 @@ _BAD_CREDENTIAL = frozenset({401, 402, 403})
 _MAY_APPEAR = frozenset({404, 410})
 # A model writes something else the next time, unless the request was too long.
 _MODEL_OUTPUT = frozenset({400, 422})
+# A 429 that waiting does not help. Gemini's RESOURCE_EXHAUSTED is also a rate limit, so it is not listed.
+_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _TOO_LONG = ("context_length", "context length", "too long", "token count")
 
 
@@ -106,6 +108,9 @@ def _repetitions(trace: EpisodeTrace, refused: Request, group: Sequence[Request]
 def _is_final(request: Request) -> bool:
     if request.status in _BAD_CREDENTIAL:
         return bool(request.exchange and request.exchange.dialect)  # older histories have no credentials
+    if request.status == 429:
+        body = (request.exchange.reply_body if request.exchange else None) or ""
+        return "quota" in request.fault_kinds or any(code in body for code in _QUOTA)
     if request.status not in _BAD_REQUEST:
         return False
     if request.of_model and request.status in _MODEL_OUTPUT:
@@ -158,10 +163,10 @@ USELESS_RETRY = Rule(
         "A request was refused with a 4xx which says that the request itself is at fault (400 to 406, 410, "
         "411, 413 to 417, 422, 428, 431, 451), and some layer sent it again unchanged in the attempt. A "
         "model's 400 and 422 count only if they say that the request is too long, since a model does not "
-        "write the same again."
+        "write the same again. A 429 counts if its quota is used up (`insufficient_quota`)."
     ),
     silent=(
-        "the status is 408, 409, 421, 423, 424, 425 or 429: a later try may pass",
+        "the status is 408, 409, 421, 423, 424, 425, or 429 for a rate limit: a later try may pass",
         "a GET of something that does not exist (404, 410) is repeated: it may be polling",
         "the credential is another one (401, 402, 403), or the history has no credentials",
         "another call that may change state was executed on that link in between",
