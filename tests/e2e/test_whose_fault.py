@@ -85,6 +85,35 @@ def test_outage_of_the_model_is_never_the_agents(shared: SharedLab, sdk: Sdk, fo
     assert healthy.outcome == "success"
 
 
+class Painter(Subject):
+    """Sends the model an image, which the scripted one cannot read; with ``body``, that instead."""
+
+    name = "painter"
+
+    def __init__(self, **body: object) -> None:
+        image = {"type": "input_image", "image_url": "data:,"}
+        self.body = body or {"model": "scripted", "input": [{"role": "user", "content": [image]}]}
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        url = context.topology.proxies["model"].url + "/v1/responses"
+        with requests.Session() as session:
+            session.post(url, json=self.body, timeout=10).raise_for_status()
+        return SubjectResult("text", response="done")
+
+
+def test_request_beyond_the_scripted_model_is_the_labs(shared: SharedLab) -> None:
+    [episode] = shared.run_subject(Painter(), sample(TEMPERATURE), settings=Settings(seed=1)).summary.episodes
+    assert episode.outcome == "invalid"
+    assert episode.why.startswith(
+        "scripted_model: it cannot answer this request: 'input.0.content.0': only text"
+    )
+
+
+def test_bad_request_is_the_agents(shared: SharedLab) -> None:
+    bad = Painter(model="scripted", input=None)
+    assert shared.run_subject(bad, sample(TEMPERATURE), settings=Settings(seed=1)).outcomes == ["crash"]
+
+
 def test_missing_backend_is_tool_failure(shared: SharedLab) -> None:
     lab_run = shared.run(sample("Good morning"), translator_backend="libre")
     assert lab_run.outcomes == ["invalid"]

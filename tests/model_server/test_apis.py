@@ -11,6 +11,7 @@ from tests.dialects.forms import Form
 from tests.model_server.exchange import CALL, CITY, DONE, PROMPT
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.http import Reply
+from wirefault.dialects.outages import UNABLE_HEADER
 
 HUMID = {"type": "object", "properties": {"humidity": {"type": "number"}}, "required": ["humidity"]}
 PATHS = {
@@ -23,6 +24,9 @@ REPORT = {**TOOL, "name": "Report", "description": "Report to the user; ends the
 FUNCTION = {"type": "function", **TOOL, "parameters": CITY}
 DECLARED = [{"functionDeclarations": [{**TOOL, "parameters": CITY}, {**REPORT, "parameters": CITY}]}]
 ANTHROPIC_TOOL = {**TOOL, "input_schema": CITY}
+
+
+IMAGE = [{"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]}]
 
 
 def request_body(dialect: str, **more: Any) -> dict[str, Any]:
@@ -118,7 +122,33 @@ def test_tool_choice_is_respected(url, dialect, more, name):
     assert name != "get_weather" or reply.calls[0].values() == CALL[0].arguments
 
 
-IMAGE_ITEM = [{"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]}]
+def test_item_reference_is_resolved(url):
+    """As clients write it that leave earlier items to the server (Mastra)."""
+    first = post(url, "openai_responses", tools=[FUNCTION]).json()
+    [call] = [item for item in first["output"] if item["type"] == "function_call"]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": '{"temp": 8.4}'}
+    user = {"role": "user", "content": PROMPT}
+    answers = [
+        post(url, "openai_responses", tools=[FUNCTION], input=[user, item, result]).json()["output"]
+        for item in (call, {"type": "item_reference", "id": call["id"]})
+    ]
+    assert answers[0] == answers[1] and answers[0][0]["type"] == "message"
+
+
+@pytest.mark.parametrize(
+    ("more", "unable"),
+    [
+        ({"input": IMAGE}, True),
+        ({"previous_response_id": "resp_1"}, True),
+        ({"tools": [{"type": "web_search"}]}, True),
+        ({"input": None}, False),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, True),
+    ],
+)
+def test_refusal_says_whether_only_the_scripted_model_is_unable(url, more, unable):
+    assert (UNABLE_HEADER in post(url, "openai_responses", **more).headers) is unable
+
+
 IMAGE_BLOCK = [{"role": "user", "content": [{"type": "image", "source": {}}]}]
 BEGUN = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "It is"}]
 
@@ -127,7 +157,7 @@ BEGUN = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "It
     ("dialect", "more", "words"),
     [
         ("openai_responses", {"previous_response_id": "resp_1"}, "'previous_response_id' is not supported"),
-        ("openai_responses", {"input": IMAGE_ITEM}, "'input.0.content.0': only text is supported here"),
+        ("openai_responses", {"input": IMAGE}, "'input.0.content.0': only text is supported here"),
         ("openai_responses", {"input": [{"type": "item_reference", "id": "x"}]}, "item_reference"),
         ("openai_responses", {"input": None}, "missing 'input'"),
         ("openai_responses", {"tools": [{"type": "web_search"}]}, "only functions are supported"),

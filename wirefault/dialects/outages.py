@@ -16,6 +16,9 @@ from wirefault.dialects.http import Reply, data_of, split_events, value_of
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, parsed
 from wirefault.dialects.mcp import read_message
 
+UNABLE_HEADER = "x-scripted-model-unable"
+"""Header of the scripted model's refusals of requests that a provider's model would answer."""
+SCRIPTED_FAILED = "scripted_model: "
 # A model's server that refuses the caller, not the request: no key, no credit, unknown model or region, too
 # many requests, too late. Groq answers 498 if its capacity is used up.
 _MODEL_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 423, 425, 429, 451, 498, 499})
@@ -107,6 +110,14 @@ def model_outage(dialect: ModelDialect | None, reply: Reply, *, whole: bool, sto
         return ""
     why = _unusable(dialect, reply, stopped)
     return why and f"it answered {status} with {why}"
+
+
+def scripted_failure(reply: Reply) -> str:
+    """Why the scripted model could not answer; empty if it did, or if the request itself is wrong."""
+    if reply.find_header(UNABLE_HEADER) is None:
+        return ""
+    message = next((_message(error) for error in _errors(reply)), "")
+    return f"{SCRIPTED_FAILED}it cannot answer this request{_quoted(message)}"
 
 
 def has_end(dialect: ModelDialect, events: list[bytes]) -> bool:

@@ -26,18 +26,62 @@ from wirefault.core.identity import text_digest
 from wirefault.dialects import http
 from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.chat_apis import CHAT_API, CHAT_APIS, V1_BASES, ChatApi, text_at
-from wirefault.dialects.json_values import as_object, compact
+from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact
+from wirefault.dialects.outages import UNABLE_HEADER
 from wirefault.model_server.decide import MODELS, Persona, persona_of
 from wirefault.model_server.forms import CannotFill, fill, is_failure_form, plain_form, split_tools
 from wirefault.model_server.playbooks import Answer, Decision
 
+_REFERENCE = "item_reference"
+_UNKNOWN_VALUES = frozenset({"literal_error"})
+"""Pydantic's errors for values of a provider's API that the scripted model does not know."""
+
 
 class BadRequest(Exception):
-    """A request that gets an error reply, in the provider's form."""
+    """A request that gets an error reply, in the provider's form.
 
-    def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
+    ``unable``: a model of the provider would answer it, only the scripted one cannot. The reply says so in a
+    header, and the gateway records it as the lab's failure.
+    """
+
+    def __init__(
+        self, message: str, code: str = "invalid_request", status: int = 400, *, unable: bool = False
+    ) -> None:
         super().__init__(message)
-        self.message, self.code, self.status = message, code, status
+        self.message, self.code, self.status, self.unable = message, code, status, unable
+
+
+class ItemMemory:
+    """The items of the last responses, for requests that name them by id instead of repeating them."""
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self._items: dict[str, dict[str, Any]] = {}
+        self._limit = limit
+
+    def keep(self, body: dict[str, Any]) -> None:
+        """Keep the items of a response; replies of other APIs have none."""
+        for item in as_objects(body.get("output")):
+            if as_text(item.get("id")):
+                self._items[item["id"]] = item
+        for id in list(self._items)[: max(len(self._items) - self._limit, 0)]:
+            del self._items[id]
+
+    def resolved(self, raw: http.Request) -> http.Request:
+        """Return the request with the items in place of their references. Raises ``BadRequest``."""
+        body = raw.json_object()
+        items = body.get("input")
+        if not any(item.get("type") == _REFERENCE for item in as_objects(items)):
+            return raw
+        return raw.with_json({**body, "input": [self._item(item) for item in as_list(items)]})
+
+    def _item(self, item: Any) -> Any:
+        value = as_object(item)
+        if value.get("type") != _REFERENCE:
+            return item
+        id = as_text(value.get("id"))
+        if id not in self._items:
+            raise BadRequest(f"'input': item_reference: unknown item {id!r}", unable=True)
+        return self._items[id]
 
 
 class _Strict(BaseModel):
@@ -106,9 +150,11 @@ class ChatRequest(_Strict):
             deepest = max(error.errors(), key=lambda each: len(each["loc"]))
             # pydantic also names the branch of a union, by its type
             where = ".".join(str(key) for key in deepest["loc"] if not re.match(r"_|\w+\[", str(key)))
-            raise BadRequest(f"'{where or 'body'}': {deepest['msg']}".replace("Value error, ", "")) from None
+            message = f"'{where or 'body'}': {deepest['msg']}".replace("Value error, ", "")
+            unable = deepest["type"] in _UNKNOWN_VALUES or "support" in message
+            raise BadRequest(message, unable=unable) from None
         except ValueError as error:
-            raise BadRequest(str(error)) from None
+            raise BadRequest(str(error), unable="support" in str(error)) from None
         offered = (tool.function.name for tool in request.tools or [])
         if request.choice not in ["none", "auto", "required", *offered]:
             raise BadRequest(f"'tool_choice': 'tools' has no tool {request.choice}")
@@ -144,14 +190,18 @@ def create_app(
     before each event of a stream.
     """
 
+    memory = ItemMemory()
+
     async def reply(request: Request) -> Response:
         api, target = CHAT_APIS[request.scope["route"].path], f"{request.url.path}?{request.url.query}"
-        chat = ChatRequest.parse(http.Request(body=await request.body(), method="POST", target=target), api)
+        raw = memory.resolved(http.Request(body=await request.body(), method="POST", target=target))
+        chat = ChatRequest.parse(raw, api)
         wanted = persona_of(chat.model, persona)
         if wanted is None:
             raise BadRequest(f"The model `{chat.model}` does not exist.", "model_not_found", 404)
         answer = await run_in_threadpool(_reply_to, chat, decide, wanted)
         body = _written(api, chat, answer, int(clock()), groq=request.url.path.startswith("/openai"))
+        memory.keep(body)
         if not chat.stream:
             return JSONResponse(body)
         events = api.events(body, bool((chat.stream_options or {}).get("include_usage")))
@@ -178,10 +228,13 @@ async def _count(request: Request) -> Response:
 async def _render(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         code = {404: "unknown_url", 405: "method_not_allowed"}.get(error.status_code, "invalid_request")
-        error = BadRequest(f"{request.method} {request.url.path}: {error.detail}", code, error.status_code)
+        unable = error.status_code in (404, 405) and request.method == "POST"
+        message = f"{request.method} {request.url.path}: {error.detail}"
+        error = BadRequest(message, code, error.status_code, unable=unable)
     assert isinstance(error, BadRequest)
     api = CHAT_APIS.get(getattr(request.scope.get("route"), "path", ""), CHAT_API)
-    return JSONResponse(api.refusal(error.message, error.code, error.status), error.status)
+    headers = {UNABLE_HEADER: "1"} if error.unable else {}
+    return JSONResponse(api.refusal(error.message, error.code, error.status), error.status, headers)
 
 
 def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelReply:
@@ -194,7 +247,7 @@ def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelRe
         return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision))
     must_call, wanted, answer = request.choice not in ("none", "auto"), request.response_format, decision
     if must_call and not forms:
-        raise BadRequest(f"the scripted model has no call to make: {answer.text}", "no_call")
+        raise BadRequest(f"the scripted model has no call to make: {answer.text}", "no_call", unable=True)
     functions, done, reasons = [form["function"] for form in forms], answer.status == "done", []
     # forms named after an error come last, and first for a failure
     for form in sorted(functions, key=lambda function: is_failure_form(function["name"]) == done):
@@ -210,7 +263,7 @@ def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelRe
             return ModelReply(compact(fill(wanted.json_schema["schema"], answer)))
     except CannotFill as error:
         reason = f"cannot fill the form: {error}; the task is {answer.status}: {answer.text}"
-        raise BadRequest(f"the scripted model {reason}", "cannot_fill") from None
+        raise BadRequest(f"the scripted model {reason}", "cannot_fill", unable=True) from None
     return ModelReply(compact(plain_form(answer)) if wanted and wanted.type == "json_object" else answer.text)
 
 

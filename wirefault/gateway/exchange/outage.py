@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from wirefault.dialects.base import ModelDialect
-from wirefault.dialects.outages import mcp_outage, model_outage, tool_outage
+from wirefault.dialects.outages import mcp_outage, model_outage, scripted_failure, tool_outage
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.gateway.exchange.bodies import MAX_KEPT_BODY
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
 from wirefault.gateway.http1.framing import ReplyReader
 from wirefault.gateway.http1.messages import Decoder, Unreadable, content_encoding, reply_of
+from wirefault.wiring.links import SCRIPTED
 
 _KNOWN_ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 
@@ -56,6 +57,8 @@ def _model_outage(exchange: Exchange, whole: bool) -> str:
     if isinstance(body, str):
         return f"it answered {status} with {body}" if whole and status < 300 else ""
     answer = reply_of(reply.block, body or b"")
+    if exchange.listener.link.upstream == SCRIPTED and (failure := scripted_failure(answer)):
+        return failure
     if body is None:
         return model_outage(None, answer, whole=False)
     return model_outage(_asked_dialect(exchange), answer, whole=whole)

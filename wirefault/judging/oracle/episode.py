@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from wirefault.dialects.outages import SCRIPTED_FAILED
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -347,6 +348,8 @@ def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
 def _upstream_failure(failed: Exchange) -> str:
     refused = failed.forwarded and failed.status is not None and failed.status >= 400
     why = failed.outage or (f"it answered {failed.status}" if refused else failed.error)
+    if failed.outage.startswith(SCRIPTED_FAILED):
+        return failed.outage
     if failed.of_model:
         return f"{_MODEL_FAILED}{why}"
     return f"{_UPSTREAM_FAILED}{failed.link}: {why}"
