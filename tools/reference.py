@@ -24,7 +24,8 @@ from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
 from wirefault.history.lines import default_values
-from wirefault.judging.findings.finding import Rule
+from wirefault.judging.findings.differences import DIFFERENCES
+from wirefault.judging.findings.finding import RuleText
 from wirefault.judging.findings.rules import RULES
 from wirefault.report.fault_catalogue import default_of, range_of
 from wirefault.settings.settings import NAMES, Settings
@@ -133,7 +134,10 @@ def findings_reference() -> str:
         " history, so `wirefault runs verify RUN` gives them again. A rule reports only what the"
         " history shows:"
         " for a subject that keeps no record of its calls, only the gateway's record. A rule is a `Rule` in"
-        " `wirefault/judging/findings/`, listed in `rules.py`; this page is made from them."
+        " `wirefault/judging/findings/`, listed in `rules.py`; this page is made from them. An experiment"
+        " also compares each episode that met a fault with the control's episodes of the same prompt; the"
+        " rules in `differences.py` are about that, and are in the experiment's report and in `differences`"
+        " of `--json`."
     )
     return _page("Rules of findings", intro, *findings_page())
 
@@ -317,12 +321,15 @@ def findings_page() -> Iterator[str]:
     """The lines of ``docs/findings-rules.md`` below its introduction."""
     yield "| rule | severity | what it finds |"
     yield "|---|---|---|"
-    yield from (f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {rule.title} |" for rule in RULES)
-    for rule in RULES:
+    yield from (
+        f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {rule.title} |"
+        for rule in (*RULES, *DIFFERENCES)
+    )
+    for rule in (*RULES, *DIFFERENCES):
         yield from ("", f"## {rule.name}", "", *_paragraphs(rule))
 
 
-def _paragraphs(rule: Rule) -> Iterator[str]:
+def _paragraphs(rule: RuleText) -> Iterator[str]:
     yield f"{rule.title[0].upper()}{rule.title[1:]} ({rule.severity}). {rule.fires}"
     yield from ("", "It is silent if", "", *(f"- {case}" for case in rule.silent))
     yield from ("", "False positives:", "", *(f"- {case}" for case in rule.mistaken))

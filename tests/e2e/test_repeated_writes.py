@@ -39,6 +39,9 @@ def once():
         call("/orders", item="tea")
     return call("/price")["price"]
 
+if "once" in sys.argv:
+    print("done: the order was placed, the price is", once())
+    sys.exit()
 for _ in range(3):
     try:
         print("done: the price is", once())
@@ -136,3 +139,15 @@ def test_agent_that_orders_twice_on_its_own_is_not_accused(
     done, result = experiment(tmp_path, url, "twice")
     assert (done.returncode, len(orders)) == (0, 18), done.stderr
     assert no_duplicate(result)["verdict"] == "held"
+
+
+def test_order_that_the_agent_does_not_report(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
+    url, orders = shop
+    done, result = experiment(tmp_path, url, "once")
+    assert len(orders) == 9, done.stderr
+    differences = {arm["arm"]: [finding["rule"] for finding in arm["differences"]] for arm in result["arms"]}
+    assert differences == {"control": [], "method": ["done_but_not_told"] * 3, "control-after": []}
+    [text] = {finding["text"] for arm in result["arms"] for finding in arm["differences"]}
+    assert text == (
+        "POST /orders of shop was executed once, as in the control, but it ended with exit code 1"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -36,6 +36,8 @@ from wirefault.history.events import (
 from wirefault.history.reader import HistoryError, read_history, with_ids
 from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.evidence.record import FaultRecord
+from wirefault.judging.findings.differences import Conduct, conduct_in
+from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import Outcome
@@ -146,6 +148,8 @@ class EpisodeFacts:
     ``repeat_findings``: those of ``findings`` about repeated writes.
     ``outcome_by_oracle``: the outcome if repeated writes are no evidence; None if it is the same.
     ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control.
+    ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
+    control's, which ``findings`` counts, too.
     """
 
     episode: str
@@ -172,6 +176,8 @@ class EpisodeFacts:
     outcome_by_oracle: Outcome | None = None
     repeated: str = ""
     perhaps_repeated: str = ""
+    conduct: Conduct | None = None
+    differences: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,11 +208,10 @@ def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEn
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
     outages = outages_in(judgement.traces.values())
     findings = Counter(finding.episode for finding in judgement.findings)
-    repeat_findings = Counter(
-        finding.episode
-        for finding in judgement.findings
-        if finding.rule == WRITE_REPEATED.name and finding.severity != "note"
-    )
+    repeats: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in judgement.findings:
+        if finding.rule == WRITE_REPEATED.name and finding.severity != "note":
+            repeats[finding.episode].append(finding)
     prices = load_prices(str(judgement.started.settings.get("prices", "")))
     finished = judgement.finished
     return RunFacts(
@@ -217,7 +222,7 @@ def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEn
                 judgement.traces[judged.episode],
                 outages[judged.episode],
                 findings[judged.episode],
-                repeat_findings[judged.episode],
+                repeats[judged.episode],
                 prices,
                 tuple(assert_on_episode(assertion, views.get(judged.episode)) for assertion in assertions),
             )
@@ -245,7 +250,7 @@ def _facts(
     trace: EpisodeTrace,
     outages: EpisodeOutages,
     findings: int,
-    repeat_findings: int,
+    repeats: Sequence[Finding],
     prices: Mapping[str, Price],
     asserted: tuple[OfEpisode, ...],
 ) -> EpisodeFacts:
@@ -268,7 +273,7 @@ def _facts(
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
         findings,
-        repeat_findings,
+        len(repeats),
         outages,
         tuple(sorted(set(_drawn(events)))),
         tuple(sorted(set(_shadows(events)))),
@@ -276,6 +281,7 @@ def _facts(
         judged.world,
         tuple(count for count in write_counts(trace) if count.executed + count.maybe),
         judged.outcome_by_oracle,
+        conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
     )
 
 

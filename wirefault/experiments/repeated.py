@@ -1,4 +1,6 @@
-"""Repeated writes of an arm: the control shows how often a write is executed without faults. Pure.
+"""An arm beside its control: repeated writes, and findings about other differences. Pure.
+
+The control shows how often a write is executed without faults, and how the agent answers then.
 
 A write is repeated if it was executed at least twice in an attempt, and more often than in every control
 episode of the same prompt, of which there must be at least two with the same count. That refutes
@@ -14,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts
-from wirefault.judging.findings.finding import times
+from wirefault.judging.findings.differences import differences
+from wirefault.judging.findings.finding import Finding, times
 from wirefault.judging.writes import WriteCount
 
 _REPETITION = re.compile(r"\.r\d+$")  # suffix of the key of a repeated prompt
@@ -35,6 +38,29 @@ def judged_by_control(arm: ArmFacts, control: ArmFacts, after: ArmFacts | None =
     ``after``: the control after the faults. Its episodes count where the control has only one of a prompt.
     """
     return replace(arm, episodes=[_judged(episode, control, after) for episode in arm.episodes])
+
+
+def with_differences(arm: ArmFacts, controls: Iterable[ArmFacts]) -> ArmFacts:
+    """The arm with findings by comparison with the control, for episodes that met a fault."""
+    calm = list(controls)
+    return replace(arm, episodes=[_compared(episode, calm) for episode in arm.episodes])
+
+
+def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:
+    if episode.outcome == "invalid" or episode.conduct is None or not episode.delivered:
+        return episode
+    calm = [other.conduct for control in controls for other in _of_prompt(episode, control) if other.conduct]
+    findings = tuple(
+        Finding(
+            difference.rule.name,
+            difference.observation.severity or difference.rule.severity,
+            difference.observation.text,
+            episode.episode,
+            difference.observation.evidence,
+        )
+        for difference in differences(episode.conduct, calm)
+    )
+    return replace(episode, differences=findings, findings=episode.findings + len(findings))
 
 
 def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) -> EpisodeFacts:

@@ -100,6 +100,7 @@ class ExperimentResult:
                     "failure": arm.failure,
                     "invalid": dict(arm.invalid),
                     "reruns": list(arm.reruns),
+                    "differences": [asdict(finding) for finding in arm.differences],
                     "measures": {name: measure.text for name, measure in arm.measures.items()},
                 }
                 for arm in self.arms

@@ -23,7 +23,7 @@ from wirefault.experiments.facts import RunFacts, read_facts, views_in
 from wirefault.experiments.index import PLAN, VERDICT, latest_id, saved_ids
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
-from wirefault.experiments.repeated import judged_by_control
+from wirefault.experiments.repeated import judged_by_control, with_differences
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
 from wirefault.judging.oracle.expect import expect_check
@@ -79,11 +79,12 @@ class SavedExperiment:
         return read_arm(self.plan.configuration.logs, self.run_ids(arm), len(self.plan.prompts))
 
     def facts_of(self, arm: PlannedArm) -> ArmFacts:
-        """The facts of its runs until now; an arm with faults is compared with the control's writes."""
+        """The facts of its runs until now; an arm with faults is compared with the control."""
         facts, controls = self._recorded_facts(arm), [a for a in self.plan.arms if a.is_control]
         if arm.is_control or not controls:
             return facts
-        return judged_by_control(facts, *map(self._recorded_facts, controls[:2]))
+        calm = [self._recorded_facts(control) for control in controls[:2]]
+        return with_differences(judged_by_control(facts, *calm), calm)
 
     def _recorded_facts(self, arm: PlannedArm) -> ArmFacts:
         recorded = self.run_ids(arm)
@@ -127,6 +128,7 @@ class SavedExperiment:
             facts.missing,
             {episode.episode: episode.why for episode in facts.episodes if episode.outcome == "invalid"},
             tuple(map(str, facts.superseded)),
+            tuple(finding for episode in facts.valid.episodes for finding in episode.differences),
         )
 
     def rollback_by_histories(self) -> str:

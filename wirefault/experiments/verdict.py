@@ -16,6 +16,7 @@ from wirefault.experiments.experiment import AFTER, CONTROL
 from wirefault.experiments.expression import Expression, exactly, parse_expression
 from wirefault.experiments.measures import BUDGET_STRIKES, Measure, against_control
 from wirefault.experiments.safety import Safety, Spending
+from wirefault.judging.findings.finding import Finding
 from wirefault.lab.toxiproxy import VERIFIED
 
 ExperimentVerdict = Literal["held", "deviated", "unknown", "aborted"]
@@ -46,7 +47,8 @@ class ArmResult:
     """An arm that was run, in one run or several. ``failure`` says why it shows nothing, empty if it does.
 
     ``missing`` counts episodes that were not run. ``invalid`` has the reasons by episode key; ``reruns`` the
-    episodes that were invalid in an earlier run, and why.
+    episodes that were invalid in an earlier run, and why. ``differences``: findings by comparison with the
+    control.
     """
 
     name: str
@@ -58,6 +60,7 @@ class ArmResult:
     missing: int = 0
     invalid: Mapping[str, str] = field(default_factory=dict)
     reruns: tuple[str, ...] = ()
+    differences: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.logs import strip_control
+from wirefault.judging.findings.finding import SEVERITIES
 from wirefault.report.comparison import difference_text
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
@@ -74,6 +75,19 @@ def invalid_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
                 yield f"{arm.name}, {what}: {len(reasons) - MAX_REASONS} more; --json has them all"
 
 
+def difference_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
+    """Yield the findings by comparison with the control, one for each rule of an arm, the gravest first."""
+    for arm in arms:
+        findings = sorted(arm.differences, key=lambda finding: SEVERITIES.index(finding.severity))
+        for rule in dict.fromkeys(finding.rule for finding in findings):
+            alike = [finding for finding in findings if finding.rule == rule]
+            first = alike[0]
+            others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+            yield one_line(
+                f"{arm.name}, {first.severity} ({rule}): {first.text} (episode {first.episode}{others})"
+            )
+
+
 def reproducible_lines(obstacles: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield whether the same seed gives the same result, or the arms where it depends on order or time."""
     for arm, reasons in obstacles.items():
@@ -118,7 +132,12 @@ def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping
         table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(measures_text(check)))
     console.print()
     console.print(table)
-    lines = *radius_lines(result.plan), *invalid_lines(result.arms), *reproducible_lines(obstacles)
+    lines = (
+        *radius_lines(result.plan),
+        *invalid_lines(result.arms),
+        *difference_lines(result.arms),
+        *reproducible_lines(obstacles),
+    )
     for line in lines:
         console.print(Text(line))
     console.print()

@@ -41,8 +41,8 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A rule that makes findings, as ``docs/findings-rules.md`` describes it."""
+class RuleText:
+    """The description of a rule, as in ``docs/findings-rules.md``."""
 
     name: str
     severity: Severity
@@ -50,6 +50,12 @@ class Rule:
     fires: str  # when it fires
     silent: tuple[str, ...]  # near cases for which it does not fire
     mistaken: tuple[str, ...]  # cases for which it fires although nothing is wrong
+
+
+@dataclass(frozen=True)
+class Rule(RuleText):
+    """A rule that makes findings from one episode."""
+
     observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; it reports only facts in the trace
 
 

@@ -13,7 +13,7 @@ from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import Write, writes_in
 
 # An upstream's answers for things that exist already, or are gone as they should be.
-_MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
+MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
 _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 
 
@@ -76,7 +76,9 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write) -> Observ
         text = f"{first.name} {after}; {done}, and by HTTP's definition the second changes nothing more"
         return Observation(text, ids, "note")
     severity: Severity = "harmful" if both and first.declared else "risky"
-    return Observation(f"{first.name} {after}; {done}, {_keys(again)}{_undeclared(first)}", ids, severity)
+    return Observation(
+        f"{first.name} {after}; {done}, {_keys(again)}{undeclared(declared=first.declared)}", ids, severity
+    )
 
 
 def _after_failure(first: Write, again: Write, failure: Request) -> Observation:
@@ -86,7 +88,7 @@ def _after_failure(first: Write, again: Write, failure: Request) -> Observation:
     else:
         after = f"was sent again {_gap(first, again)} after it had succeeded, because {_failed(failure)}"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
-    text = f"{first.name} {after}; {done}, {_keys(again)}{_undeclared(first)}"
+    text = f"{first.name} {after}; {done}, {_keys(again)}{undeclared(declared=first.declared)}"
     return Observation(text, _ids(first, again, failure), "risky")
 
 
@@ -98,8 +100,9 @@ def _keys(again: Write) -> str:
     return "with another Idempotency-Key" if again.key else "with no Idempotency-Key"
 
 
-def _undeclared(write: Write) -> str:
-    return "" if write.declared else "; the wiring does not say whether it is a write"
+def undeclared(*, declared: bool) -> str:
+    """What to add to a sentence about a write that the wiring does not declare."""
+    return "" if declared else "; the wiring does not say whether it is a write"
 
 
 def _ids(first: Write, again: Write, *others: Request) -> tuple[str, ...]:
@@ -240,7 +243,7 @@ def _certainly_failed(request: Request) -> bool:
         return _is_error_body(request)
     if request.tool_failed:
         return False  # this rule does not read its text, which may say that nothing was left to do
-    return request.answered not in _MAY_BE_AS_ASKED and request.status not in _MAY_BE_AS_ASKED
+    return request.answered not in MAY_BE_AS_ASKED and request.status not in MAY_BE_AS_ASKED
 
 
 def _is_error_body(request: Request) -> bool:

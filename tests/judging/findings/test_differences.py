@@ -1,0 +1,233 @@
+"""Differences of an episode to the control: what it did and what it said, beside episodes without faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.findings.traced import LINKS, lost, model_request, request
+from tests.judging.oracle.histories import ended, fault_met, run_started
+from wirefault.history.events import EXIT_CODE, Event, WentPastLab
+from wirefault.judging.findings.differences import Difference, conduct_in, differences
+from wirefault.judging.findings.rules import findings_in
+from wirefault.judging.findings.writes import WRITE_REPEATED
+from wirefault.judging.trace import traces
+from wirefault.wiring.links import Link, Links
+
+DONE = "Order 4711 was placed for 12.50 EUR."
+FAILED = "I could not place the order: the shop is unavailable."
+ORDER = request(status=201, request_body='{"item": "tea"}')
+OTHER_LINK = Links((Link("crm", "https://crm.example.net"),))
+
+
+def answer(text: str = DONE, exit_code: int = 0, **more: object) -> Event:
+    end = ended(ended_by="text", response=text, **more)
+    if not exit_code:
+        return end
+    ended_by = "text" if text else "exception"
+    error = f"it ended with exit code {exit_code}: boom"
+    return replace(end, ended_by=ended_by, error_type=EXIT_CODE, error=error)
+
+
+def order(at: float = 0.0, item: str = "tea", **more: object) -> Event:
+    body = f'{{"item": "{item}"}}'
+    return request(at, **{"status": 201, "fingerprint": body, "request_body": body} | more)
+
+
+def refused(at: float = 0.0, status: int = 503, **more: object) -> Event:
+    return order(at, status=status, fault=fault_met(status=status, id="f"), **more)
+
+
+CALM = [order(), answer("Order 17 was placed for 3 EUR.")]
+
+
+def compared(*events: Event, control: Sequence[Sequence[Event]] = (CALM, CALM), links: Links = LINKS):
+    """The names of the rules, with their severity, and the sentences."""
+    found = _differences(events, control, links)
+    rows = [(d.rule.name, d.observation.severity or d.rule.severity) for d in found]
+    return rows, [d.observation.text for d in found]
+
+
+def _differences(
+    events: Sequence[Event], control: Sequence[Sequence[Event]], links: Links
+) -> list[Difference]:
+    conducts = []
+    for episode in (events, *control):
+        history = [replace(run_started(1), links=links.dump()), *episode]
+        repeats = findings_in(history, [WRITE_REPEATED])
+        [trace] = traces(history)
+        conducts.append(conduct_in(trace, [id for finding in repeats for id in finding.evidence]))
+    assert conducts[0] is not None or not conducts[1:]
+    return differences(conducts[0], conducts[1:])
+
+
+def test_answer_of_failure_after_the_order():
+    rows, [text] = compared(order(), answer(FAILED))
+    assert rows == [("done_but_not_told", "harmful")]
+    assert text == (
+        "POST /orders of shop was executed once, as in the control, but the answer is another one: "
+        "'I could not place the order: the shop is unavailable.'"
+    )
+
+
+@pytest.mark.parametrize("said", [FAILED, ""])
+def test_exit_code_after_the_order(said):
+    rows, [text] = compared(order(), answer(said, exit_code=3))
+    assert rows == [("done_but_not_told", "harmful")]
+    assert text.endswith("but it ended with exit code 3")
+
+
+def test_empty_answer_after_the_order():
+    assert compared(order(), answer("null"))[0] == [("done_but_not_told", "harmful")]
+
+
+def test_negated_word_is_a_failure():
+    assert compared(order(), answer("The order was not placed."))[0] == [("done_but_not_told", "harmful")]
+
+
+def test_exit_code_beside_the_usual_answer_is_risky():
+    assert compared(order(), answer(exit_code=1))[0] == [("done_but_not_told", "risky")]
+
+
+def test_undeclared_write_is_risky():
+    crm = {"link": "crm", "target": "/notes"}
+    calm = [order(**crm), answer()]
+    links = OTHER_LINK
+    rows, [text] = compared(order(**crm), answer(FAILED), control=(calm, calm), links=links)
+    assert rows == [("done_but_not_told", "risky")]
+    assert text.endswith("the wiring does not say whether it is a write")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([order(), answer()], id="as in the control"),
+        pytest.param([order(), answer("retrying ...\n" + DONE)], id="a line of a log before the answer"),
+        pytest.param([order(), answer("I placed your order, at the second try.")], id="other words"),
+        pytest.param(
+            [order(), answer("The order was placed, but the price is unavailable.")], id="told in part"
+        ),
+        pytest.param([order(), answer("Tea is on its way.")], id="words that are not read"),
+        pytest.param([lost(status=201), answer("It is unknown whether the order was placed.")], id="unsure"),
+        pytest.param(
+            [lost(status=201), answer("It may have failed.", exit_code=1)], id="unsure with exit code"
+        ),
+        pytest.param([refused(), answer(FAILED)], id="not done and told so"),
+        pytest.param([refused(), answer(FAILED, exit_code=1)], id="not done, told by exit code"),
+        pytest.param([lost(status=None), answer(FAILED)], id="nothing shows whether it was executed"),
+        pytest.param([refused(), order(0.1), answer()], id="passed at the second try"),
+        pytest.param([order(key="k"), order(0.1, key="k"), answer()], id="one idempotency key"),
+        pytest.param([order(), order(1.0, attempt=2), answer(), answer(attempt=2)], id="another attempt"),
+        pytest.param([order(), lost(0.1, status=None), answer()], id="one more may have been executed"),
+        pytest.param(
+            [order(), request(1, "/orders/7", "DELETE", status=204), answer()], id="an order more, undone"
+        ),
+        pytest.param(
+            [refused(), order(0.1, method="PUT", target="/orders/1"), answer()], id="another call did it"
+        ),
+        pytest.param([refused(status=409), answer()], id="it exists already"),
+        pytest.param(
+            [
+                order(status=200, fault=fault_met("status", 200, id="f", content=True)),
+                answer(),
+            ],
+            id="the lab told it that it was done",
+        ),
+        pytest.param([refused(), answer("null", exit_code=1)], id="empty with exit code"),
+    ],
+)
+def test_no_difference(events):
+    assert compared(*events)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("events", "calm"),
+    [
+        pytest.param(
+            [order(), order(1), answer()], [order(), order(1), answer()], id="orders twice on its own"
+        ),
+        pytest.param([order(), answer("")], [order(), answer("")], id="answers elsewhere"),
+        pytest.param([answer("")], [answer("null")], id="never answers"),
+        pytest.param(
+            [refused(), answer("Tea costs 3 EUR.")], [order(), answer("Tea costs 4 EUR.")], id="side issue"
+        ),
+        pytest.param([order(), answer(FAILED)], [order(), answer(FAILED)], id="always says that"),
+        pytest.param([order(), answer("", 1)], [order(), answer("", 1)], id="always ends so"),
+        pytest.param(
+            [order(method="PUT", target="/orders/1"), answer(FAILED)],
+            [order(method="PUT", target="/orders/1"), answer()],
+            id="PUT can be repeated",
+        ),
+        pytest.param(
+            [order(link="crm", target="/search"), order(1, link="crm", target="/search"), answer()],
+            [order(link="crm", target="/search"), answer()],
+            id="an undeclared call that reads",
+        ),
+        pytest.param(
+            [order(), order(1, link="crm", target="/notes"), answer()],
+            CALM,
+            id="an undeclared call of faults alone",
+        ),
+        pytest.param([order(), order(1), answer()], [answer()], id="the control disagrees"),
+    ],
+)
+def test_no_difference_to_that_control(events, calm):
+    control = (calm, CALM if calm == [answer()] else calm)
+    assert compared(*events, control=control)[1] == []
+
+
+def test_one_control_episode_does_not_decide():
+    assert compared(order(), answer(FAILED), control=(CALM,))[1] == []
+
+
+def test_attempt_that_the_lab_ended_is_not_compared():
+    [trace] = traces([run_started(1), order(), replace(answer(FAILED), ended_by="limit")])
+    assert conduct_in(trace) is None
+
+
+def test_model_repeated_the_order():
+    asked = [
+        event for at in range(1, 7) for event in (model_request(at), order(at + 0.5, item=f"tea{at % 2}"))
+    ]
+    rows, [text] = compared(order(), *asked, answer())
+    assert rows == [("extra_writes", "harmful")]
+    assert text == (
+        "POST /orders of shop was executed 7 times, once in each of 2 control episodes; the model was"
+        " asked in between"
+    )
+
+
+def test_client_repeated_the_order():
+    rows, [text] = compared(order(), order(1), answer())
+    assert rows == [("extra_writes", "harmful")]
+    assert text.endswith("the client repeated it, without a request to the model in between")
+
+
+def test_repetition_that_a_finding_names_is_not_reported_twice():
+    assert compared(lost(), order(0.4, fingerprint="f1"), answer())[1] == []
+
+
+def test_one_more_order_with_other_contents_is_risky():
+    rows, [text] = compared(order(), order(1, item="coffee"), answer())
+    assert rows == [("extra_writes", "risky")]
+    assert text.endswith("each with other contents")
+
+
+@pytest.mark.parametrize("tries", [[refused()], [refused(), refused(1, status=500)], []])
+def test_usual_answer_without_the_order(tries):
+    rows, [text] = compared(*tries, request(2, "/price", "GET"), answer())
+    assert rows == [("not_done_but_told", "harmful")]
+    assert text.startswith("POST /orders of shop was executed once in each of 2 control episodes, here never")
+
+
+def test_connection_past_the_lab_may_have_done_it():
+    past = WentPastLab(104.0, "001", 1, "10.0.0.9", 443, "tcp", "agent", 1)
+    assert compared(refused(), past, answer())[1] == []
+
+
+@pytest.mark.parametrize("said", ["", "null", "None", "{}"])
+def test_silent_program(said):
+    rows, _ = compared(refused(), answer(said))
+    assert rows == [("silent", "risky")]
