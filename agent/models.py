@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+from langchain_core.messages import BaseMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_groq import ChatGroq
 from pydantic import PrivateAttr, SecretStr
@@ -135,8 +136,11 @@ class _RecordedStream(httpx.SyncByteStream):
         self._try.record()  # its reader does not want the rest
 
 
-class _ToolsFormattedOnce(ChatGroq):
-    """Formats each tool once: LangChain does it before each request, which costs a fifth of an episode."""
+class _CompatibleModel(ChatGroq):
+    """Sends the fields of chat completions alone, none of them null: strict servers refuse others.
+
+    Formats each tool once: LangChain does it before each request, which costs a fifth of an episode.
+    """
 
     _formatted: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(default_factory=dict)
 
@@ -144,15 +148,26 @@ class _ToolsFormattedOnce(ChatGroq):
         """Bind tools as the base class does, each formatted only the first time."""
         return super().bind_tools([self._format(tool) for tool in tools], **options)
 
+    def _create_message_dicts(
+        self, messages: list[BaseMessage], stop: list[str] | None
+    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        written, parameters = super()._create_message_dicts(messages, stop)
+        parameters.pop("service_tier", None)  # it has its default: few servers know the field
+        return [_without_nulls(message) for message in written], _without_nulls(parameters)
+
     def _format(self, tool: Any) -> dict[str, Any]:
         if id(tool) not in self._formatted:  # the reference to the tool keeps its id from being reused
             self._formatted[id(tool)] = tool, convert_to_openai_tool(tool)
         return self._formatted[id(tool)][1]
 
 
+def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
     """Build the model for the run. The caller closes ``client``."""
-    return _ToolsFormattedOnce(
+    return _CompatibleModel(
         model_name=settings.model_name,
         api_key=SecretStr(key),
         base_url=topology.proxies["model"].url,

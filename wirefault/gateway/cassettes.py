@@ -38,8 +38,24 @@ def canonical_request(request: Request) -> dict[str, Any]:
 
 
 def request_key(canonical: dict[str, Any]) -> str:
-    """Return a hexadecimal digest of a canonical request; the order of its keys does not matter."""
-    return text_digest(json.dumps(canonical, sort_keys=True), size=16).hex()
+    """Return a hexadecimal digest of a canonical request.
+
+    The order of its keys does not matter, nor do null fields and ``service_tier``, which earlier versions of
+    the lab's agent sent.
+    """
+    body = canonical.get("body")
+    if isinstance(body, dict):
+        body = _without_nulls(body)
+        body.pop("service_tier", None)
+        if isinstance(messages := body.get("messages"), list):
+            body["messages"] = [_without_nulls(message) for message in messages]
+    return text_digest(json.dumps({**canonical, "body": body}, sort_keys=True), size=16).hex()
+
+
+def _without_nulls(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {name: item for name, item in value.items() if item is not None}
 
 
 def _with_numbered_ids(value: Any, numbers: dict[str, str], depth: int = 0) -> Any:
