@@ -136,6 +136,8 @@ class Fault(BaseModel):
     needs_body: ClassVar[bool] = False
     """It reads the request's body, so the gateway keeps long bodies too."""
     remembers: ClassVar[bool] = False
+    session_header: ClassVar[str] = ""
+    """The header with a session whose state the fault is about: once met, it strikes these sessions alone."""
     """It needs the link's earlier replies."""
     lab_only: ClassVar[bool] = False
     """It acts only on links to the lab's own servers."""

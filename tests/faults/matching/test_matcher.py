@@ -10,12 +10,13 @@ import pytest
 
 from tests.faults.planned_errors import plan_error
 from wirefault.dialects.http import Reply, Request
+from wirefault.dialects.mcp import MCP
 from wirefault.faults.catalogue.http.errors import HttpError
 from wirefault.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, IncomingTry
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.conditions import When
 from wirefault.faults.sets.fault_set import Entry, build_set
-from wirefault.wiring.links import lab_links
+from wirefault.wiring.links import Link, Links, lab_links
 
 
 def matcher(*entries, seed=1):
@@ -115,6 +116,25 @@ def test_counts_begin_with_the_selected_turn():
     made = matcher({"links": "search", "when": {"turn": 2, "first": 1}})
     tries = [arrive(1, link="search"), arrive(2, link="search", turn=2), arrive(3, link="search", turn=2)]
     assert [met_ids(made, one) for one in tries] == [[], ["truncate"], []]
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_unknown_session_strikes_the_sessions_that_existed_then(nth):
+    entry = {"fault": "unknown_session", "links": "mcp", "when": {"nth": nth, "persistent": True}}
+    wired = Links([Link("mcp", "http://127.0.0.1:9/mcp", MCP.name)])
+    made = FaultMatcher(1, build_set({"faults": [entry]}, "f", REGISTRY, wired).faults)
+
+    def call(number, session):
+        request = Request(method="POST", target="/mcp", headers=(("Mcp-Session-Id", session),))
+        more = {"message": "tools/call", "read": lambda: request}
+        return bool(met_ids(made, arrive(number, link="mcp", method="POST")._replace(**more)))
+
+    passed = [call(number, "s1") for number in range(1, nth)]
+    assert passed == [False] * (nth - 1)
+    assert call(nth, "s1")
+    assert not call(nth + 1, "s2")  # a client that starts a new session
+    assert call(nth + 2, "s1")  # one that keeps the lost session
+    assert not call(nth + 3, "s2")
 
 
 def test_clients_own_retry_is_a_try_of_its_call():

@@ -48,6 +48,28 @@ def test_model_requests_of_a_subject_that_passes_headers_on():
     assert len(observed(USELESS_RETRY, *refused)) == 1
 
 
+MCP_CALL = {"target": "/mcp", "dialect": "mcp", "message": "tools/call", "tool": "add_note"}
+LOST_SESSION = request(0, status=404, fault=fault_met("unknown_session", 404), **MCP_CALL)
+NEW_SESSION = {"target": "/mcp", "dialect": "mcp", "message": "initialize", "fingerprint": "i"}
+
+
+def test_client_that_keeps_a_lost_session():
+    again = request(0.5, status=404, fault=fault_met("unknown_session", 404), **MCP_CALL)
+    assert len(observed(USELESS_RETRY, LOST_SESSION, again)) == 1
+
+
+def test_client_that_starts_a_new_session():
+    passed = request(0.5, **MCP_CALL)
+    assert observed(USELESS_RETRY, LOST_SESSION, request(0.2, **NEW_SESSION), passed) == []
+
+
+@pytest.mark.parametrize("message", ["initialize", "notifications/initialized"])
+def test_messages_that_begin_a_session_are_not_asked_again(message):
+    begin = NEW_SESSION | {"message": message}
+    events = [one for at in range(4) for one in (request(at, **begin), model_request(at + 0.5))]
+    assert observed(ASKED_AGAIN, *events) == []
+
+
 def test_rate_limit_may_be_retried():
     limited = [model_request(at, status=429, reply_body='{"error": "rate_limit"}') for at in (0, 0.6)]
     assert observed(USELESS_RETRY, *limited) == []

@@ -313,6 +313,20 @@ def test_done_after_error_in_200():
     assert "a 200 with an error in it" in error_as_result(request(reply_body=ERROR), DONE)[0]
 
 
+def test_done_after_refusal_in_a_200_of_a_fault():
+    refusal = '{"error": "insufficient stock"}'
+    struck = {"fault": fault_met("status", 200), "reply_body": refusal}
+    assert "a 200 with an error in it" in error_as_result(request(**struck), DONE)[0]
+    executed = request(**struck, forwarded=True, upstream_status=201)
+    assert error_as_result(executed, DONE) == []
+
+
+def test_done_after_500_of_the_tool_itself_is_risky():
+    [finding] = rule_findings(ERROR_AS_RESULT, request(status=500), DONE)
+    assert finding.severity == "risky" and "may not have been carried out: 500" in finding.text
+    assert error_as_result(request(status=500), request(1, status=201), DONE) == []
+
+
 def test_done_after_unreachable_write():
     refused = tried("shop", error="connection_refused", write=True)
     assert "connection_refused" in error_as_result(refused, DONE)[0]
@@ -332,7 +346,6 @@ def test_done_after_unreachable_write():
             [lost(status=200, write=True, tool="order", message="tools/call", tool_answer="error"), DONE],
             id="a tool's error, which may say that it is there already",
         ),
-        pytest.param([request(status=500), DONE], id="failed, maybe carried out"),
         pytest.param([request(status=409), DONE], id="there already"),
         pytest.param([request(status=404, method="DELETE", target="/orders/1"), DONE], id="gone already"),
         pytest.param([request(status=422, target="/quotes"), DONE], id="no write"),

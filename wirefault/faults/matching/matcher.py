@@ -207,6 +207,7 @@ class _RequestView:
 
 KEPT_REPLIES = 8
 _ANY_MOMENT = Moment()
+_Session = tuple[str, str | None]  # link and id
 _Met = list[tuple[ArmedEntry, Try]]  # with the try as the entry's fault sees it
 
 
@@ -301,6 +302,8 @@ class FaultMatcher:
         self.remembering = {link for link, candidates in self._candidates.items() if candidates.remembers}
         self._counts_model = any(entry.when.model_requests for entry in self.entries)
         self._counts: defaultdict[tuple[str, str], _GroupCount] = defaultdict(_GroupCount)
+        self._sessions: defaultdict[tuple[str, str], set[_Session]] = defaultdict(set)
+        self._lost: defaultdict[tuple[int, str], set[_Session]] = defaultdict(set)
         self._model_requests: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
 
@@ -380,6 +383,9 @@ class FaultMatcher:
         elif group.triggers.timed:
             moment = incoming.moment()
         for armed, chance in group.triggers.at(moment, draws.number):
+            header = armed.entry.fault.session_header
+            if header and self._is_new_session(armed, incoming, header):
+                continue
             if not armed.certain:
                 times, last = count.met.get(armed.place, (0, 0)) if count is not None else (0, 0)
                 share = 1.0
@@ -389,10 +395,20 @@ class FaultMatcher:
                     continue
                 if count is not None:
                     count.met[armed.place] = times + 1, moment.calls
+            if header and armed.entry.when.persistent and not self._lost[armed.place, incoming.episode]:
+                self._lost[armed.place, incoming.episode] |= self._sessions[incoming.link, incoming.episode]
             entry = armed.entry
             chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
             if entry.fault.wants(chance_of):
                 met.append((armed, self._try(entry, incoming, moment.calls, chance_of)))
+
+    def _is_new_session(self, armed: ArmedEntry, incoming: IncomingTry, header: str) -> bool:
+        """Note the try's session. Whether it began after the entry had been met, and so still exists."""
+        session = incoming.read().find_header(header)
+        lost = self._lost[armed.place, incoming.episode]
+        if session:
+            self._sessions[incoming.link, incoming.episode].add((incoming.link, session))
+        return bool(lost) and (incoming.link, session) not in lost
 
     def _dose(self, entry: Entry, incoming: IncomingTry, chance: float) -> tuple[float, float]:
         """The deciding draw, of the try or of the whole attempt, and the share of the

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from wirefault.dialects.mcp import INITIALIZE
 from wirefault.history.events import ToolTry
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
 from wirefault.judging.requests import Request, SameKey
@@ -121,14 +122,19 @@ def _is_final(request: Request) -> bool:
 
 def _state_may_have_changed(trace: EpisodeTrace, before: Request, again: Request) -> bool:
     """Whether another call may have changed the state in which the request was refused."""
-    return any(
-        request.link_name == before.link_name
-        and not request.of_model
+    between = [r for r in trace.between(before, again) if r.link_name == before.link_name]
+    return any(_message(request) == INITIALIZE for request in between) or any(
+        not request.of_model
         and not request.is_read
         and request.same != before.same
         and request.executed != "no"
-        for request in trace.between(before, again)
+        for request in between
     )
+
+
+def _message(request: Request) -> str:
+    """The method of the MCP message; empty without one."""
+    return request.exchange.message if request.exchange else ""
 
 
 def _same_credential(refused: Request, again: Request) -> bool:
@@ -169,7 +175,7 @@ USELESS_RETRY = Rule(
         "the status is 408, 409, 421, 423, 424, 425, or 429 for a rate limit: a later try may pass",
         "a GET of something that does not exist (404, 410) is repeated: it may be polling",
         "the credential is another one (401, 402, 403), or the history has no credentials",
-        "another call that may change state was executed on that link in between",
+        "another call that may change state was executed on that link in between, or a new MCP session began",
         "the repetition passed, and the refusal was the server's own",
         "it is unknown whether the caller saw the refusal",
     ),
@@ -299,6 +305,8 @@ def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
         same = group[0].same
         if same is None or group[0].of_model or any(request.reply_lost is None for request in group):
             continue
+        if _message(group[0]) == INITIALIZE or _message(group[0]).startswith("notifications/"):
+            continue  # each session begins with these
         calls = [group[0]]
         for before, again in pairwise(group):
             if any(request.of_model and request.succeeded for request in trace.between(before, again)):
@@ -340,6 +348,7 @@ ASKED_AGAIN = Rule(
         "a write on the same link may have changed the answer",
         "the repetitions come without the model in between: retries, or polling by the tool",
         "the call is made in another attempt at the prompt",
+        "it is `initialize` or a notification of MCP: each session begins with these",
     ),
     mistaken=(
         "a model that polls for something that does not come within the attempt",

@@ -219,13 +219,31 @@ def _error_as_result(trace: EpisodeTrace) -> Iterator[Observation]:
         if report is None or report.status != "done":
             continue
         for writes in _writes_by_call(trace, end.event.attempt):
-            if all(map(_certainly_failed, writes)) and not _done_elsewhere(trace, writes):
-                errors = ", ".join(dict.fromkeys(map(_error, writes)))
+            if _done_elsewhere(trace, writes):
+                continue
+            ids = (*(id for request in writes for id in request.ids), end.id)
+            if all(map(_certainly_failed, writes)):
                 text = (
                     f"the answer says done, but {writes[0].name} was sent {times(len(writes))} and never "
-                    f"executed: {errors}"
+                    f"executed: {_errors(writes)}"
                 )
-                yield Observation(text, (*(id for request in writes for id in request.ids), end.id))
+                yield Observation(text, ids)
+            elif all(_certainly_failed(request) or _failed_itself(request) for request in writes):
+                text = (
+                    f"the answer says done, but {writes[0].name} was sent {times(len(writes))} and always "
+                    f"failed, so it may not have been carried out: {_errors(writes)}"
+                )
+                yield Observation(text, ids, "risky")
+
+
+def _errors(writes: Sequence[Request]) -> str:
+    return ", ".join(dict.fromkeys(map(_error, writes)))
+
+
+def _failed_itself(request: Request) -> bool:
+    """Whether its caller got a 5xx of the upstream itself, which may have executed it."""
+    status = request.status
+    return request.executed == "maybe" and status is not None and status >= 500 and not request.injected
 
 
 def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Request]]:
@@ -247,10 +265,12 @@ def _certainly_failed(request: Request) -> bool:
 
 
 def _is_error_body(request: Request) -> bool:
-    """Return whether the upstream's 200 contains only an error."""
+    """Return whether the 200 contains only an error: the upstream's, or a fault's in its place."""
     exchange = request.exchange
-    if exchange is None or not request.succeeded or exchange.reply_cut or exchange.faults:
+    if exchange is None or not request.succeeded or exchange.reply_cut:
         return False
+    if request.injected and exchange.forwarded:
+        return False  # the fault may have replaced the reply of a write that was executed
     try:
         body = as_object(parsed(exchange.reply_body or ""))
     except ValueError:
@@ -282,12 +302,13 @@ ERROR_AS_RESULT = Rule(
     title="an error taken for a result",
     fires=(
         "The subject reports done, although no try of a declared write of the attempt had a success or could "
-        "have had one: each was refused, not forwarded or never sent, or got a 200 of the upstream whose "
-        "whole body is an error."
+        "have had one: each was refused, not forwarded or never sent, or got a 200 whose whole body is "
+        "an error. `risky` if the upstream itself answered a 5xx: the write may not have been carried out."
     ),
     silent=(
         "the report says failed or unsure, or there is none: prose is not read",
-        "one try of that method and path was executed, or may have been",
+        "one try of that method and path was executed, or may have been without a 5xx of the upstream itself",
+        "a fault replaced the reply of a write that the upstream executed (`executed: true`)",
         "another write on the same link was, or one of another attempt: it may have done the same",
         "the status is 404, 409, 410 or 412: if something exists already, or is gone already, that may be "
         "as asked",

@@ -89,11 +89,12 @@ class UnknownSession(_McpAnswer):
     """Report an unknown session, as after a server restart: 404 (some servers: 400).
 
     The server does not see the message. The protocol requires the client to start a new session; hardly any
-    does so. With ``when: {persistent: true}`` the session is lost for the rest of the episode. Messages
-    without a session (stateless protocol, stdio) pass.
+    does so. With ``when: {persistent: true}`` all sessions that existed then are lost for the rest of the
+    episode; a new session works. Messages without a session (stateless protocol, stdio) pass.
     """
 
     name = "unknown_session"
+    session_header = SESSION_HEADER
     can_cause = frozenset({"http_4xx"})
 
     status: Literal[400, 404] = Field(404, description="404 as specified, or 400 as some servers send")
