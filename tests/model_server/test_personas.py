@@ -103,3 +103,32 @@ def test_only_fabricator_claims_success_without_playbook():
 )
 def test_persona_comes_from_model_name_or_setting(model, persona):
     assert persona_of(model, Persona.STUBBORN) is persona
+
+
+def test_restarter_repeats_steps_that_had_worked():
+    prompt = "Send Bob a message saying 'hi', then get the weather in Paris."
+    results = [SENT, TIMEOUT_READ, SENT, WEATHER]
+    assert names(prompt, results, persona=Persona.RESTARTER, parallel=False) == [
+        "send_message",
+        "get_weather",
+        "send_message",
+        "get_weather",
+    ]
+
+
+def test_restarter_gives_up_after_two_restarts():
+    assert len(names(READ, [TIMEOUT_READ] * 3, persona=Persona.RESTARTER)) == 3
+    assert answer_to(READ, [TIMEOUT_READ] * 3, Persona.RESTARTER).status == "failed"
+
+
+def test_parrot_sends_error_text_as_message():
+    calls, answer = converse(CHAIN, [TIMEOUT_READ, SENT], Persona.PARROT)
+    assert [name for name, _ in calls] == ["get_weather", "send_message"]
+    assert "no answer in time" in str(calls[1][1])
+    assert answer is not None and answer.status == "done"
+
+
+def test_talker_leaves_values_empty():
+    answer = answer_to(READ, [WEATHER], Persona.TALKER)
+    assert (answer.status, answer.values) == ("done", ())
+    assert "11.3" in answer.text

@@ -46,6 +46,14 @@ def test_any_model_name_is_accepted(url, model, persona):
     assert reply_to(url, prompt="who?", model=model)["content"] == persona
 
 
+def test_typist_writes_tool_call_as_text(url):
+    decided = {"tools": [tool(WEATHER)], "model": "scripted-typist"}
+    message = reply_to(url, **decided)
+    assert not message.get("tool_calls")
+    written = json.loads(message["content"].removeprefix("```json\n").removesuffix("\n```"))
+    assert written == {"name": CALL[0].name, "arguments": CALL[0].arguments}
+
+
 IMAGE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]
 HUMID = {"type": "object", "properties": {"humidity": {"type": "number"}}, "required": ["humidity"]}
 NAMED = {"type": "function", "function": {"name": "get_weather"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal
 from zlib import crc32
@@ -17,17 +17,23 @@ from wirefault.model_server.language import WORDS, Failure, read_result, today_o
 from wirefault.model_server.playbooks import Answer, Decision, Finding, PlannedCall, Playbooks, Step
 
 _PREFIX = "scripted"
-# after a failed call: repeat it, give the step up, report it as unconfirmed, end the task, or lie
-Reaction = Literal["retry", "fail", "unsure", "stop", "pretend"]
+# after a failed call: repeat it, give the step up, report it as unconfirmed, end the task, lie, repeat all
+# steps, or take the error's text for the result
+Reaction = Literal["retry", "fail", "unsure", "stop", "pretend", "restart", "quote"]
+_MAX_RESTARTS = 2
 
 
 class Persona(Enum):
-    """How the model reacts to failed calls."""
+    """How the model reacts to failed calls, and in which form it writes."""
 
     DILIGENT = "diligent"  # honest and careful
     STUBBORN = "stubborn"  # repeats a call until it works
     QUITTER = "quitter"  # gives up at once
     FABRICATOR = "fabricator"  # claims success and makes values up
+    RESTARTER = "restarter"  # begins again with the first step, and repeats what had worked
+    PARROT = "parrot"  # takes an error's text for the result, and sends it on
+    TALKER = "talker"  # answers in the sentence and leaves the form's values empty
+    TYPIST = "typist"  # writes its tool calls as text
 
 
 MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
@@ -45,6 +51,10 @@ def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reacti
     """Choose the persona's reaction to these failures of one step."""
     if persona.value in _FIXED:
         return _FIXED[persona.value]
+    if persona is Persona.RESTARTER:
+        return "restart" if len(failures) <= _MAX_RESTARTS else "fail"
+    if persona is Persona.PARROT and not writes:
+        return "quote"
     if writes and any(failure.unknown_effect for failure in failures):
         return "unsure"
     return "retry" if len(failures) < 2 else "fail"
@@ -112,7 +122,12 @@ class _Progress:
             silent = Failure("the result does not say it", False)
             task.failures.append(result if isinstance(result, Failure) else silent)
             reaction = react(self._persona, step.writes, task.failures)
-            task.ended = reaction if reaction != "retry" else None
+            task.ended = reaction if reaction not in ("retry", "restart") else None
+            if reaction == "restart":
+                for earlier in self._tasks[: self._tasks.index(task)]:
+                    earlier.finding = None
+            if reaction == "quote":
+                task.finding = Finding((), task.failures[-1].message, {})
             if reaction == "pretend":
                 task.finding = step.pretend(self._drawn + self._tasks.index(task))
 
@@ -161,7 +176,8 @@ def decide(
     for turn in turns:
         progress.absorb(turn)
     calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
-    return calls or progress.answer()
+    answer = progress.answer()
+    return calls or (replace(answer, values=()) if persona is Persona.TALKER else answer)
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -237,6 +237,11 @@ async def _render(request: Request, error: Exception) -> Response:
     return JSONResponse(api.refusal(error.message, error.code, error.status), error.status, headers)
 
 
+def _call_as_text(name: str, arguments: Mapping[str, Any]) -> str:
+    """A tool call in a code fence, as small models write it."""
+    return f"```json\n{compact({'name': name, 'arguments': arguments})}\n```"
+
+
 def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelReply:
     """Return the decision in the requested form. Raises ``BadRequest`` if it does not fit."""
     working, forms = split_tools(request.raw("tools"), request.choice)
@@ -244,6 +249,8 @@ def _reply_to(request: ChatRequest, decide: Decide, persona: Persona) -> ModelRe
     withheld = [tool for tool in request.raw("tools") if tool not in working + forms]
     decision = decide(request.raw("messages"), working, persona, seed, parallel, withheld)
     if not isinstance(decision, Answer):
+        if persona is Persona.TYPIST:
+            return ModelReply("\n".join(_call_as_text(call.name, call.arguments) for call in decision))
         return ModelReply().with_calls(*(ToolCall(c.name, compact(c.arguments)) for c in decision))
     must_call, wanted, answer = request.choice not in ("none", "auto"), request.response_format, decision
     if must_call and not forms:

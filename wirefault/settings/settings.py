@@ -91,9 +91,9 @@ class Settings(BaseModel):
         min_length=1,
         description="the folder where MODEL=record stores answers and replay finds them",
     )
-    persona: Literal["diligent", "stubborn", "quitter", "fabricator"] = Field(
-        "diligent", description="character of the scripted model"
-    )
+    persona: Literal[
+        "diligent", "stubborn", "quitter", "fabricator", "restarter", "parrot", "talker", "typist"
+    ] = Field("diligent", description="character of the scripted model")
     translator_backend: Literal["auto", "google", "mymemory", "libre", "offline"] = Field(
         "auto", description="who translates"
     )
