@@ -33,6 +33,7 @@ from wirefault.lab.extra import NotInstalled, require_charts
 )
 def main(run: str, logs: Path, out: Path | None) -> None:
     """Draws charts of one run or of all from their histories and prints the files."""
+    from wirefault.experiments.evidence import AlteredError
     from wirefault.history.logs import strip_control
     from wirefault.report.charts import ChartsError, select_runs, write_charts
 
@@ -46,6 +47,9 @@ def main(run: str, logs: Path, out: Path | None) -> None:
     except (ChartsError, NotInstalled, OSError) as error:
         click.echo(strip_control(f"charts: {error}"), err=True)
         sys.exit(USAGE if isinstance(error, ChartsError) else LAB_FAILED)
+    except AlteredError as error:
+        click.echo(f"charts: {error}", err=True)
+        sys.exit(error.code)
     for path in files:
         click.echo(strip_control(str(path)))
 

@@ -76,7 +76,7 @@ def test_history_must_be_regular_file(trap: Callable[..., None], command: Callab
 def test_linked_runs_folder_is_refused(folder: Path, command: Callable[[], Result]) -> None:
     SyntheticRun(folder / "elsewhere", run_id=RUN, prompts=1).write()
     Path("logs", "runs").symlink_to(folder / "elsewhere" / "runs")
-    refused(command(), "agent-0.jsonl")
+    refused(command(), "logs/runs")
 
 
 def test_invalid_settings_are_one_line() -> None:

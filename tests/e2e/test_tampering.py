@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,16 +13,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import charts
 from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
 from tests.support import ROOT
 from wirefault.cli.main import main
+from wirefault.experiments.evidence import evidence_of, sign_recording
+from wirefault.experiments.plan import plan_plain_run
+from wirefault.experiments.saved import save
 from wirefault.history.lines import unlinked
 from wirefault.history.reader import announced_seal, read_history
 from wirefault.history.writer import Writer
 from wirefault.runner.run import run_prompts
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
-from wirefault.wiring.prompts import load_prompts
+from wirefault.wiring.prompts import PromptsSource, load_prompts
 
 CASES = (ROOT / "tests" / "history" / "cases" / "tampering.txt").read_text(encoding="utf-8").splitlines()
 CHAOS: dict[str, Any] = {
@@ -222,6 +227,62 @@ def test_edit_is_named_by_file_and_line_and_not_scored(case: str, run: Run, reco
     assert isinstance(result.exception, SystemExit)
 
 
+READERS: dict[str, tuple[str, ...]] = {
+    "verify": ("runs", "verify", "{run}"),
+    "verify --json": ("runs", "verify", "{run}", "--json"),
+    "report": ("report", "{run}"),
+    "show": ("show", "{run}"),
+    "compare": ("compare", "{run}", "{run}"),
+    "list": ("list",),
+    "bundle": ("runs", "bundle", "{run}", "bundle.tar.gz"),
+    "resume": ("run", "--resume", "{run}"),
+    "again": ("run", "--again", "{run}"),
+}
+
+
+def read_by(command: str, run: Run) -> Result:
+    words = [word.format(run=run.folder.name) for word in READERS[command]]
+    return CliRunner().invoke(main, words, env={"LOGS_DIR": str(run.logs)})
+
+
+def draw(run: Run) -> Result:
+    return CliRunner().invoke(charts.main, ["--run", run.folder.name, "--logs", str(run.logs)])
+
+
+def as_experiment(run: Run, shared: SharedLab) -> None:
+    """Add the plan of an experiment whose only run this is."""
+    configuration = replace(shared.configuration, settings=Settings(**SETTINGS), logs=run.logs)
+    plan = plan_plain_run("One run", configuration, [sample("temperature in Paris")], "", PromptsSource())
+    save(plan, run.folder.name).write_verdict({"verdict": "completed", "title": "One run"})
+
+
+def edit_with_kept_times(run: Run, case: str) -> None:
+    times = {path: path.stat() for path in run.folder.iterdir()}
+    EDITS[case](run)
+    for path in run.folder.iterdir():
+        os.utime(path, ns=(times[path].st_atime_ns, times[path].st_mtime_ns))
+
+
+@pytest.mark.parametrize("kind", ["run", "experiment"])
+@pytest.mark.parametrize("case", [" ".join(case.split()) for case in CASES])
+def test_edit_of_signed_recording_is_noticed_by_each_command(
+    case: str, kind: str, run: Run, recorded: Path, shared: SharedLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(run.logs)
+    if kind == "run":
+        sign_recording(run.logs, run.folder.name)
+    else:
+        as_experiment(run, shared)
+    assert evidence_of(run.logs, run.folder.name).state == "signed"
+    edit_with_kept_times(run, case)
+    altered = next(iter(first_differences(run, recorded)))[0]
+    own = READERS.keys() - ({"resume", "again"} if kind == "run" else set())
+    for name, result in {**{name: read_by(name, run) for name in own}, "charts": draw(run)}.items():
+        assert result.exit_code == 2 and isinstance(result.exception, SystemExit), (name, result.output)
+        assert f"{altered}:" in result.output and "altered: " in result.output, (name, result.output)
+    assert not (run.logs / "bundle.tar.gz").exists()
+
+
 def say_hello(prompt: str, context: AttemptContext) -> SubjectResult:
     return SubjectResult("text", response="Hello")
 
@@ -237,4 +298,4 @@ def test_truncated_history_is_detected_by_seal_in_info_log(shared: SharedLab, tm
     agent = before.folder / AGENT
     agent.write_bytes(b"".join(agent.read_bytes().splitlines(keepends=True)[:-2]))
     [alteration] = read_history(logs, "the-run").integrity.alterations
-    assert "lost: the run's end" in str(alteration)
+    assert "lost: the end of the run" in str(alteration)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.judging.oracle.histories import episode
-from wirefault.history.events import AttemptHealed, EpisodeJudged, Event
+from wirefault.history.events import AttemptHealed, EpisodeJudged, Event, RunFinished, RunSealed
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_episode
 
@@ -24,6 +24,8 @@ def write(logs: Path, run_id: str, events: Sequence[Event]) -> None:
     writer = Writer(path)
     for event in events:
         writer.write(event)
+    if isinstance(events[-1], RunFinished):
+        writer.write(RunSealed({}))
     writer.close()
 
 

@@ -13,13 +13,12 @@ from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import exchange, run_finished, run_started
 from wirefault.experiments import facts as facts_file
 from wirefault.experiments.arms import ArmFacts, put_together
-from wirefault.experiments.facts import RunFacts, read_facts
-from wirefault.experiments.measures import measures_of
+from wirefault.experiments.facts import FactsStore, RunFacts
 from wirefault.history.reader import read_run
 
 
 def facts(logs: Path, run_ids: Sequence[str], planned: int) -> ArmFacts:
-    runs = [read_facts(logs, run_id, (), logs / "experiments" / "x" / "facts") for run_id in run_ids]
+    runs = [store(logs).read(run_id, ()) for run_id in run_ids]
     return put_together(runs, planned)
 
 
@@ -79,51 +78,51 @@ def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run_ids: list[str] = []
     work_out = facts_file.facts_of
 
-    def noted(run_id: str, *recorded: object) -> RunFacts:
+    def noted(run_id: str, *recorded: object, **options: bool) -> RunFacts:
         run_ids.append(run_id)
-        return work_out(run_id, *recorded)  # type: ignore[arg-type]
+        return work_out(run_id, *recorded, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(facts_file, "facts_of", noted)
     return run_ids
 
 
+def store(logs: Path, *, trusted: bool = True) -> FactsStore:
+    return FactsStore(logs, logs / "experiments" / "x" / "facts", trusted=trusted)
+
+
 def test_only_changed_history_is_judged_again(tmp_path: Path, worked_out: list[str]) -> None:
     write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
-    first = facts(tmp_path, ["a"], 1)
-    assert measures_of(facts(tmp_path, ["a"], 1)) == measures_of(first)
-    assert facts(tmp_path, ["a"], 1) == first and worked_out == ["a"]
+    store_once = store(tmp_path)
+    first = store_once.read("a", ())
+    assert store_once.read("a", ()) == first and worked_out == ["a"]
     file = tmp_path / "runs" / "a" / "agent-0.jsonl"
     file.write_bytes(file.read_bytes().replace(b'"success"', b'"failure"'))
     assert read_run(tmp_path, "a")
-    facts(tmp_path, ["a"], 1)
+    store_once.read("a", ())
     assert worked_out == ["a", "a"]
 
 
-def test_stale_or_broken_facts_are_not_used(tmp_path: Path, worked_out: list[str]) -> None:
+def test_stored_facts_are_used_only_if_trusted(tmp_path: Path, worked_out: list[str]) -> None:
     write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
-    folder = tmp_path / "experiments" / "x" / "facts"
-    plain = read_facts(tmp_path, "a", (), folder)
-    assert read_facts(tmp_path, "a", ("completes",), folder).episodes[0].asserted
-    stored = folder / "a.json"
+    first = store(tmp_path)
+    plain = first.read("a", ())
+    first.write()
+    assert store(tmp_path).read("a", ()) == plain and worked_out == ["a"]
+    assert store(tmp_path, trusted=False).read("a", ()) == plain and worked_out == ["a"] * 2
+    assert store(tmp_path).read("a", ("completes",)).episodes[0].asserted
+    stored = tmp_path / "experiments" / "x" / "facts" / "a.json"
     stored.write_bytes(stored.read_bytes()[:-9])
-    assert read_facts(tmp_path, "a", (), folder) == plain
-    assert worked_out == ["a"] * 3
+    assert store(tmp_path).read("a", ()) == plain and worked_out == ["a"] * 4
 
 
 def test_unbounded_sum_is_saved(tmp_path: Path, worked_out: list[str]) -> None:
     silent = replace(exchange(link="model", dialect="openai_chat"), episode="one")
     write(tmp_path, "a", [run_started(1), *episode_events("one"), silent, run_finished()])
-    folder = tmp_path / "experiments" / "x" / "facts"
     entries = ({"statement": {"text": "tokens <= 9", "over": "arm"}},)
-    first = read_facts(tmp_path, "a", entries, folder)
+    writer = store(tmp_path)
+    first = writer.read("a", entries)
+    writer.write()
     [figures] = first.episodes[0].asserted
     assert isinstance(figures, tuple) and figures[0].bounds.high == math.inf
-    assert read_facts(tmp_path, "a", entries, folder) == first
+    assert store(tmp_path).read("a", entries) == first
     assert worked_out == ["a"]
-
-
-def test_facts_are_recomputed_without_space_to_save(tmp_path: Path, worked_out: list[str]) -> None:
-    write(tmp_path, "a", [run_started(1), *episode_events("one"), run_finished()])
-    (tmp_path / "experiments").write_text("no folder")
-    assert facts(tmp_path, ["a"], 1) == facts(tmp_path, ["a"], 1)
-    assert worked_out == ["a", "a"]

@@ -11,6 +11,7 @@ import pytest
 from tests.judging.oracle.histories import ended, episode, healed, run_finished, run_started
 from wirefault.experiments.compare import ArmComparison, compare
 from wirefault.experiments.recorded import Recording, open_recording
+from wirefault.history.events import RunSealed
 from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import Settings
 
@@ -36,7 +37,7 @@ class SavedRuns:
             end = ended("done" if outcome == "S" else "failed", RIGHT if outcome == "S" else [], episode=name)
             heal = healed(episode=name, invalid="the lab failed" if outcome == "I" else None)
             events += episode(end, heal, expect=FOUR, name=name)
-        for event in [*events, run_finished(completed=completed)]:
+        for event in [*events, run_finished(completed=completed), RunSealed({})]:
             writer.write(event)
         writer.close()
         return open_recording(self.logs, run_id, {})

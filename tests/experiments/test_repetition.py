@@ -68,10 +68,10 @@ def test_run_id_stands_for_its_arm(plan: ExperimentPlan, tmp_path: Path) -> None
     save(plan, "e1")
     SyntheticRun(tmp_path, "e1-3-many", prompts=1).write()
     saved, arms = saved_plan(tmp_path, "e1-3-many", {"LOGS_DIR": str(tmp_path)})
-    assert (saved.arms, arms) == (plan.arms, ["many"])
+    assert (saved.plan.arms, arms) == (plan.arms, ["many"])
     for name in ("e1", "latest"):
         saved, arms = saved_plan(tmp_path, name, {"LOGS_DIR": str(tmp_path)})
-        assert (saved.arms, arms) == (plan.arms, ())
+        assert (saved.plan.arms, arms) == (plan.arms, ())
 
 
 def test_run_without_plan_is_reported(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wirefault.core.errors import InputError
+from wirefault.experiments.evidence import AlteredError
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.experiments.saved import load_saved, save
@@ -88,5 +89,8 @@ def test_missing_or_incomplete_experiment_is_reported(plan: ExperimentPlan) -> N
     with pytest.raises(InputError, match="no runs there"):
         load_saved(logs, "latest", environ(plan))
     (save(plan, "e1").folder / "plan.json").write_text("{", encoding="utf-8")
+    with pytest.raises(AlteredError, match=r"plan\.json:2: altered"):
+        load_saved(logs, "e1", environ(plan))
+    (logs / "experiments" / "e1" / "manifest.json").unlink()
     with pytest.raises(InputError, match=r"plan\.json: cannot be read"):
         load_saved(logs, "e1", environ(plan))

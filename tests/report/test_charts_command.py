@@ -88,7 +88,8 @@ def test_broken_line_names_file_and_line(logs, line):
     path = history_file(logs, "alpha-2", "agent", 0)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:3], line, *lines[3:], ""]))
-    _refused(_charts(logs), f"{path}:4:")
+    result = _charts(logs)
+    assert result.exit_code == 2 and f"{path}:4: altered or inserted" in result.stderr
 
 
 def test_undated_run_is_left_out_with_note(logs, one_chart):
@@ -123,9 +124,9 @@ def test_charts_run_as_script_from_root(logs, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_altered_run_is_drawn_with_note(logs, one_chart):
+def test_altered_run_is_not_drawn(logs, one_chart):
     path = history_file(logs, "zeta", "agent", 0)
     path.write_bytes(path.read_bytes().replace(b'"ms":', b'"ms":1', 1))
     result = _charts(logs, "--run", "zeta")
-    assert result.exit_code == 0
-    assert "run zeta: altered: agent-0.jsonl:" in result.stderr
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"charts: altered: {path}:" in result.stderr

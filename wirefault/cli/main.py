@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -60,7 +61,7 @@ class _Commands(Group):
         except InputError as error:
             raise _with_code(click.UsageError(_printable(error), None), USAGE) from None
         except UserError as error:
-            raise _with_code(click.ClickException(_printable(error)), LAB_FAILED) from None
+            raise _with_code(click.ClickException(_printable(error)), error.code) from None
         except click.ClickException as error:
             raise _with_code(error, USAGE if isinstance(error, click.UsageError) else LAB_FAILED) from None
         except KeyboardInterrupt as end:
@@ -86,3 +87,7 @@ def _printable(error: UserError) -> str:
 @click.version_option(package_name="wirefault")
 def main() -> None:
     """Wirefault, a chaos lab for AI agents."""
+    if "WIREFAULT_SIGNING_KEY" in os.environ:  # before any child process inherits it
+        from wirefault.core.signing import take_key_variable
+
+        take_key_variable()

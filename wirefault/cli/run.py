@@ -47,8 +47,8 @@ _OF_LAB = frozenset({"toxiproxy", "out", "workers"})
 _OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
 # the parameters that each way of running accepts
 _TAKEN: Mapping[str, frozenset[str]] = {
-    "--resume": _OF_ARMS | {"resume"},
-    "--again": _OF_ARMS | {"again", "episodes", "arms"},
+    "--resume": _OF_ARMS | {"resume", "targets"},
+    "--again": _OF_ARMS | {"again", "episodes", "arms", "targets"},
     "--lab": _OF_PROMPTS | {"lab"},
     "an experiment": _OF_ARMS
     | _SETTINGS
@@ -116,7 +116,8 @@ _PATH = click.Path(path_type=Path)
         "--resume",
         metavar="ID|latest",
         section="Other",
-        help="Resume an interrupted experiment; finished episodes are kept.",
+        help="Resume an interrupted experiment; finished episodes are kept. Name its FILE, too, if"
+        " another user recorded it.",
     ),
     option(
         "--again",
@@ -172,7 +173,7 @@ def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: 
     deviated, 2 unknown.
     """
     if chosen["resume"] or chosen["again"]:
-        sys.exit(_run_saved(context, chosen))
+        sys.exit(_run_saved(context, chosen, targets))
     if chosen["lab"]:
         _check(context, "--lab")
         sys.exit(_run_in_lab_that_is_up(chosen))
@@ -200,16 +201,18 @@ def _check(context: click.Context, way: str) -> None:
         raise InputError(f"a command after -- does not apply to {way}")
 
 
-def _run_saved(context: click.Context, chosen: Mapping[str, Any]) -> int:
+def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Sequence[Path]) -> int:
     from wirefault.cli import running
 
     way = "--resume" if chosen["resume"] else "--again"
     _check(context, way)
     how = RunOptions(**{name: chosen[name] for name in _OF_ARMS})
     if chosen["resume"]:
-        saved = running.saved_experiment(chosen["resume"], how.out)
+        saved = running.resumed_experiment(chosen["resume"], how.out, targets)
     else:
-        saved = running.repeated_experiment(chosen["again"], chosen["episodes"], chosen["arms"], how.out)
+        saved = running.repeated_experiment(
+            chosen["again"], chosen["episodes"], chosen["arms"], how.out, targets
+        )
     return running.run_saved(saved, how)
 
 
@@ -283,6 +286,8 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
 
 def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.cli.run_process import carry_out, complain
+    from wirefault.experiments.evidence import sign_recording
+    from wirefault.experiments.index import run_ids_of
     from wirefault.lab.run_document import run_document
     from wirefault.runner.run import new_run_id
     from wirefault.settings.configuration import load_configuration
@@ -298,7 +303,13 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
         return USAGE
     subject, as_json = chosen["subject"] or "", chosen["as_json"]
     document = run_document(new_run_id(), configuration.settings, source, subject=subject, as_json=as_json)
-    return carry_out(configuration, document)
+    code = carry_out(configuration, document)
+    try:
+        if run_ids_of(logs, document.run_id):
+            sign_recording(logs, document.run_id)
+    except OSError as error:
+        complain(logs, f"the run was not signed: {error}")
+    return code
 
 
 def _prompts(chosen: Mapping[str, Any]) -> PromptsOptions:

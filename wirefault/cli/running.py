@@ -21,6 +21,7 @@ from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.effects import effects_in
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
+from wirefault.experiments.evidence import AlteredError
 from wirefault.experiments.experiment_file import (
     ExperimentFile,
     experiments_below,
@@ -63,28 +64,54 @@ from wirefault.subjects.loading import split_subject_name
 from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_variables
 from wirefault.wiring.prompts import PromptsError
 from wirefault.wiring.subject_spec import ServiceSpec
-from wirefault.wiring.wiring import Wiring
+from wirefault.wiring.wiring import Wiring, is_wiring_file, load_wiring
 
 # exit codes of several experiments, worst first
 _GRAVITY = (INTERRUPTED, LAB_FAILED, DEVIATED, UNKNOWN, 0)
 
 
-def saved_experiment(experiment: str, out: Path | None) -> SavedExperiment:
-    """Load the saved experiment of that id. Raises ``UserError``."""
+def saved_experiment(experiment: str, out: Path | None, files: Sequence[Path] = ()) -> SavedExperiment:
+    """Load the saved experiment of that id. Raises ``UserError``.
+
+    ``files``: the experiment's file, so that its functions run even if another user signed the plan.
+    """
     environ = environ_below(out)
-    return load_saved(logs_in(environ), experiment, environ)
+    return _trusting(load_saved(logs_in(environ), experiment, environ), files, environ)
+
+
+def resumed_experiment(experiment: str, out: Path | None, files: Sequence[Path] = ()) -> SavedExperiment:
+    """Load the saved experiment of that id, to run the rest of it. Raises ``UserError``."""
+    saved = saved_experiment(experiment, out, files)
+    saved.require_own_code("--resume")
+    return saved
 
 
 def repeated_experiment(
-    name: str, episodes: Sequence[str], arms: Sequence[str], out: Path | None
+    name: str, episodes: Sequence[str], arms: Sequence[str], out: Path | None, files: Sequence[Path] = ()
 ) -> SavedExperiment:
     """Save the plan of that experiment, or the selected parts, under a new id. Raises ``UserError``.
 
     The id of one arm's run selects that arm.
     """
     environ = environ_below(out)
-    plan, arm_of_run = saved_plan(logs_in(environ), name, environ)
-    return saved_anew(repeated_part(plan, episodes, arms or arm_of_run))
+    saved, arm_of_run = saved_plan(logs_in(environ), name, environ)
+    saved = _trusting(saved, files, environ)
+    saved.require_own_code("--again")
+    return saved_anew(repeated_part(saved.plan, episodes, arms or arm_of_run))
+
+
+def _trusting(saved: SavedExperiment, files: Sequence[Path], environ: Mapping[str, str]) -> SavedExperiment:
+    if not files:
+        return saved
+    if len(files) > 1:
+        raise InputError(f"name one file: that of {saved.experiment_id}, not {len(files)}")
+    if is_wiring_file(files[0]):
+        wiring = load_wiring(files[0])
+        plan = replace(saved.plan, configuration=replace(saved.plan.configuration, wiring=wiring))
+        return saved.trusting(plan)
+    plans = [plan_experiment(each, environ) for each in load_experiments(files[0])]
+    plan = next((each for each in plans if each.experiment.title == saved.plan.experiment.title), plans[0])
+    return saved.trusting(plan)
 
 
 def saved_anew(plan: ExperimentPlan) -> SavedExperiment:
@@ -345,7 +372,7 @@ def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:
     try:
         whole = Selection((replace(run_data(history.events), run_id=run_id),)) if history else None
         write_charts(whole or select_runs(logs, run_id, print_to_stderr), folder, logs)
-    except (ChartsError, HistoryError, OSError) as error:
+    except (ChartsError, HistoryError, AlteredError, OSError) as error:
         print_to_stderr(f"no charts: {error}")
     else:
         print_to_stderr(f"charts: {folder}")

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, saved_status
 
 if TYPE_CHECKING:
+    from wirefault.experiments.evidence import Evidence
     from wirefault.experiments.recorded import RecordedArm, Recording
-    from wirefault.history.reader import RunHistory
     from wirefault.judging.summary import Summary
 
 ACTIVE_WITHIN_S = 60.0
@@ -52,6 +52,7 @@ def runs_command() -> None:
 @_out
 def list_command(out: Path | None) -> None:
     """List the recorded runs and experiments with their verdicts, the newest last."""
+    from wirefault.experiments.evidence import AlteredError, Evidence, evidence_of
     from wirefault.report.plain_table import table_lines, width_of
 
     logs = logs_in(environ_below(out))
@@ -60,8 +61,21 @@ def list_command(out: Path | None) -> None:
     if not rows:
         click.echo(f"{logs}: no runs and no experiments there")
         return
-    for line in table_lines(("run", "verdict", "title"), sorted(rows), width_of(sys.stdout)):
+    states = {}
+    for name, _, _ in rows:
+        try:
+            states[name] = evidence_of(logs, name)
+        except OSError as error:
+            states[name] = Evidence("altered", (str(error),))
+    lines = [
+        (name, "unknown" if states[name].alterations else verdict, states[name].state, title)
+        for name, verdict, title in sorted(rows)
+    ]
+    for line in table_lines(("run", "verdict", "evidence", "title"), lines, width_of(sys.stdout)):
         click.echo(line)
+    altered = [place for name, *_ in lines for place in states[name].alterations]
+    if altered:
+        raise AlteredError(altered)
 
 
 @runs_command.command("show", examples=("wirefault show latest", "wirefault show latest 3 --full"))
@@ -147,27 +161,39 @@ def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | 
     "report", examples=("wirefault report latest", "wirefault report latest --junit verdict.xml")
 )
 @click.argument("run")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
 @_out
 @_json
 @option("--junit", type=click.Path(allow_dash=True), metavar="FILE|-", help="Write the verdict as JUnit XML.")
-def report_command(run: str, out: Path | None, as_json: bool, junit: str | None) -> None:
-    """Show what held in an experiment, from its histories. Runs nothing."""
+def report_command(run: str, file: Path | None, out: Path | None, as_json: bool, junit: str | None) -> None:
+    """Show what held in an experiment, from its histories. Runs nothing.
+
+    Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
+    """
     name = _resolved(run, out)
     if name not in saved_ids(logs_in(environ_below(out))):
         if junit is not None:
             raise InputError(f"--junit: {name} is a run without a hypothesis")
         sys.exit(_verify_run(name, logs_in(environ_below(out)), "", as_json))
-    sys.exit(_report(name, out, as_json, junit))
+    sys.exit(_report(name, out, as_json, junit, [file] if file else []))
 
 
-def _report(experiment: str, out: Path | None, as_json: bool, junit_file: str | None = None) -> int:
+def _report(
+    experiment: str,
+    out: Path | None,
+    as_json: bool,
+    junit_file: str | None = None,
+    files: Sequence[Path] = (),
+) -> int:
     from wirefault.cli.running import saved_experiment, show_verdict
     from wirefault.experiments.effects import effects_in
     from wirefault.experiments.run_experiment import judged_again, obstacles_in
     from wirefault.report.experiment import arm_line, junit
     from wirefault.report.terminal import plain_console
 
-    result = judged_again(saved_experiment(experiment, out))
+    _unaltered(logs_in(environ_below(out)), experiment, as_json)
+    result = judged_again(saved_experiment(experiment, out, files))
+    evidence = result.saved.evidence
     if junit_file is not None and junit_file != "-":
         try:
             Path(junit_file).write_text(junit([result]), encoding="utf-8")
@@ -179,6 +205,7 @@ def _report(experiment: str, out: Path | None, as_json: bool, junit_file: str | 
         _print_object(
             {
                 **result.as_json(),
+                "evidence": evidence.as_json(),
                 "effects": [asdict(effect) for effect in effects_in(result.saved)],
                 "not_reproducible_because": obstacles_in(result),
             }
@@ -189,6 +216,7 @@ def _report(experiment: str, out: Path | None, as_json: bool, junit_file: str | 
         for arm in result.arms:
             console.print(arm_line(arm))
         show_verdict(console, result, out)
+        click.echo(f"evidence: {evidence.text}")
     return result.code
 
 
@@ -218,7 +246,8 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
         if event and runs != [name]:
             raise InputError(f"--event: {name} is an experiment; name one of its runs: {', '.join(runs)}")
         sys.exit(_verify_run(name, logs, prompts, as_json, event))
-    different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs, as_json)]
+    _unaltered(logs, name, as_json)
+    different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs)]
     code = _report(name, out, as_json)
     for line in different:
         click.echo(f"differs from the recorded outcome: {line}", err=True)
@@ -235,47 +264,50 @@ def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str
     from wirefault.history.reader import read_history
     from wirefault.judging.summary import summarise
 
+    evidence = _unaltered(logs, run_id, as_json)
     try:
         history = read_history(logs, run_id)
         if event:
             click.echo(history.line(event).decode("utf-8", "replace"))
             return 0
-        _refuse_altered(history, as_json)
         summary = summarise(history.events(), torn=history.torn)
     except ValueError as error:
         raise InputError(str(error)) from None
     summary = replace(summary, remarks=[*history.integrity.remarks(), *summary.remarks])
     if as_json:
-        _print_object(summary.as_json() | {"seal": history.integrity.seal, "altered": []})
+        checked = {"seal": history.integrity.seal, "altered": [], "evidence": evidence.as_json()}
+        _print_object(summary.as_json() | checked)
     else:
         _show_summary(summary, prompts)
+        click.echo(f"evidence: {evidence.text}")
     return UNKNOWN if summary.differences else 0
 
 
-def _differences(run_id: str, logs: Path, as_json: bool) -> list[str]:
+def _differences(run_id: str, logs: Path) -> list[str]:
     """Return the outcomes that differ from the recorded ones."""
     from wirefault.history.reader import read_history
     from wirefault.judging.summary import summarise
 
     try:
         history = read_history(logs, run_id)
-        _refuse_altered(history, as_json)
         return list(map(str, summarise(history.events(), torn=history.torn).differences))
     except ValueError as error:
         raise InputError(str(error)) from None
 
 
-def _refuse_altered(history: RunHistory, as_json: bool) -> None:
-    """Exit if the history was altered: nothing is scored from it."""
-    altered = [f"{history.folder}/{alteration}" for alteration in history.integrity.alterations]
-    if not altered:
-        return
-    for place in altered:
-        click.echo(f"altered: {place}", err=True)
-    click.echo("not scored: the history was altered", err=True)
-    if as_json:
-        _print_object({"run_id": history.folder.name, "altered": altered})
-    sys.exit(UNKNOWN)
+def _unaltered(logs: Path, name: str, as_json: bool) -> Evidence:
+    """Return the state of the files. Exit if one was altered: nothing is scored from it."""
+    from wirefault.experiments.evidence import AlteredError, evidence_of
+
+    evidence = evidence_of(logs, name)
+    try:
+        evidence.require_unaltered()
+    except AlteredError as error:
+        click.echo(f"{error}\nnot scored: {name} was altered", err=True)
+        if as_json:
+            _print_object({"run_id": name, "altered": error.places, "evidence": evidence.as_json()})
+        sys.exit(error.code)
+    return evidence
 
 
 def _show_summary(summary: Summary, prompts: str) -> None:
@@ -396,6 +428,7 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
     item = next((each for each in _stored(logs) if each.name == name), None)
     if item is None:
         raise InputError(f"{logs}: unknown run or experiment {name!r}; see wirefault runs list")
+    evidence = _unaltered(logs, name, as_json=False)
     file = file or Path(f"{name}.tar.gz")
     try:
         with tarfile.open(file, "x:gz") as archive:
@@ -405,7 +438,7 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
         raise InputError(f"{file}: exists already; name another file, or remove it") from None
     except OSError as error:
         raise InputError(f"{error.filename or file}: {error.strerror}") from None
-    click.echo(f"{file}  {_shown_size(file.stat().st_size)}")
+    click.echo(f"{file}  {_shown_size(file.stat().st_size)}  {evidence.text}")
 
 
 def _regular(member: tarfile.TarInfo) -> tarfile.TarInfo | None:

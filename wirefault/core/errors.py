@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-
-
-class UserError(Exception):
-    """The message says what is wrong, where, and what to do."""
-
-
-class InputError(UserError, ValueError):
-    """Unusable user input: the command ends with the exit code for wrong usage."""
-
+from typing import ClassVar
 
 DEVIATED = 1
 UNKNOWN = 2
 USAGE = 64
 LAB_FAILED = 70
+
+
+class UserError(Exception):
+    """The message says what is wrong, where, and what to do."""
+
+    code: ClassVar[int] = LAB_FAILED
+    """The exit code of a command that it ends."""
+
+
+class InputError(UserError, ValueError):
+    """Unusable user input: the command ends with the exit code for wrong usage."""
+
+    code = USAGE
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -72,6 +72,32 @@ def read_shared_tail(root: Path, path: Path, limit: int) -> bytes:
         return file.read(size - start)  # skip bytes appended since the size was read
 
 
+def names_in(root: Path, folder: Path) -> list[str]:
+    """Return the sorted names in the folder; none if it is missing. Raises ``UnsafeFileError`` for a link."""
+    try:
+        with (
+            _parent_folder(root, folder / "*", make=False) as (descriptor, _),
+            os.scandir(descriptor) as entries,
+        ):
+            return sorted(entry.name for entry in entries)
+    except FileNotFoundError:
+        return []
+
+
+def folders_in(root: Path, folder: Path) -> list[str]:
+    """Return the sorted names of the folders in the folder, without links; none if it is missing."""
+    return [name for name in names_in(root, folder) if stat.S_ISDIR((folder / name).lstat().st_mode)]
+
+
+def files_below(root: Path, folder: Path) -> list[Path]:
+    """Return the paths of everything below the folder but folders, sorted. Links are listed, not followed."""
+    paths: list[Path] = []
+    for name in names_in(root, folder):
+        path = folder / name
+        paths += files_below(root, path) if stat.S_ISDIR(path.lstat().st_mode) else [path]
+    return sorted(paths)
+
+
 def replace_shared(root: Path, path: Path, data: bytes) -> None:
     """Replace the file atomically, whatever was there. Raises ``UnsafeFileError`` or ``OSError``."""
     temporary = f".{path.name}.{os.urandom(4).hex()}"

@@ -1,7 +1,7 @@
-"""The facts of a run, episode by episode, cached on disk; figures of an arm are computed from them.
+"""The facts of a run, episode by episode; figures of an arm are computed from them.
 
-They are small: only one run of an arm has to be in memory at a time. The cache is in
-``logs/experiments/ID/facts`` and may be deleted.
+They are small: only one run of an arm has to be in memory at a time. They are written to
+``logs/experiments/ID/facts`` when the experiment ends.
 """
 
 from __future__ import annotations
@@ -199,9 +199,12 @@ class RunFacts:
     decided_by: tuple[str, ...] = ()
 
 
-def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEntry] = ()) -> RunFacts:
-    """Compute the facts of a run and check the assertions ``entries``. Raises ``ValueError`` without its
-    beginning.
+def facts_of(
+    run_id: str, events: Sequence[Event], entries: Sequence[AssertionEntry] = (), *, runs_code: bool = True
+) -> RunFacts:
+    """Compute the facts of a run and check the assertions ``entries``, functions only if ``runs_code``.
+
+    Raises ``ValueError`` without its beginning.
     """
     judgement = _judged(run_id, events)
     assertions = [parse_assertion(entry) for entry in entries]
@@ -224,7 +227,10 @@ def facts_of(run_id: str, events: Sequence[Event], entries: Sequence[AssertionEn
                 findings[judged.episode],
                 repeats[judged.episode],
                 prices,
-                tuple(assert_on_episode(assertion, views.get(judged.episode)) for assertion in assertions),
+                tuple(
+                    assert_on_episode(assertion, views.get(judged.episode), runs_code=runs_code)
+                    for assertion in assertions
+                ),
             )
             for judged in judgement.episodes
         ),
@@ -334,39 +340,55 @@ class _CachedFacts:
 _CACHED_FACTS = TypeAdapter(_CachedFacts)
 
 
-def read_facts(logs: Path, run_id: str, entries: Sequence[AssertionEntry], folder: Path) -> RunFacts:
-    """The facts of a run, cached in ``folder`` unless they depend on user code.
+class FactsStore:
+    """The facts of an experiment's runs, in memory; ``folder`` has those of an experiment that ended.
 
-    An unreadable run has no episodes and a ``problem``.
+    The files are used only if they are ``trusted``: signed, so that they are unaltered. ``runs_code``:
+    whether the plan's functions may be called.
     """
-    path = folder / f"{run_id}.json"
-    keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
-    worked_out_from = f"{_code()} {_state_of(logs / 'runs' / run_id)} {list(entries)}"
-    if keep and (cached := _read(logs, path)) is not None and cached.of == worked_out_from:
-        return cached.facts
-    try:
-        facts = facts_of(run_id, read_history(logs, run_id).events(), entries)
-    except (HistoryError, ValueError, OSError) as error:
-        return RunFacts(run_id, problem=f"the history of {run_id} cannot be read: {error}", is_readable=False)
-    if keep:
-        _write(logs, path, _CachedFacts(worked_out_from, facts))
-    return facts
 
+    def __init__(self, logs: Path, folder: Path, *, trusted: bool = False, runs_code: bool = True) -> None:
+        self.runs_code = runs_code
+        self._logs = logs
+        self._folder = folder
+        self._trusted = trusted
+        self._facts: dict[str, _CachedFacts] = {}
 
-def _read(logs: Path, path: Path) -> _CachedFacts | None:
-    try:
-        return _CACHED_FACTS.validate_json(read_shared(logs, path, MAX_HISTORY_BYTES))
-    except (OSError, ValidationError):
-        return None
+    def read(self, run_id: str, entries: Sequence[AssertionEntry]) -> RunFacts:
+        """The facts of a run. An unreadable run has no episodes and a ``problem``."""
+        keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
+        worked_out_from = f"{_code()} {_state_of(self._logs / 'runs' / run_id)} {list(entries)}"
+        if keep and run_id not in self._facts and self._trusted:
+            cached = self._read_file(run_id)
+            if cached is not None:
+                self._facts[run_id] = cached
+        if keep and run_id in self._facts and self._facts[run_id].of == worked_out_from:
+            return self._facts[run_id].facts
+        try:
+            events = read_history(self._logs, run_id).events()
+            facts = facts_of(run_id, events, entries, runs_code=self.runs_code)
+        except (HistoryError, ValueError, OSError) as error:
+            problem = f"the history of {run_id} cannot be read: {error}"
+            return RunFacts(run_id, problem=problem, is_readable=False)
+        if keep:
+            self._facts[run_id] = _CachedFacts(worked_out_from, facts)
+        return facts
 
+    def write(self) -> None:
+        """Write the facts of all runs that were read. Raises ``OSError``."""
+        for run_id, cached in self._facts.items():
+            # not `dump_json`, which writes an infinite bound as null
+            data = json.dumps(_CACHED_FACTS.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
+            replace_shared(self._logs, self._path(run_id), data.encode())
 
-def _write(logs: Path, path: Path, cached: _CachedFacts) -> None:
-    try:
-        # not `dump_json`, which writes an infinite bound as null
-        data = json.dumps(_CACHED_FACTS.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
-        replace_shared(logs, path, data.encode())
-    except OSError:
-        return  # a read-only folder can still be read
+    def _path(self, run_id: str) -> Path:
+        return self._folder / f"{run_id}.json"
+
+    def _read_file(self, run_id: str) -> _CachedFacts | None:
+        try:
+            return _CACHED_FACTS.validate_json(read_shared(self._logs, self._path(run_id), MAX_HISTORY_BYTES))
+        except (OSError, ValidationError):
+            return None
 
 
 def _state_of(run: Path) -> str:

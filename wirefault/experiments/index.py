@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wirefault.core.errors import InputError
+from wirefault.core.files import folders_in, names_in, read_shared
 from wirefault.history.reader import LIVE
 
 PLAN, VERDICT = "plan.json", "verdict.json"
+# bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
+MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -24,20 +28,28 @@ class RunCost:
 
 def saved_ids(logs: Path) -> list[str]:
     """The ids of all saved experiments, oldest first."""
-    return sorted(path.parent.name for path in (logs / "experiments").glob(f"*/{PLAN}"))
+    folder = logs / "experiments"
+    return [name for name in folders_in(logs, folder) if PLAN in names_in(logs, folder / name)]
 
 
 def run_ids_of(logs: Path, name: str) -> list[str]:
     """The runs of that experiment; a lone run's own id."""
-    runs = sorted(path.name for path in (logs / "runs").glob("*") if any(path.glob("*.jsonl")))
-    return [run for run in runs if run == name or run.startswith((f"{name}-", f"{name}."))]
+    return [run for run in recorded_runs(logs) if run == name or run.startswith((f"{name}-", f"{name}."))]
+
+
+def recorded_runs(logs: Path) -> list[str]:
+    """The ids of all runs with a history, oldest first."""
+    folder = logs / "runs"
+    names = folders_in(logs, folder)
+    return [name for name in names if any(file.endswith(".jsonl") for file in names_in(logs, folder / name))]
 
 
 def lone_runs(logs: Path) -> list[str]:
     """The ids of the runs outside any experiment, oldest first, without live traffic."""
-    prefixes = tuple(start for name in saved_ids(logs) for start in (f"{name}-", f"{name}."))
-    names = {path.parent.name for path in (logs / "runs").glob("*/*.jsonl")} - set(saved_ids(logs))
-    return sorted(name for name in names if not name.startswith((*prefixes, LIVE)))
+    experiments = set(saved_ids(logs))
+    prefixes = tuple(start for name in experiments for start in (f"{name}-", f"{name}."))
+    names = [name for name in recorded_runs(logs) if name not in experiments]
+    return [name for name in names if not name.startswith((*prefixes, LIVE))]
 
 
 def latest_id(logs: Path) -> str:
@@ -53,7 +65,7 @@ def last_run_of(logs: Path, title: str) -> RunCost | None:
     for experiment_id in reversed(saved_ids(logs)):
         folder = logs / "experiments" / experiment_id
         try:
-            verdict = json.loads((folder / VERDICT).read_text(encoding="utf-8"))
+            verdict = read_document(logs, folder / VERDICT)
             if verdict["title"] == title and verdict["timing"]["episodes"]:
                 return RunCost(experiment_id, **verdict["timing"])
         except (OSError, ValueError, KeyError, TypeError):  # from another version, or interrupted
@@ -65,11 +77,19 @@ def saved_status(logs: Path, experiment_id: str) -> tuple[str, str]:
     """Verdict and title as saved; ``none yet`` without a verdict."""
     folder = logs / "experiments" / experiment_id
     try:
-        title = str(json.loads((folder / PLAN).read_text(encoding="utf-8"))["experiment"]["title"])
+        title = str(read_document(logs, folder / PLAN)["experiment"]["title"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         return "unreadable", f"{PLAN}: {error}"
     try:
-        verdict = json.loads((folder / VERDICT).read_text(encoding="utf-8"))["verdict"]
+        verdict = read_document(logs, folder / VERDICT)["verdict"]
     except (OSError, ValueError, KeyError, TypeError):  # killed before or while writing
         verdict = None
     return str(verdict or "none yet"), title
+
+
+def read_document(logs: Path, path: Path) -> Any:
+    """Read a stored JSON document. Raises ``OSError``, or ``ValueError`` if it is not JSON."""
+    try:
+        return json.loads(read_shared(logs, path, MAX_DOCUMENT_BYTES))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.experiments.arms import read_arm
-from wirefault.experiments.index import latest_id, saved_ids
+from wirefault.experiments.evidence import Evidence, evidence_of
+from wirefault.experiments.index import latest_id, recorded_runs, saved_ids
 from wirefault.experiments.plan import ExperimentPlan, between_controls
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event
@@ -88,6 +89,7 @@ class Recording:
 
     id: str
     arms: Mapping[str, RecordedArm]
+    evidence: Evidence
     experiment: SavedExperiment | None = None
 
     def arm(self, name: str | None) -> RecordedArm:
@@ -109,17 +111,22 @@ class Recording:
 
 
 def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recording:
-    """Open the run or experiment with that id; ``latest`` is the newest. Raises ``InputError``."""
+    """Open the run or experiment with that id; ``latest`` is the newest.
+
+    Raises ``InputError``, or ``AlteredError`` if a file was altered.
+    """
     experiments = saved_ids(logs)
     if name == "latest":
         name = latest_id(logs)
     if name in experiments:
         return _of_experiment(load_saved(logs, name, environ))
-    runs = sorted(path.name for path in (logs / "runs").glob("*") if any(path.glob("*.jsonl")))
+    runs = recorded_runs(logs)
     if name not in runs:
         known = [*experiments, *runs]
         raise InputError(f"{logs}: unknown run or experiment {name!r}{nearest(name, known[-_LAST:])}")
-    return Recording(name, {"": RecordedArm(logs, "", (name,))})
+    evidence = evidence_of(logs, name)
+    evidence.require_unaltered()
+    return Recording(name, {"": RecordedArm(logs, "", (name,))}, evidence)
 
 
 def _of_experiment(saved: SavedExperiment) -> Recording:
@@ -129,7 +136,7 @@ def _of_experiment(saved: SavedExperiment) -> Recording:
         for arm in saved.plan.arms
         if (run_ids := saved.run_ids(arm))
     }
-    return Recording(saved.experiment_id, arms, saved)
+    return Recording(saved.experiment_id, arms, saved.evidence, saved)
 
 
 def _events_of(logs: Path, run_id: str) -> list[Event]:
@@ -139,19 +146,19 @@ def _events_of(logs: Path, run_id: str) -> list[Event]:
         raise InputError(f"the history of {run_id} cannot be read: {error}") from None
 
 
-def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[ExperimentPlan, Sequence[str]]:
-    """The plan of that experiment; for a run of one of its arms, also the arm's name.
+def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[SavedExperiment, Sequence[str]]:
+    """The saved experiment of that id; for a run of one of its arms, also the arm's name.
 
     Raises ``InputError`` for an unknown id and for a run without a saved plan.
     """
     recording = open_recording(logs, name, environ)
     if recording.experiment is not None:
-        return recording.experiment.plan, ()
+        return recording.experiment, ()
     for experiment in saved_ids(logs):
         if recording.id.startswith(f"{experiment}-"):
             saved = load_saved(logs, experiment, environ)
             arms = [arm for arm in saved.plan.arms if recording.id in saved.run_ids(arm)]
-            return saved.plan, [arm.name for arm in arms if not arm.is_control]
+            return saved, [arm.name for arm in arms if not arm.is_control]
     raise InputError(
         f"{recording.id} is a lone run without a saved plan;"
         f" wirefault runs verify {recording.id} ends with the line that repeats it"

@@ -11,6 +11,7 @@ from typing import Any
 
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
+from wirefault.core.signing import take_key_variable
 from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
@@ -137,6 +138,7 @@ def run(
     experiment_file = ExperimentFile(
         experiment, Path(folder), SpecFile("experiment", experiment.model_dump(exclude_unset=True))
     )
+    take_key_variable()
     plan = plan_experiment(experiment_file, os.environ)
     require_packages(plan.configuration.wiring, plan.subject)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)

@@ -6,26 +6,35 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError
-from wirefault.core.files import write_whole
+from wirefault.core.files import folders_in, names_in, read_shared, remove_shared, replace_shared
 from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
 from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views
+from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views, needs_users_code
 from wirefault.experiments.assertions.registry import parse_assertion
+from wirefault.experiments.evidence import Evidence, evidence_of, sign_recording
 from wirefault.experiments.experiment import CONTROL, Experiment
-from wirefault.experiments.facts import RunFacts, read_facts, views_in
-from wirefault.experiments.index import PLAN, VERDICT, latest_id, saved_ids
+from wirefault.experiments.facts import FactsStore, RunFacts, views_in
+from wirefault.experiments.index import (
+    PLAN,
+    VERDICT,
+    latest_id,
+    read_document,
+    saved_ids,
+)
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.repeated import judged_by_control, with_differences
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
+from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
@@ -34,6 +43,7 @@ from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.wiring import dumped_wiring, lab_wiring
 
 _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
+_NEW = Evidence("in progress", is_own=True)
 
 
 @dataclass(frozen=True)
@@ -44,11 +54,18 @@ class SavedExperiment:
 
     folder: Path
     plan: ExperimentPlan
+    facts: FactsStore = field(compare=False)
+    evidence: Evidence = _NEW
+    """The state of its files when it was saved or loaded."""
     retry_invalid: int = 0
 
     @property
     def experiment_id(self) -> str:
         return self.folder.name
+
+    @property
+    def logs(self) -> Path:
+        return self.plan.configuration.logs
 
     @property
     def prompts_file(self) -> Path:
@@ -58,9 +75,10 @@ class SavedExperiment:
     def run_ids(self, arm: PlannedArm) -> list[str]:
         """The existing runs of that arm, in their order."""
         first, runs = self._first_run_id(arm), self.plan.configuration.logs / "runs"
-        again = [run for run in runs.glob(f"{first}.*") if run.name[len(first) + 1 :].isdecimal()]
-        again.sort(key=lambda run: int(run.name[len(first) + 1 :]))
-        return [run.name for run in (runs / first, *again) if run.is_dir()]
+        names = folders_in(self.logs, runs)
+        again = [name for name in names if name.startswith(f"{first}.") and _number(name, first)]
+        again.sort(key=lambda name: int(_number(name, first)))
+        return [*([first] if first in names else []), *again]
 
     def next_run_ids(self, arm: PlannedArm, count: int) -> list[str]:
         """Ids for the next runs of that arm.
@@ -94,8 +112,7 @@ class SavedExperiment:
 
     def facts_of_run(self, arm: PlannedArm, run_id: str) -> RunFacts:
         """The facts of one of its runs."""
-        logs = self.plan.configuration.logs
-        return read_facts(logs, run_id, arm.assertions, self.folder / _FACTS)
+        return self.facts.read(run_id, arm.assertions)
 
     def _lost_run_facts(self, run_id: str) -> RunFacts:
         """Facts of a run without history: the last line of its output."""
@@ -151,7 +168,7 @@ class SavedExperiment:
     def write_prompts(self, prompts: Sequence[Prompt], run_id: str) -> Path:
         """Write a prompts file for one run, named after it. Raises ``OSError``."""
         path = self.folder / f"{run_id}.json"
-        path.write_text(dump_prompts(prompts), encoding="utf-8")
+        replace_shared(self.logs, path, dump_prompts(prompts).encode())
         return path
 
     @property
@@ -159,7 +176,7 @@ class SavedExperiment:
         """How the last run ended. Raises ``InputError`` if that cannot be read."""
         path = self.folder / _END
         try:
-            return ExperimentEnd(**json.loads(path.read_text(encoding="utf-8")))
+            return ExperimentEnd(**read_document(self.logs, path))
         except FileNotFoundError:
             return ExperimentEnd()
         except (OSError, ValueError, TypeError) as error:
@@ -167,14 +184,67 @@ class SavedExperiment:
 
     def note_end(self, **noted: str) -> None:
         """Update fields of ``ExperimentEnd``. Raises ``OSError``."""
-        _write_json(self.folder / _END, asdict(replace(self.end, **noted)))
+        _write_json(self.logs, self.folder / _END, asdict(replace(self.end, **noted)))
 
     def forget_end(self) -> None:
-        """Delete the end: another run begins."""
-        (self.folder / _END).unlink(missing_ok=True)
+        """Delete the end: another run begins. The manifest then covers only the plan."""
+        remove_shared(self.logs, self.folder / _END)
+        self.write_plan()
+
+    def trusting(self, plan: ExperimentPlan) -> SavedExperiment:
+        """The same experiment, whose code may run because the user named the file of ``plan`` again.
+
+        Raises ``InputError`` if that has other code.
+        """
+        if _code_of(plan) != _code_of(self.plan):
+            raise InputError(
+                f"the file is not the plan of {self.experiment_id}: its commands or functions differ"
+            )
+        facts = FactsStore(self.logs, self.folder / _FACTS, trusted=self.evidence.is_trusted)
+        return replace(self, facts=facts)
+
+    def require_own_code(self, way: str) -> None:
+        """Raise ``InputError`` if the plan has code and may be another user's. ``way`` is how to run it."""
+        if self.facts.runs_code or not any(_code_of(self.plan)):
+            return
+        raise InputError(
+            f"{self.folder / PLAN}: has commands or functions, and this user did not sign it;"
+            f" to run them, name the experiment's file, too: wirefault run FILE {way} {self.experiment_id}"
+        )
+
+    def write_plan(self) -> None:
+        """Write and sign the plan. Raises ``OSError``."""
+        contents = self._contents()
+        for file, data in contents.items():
+            replace_shared(self.logs, self.folder / file, data)
+        sign_recording(self.logs, self.experiment_id, contents, complete=False)
+
+    def _contents(self) -> dict[str, bytes]:
+        """The plan and its prompts as files."""
+        plan = self.plan
+        arms = [
+            {
+                "arm": arm.name,
+                "settings": arm.settings.model_dump(),
+                "hypothesis": arm.hypothesis,
+                "assertions": arm.assertions,
+            }
+            for arm in plan.arms
+        ]
+        experiment = plan.experiment.model_dump(mode="json", exclude_unset=True)
+        wiring = plan.configuration.wiring.dump()
+        planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
+        return {_PROMPTS: dump_prompts(plan.prompts).encode(), PLAN: _json_bytes(planned)}
 
     def write_verdict(self, verdict: Mapping[str, Any]) -> None:
-        _write_json(self.folder / VERDICT, verdict)
+        """Write verdict and facts, and sign all files. Raises ``OSError``.
+
+        Raises ``AlteredError``, and signs nothing, if a history was altered during the run.
+        """
+        evidence_of(self.logs, self.experiment_id).require_unaltered()
+        _write_json(self.logs, self.folder / VERDICT, verdict)
+        self.facts.write()
+        sign_recording(self.logs, self.experiment_id, self._contents())
 
     def _asserted(self, arm: PlannedArm, facts: ArmFacts) -> tuple[Asserted, ...]:
         """The results of the arm's assertions."""
@@ -186,6 +256,7 @@ class SavedExperiment:
                 {episode.episode: episode.asserted[place] for episode in facts.episodes},
                 facts.planned,
                 views,
+                runs_code=self.facts.runs_code,
             )
             for place, entry in enumerate(arm.assertions)
         )
@@ -200,7 +271,8 @@ class SavedExperiment:
     def _begun(self, arm: PlannedArm) -> set[str]:
         """The ids of the runs for which prompts were written."""
         first = self._first_run_id(arm)
-        return {path.stem for path in self.folder.glob(f"{first}*.json")}
+        names = map(Path, names_in(self.logs, self.folder))
+        return {name.stem for name in names if name.name.startswith(first) and name.suffix == ".json"}
 
     def _first_run_id(self, arm: PlannedArm) -> str:
         if self.plan.is_plain_run:
@@ -208,37 +280,50 @@ class SavedExperiment:
         return f"{self.experiment_id}-{self.plan.arms.index(arm) + 1}-{arm.name}"
 
 
-def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
-    """Write the plan. Raises ``OSError``."""
-    saved = SavedExperiment(plan.configuration.logs / "experiments" / experiment_id, plan)
-    saved.folder.mkdir(parents=True)
-    (saved.folder / _PROMPTS).write_text(dump_prompts(plan.prompts), encoding="utf-8")
-    arms = [
-        {
-            "arm": arm.name,
-            "settings": arm.settings.model_dump(),
-            "hypothesis": arm.hypothesis,
-            "assertions": arm.assertions,
-        }
+def _code_of(plan: ExperimentPlan) -> tuple[object, ...]:
+    """All commands and functions of a plan; empty values without any."""
+    functions = [
+        parse_assertion(entry).model_dump()
         for arm in plan.arms
+        for entry in arm.assertions
+        if needs_users_code(parse_assertion(entry))
     ]
-    experiment = plan.experiment.model_dump(mode="json", exclude_unset=True)
-    wiring = plan.configuration.wiring.dump()
-    planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
-    _write_json(saved.folder / PLAN, planned)
+    turns = sorted({prompt.next_turn.function for prompt in plan.prompts if prompt.next_turn})
+    return plan.configuration.wiring.dump(), plan.subject, functions, turns
+
+
+def _number(run: str, first: str) -> str:
+    """The number at the end of the id of a further run; empty for other names."""
+    end = run[len(first) + 1 :]
+    return end if end.isdecimal() else ""
+
+
+def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
+    """Write the plan and sign it. Raises ``OSError``."""
+    logs = plan.configuration.logs
+    folder = logs / "experiments" / experiment_id
+    if names_in(logs, folder):
+        raise FileExistsError(errno.EEXIST, "the experiment exists already", str(folder))
+    saved = SavedExperiment(folder, plan, FactsStore(logs, folder / _FACTS))
+    saved.write_plan()
     return saved
 
 
 def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> SavedExperiment:
-    """Load a saved experiment; ``latest`` is the newest. Raises ``InputError`` if missing or unreadable."""
+    """Load a saved experiment; ``latest`` is the newest. Runs none of its code.
+
+    Raises ``InputError`` if it is missing or unreadable, ``AlteredError`` if a file was altered.
+    """
     known = saved_ids(logs)
     if experiment_id == "latest":
         experiment_id = latest_id(logs)
     if experiment_id not in known:
         raise InputError(f"{logs / 'experiments'}: unknown experiment {experiment_id}")
     folder = logs / "experiments" / experiment_id
+    evidence = evidence_of(logs, experiment_id)
+    evidence.require_unaltered()
     try:
-        data = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+        data = read_document(logs, folder / PLAN)
         wiring = dumped_wiring(data["wiring"]) if data["wiring"] else lab_wiring()
         configured = [load_configuration(environ, arm["settings"], wiring) for arm in data["arms"]]
         arms = [
@@ -257,16 +342,22 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
             if is_plain_run
             else Experiment.model_validate(data_of_experiment)
         )
+        prompts_data = read_shared(logs, folder / _PROMPTS, MAX_HISTORY_BYTES)
     except InputError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{folder / PLAN}: cannot be read: {error}") from None
-    prompts = load_prompts(folder / _PROMPTS, check_expect=expect_check(wiring.links))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(f"{folder / PLAN}: cannot be read: {' '.join(str(error).split())}") from None
+    prompts = load_prompts(folder / _PROMPTS, check_expect=expect_check(wiring.links), content=prompts_data)
     subject = str(data.get("subject", ""))
     plan = ExperimentPlan(experiment, configured[0], tuple(prompts.entries), tuple(arms), subject)
-    return SavedExperiment(folder, plan)
+    facts = FactsStore(logs, folder / _FACTS, trusted=evidence.is_trusted, runs_code=evidence.is_own)
+    return SavedExperiment(folder, plan, facts, evidence)
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(logs: Path, path: Path, value: Any) -> None:
     """Write atomically: a killed process leaves the old file."""
-    write_whole(path, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode())
+    replace_shared(logs, path, _json_bytes(value))
+
+
+def _json_bytes(value: Any) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()

@@ -97,15 +97,20 @@ class Prompts:
 
 
 def load_prompts(
-    path: Path, only: Sequence[str] = (), match: str = "", check_expect: ExpectCheck | None = None
+    path: Path,
+    only: Sequence[str] = (),
+    match: str = "",
+    check_expect: ExpectCheck | None = None,
+    content: bytes | None = None,
 ) -> Prompts:
     """Read the file; bad entries are skipped and reported.
 
     ``only`` (keys, patterns of keys with ``*``, or positions) and ``match`` (words of the text) select
-    entries, which keep their keys. Without ``check_expect`` oracles are not checked. Raises ``PromptsError``
-    if no entry is usable or a selected one does not exist.
+    entries, which keep their keys. Without ``check_expect`` oracles are not checked. ``content``:
+    the file's, if it was read already. Raises ``PromptsError`` if no entry is usable or a selected one does
+    not exist.
     """
-    data = _bytes(path)
+    data = _bytes(path) if content is None else content
     text, entries = _parsed(data, path)
     places = [f"{path}:{line}" for line in _entry_lines(text)]
     source = PromptsSource(str(path), sha256(data).hexdigest(), list(only), match)

@@ -47,10 +47,21 @@ class Asserted:
     results: Mapping[str, AssertionResult] | None = None
 
 
-def assert_on_episode(assertion: Assertion, view: EpisodeView | None) -> OfEpisode:
-    """The episode's contribution to ``assert_on_arm``; None without a view."""
+CODE_NOT_RUN = (
+    "its function was not run, because this user did not sign the plan;"
+    " to run it, name the experiment's file again"
+)
+
+
+def assert_on_episode(assertion: Assertion, view: EpisodeView | None, *, runs_code: bool = True) -> OfEpisode:
+    """The episode's contribution to ``assert_on_arm``; None without a view.
+
+    Functions of the plan are called only if ``runs_code``; else their result is unknown.
+    """
     if view is None or needs_all_views(assertion):
         return None
+    if needs_users_code(assertion) and not runs_code:
+        return _named(assertion, AssertionResult(passed=None, message=CODE_NOT_RUN))
     if isinstance(assertion, SummableLimit) and assertion.over == "arm":
         return _figures_of(assertion, view)
     return check_episode(assertion, view)
@@ -67,13 +78,21 @@ def needs_users_code(assertion: Assertion) -> bool:
 
 
 def assert_on_arm(
-    entry: AssertionEntry, asserted: Mapping[str, OfEpisode], planned: int, views: Sequence[EpisodeView] = ()
+    entry: AssertionEntry,
+    asserted: Mapping[str, OfEpisode],
+    planned: int,
+    views: Sequence[EpisodeView] = (),
+    *,
+    runs_code: bool = True,
 ) -> Asserted:
     """The assertion over an arm of ``planned`` episodes.
 
     Episodes missing from ``asserted`` (by key) are unknown. ``views`` are for an assertion that needs all.
+    Functions of the plan are called only if ``runs_code``; else their result is unknown.
     """
     assertion, statement = parse_assertion(entry), statement_of(entry)
+    if needs_all_views(assertion) and not runs_code:
+        return Asserted(statement, _named(assertion, AssertionResult(passed=None, message=CODE_NOT_RUN)))
     if isinstance(assertion, CallableAssertion) and assertion.over == "arm":
         missing = max(planned - len(views), 0)
         return Asserted(statement, _named(assertion, _of_all_at_once(assertion, views, missing)))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from wirefault.experiments.evidence import evidence_of
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -210,7 +211,8 @@ class ChartsError(ValueError):
 def select_runs(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
     """Return the runs that ``run`` selects: ``latest``, ``all``, an id or a unique prefix of one.
 
-    ``warn`` gets a message for everything left out. Raises ``ChartsError``.
+    ``warn`` gets a message for everything left out. Raises ``ChartsError``, or ``AlteredError`` if a file of
+    a selected run was altered.
     """
     names = _folders(logs)
     if run not in ("latest", "all"):
@@ -277,9 +279,8 @@ def _start(folder: Path) -> float | None:
 
 def _read(logs: Path, name: str, warn: Callable[[str], None]) -> RunData:
     try:
+        evidence_of(logs, name).require_unaltered()
         history = read_history(logs, name)
-        for alteration in history.integrity.alterations:
-            warn(f"run {name}: altered: {alteration}")
         data = run_data(history.events())
     except HistoryError as error:
         place = logs / "runs" / name

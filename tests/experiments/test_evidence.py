@@ -1,0 +1,172 @@
+"""The signed manifest: its four states, and what an edit of any file does to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
+from wirefault.cli.main import main
+from wirefault.core import signing
+from wirefault.core.errors import InputError
+from wirefault.core.files import UnsafeFileError, make_private_folder
+from wirefault.experiments.evidence import AlteredError, evidence_of, sign_recording
+from wirefault.experiments.saved import SavedExperiment, load_saved
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SavedExperiment:
+    """An experiment that ended, below the working folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    experiment = planned(tmp_path)
+    run_on_paper(experiment, PaperEngine())
+    return experiment
+
+
+def read_by(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+def as_another_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
+
+
+def state_of(saved: SavedExperiment) -> str:
+    return evidence_of(saved.logs, saved.experiment_id).state
+
+
+def test_finished_experiment_is_signed(saved: SavedExperiment) -> None:
+    evidence = evidence_of(saved.logs, saved.experiment_id)
+    assert (evidence.state, evidence.is_own, evidence.key) == ("signed", True, signing.own_key())
+    result = read_by("report", "latest")
+    assert "evidence: signed by this user" in result.output
+    document = json.loads(read_by("report", "latest", "--json").stdout)
+    assert document["evidence"] == {"state": "signed", "key": evidence.key, "altered": []}
+
+
+def test_saved_plan_is_signed_before_its_first_run(tmp_path: Path) -> None:
+    saved = planned(tmp_path)
+    evidence = evidence_of(saved.logs, saved.experiment_id)
+    assert (evidence.state, evidence.is_own) == ("in progress", True)
+
+
+def test_other_users_see_it_whole_unless_they_trust_the_key(
+    saved: SavedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = signing.own_key()
+    as_another_user(monkeypatch, tmp_path)
+    assert state_of(saved) == "whole"
+    trusted = make_private_folder() / "trusted_keys"
+    trusted.write_text(f"# colleagues\n{key} the laptop\n")
+    assert state_of(saved) == "signed"
+    assert not evidence_of(saved.logs, saved.experiment_id).is_own
+
+
+def test_recording_without_manifest_is_whole(saved: SavedExperiment) -> None:
+    (saved.folder / "manifest.json").unlink()
+    assert state_of(saved) == "whole"
+    assert "evidence: whole, not signed" in read_by("report", "latest").output
+
+
+def edit(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file and keep its times."""
+    times = path.stat()
+    before = path.read_bytes()
+    path.write_bytes(change(before))
+    assert path.read_bytes() != before
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+FILES = ("plan.json", "prompts.json", "verdict.json", "end.json", "facts/*-2-method.json", "manifest.json")
+COMMANDS = ("runs verify latest", "report latest", "show latest 1 --arm method", "compare latest latest",
+            "list", "runs bundle latest x.tar.gz", "run --resume latest", "run --again latest")  # fmt: skip
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_edit_of_any_file_is_noticed_by_each_command(saved: SavedExperiment, file: str) -> None:
+    [path] = saved.folder.glob(file)
+    edit(path, lambda data: data.replace(b"e", b"E"))
+    for command in COMMANDS:
+        result = read_by(*command.split())
+        assert result.exit_code == 2, (command, result.output)
+        assert f"altered: {path.relative_to(Path.cwd())}:" in result.output, command
+
+
+def test_success_in_facts_does_not_change_the_verdict(
+    saved: SavedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = json.loads(read_by("report", "latest", "--json").stdout)["arms"]
+    [facts] = saved.folder.glob("facts/*-2-method.json")
+    edit(facts, lambda data: data.replace(b'"success"', b'"crash"'))
+    (saved.folder / "manifest.json").unlink()  # nobody signed it: judged by its histories
+    assert json.loads(read_by("report", "latest", "--json").stdout)["arms"] == verdict
+
+
+def test_first_altered_line_is_named(saved: SavedExperiment) -> None:
+    plan = saved.folder / "plan.json"
+    line = next(n for n, text in enumerate(plan.read_text().splitlines(), 1) if '"title"' in text)
+    edit(plan, lambda data: data.replace(b"On paper", b"On stone"))
+    assert evidence_of(saved.logs, saved.experiment_id).alterations == (f"{plan}:{line}: altered",)
+
+
+@pytest.mark.parametrize("name", ["facts/more.json", "x.json"])
+def test_added_and_removed_files_are_noticed(saved: SavedExperiment, name: str) -> None:
+    (saved.folder / name).write_text("{}")
+    assert (
+        evidence_of(saved.logs, saved.experiment_id)
+        .alterations[0]
+        .endswith(f"{name}:1: inserted: the manifest does not name this file")
+    )
+    (saved.folder / name).unlink()
+    shutil.rmtree(saved.logs / "runs" / f"{saved.experiment_id}-2-method")
+    assert "lost" in evidence_of(saved.logs, saved.experiment_id).alterations[0]
+
+
+def test_key_variable_signs_and_leaves_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signing._Variable, "value", "")
+    monkeypatch.setenv(signing.KEY_VARIABLE, "ab" * 32)
+    signing.take_key_variable()
+    assert signing.KEY_VARIABLE not in os.environ
+    saved = planned(tmp_path)
+    run_on_paper(saved, PaperEngine())
+    assert evidence_of(saved.logs, saved.experiment_id).key == signing.own_key()
+    monkeypatch.setattr(signing._Variable, "value", "")
+    assert evidence_of(saved.logs, saved.experiment_id).state == "whole"
+    monkeypatch.setenv(signing.KEY_VARIABLE, "xy")
+    with pytest.raises(InputError, match="64 hexadecimal digits"):
+        signing.take_key_variable()
+
+
+def test_interrupted_experiment_is_altered_if_its_plan_is(tmp_path: Path) -> None:
+    saved = planned(tmp_path)
+    edit(saved.folder / "plan.json", lambda data: data.replace(b"On paper", b"On stone"))
+    with pytest.raises(AlteredError, match=r"plan\.json"):
+        load_saved(saved.logs, saved.experiment_id, {"LOGS_DIR": str(saved.logs)})
+
+
+def test_linked_manifest_is_refused(saved: SavedExperiment, tmp_path: Path) -> None:
+    manifest = saved.folder / "manifest.json"
+    manifest.rename(tmp_path / "elsewhere.json")
+    manifest.symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(UnsafeFileError, match="not a regular file"):
+        evidence_of(saved.logs, saved.experiment_id)
+
+
+def test_lone_run_is_signed(saved: SavedExperiment, tmp_path: Path) -> None:
+    run = f"{saved.experiment_id}-1-control"
+    logs = tmp_path / "lone"
+    shutil.copytree(saved.logs / "runs" / run, logs / "runs" / run)
+    assert evidence_of(logs, run).state == "whole"
+    sign_recording(logs, run)
+    assert evidence_of(logs, run).state == "signed"
+    edit(logs / "runs" / run / "agent-0.jsonl", lambda data: data.replace(b'"seed":7', b'"seed":8', 1))
+    assert evidence_of(logs, run).state == "altered"

@@ -1,0 +1,258 @@
+"""The signed manifest of a run or an experiment, and whether its files still match it.
+
+``manifest.json`` has the hash of every file of an experiment with its runs, or of a lone run: histories,
+plan, facts and verdict. It is written twice: with plan and prompts when the experiment is saved, so that it
+can be resumed, and with all files when it ends. The signature covers everything but the key and itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from wirefault.core.errors import UNKNOWN, UserError
+from wirefault.core.files import files_below, folders_in, names_in, read_shared, replace_shared
+from wirefault.core.signing import Signature, is_signed, own_key, sign, trusted_keys
+from wirefault.experiments.index import VERDICT, run_ids_of, saved_ids
+from wirefault.history.logs import strip_control
+from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.writer import MAX_HISTORY_BYTES
+
+MANIFEST = "manifest.json"
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+_PURPOSE = b"wirefault evidence 1\n"
+_LINE_HASH_BYTES = 4
+_HISTORY = ".jsonl"
+
+State = Literal["signed", "whole", "in progress", "altered"]
+_Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$")]
+
+
+class AlteredError(UserError):
+    """Recorded files were altered. ``places`` has the first altered line of each file."""
+
+    code: ClassVar[int] = UNKNOWN
+
+    def __init__(self, places: Sequence[str]) -> None:
+        self.places = tuple(strip_control(place) for place in places)
+        super().__init__("\n".join([f"altered: {place}" for place in self.places]))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The state of a recording's files."""
+
+    state: State
+    alterations: tuple[str, ...] = ()
+    """The first altered line of each altered file, ``path:line: reason``."""
+    key: str = ""
+    """The public key of the signature; empty without one."""
+    is_own: bool = False
+    """Whether this user signed the plan; only then its commands and functions may run."""
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether stored facts may be used instead of the histories."""
+        return self.state == "signed"
+
+    @property
+    def text(self) -> str:
+        """The state in a few words, for people."""
+        if self.state == "signed":
+            return "signed by this user" if self.is_own else f"signed by trusted key {self.key[:16]}"
+        if self.state == "whole":
+            return f"whole, signed by unknown key {self.key}" if self.key else "whole, not signed"
+        return self.state
+
+    def as_json(self) -> dict[str, object]:
+        return {"state": self.state, "key": self.key or None, "altered": list(self.alterations)}
+
+    def require_unaltered(self) -> None:
+        """Raise ``AlteredError`` if a file was altered."""
+        if self.alterations:
+            raise AlteredError(self.alterations)
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    size: Annotated[int, Field(ge=0, le=MAX_HISTORY_BYTES)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    lines: _Hex
+    """Short hashes of the lines, to name the first altered one."""
+
+
+class _Manifest(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    complete: bool
+    files: Mapping[str, _File]
+    key: _Hex = ""
+    signature: _Hex = ""
+
+    def signed_bytes(self) -> bytes:
+        fields = self.model_dump(exclude={"key", "signature"})
+        return _PURPOSE + json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def sign_recording(
+    logs: Path, name: str, contents: Mapping[str, bytes] | None = None, *, complete: bool = True
+) -> None:
+    """Write the manifest of a lone run or an experiment. Raises ``OSError``.
+
+    ``contents`` has the plan and its prompts, by file name, as this process wrote them. Before the end (not
+    ``complete``) the manifest covers only these.
+    """
+    folder = _home(logs, name)
+    known = {folder / file: data for file, data in (contents or {}).items()}
+    paths = [*known, *(path for path in _files(logs, name) if path not in known)] if complete else [*known]
+    files = {
+        str(path.relative_to(logs)): _described(known[path] if path in known else _read(logs, path))
+        for path in paths
+    }
+    unsigned = _Manifest(id=name, complete=complete, files=files)
+    signature = sign(unsigned.signed_bytes())
+    manifest = unsigned.model_copy(update={"key": signature.key, "signature": signature.value})
+    replace_shared(logs, folder / MANIFEST, (manifest.model_dump_json() + "\n").encode())
+
+
+def evidence_of(logs: Path, name: str) -> Evidence:
+    """Check the files of a run or an experiment. A run of an experiment is checked without the other runs.
+
+    Raises ``UnsafeFileError`` or another ``OSError`` if the manifest cannot be read.
+    """
+    experiment = owner_of(logs, name)
+    home = _home(logs, experiment or name)
+    try:
+        data = _read(logs, home / MANIFEST, MAX_MANIFEST_BYTES)
+    except FileNotFoundError:
+        return _unsigned(logs, name, experiment)
+    try:
+        manifest = _Manifest.model_validate_json(data)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"][:3]))
+        reason = f"altered: not a manifest: {where} {error.errors()[0]['msg']}"
+        return Evidence("altered", (f"{home / MANIFEST}:1: {reason}",))
+    signature = Signature(manifest.key, manifest.signature)
+    if manifest.id != home.name or not is_signed(manifest.signed_bytes(), signature):
+        return Evidence("altered", (f"{home / MANIFEST}:1: altered: the signature does not match",))
+    is_own = manifest.key == own_key()
+    trusted = is_own or manifest.key in trusted_keys()
+    alterations = tuple(_compared(logs, name, experiment, manifest))
+    if not trusted or not manifest.complete:
+        alterations += _broken_chains(logs, name, alterations)
+    if alterations:
+        return Evidence("altered", alterations, manifest.key)
+    state: State = "in progress" if not manifest.complete else "signed" if trusted else "whole"
+    return Evidence(state, (), manifest.key, is_own)
+
+
+def owner_of(logs: Path, name: str) -> str:
+    """Return the experiment with that id, or of the run with that id; empty for a lone run."""
+    owners = [each for each in saved_ids(logs) if name == each or name.startswith((f"{each}-", f"{each}."))]
+    return max(owners, key=len, default="")
+
+
+def _home(logs: Path, name: str) -> Path:
+    """Return the folder that has the manifest."""
+    folder = logs / "experiments" / name
+    return folder if folder.is_dir() else logs / "runs" / name
+
+
+def _read(logs: Path, path: Path, limit: int = MAX_HISTORY_BYTES) -> bytes:
+    return read_shared(logs, path, limit)
+
+
+def _files(logs: Path, name: str) -> list[Path]:
+    """Return the files that the manifest of that name covers."""
+    folders = [logs / "experiments" / name]
+    folders += [logs / "runs" / run for run in folders_in(logs, logs / "runs") if _belongs(run, name)]
+    return [path for folder in folders for path in files_below(logs, folder) if path.name != MANIFEST]
+
+
+def _belongs(run: str, name: str) -> bool:
+    return run == name or run.startswith((f"{name}-", f"{name}."))
+
+
+def _described(data: bytes) -> _File:
+    return _File(size=len(data), sha256=hashlib.sha256(data).hexdigest(), lines=_line_hashes(data))
+
+
+def _line_hashes(data: bytes) -> str:
+    lines = data.split(b"\n")
+    return "".join(hashlib.blake2b(line, digest_size=_LINE_HASH_BYTES).hexdigest() for line in lines)
+
+
+def _compared(logs: Path, name: str, experiment: str, manifest: _Manifest) -> Iterator[str]:
+    """Yield the first altered line of each file that does not match the manifest."""
+    present = {str(path.relative_to(logs)) for path in _files(logs, experiment or name)}
+    expected = set(manifest.files)
+    if name != (experiment or name):  # one run of the experiment, with the plan
+        own = (f"runs/{name}/", f"experiments/{experiment}/")
+        present, expected = (
+            {file for file in files if file.startswith(own)} for files in (present, expected)
+        )
+    for file in sorted(expected - present):
+        yield f"{logs / file}:1: lost: the manifest names this file"
+    for file in sorted(present - expected) if manifest.complete else ():
+        yield f"{logs / file}:1: inserted: the manifest does not name this file"
+    for file in sorted(present & expected):
+        if broken := _difference(logs, logs / file, manifest.files[file]):
+            yield broken
+
+
+def _difference(logs: Path, path: Path, recorded: _File) -> str:
+    try:
+        data = _read(logs, path)
+    except OSError as error:
+        return f"{path}:1: cannot be read: {error}"
+    if hashlib.sha256(data[: recorded.size]).hexdigest() == recorded.sha256:
+        if len(data) == recorded.size:
+            return ""
+        if path.suffix == _HISTORY:  # other processes may write after the seal; the chain must continue
+            return next((place for place in _chain_alterations(logs, path) if f"{path}:" in place), "")
+    size = 2 * _LINE_HASH_BYTES
+    now = _line_hashes(data)
+    pairs = range(0, max(len(now), len(recorded.lines)), size)
+    line = next((at // size for at in pairs if now[at : at + size] != recorded.lines[at : at + size]), 0) + 1
+    return f"{path}:{line}: altered"
+
+
+def _unsigned(logs: Path, name: str, experiment: str) -> Evidence:
+    """Judge files without a manifest by their chains alone."""
+    if alterations := _broken_chains(logs, name):
+        return Evidence("altered", alterations)
+    if experiment:
+        done = VERDICT in names_in(logs, logs / "experiments" / experiment)
+        return Evidence("whole" if done else "in progress")
+    try:
+        unsealed = read_history(logs, name).integrity.unsealed
+    except (HistoryError, OSError):  # reported by the command that reads it
+        return Evidence("whole")
+    return Evidence("in progress" if "running" in unsealed else "whole")
+
+
+def _broken_chains(logs: Path, name: str, known: Sequence[str] = ()) -> tuple[str, ...]:
+    files = {place.partition(":")[0] for place in known}
+    broken = [place for run in run_ids_of(logs, name) for place in _run_alterations(logs, run)]
+    return tuple(place for place in broken if place.partition(":")[0] not in files)
+
+
+def _chain_alterations(logs: Path, path: Path) -> Iterator[str]:
+    return _run_alterations(logs, path.parent.name)
+
+
+def _run_alterations(logs: Path, run_id: str) -> Iterator[str]:
+    try:
+        history = read_history(logs, run_id)
+    except (HistoryError, OSError):  # reported by the command that reads it
+        return
+    for alteration in history.integrity.alterations:
+        yield f"{history.folder}/{alteration}"
