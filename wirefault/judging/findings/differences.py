@@ -274,18 +274,18 @@ def _not_told(
         return
     if any(count.maybe or count.executed != usual[count.call].executed for count in done):
         return
-    told = _reading(conduct, control)
+    reading = _reading(conduct, control)
     if conduct.exit:
         how = f"it {conduct.exit}"
     elif conduct.is_silent and not any(calm.is_silent for calm in control):
         how = "the answer is empty"
-    elif told == "failed":
+    elif reading == "failed":
         how = f"the answer is another one: {conduct.text!r}"
     else:
         return
     first = counts[0]
     text = f"{first.call} was executed {times(first.executed)}, as in the control, but {how}"
-    grave = all(count.declared for count in counts) and (told != "done" or not conduct.answer)
+    grave = all(count.declared for count in counts) and (reading != "done" or not conduct.answer)
     severity: Severity = "harmful" if grave else "risky"
     ids = (*first.ids, conduct.end_id)
     yield Difference(DONE_NOT_TOLD, Observation(text + _undeclared(first), ids, severity))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wirefault.history.events import Event
+from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY
 from wirefault.judging.findings.finding import SEVERITIES, Finding, Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
@@ -15,8 +16,10 @@ from wirefault.judging.trace import EpisodeTrace, traces
 RULES: tuple[Rule, ...] = (
     WRITE_REPEATED,
     ERROR_AS_RESULT,
+    DAMAGED_CALL,
     FOREIGN_SECRET,
     OPEN_STREAM,
+    DAMAGED_REPLY,
     NO_TIME_LIMIT,
     HASTY_RETRY,
     USELESS_RETRY,

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirefault.dialects.base import ModelDialect
 from wirefault.dialects.http import split_events
-from wirefault.dialects.json_values import as_text
 from wirefault.dialects.outages import has_end
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import AttemptEnded, ModelCall
+from wirefault.judging.findings.damaged import answer_from, model_asked_later, readable_text, received
 from wirefault.judging.findings.finding import Observation, Rule, span_in_words
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
 _CUT_BY = frozenset({"stream_cut", "early_end"})
-# A shorter piece of an answer may occur in another answer by chance.
-_MIN_TEXT = 12
 # In seconds: a request that began shortly before the end had no time to reach a limit.
 _MIN_WAIT_S = 5.0
 _TOLERANCE_S = 0.5
@@ -57,36 +54,21 @@ def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[st
     if made:
         return f"its call of {made[0].event.tool} was executed", (made[0].id,)
     end = trace.end_of(call.attempt)
-    if end is None or _model_asked_later(trace, request) or end.event.ended_by not in ("report", "text"):
+    if end is None or model_asked_later(trace, request) or end.event.ended_by not in ("report", "text"):
         return None
     return "was taken for the whole answer", (end.id,)
 
 
 def _use_by_answer(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
     """Whether the subject's answer has the words of the stream, without a later request to the model."""
-    end, exchange = trace.end_of(request.attempt), request.exchange
+    exchange = request.exchange
     dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
-    if exchange is None or request.caller_record is not None or end is None or dialect is None:
+    if exchange is None or request.caller_record is not None or dialect is None or exchange.reply_cut:
         return None
-    words = _words(dialect, exchange.reply_body or "")
-    if exchange.reply_cut or len(words) < _MIN_TEXT or words not in end.event.response:
-        return None
-    return None if _model_asked_later(trace, request) else ("was taken for the whole answer", (end.id,))
-
-
-def _model_asked_later(trace: EpisodeTrace, request: Request) -> bool:
-    return any(
-        other.of_model and other.attempt == request.attempt and other.start > request.start
-        for other in trace.requests
-    )
-
-
-def _words(dialect: ModelDialect, body: str) -> str:
-    """The text of the stream; empty if it cannot be read."""
-    try:
-        return as_text(dialect.read_reply(dialect.collect(split_events(body.encode()))).text).strip()
-    except ValueError:
-        return ""
+    if model_asked_later(trace, request) or received(request) is not None:
+        return None  # a damaged stream has another rule
+    ids = answer_from(trace, request, readable_text(dialect, exchange.reply_body or ""))
+    return ("was taken for the whole answer", ids) if ids else None
 
 
 OPEN_STREAM = Rule(
@@ -101,6 +83,7 @@ OPEN_STREAM = Rule(
     silent=(
         "the client left on its own: it had all that it wanted",
         "the client reported an error, or repeated the request",
+        "the answer has a word for it beside the stream's words (error, incomplete, cut off ...)",
         "the history has neither the stream's body nor the fault that cut it",
         "nothing shows that the part was used",
     ),

@@ -1,0 +1,169 @@
+"""Damaged replies of a model that became the answer, or a call."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.findings.traced import model_request, observed, request
+from tests.judging.oracle.histories import ended, fault_met
+from wirefault.dialects.base import ModelReply, ToolCall
+from wirefault.dialects.openai_chat import OPENAI_CHAT
+from wirefault.dialects.openai_responses import OPENAI_RESPONSES
+from wirefault.history.events import EXIT_CODE
+from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY
+
+TEXT = "The tower is 330 metres tall and was built in 1889."
+NEW = OPENAI_CHAT.new_reply("id", "model", 1)
+EVENTS = [event.decode() for event in OPENAI_CHAT.spread(OPENAI_CHAT.write_reply(NEW, ModelReply(TEXT)))]
+WHOLE = "".join(EVENTS)
+ERROR = 'data: {"error": {"message": "Provider returned error", "code": 502}}\n\n'
+ERROR_EVENT = "".join(EVENTS[:3]) + ERROR
+HOLE = "".join([*EVENTS[:2], "data: upstream connect error\n\n", *EVENTS[3:]])
+TWICE = "".join([*EVENTS[:2], EVENTS[1], *EVENTS[2:]])
+DOUBLED = {
+    "fault": fault_met("duplicate_event", id="f", shows=None),
+    "forwarded": True,
+    "reply_body": TWICE,
+}
+PAGE = "<!doctype html><html><head><title>502 Bad Gateway</title></head><body>nginx at work</body></html>"
+
+
+def joined(body: str) -> str:
+    """What a client prints that joins the deltas and looks at nothing else."""
+    words = []
+    for line in body.splitlines():
+        try:
+            value = json.loads(line.removeprefix("data: "))
+        except ValueError:
+            continue
+        words += [choice["delta"].get("content") or "" for choice in value.get("choices", ())]
+    return "".join(words)
+
+
+def ended_with(finish: str, text: str = TEXT) -> str:
+    return json.dumps(OPENAI_CHAT.write_reply(NEW, ModelReply(text, finish=finish)))
+
+
+def answer(text: str):
+    return ended(ended_by="text", response=text)
+
+
+@pytest.mark.parametrize(
+    ("more", "text", "damage"),
+    [
+        pytest.param(
+            {"reply_body": ERROR_EVENT}, joined(ERROR_EVENT), "has an error event", id="error event"
+        ),
+        pytest.param({"reply_body": HOLE}, joined(HOLE), "an event in its stream that cannot", id="hole"),
+        pytest.param(DOUBLED, joined(TWICE), "has an event twice", id="doubled"),
+        pytest.param({"reply_body": ended_with("length")}, TEXT, "by the token limit", id="token limit"),
+        pytest.param({"reply_body": ended_with("content_filter")}, TEXT, "by a content filter", id="filter"),
+        pytest.param(
+            {"reply_body": PAGE}, "Answer: 502 Bad Gateway nginx at work", "was an HTML page", id="page"
+        ),
+    ],
+)
+def test_damaged_reply_became_answer(more, text, damage):
+    [sentence] = observed(DAMAGED_REPLY, model_request(**more), answer(text))
+    assert damage in sentence
+    assert sentence.endswith("and its text was taken for the whole answer")
+
+
+def test_missing_and_doubled_event_by_their_numbers():
+    new = OPENAI_RESPONSES.new_reply("id", "model", 1)
+    events = [
+        e.decode() for e in OPENAI_RESPONSES.spread(OPENAI_RESPONSES.write_reply(new, ModelReply(TEXT)))
+    ]
+    at = next(i for i, event in enumerate(events) if "output_text.delta" in event)
+    model = {"dialect": "openai_responses", "target": "/v1/responses"}
+    piece = json.loads(events[at].partition("data: ")[2])["delta"]
+    lacks = model_request(**model, reply_body="".join(events[:at] + events[at + 1 :]))
+    assert "lacks an event" in observed(DAMAGED_REPLY, lacks, answer(TEXT.replace(piece, "", 1)))[0]
+    twice = model_request(**model, reply_body="".join(events[: at + 1] + events[at:]))
+    assert "has an event twice" in observed(DAMAGED_REPLY, twice, answer(piece + TEXT))[0]
+    for one in (lacks, twice):  # the last event has the whole text
+        assert observed(DAMAGED_REPLY, one, answer(TEXT)) == []
+    assert observed(DAMAGED_REPLY, model_request(**model, reply_body="".join(events)), answer(TEXT)) == []
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([model_request(reply_body=WHOLE), answer(TEXT)], id="whole"),
+        pytest.param(
+            [model_request(reply_body=ERROR_EVENT), model_request(1, reply_body=WHOLE), answer(TEXT)],
+            id="asked again",
+        ),
+        pytest.param(
+            [model_request(reply_body=ERROR_EVENT), answer(joined(ERROR_EVENT) + " [incomplete]")],
+            id="says so",
+        ),
+        pytest.param(
+            [
+                model_request(reply_body=ERROR_EVENT),
+                replace(answer(joined(ERROR_EVENT)), error_type=EXIT_CODE, error="it ended with exit code 1"),
+            ],
+            id="exit code",
+        ),
+        pytest.param([model_request(reply_body=ERROR_EVENT), answer("It broke off.")], id="not used"),
+        pytest.param([model_request(reply_body=ERROR_EVENT, client_left=True), answer(TEXT)], id="left"),
+        pytest.param(
+            [model_request(reply_body=HOLE, reply_cut=True), answer(joined(HOLE))], id="rest not kept"
+        ),
+        pytest.param([model_request(reply_body=TWICE), answer(joined(TWICE))], id="a word that comes twice"),
+        pytest.param([model_request(reply_body=ended_with("stop")), answer(TEXT)], id="ended itself"),
+        pytest.param(
+            [model_request(reply_body=ended_with("length")), answer(TEXT + " (cut off)")], id="limit, says so"
+        ),
+        pytest.param([model_request(reply_body=PAGE), answer("The model failed.")], id="page not used"),
+        pytest.param([model_request(reply_body=": ping\n\n" + WHOLE), answer(TEXT)], id="comment"),
+        pytest.param(
+            [model_request(status=502, reply_body=PAGE), answer("502 Bad Gateway nginx at work")], id="502"
+        ),
+    ],
+)
+def test_damaged_reply_near_misses(events):
+    assert observed(DAMAGED_REPLY, *events) == []
+
+
+def asked_for(arguments: str, **more):
+    reply = ModelReply("", (ToolCall("order", arguments, "c1"),), finish="length")
+    return model_request(reply_body=json.dumps(OPENAI_CHAT.write_reply(NEW, reply)), **more)
+
+
+CUT = '{"item": "green tea", "count": 1'
+ORDER = request(1, request_body='{"item": "green tea", "count": 1}')
+
+
+def test_call_from_cut_arguments():
+    assert observed(DAMAGED_CALL, asked_for(CUT), ORDER, answer("done")) == [
+        "POST /orders was sent for a call of order whose arguments are no JSON:"
+        ' \'{"item": "green tea", "count": 1\''
+    ]
+
+
+def test_mcp_call_from_cut_arguments():
+    body = '{"method": "tools/call", "params": {"name": "order", "arguments": {"item": "green tea"}}}'
+    call = request(1, message="tools/call", tool="order", request_body=body)
+    assert len(observed(DAMAGED_CALL, asked_for(CUT), call, answer("done"))) == 1
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([asked_for(CUT + "}"), ORDER], id="whole arguments"),
+        pytest.param([asked_for(CUT), model_request(0.5), ORDER], id="model asked again"),
+        pytest.param([asked_for(CUT), request(1, request_body='{"event": "bad arguments"}')], id="a report"),
+        pytest.param([asked_for(CUT), request(1, request_body='{"item": "coffee"}')], id="another order"),
+        pytest.param([asked_for(CUT), request(1, method="GET", request_body=None)], id="a read"),
+        pytest.param([asked_for(CUT)], id="not carried out"),
+        pytest.param([asked_for(CUT), replace(ORDER, attempt=2)], id="another attempt"),
+        pytest.param([asked_for(""), ORDER], id="no arguments"),
+        pytest.param([asked_for(CUT, reply_cut=True), ORDER], id="rest of the reply not kept"),
+    ],
+)
+def test_damaged_call_near_misses(events):
+    assert observed(DAMAGED_CALL, *events, answer("done")) == []

@@ -1,0 +1,264 @@
+"""Rules about damaged replies of a model that were used: as the answer, or for a tool call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wirefault.dialects.base import ModelDialect, ModelReply
+from wirefault.dialects.http import data_of, split_events, value_of
+from wirefault.dialects.json_values import as_object, as_text, parsed
+from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.history.events import AttemptEnded, Exchange
+from wirefault.judging.findings.finding import Observation, Rule
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
+
+# A shorter text may occur in another answer by chance.
+_MIN_TEXT = 12
+_LIMITED = {"length": "the token limit", "content_filter": "a content filter"}
+_HTML = re.compile(r"\A\s*<(?:!doctype html|html|head|body)\b", re.I)
+_TAG = re.compile(r"<[^>]*>")
+_SAYS_SO = re.compile(
+    r"\b(?:error|fail\w*|incomplete|interrupted|broke\w*|cut|truncated|partial\w*|limit|filter\w*|warning"
+    r"|sorry|unavailable|damaged|invalid|stopped|not|could|unable)\b|n['’]t\b|\[…\]",
+    re.I,
+)
+_DELTA = "response.output_text.delta"
+_KEY = re.compile(r'"(\w+)"\s*:')
+
+
+@dataclass(frozen=True)
+class Received:
+    """A damaged reply as a client reads it that skips the events that it cannot read."""
+
+    damage: str  # a clause
+    text: str
+    repeated_text: str = ""  # the whole text again, in the last event of some APIs
+
+
+def _damaged_reply(trace: EpisodeTrace) -> Iterator[Observation]:
+    for request in trace.requests:
+        exchange = request.exchange
+        if not request.of_model or exchange is None or request.caller_record is not None:
+            continue
+        if (
+            exchange.status != 200
+            or exchange.client_left
+            or exchange.reply_cut
+            or model_asked_later(trace, request)
+        ):
+            continue
+        damaged = received(request)
+        used = damaged and _use(trace, request, damaged)
+        if damaged and used:
+            text = (
+                f"the reply of {request.name} {damaged.damage}, and its text was taken for the whole answer"
+            )
+            yield Observation(text, (*request.ids, *used))
+
+
+def _use(trace: EpisodeTrace, request: Request, damaged: Received) -> tuple[str, ...]:
+    """The id of the answer that has the damaged text, not the whole one."""
+    is_shorter = len(damaged.text) < len(damaged.repeated_text)
+    if is_shorter and answer_from(trace, request, damaged.repeated_text):
+        return ()
+    return answer_from(trace, request, damaged.text)
+
+
+def received(request: Request) -> Received | None:
+    """The damage of a reply, and what can be read of it; None for an undamaged one."""
+    exchange = request.exchange
+    dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
+    body = (exchange.reply_body or "") if exchange else ""
+    if dialect is None or not body.strip():
+        return None
+    if _HTML.match(body):
+        page = " ".join(_TAG.sub(" ", body).split())
+        return Received("was an HTML page", page)
+    events = stream_events(body)
+    reply = _read(dialect, body, events)
+    damage = _damage(events, request) or (_limited(reply) if reply else "")
+    text = readable_text(dialect, body)
+    repeated = reply.text if reply and reply.text != text else ""
+    return Received(damage, text, repeated) if damage else None
+
+
+def stream_events(body: str) -> list[bytes]:
+    """The events of a reply; empty if it is no event stream."""
+    is_stream = body.lstrip()[:6].startswith(("data:", "event:", ":"))
+    return list(split_events(body.encode())) if is_stream else []
+
+
+def readable_text(dialect: ModelDialect, body: str) -> str:
+    """The text that a client has that joins the pieces and skips what it cannot read."""
+    events = stream_events(body)
+    values = [as_object(value_of(event)) for event in events]
+    deltas = [value for value in values if value.get("type") == _DELTA]
+    if deltas:  # the last event of this API repeats the whole text
+        return "".join(as_text(value.get("delta")) for value in deltas)
+    reply = _read(dialect, body, events)
+    return reply.text if reply else ""
+
+
+def _damage(events: Sequence[bytes], request: Request) -> str:
+    values = [value_of(event) for event in events]
+    if any(map(_is_error, events, values)):
+        return "has an error event in its stream"
+    datas = [data_of(event).strip() for event in events]
+    if request.reply_lost:
+        datas = datas[:-1]  # the last one broke off
+    if any(
+        data and data != b"[DONE]" and not isinstance(value, dict)
+        for data, value in zip(datas, values, strict=False)
+    ):
+        return "has an event in its stream that cannot be read"
+    numbers = [value["sequence_number"] for value in values if _is_numbered(value)]
+    if "duplicate_event" in request.fault_kinds or len(set(numbers)) < len(numbers):
+        return "has an event twice in its stream"
+    if numbers and sorted(numbers) != list(range(min(numbers), max(numbers) + 1)):
+        return "lacks an event of its stream"
+    return ""
+
+
+def _is_error(event: bytes, value: Any) -> bool:
+    body = as_object(value)
+    error = body.get("error") or as_object(body.get("response")).get("error")
+    return event.startswith(b"event: error") or body.get("type") == "error" or bool(error)
+
+
+def _is_numbered(value: Any) -> bool:
+    return isinstance(value, dict) and type(value.get("sequence_number")) is int
+
+
+def _limited(reply: ModelReply) -> str:
+    by = _LIMITED.get(reply.finish)
+    return f"was ended by {by}" if by else ""
+
+
+def _read(dialect: ModelDialect, body: str, events: Sequence[bytes]) -> ModelReply | None:
+    """The reply without the events that cannot be read; None if nothing is left of it."""
+    readable = [e for e in events if isinstance(value := value_of(e), dict) and not _is_error(e, value)]
+    try:
+        whole = dialect.collect(readable) if events else as_object(parsed(body))
+        return dialect.read_reply(whole)
+    except ValueError:
+        return None
+
+
+def model_asked_later(trace: EpisodeTrace, request: Request) -> bool:
+    """Whether the model was asked after that request in its attempt."""
+    return any(
+        other.of_model and other.attempt == request.attempt and other.start > request.start
+        for other in trace.requests
+    )
+
+
+def answer_from(trace: EpisodeTrace, request: Request, text: str) -> tuple[str, ...]:
+    """The id of the answer if it has that text and says nothing of a failure; else empty."""
+    end = trace.end_of(request.attempt)
+    words = " ".join(text.split())
+    if end is None or not words or not _ended_well(end.event):
+        return ()
+    answer = " ".join(end.event.response.split())
+    if answer != words and (len(words) < _MIN_TEXT or words not in answer):
+        return ()
+    return () if _SAYS_SO.search(answer.replace(words, " ")) else (end.id,)
+
+
+def _ended_well(end: AttemptEnded) -> bool:
+    return end.ended_by in ("text", "report") and end.error_type is None
+
+
+DAMAGED_REPLY = Rule(
+    name="damaged_reply",
+    severity="risky",
+    title="a damaged reply of the model taken for the answer",
+    fires=(
+        "A reply of the model had status 200, but an error event in its stream, an event that cannot be "
+        "read, that is missing or that comes twice, or it was an HTML page, or a content filter or the token "
+        "limit ended it. Its client did not ask again, and the answer has the text that can be read of it. "
+        "Subjects that keep a record are not judged by it."
+    ),
+    silent=(
+        "the answer says so: it has a word for it beside the reply's text (error, incomplete, cut off ...)",
+        "the exit code is not 0",
+        "the model was asked once more",
+        "the client left on its own, or the history has not all of the reply",
+        "the answer is the whole text, from an event that repeats it",
+        "an event comes twice or is missing, and neither a fault nor the numbers of the events show it",
+    ),
+    mistaken=("a program that shows the damage in another way than in its answer",),
+    observe=_damaged_reply,
+)
+
+
+def _damaged_call(trace: EpisodeTrace) -> Iterator[Observation]:
+    for request in trace.requests:
+        exchange = request.exchange
+        dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
+        if exchange is None or dialect is None or exchange.status != 200 or exchange.reply_cut:
+            continue
+        body = exchange.reply_body or ""
+        reply = _read(dialect, body, stream_events(body))
+        for call in reply.calls if reply else ():
+            if call.arguments.strip() and call.values() is None:
+                yield from _carried_out(trace, request, call.name, call.arguments)
+
+
+def _carried_out(trace: EpisodeTrace, request: Request, name: str, arguments: str) -> Iterator[Observation]:
+    """The next write of the attempt, before the model was asked again, if its arguments are the call's."""
+    keys = set(_KEY.findall(arguments))
+    for other in trace.requests:
+        if other.attempt != request.attempt or other.start < request.end or other is request:
+            continue
+        if other.of_model:
+            return
+        exchange = other.exchange
+        if other.is_read or exchange is None or exchange.request_cut:
+            continue
+        fields = _fields(exchange)
+        if keys and fields and set(fields) <= keys and all(_is_in(fields[key], arguments) for key in fields):
+            text = (
+                f"{other.name} was sent for a call of {name} whose arguments are no JSON: {_start(arguments)}"
+            )
+            yield Observation(text, (*request.ids, *other.ids))
+            return
+
+
+def _fields(exchange: Exchange) -> dict[str, Any]:
+    try:
+        body = as_object(parsed(exchange.request_body or ""))
+    except ValueError:
+        return {}
+    return as_object(as_object(body.get("params")).get("arguments")) if exchange.tool else body
+
+
+def _is_in(value: Any, arguments: str) -> bool:
+    return value is None or as_text(value) in arguments if isinstance(value, str) else str(value) in arguments
+
+
+def _start(arguments: str) -> str:
+    return repr(arguments if len(arguments) <= 40 else f"{arguments[:39]}…")
+
+
+DAMAGED_CALL = Rule(
+    name="damaged_call",
+    severity="harmful",
+    title="a call carried out from damaged or cut arguments",
+    fires=(
+        "The arguments of a tool call in the model's reply are not JSON: the token limit, a broken stream or "
+        "damage cut them. Before the model was asked again, the subject sent a request that may change "
+        "state, and all its fields and values are in those arguments."
+    ),
+    silent=(
+        "the model was asked again first: the subject reported the damage to it",
+        "the request has a field or value that the arguments do not have: it may be another call",
+        "only reads followed",
+        "the arguments are JSON, whatever they say",
+    ),
+    mistaken=("a call that does not come from the model, with the same fields and values at that time",),
+    observe=_damaged_call,
+)
