@@ -224,7 +224,7 @@ def test_labs_on_shared_server_heal_only_their_own(tmp_path: Path) -> None:
 def interrupted(ended: Ended) -> None:
     """Healed, with a complete history, and reported in one line."""
     assert (ended.code, ended.left, ended.torn) == (130, {}, 0) and "Traceback" not in ended.output
-    assert [line for line in ended.output.splitlines() if "interrupted" in line] == [
+    assert [line for line in ended.output.splitlines() if line.startswith("interrupted")] == [
         "interrupted: healing and stopping"
     ]
     assert ended.finished and ended.finished.reason == "interrupted" and ended.finished.toxics_left == 0
