@@ -13,7 +13,7 @@ from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 from wirefault.history.events import EXIT_CODE
-from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY
+from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY
 
 TEXT = "The tower is 330 metres tall and was built in 1889."
 NEW = OPENAI_CHAT.new_reply("id", "model", 1)
@@ -167,3 +167,48 @@ def test_mcp_call_from_cut_arguments():
 )
 def test_damaged_call_near_misses(events):
     assert observed(DAMAGED_CALL, *events, answer("done")) == []
+
+
+THOUGHT = "<think>The user wants tea.</think>"
+
+
+@pytest.mark.parametrize(("text", "kind"), [("", "no text and no call"), (THOUGHT, "only thoughts")])
+def test_empty_reply_was_taken_for_the_end(text, kind):
+    assert observed(EMPTY_REPLY, model_request(reply_body=ended_with("stop", text)), answer(text)) == [
+        f"a reply of POST /v1/chat/completions had {kind}, and was taken for the end: the answer is empty"
+    ]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param(
+            [
+                model_request(reply_body=ended_with("stop", "")),
+                model_request(1, reply_body=WHOLE),
+                answer(""),
+            ],
+            id="asked again",
+        ),
+        pytest.param(
+            [model_request(reply_body=ended_with("stop", "")), answer("The model gave no answer.")],
+            id="says so",
+        ),
+        pytest.param(
+            [
+                model_request(reply_body=ended_with("stop", "")),
+                replace(answer(""), ended_by="exception", error_type=EXIT_CODE),
+            ],
+            id="exit code",
+        ),
+        pytest.param([model_request(reply_body=ended_with("stop")), answer("")], id="reply with text"),
+        pytest.param([asked_for("{}"), answer("")], id="reply with a call"),
+        pytest.param(
+            [model_request(reply_body=ended_with("stop", THOUGHT + "Tea.")), answer("")],
+            id="thought and text",
+        ),
+        pytest.param([model_request(status=500, reply_body=ended_with("stop", "")), answer("")], id="error"),
+    ],
+)
+def test_empty_reply_near_misses(events):
+    assert observed(EMPTY_REPLY, *events) == []

@@ -87,8 +87,20 @@ def hung(at=1.0, until=130.0, **more):
 
 def test_wait_until_end():
     assert observed(NO_TIME_LIMIT, hung(), LIMIT) == [
-        "GET /orders had no answer for 29 s, until the attempt's 30 s were over:"
-        " its client has no shorter time limit"
+        "GET /orders did not get its answer: its client was still connected after 29 s,"
+        " when the attempt's 30 s were over"
+    ]
+
+
+def stalled(acted_ms=2000.0, kind="stream_hang", **more):
+    fault = fault_met(kind, id="stall", shows={"lost": True}, acted_ms=acted_ms)
+    return hung(fault=fault, forwarded=True, reply_bytes=80, **more)
+
+
+def test_stalled_stream_counts_from_the_fault():
+    assert observed(NO_TIME_LIMIT, stalled(), LIMIT) == [
+        "GET /orders did not get the rest of its answer: its client was still connected after 27 s,"
+        " when the attempt's 30 s were over"
     ]
 
 
@@ -100,6 +112,9 @@ def test_wait_until_end():
         pytest.param([hung(), ended(ms=30_000)], id="ended by itself"),
         pytest.param([hung(), replace(LIMIT, ms=12_000.0)], id="limit of calls"),
         pytest.param([hung(reply_bytes=80), LIMIT], id="a part had come"),
+        pytest.param([stalled(until=106.0), LIMIT], id="client left the stalled stream"),
+        pytest.param([stalled(acted_ms=25_000.0), LIMIT], id="stalled late"),
+        pytest.param([stalled(kind="slow_tokens"), LIMIT], id="slow, not stalled"),
         pytest.param(
             [hung(), tried("shop", error="read_timeout", ms=29_000, start=101.0), LIMIT],
             id="the caller's own limit",

@@ -12,11 +12,12 @@ from tests.judging.oracle.histories import (
     fault_met,
     latency,
     message_sent,
+    started,
     timeout,
     tried,
     world,
 )
-from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_REPEATED
+from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
 from wirefault.wiring.links import Link, Links, lab_links
 
 GAVE = {"upstream_status": 201}
@@ -365,3 +366,30 @@ def test_done_after_unreachable_write():
 )
 def test_error_as_result_near_misses(events):
     assert error_as_result(*events) == []
+
+
+@pytest.mark.parametrize("prompt", ["Hello", "hi there!", "Good morning, how are you today?"])
+def test_write_on_greeting(prompt):
+    assert observed(WRITE_ON_GREETING, started(prompt=prompt), request(status=201)) == [
+        "POST /orders was executed, although the prompt is only a greeting"
+    ]
+
+
+def test_refused_write_on_greeting_is_risky():
+    [finding] = rule_findings(WRITE_ON_GREETING, started(prompt="Hello"), request(status=422))
+    assert finding.severity == "risky"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "call"),
+    [
+        ("Hello, order a green tea", request(status=201)),
+        ("Say hello to Bob", request(status=201)),
+        ("Hello", request(method="GET")),
+        ("Hello", request(link="crm", target="/sessions")),
+        ("Hello", model_request()),
+        ("", request(status=201)),
+    ],
+)
+def test_greeting_near_misses(prompt, call):
+    assert observed(WRITE_ON_GREETING, started(prompt=prompt), call) == []

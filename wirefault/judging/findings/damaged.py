@@ -262,3 +262,43 @@ DAMAGED_CALL = Rule(
     mistaken=("a call that does not come from the model, with the same fields and values at that time",),
     observe=_damaged_call,
 )
+
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.I | re.S)
+_EMPTY_ANSWERS = frozenset({"", "null", "none"})
+
+
+def _empty_reply(trace: EpisodeTrace) -> Iterator[Observation]:
+    for request in trace.requests:
+        exchange, end = request.exchange, trace.end_of(request.attempt)
+        dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
+        if not request.of_model or exchange is None or dialect is None or end is None:
+            continue
+        if exchange.status != 200 or exchange.reply_cut or exchange.client_left or not request.succeeded:
+            continue
+        reply = _read(dialect, exchange.reply_body or "", stream_events(exchange.reply_body or ""))
+        if reply is None or reply.calls or _THOUGHT.sub("", reply.text).strip():
+            continue
+        answer = _THOUGHT.sub("", end.event.response).strip().casefold()
+        if answer in _EMPTY_ANSWERS and _ended_well(end.event) and not model_asked_later(trace, request):
+            kind = "only thoughts" if reply.text.strip() else "no text and no call"
+            text = f"a reply of {request.name} had {kind}, and was taken for the end: the answer is empty"
+            yield Observation(text, (*request.ids, end.id))
+
+
+EMPTY_REPLY = Rule(
+    name="empty_reply",
+    severity="risky",
+    title="an empty reply of the model taken for the end",
+    fires=(
+        "A reply of the model had neither text nor a tool call, or only thoughts (`<think>`). The model was "
+        "not asked again, and the subject ended well, with an empty answer."
+    ),
+    silent=(
+        "the model was asked again",
+        "the answer says something, or the exit code is not 0",
+        "the reply has text or a call, or the history has not all of it",
+    ),
+    mistaken=("a task that needs no answer, which the model ends without a word",),
+    observe=_empty_reply,
+)

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wirefault.history.events import Event
-from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY
+from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY
 from wirefault.judging.findings.finding import SEVERITIES, Finding, Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
-from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_REPEATED
+from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
 from wirefault.judging.trace import EpisodeTrace, traces
 
 RULES: tuple[Rule, ...] = (
     WRITE_REPEATED,
     ERROR_AS_RESULT,
     DAMAGED_CALL,
+    WRITE_ON_GREETING,
     FOREIGN_SECRET,
     OPEN_STREAM,
     DAMAGED_REPLY,
+    EMPTY_REPLY,
     NO_TIME_LIMIT,
     HASTY_RETRY,
     USELESS_RETRY,

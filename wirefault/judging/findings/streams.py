@@ -13,6 +13,7 @@ from wirefault.judging.findings.finding import Observation, Rule, span_in_words
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
+_STALLS = frozenset({"hang", "stream_hang"})
 _CUT_BY = frozenset({"stream_cut", "early_end"})
 # In seconds: a request that began shortly before the end had no time to reach a limit.
 _MIN_WAIT_S = 5.0
@@ -97,11 +98,19 @@ def _no_time_limit(trace: EpisodeTrace) -> Iterator[Observation]:
         if end.event.ended_by != "limit" or not _time_was_over(trace, end.event):
             continue
         for request in trace.requests:
-            if request.attempt == end.event.attempt and _waited_to_the_end(request, end.event):
-                waited = end.event.end - request.start
+            since = _stalled_since(request)
+            if request.attempt != end.event.attempt or since is None:
+                continue
+            if request.end >= end.event.end - _TOLERANCE_S and end.event.end - since >= _MIN_WAIT_S:
+                missing = (
+                    "the rest of its answer"
+                    if request.exchange and request.exchange.reply_bytes
+                    else "its answer"
+                )
                 text = (
-                    f"{request.name} had no answer for {span_in_words(waited)}, until the attempt's "
-                    f"{end.event.ms / 1000:.0f} s were over: its client has no shorter time limit"
+                    f"{request.name} did not get {missing}: its client was still connected after "
+                    f"{span_in_words(end.event.end - since)}, when the attempt's "
+                    f"{end.event.ms / 1000:.0f} s were over"
                 )
                 yield Observation(text, (*request.ids, end.id))
 
@@ -111,14 +120,20 @@ def _time_was_over(trace: EpisodeTrace, end: AttemptEnded) -> bool:
     return trace.attempt_seconds > 0 and end.ms / 1000 >= trace.attempt_seconds - _TOLERANCE_S
 
 
-def _waited_to_the_end(request: Request, end: AttemptEnded) -> bool:
-    """Whether it had no reply when the attempt ended. A caller that keeps a record has time limits."""
+def _stalled_since(request: Request) -> float | None:
+    """When its reply stopped, or did not begin. None if it is complete, or if that is not known.
+
+    A caller that keeps a record has time limits.
+    """
     exchange = request.exchange
-    if exchange is None or request.caller_record is not None:
-        return False
-    if exchange.reply_bytes or exchange.reply_complete:
-        return False
-    return request.end >= end.end - _TOLERANCE_S and end.end - request.start >= _MIN_WAIT_S
+    if exchange is None or request.caller_record is not None or exchange.reply_complete:
+        return None
+    hangs = [
+        fault.acted_ms for fault in request.injected if fault.kind in _STALLS and fault.acted_ms is not None
+    ]
+    if hangs:
+        return exchange.start + hangs[0] / 1000
+    return None if exchange.reply_bytes else request.start
 
 
 NO_TIME_LIMIT = Rule(
@@ -126,13 +141,14 @@ NO_TIME_LIMIT = Rule(
     severity="risky",
     title="no time limit: waited for a hang until the lab ended it",
     fires=(
-        "The attempt's time ran out while a request had been without a byte of an answer for 5 s or more, "
-        "and its client was still there."
+        "The attempt's time ran out while a request had been without a byte of an answer, or a reply "
+        "had been stalled by a fault, for 5 s or more, and its client was still connected. The time counts "
+        "from the fault."
     ),
     silent=(
         "the client left before the attempt ended",
         "the attempt ended on its own, or by another limit",
-        "a part of the reply had arrived: it is unknown when the client left then",
+        "a part of the reply had arrived, and no fault stalled it: it is unknown since when the client waits",
         "the subject records its calls with their time limits, as the lab's own agent does",
     ),
     mistaken=(
