@@ -161,6 +161,16 @@ def test_linked_manifest_is_refused(saved: SavedExperiment, tmp_path: Path) -> N
         evidence_of(saved.logs, saved.experiment_id)
 
 
+def test_working_folder_of_the_subject_is_not_evidence(saved: SavedExperiment, tmp_path: Path) -> None:
+    attempts = saved.logs / "runs" / f"{saved.experiment_id}-2-method" / "attempts" / "one-1"
+    attempts.mkdir(parents=True)
+    (attempts / "link").symlink_to("/")
+    os.mkfifo(attempts / "pipe.jsonl")
+    assert state_of(saved) == "signed"
+    sign_recording(saved.logs, saved.experiment_id)
+    assert state_of(saved) == "signed"
+
+
 def test_lone_run_is_signed(saved: SavedExperiment, tmp_path: Path) -> None:
     run = f"{saved.experiment_id}-1-control"
     logs = tmp_path / "lone"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.core.hostile import TRAPS, victim_of
 from wirefault.dialects.http import Reply, Request
 from wirefault.gateway.cassettes import (
     CassettePlayer,
@@ -177,3 +179,12 @@ def test_recorded_null_fields_match_requests_without_them(tmp_path: Path) -> Non
     CassetteRecorder(tmp_path).ask(old)(REPLY)
     new = Request((), b'{"messages": [{}]}', "POST", "/chat")
     assert CassettePlayer(tmp_path).next_reply(new) is not None
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+def test_cassette_must_be_regular_file(tmp_path: Path, trap: Callable[[Path, Path], None]) -> None:
+    path = tmp_path / "cassettes" / "one.json"
+    path.parent.mkdir()
+    trap(path, victim_of(path))
+    with pytest.raises(SettingsError, match=r"one\.json.*refusing to use it"):
+        CassettePlayer(path.parent)

@@ -29,6 +29,7 @@ MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 _PURPOSE = b"wirefault evidence 1\n"
 _LINE_HASH_BYTES = 4
 _HISTORY = ".jsonl"
+_HISTORIES = (_HISTORY, ".jsonl.torn")
 
 State = Literal["signed", "whole", "in progress", "altered"]
 _Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$")]
@@ -172,9 +173,14 @@ def _read(logs: Path, path: Path, limit: int = MAX_HISTORY_BYTES) -> bytes:
 
 def _files(logs: Path, name: str) -> list[Path]:
     """Return the files that the manifest of that name covers."""
-    folders = [logs / "experiments" / name]
-    folders += [logs / "runs" / run for run in folders_in(logs, logs / "runs") if _belongs(run, name)]
-    return [path for folder in folders for path in files_below(logs, folder) if path.name != MANIFEST]
+    home = logs / "experiments" / name
+    files = [path for path in files_below(logs, home) if path != home / MANIFEST]
+    for run in folders_in(logs, logs / "runs"):
+        if _belongs(run, name):  # without the subject's working folders below ``attempts``
+            folder = logs / "runs" / run
+            names = [each for each in names_in(logs, folder) if each.endswith(_HISTORIES)]
+            files += [folder / each for each in names]
+    return files
 
 
 def _belongs(run: str, name: str) -> bool:

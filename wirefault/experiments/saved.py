@@ -289,7 +289,8 @@ def _code_of(plan: ExperimentPlan) -> tuple[object, ...]:
         if needs_users_code(parse_assertion(entry))
     ]
     turns = sorted({prompt.next_turn.function for prompt in plan.prompts if prompt.next_turn})
-    return plan.configuration.wiring.dump(), plan.subject, functions, turns
+    wiring = plan.configuration.wiring.dump()  # the file may be named by another path
+    return wiring.get("data"), wiring.get("folder"), plan.subject, functions, turns
 
 
 def _number(run: str, first: str) -> str:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.files import write_whole
+from wirefault.core.files import read_shared, replace_shared
 from wirefault.core.identity import body_digest, text_digest
 from wirefault.core.plain_data import unique
 from wirefault.dialects.http import Reply, Request
@@ -93,6 +93,9 @@ def check_cassettes(settings: Settings) -> None:
             ) from None
 
 
+_MAX_CASSETTE_BYTES = 64 * 1024 * 1024
+
+
 class CassettePlayer:
     """Replays recorded replies in one run. Raises ``SettingsError`` without any, and for a broken file."""
 
@@ -139,7 +142,7 @@ class CassetteRecorder:
             data = json.dumps(content, indent=1).encode()
         path = self._folder / f"{request_key(canonical)}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data + b"\n")
+        replace_shared(self._folder, path, data + b"\n")
 
 
 def _stored(reply: Reply) -> dict[str, Any]:
@@ -151,7 +154,9 @@ def _stored(reply: Reply) -> dict[str, Any]:
 def _read(path: Path) -> tuple[str, list[Reply]]:
     """Return the request's key, and its replies. Raises ``SettingsError``."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+        content = json.loads(
+            read_shared(path.parent, path, _MAX_CASSETTE_BYTES).decode(), object_pairs_hook=unique
+        )
         return request_key(content["request"]), [_reply(stored) for stored in content["replies"]]
     except json.JSONDecodeError as error:
         raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None

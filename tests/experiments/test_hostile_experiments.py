@@ -1,0 +1,225 @@
+"""Another user's process writes below ``logs/experiments``: nothing there is code, nothing there hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.core.hostile import TRAPS, VICTIM, victim_of
+from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
+from wirefault.cli import running
+from wirefault.cli.main import main
+from wirefault.core.errors import InputError
+from wirefault.experiments.evidence import evidence_of
+from wirefault.experiments.saved import SavedExperiment, load_saved
+
+MARK = "code-ran"
+CHECK = f"""
+from pathlib import Path
+def check(view):
+    Path({MARK!r}).touch()
+    return True
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read_by(words: str) -> Result:
+    return CliRunner().invoke(main, words.split())
+
+
+def become_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that was signed until now is another user's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("another").absolute()))
+
+
+def with_function(folder: Path) -> SavedExperiment:
+    (folder / "checks.py").write_text(CHECK)
+    saved = planned(folder, assertions=[{"callable": "checks.py:check"}])
+    run_on_paper(saved, PaperEngine())
+    (folder / MARK).unlink()
+    return saved
+
+
+def test_function_of_own_plan_is_called(folder: Path) -> None:
+    with_function(folder)
+    assert read_by("report latest").exit_code in (0, 1, 2) and (folder / MARK).exists()
+
+
+@pytest.mark.parametrize("signed", [True, False], ids=["signed by another", "unsigned"])
+@pytest.mark.parametrize("command", ["report latest", "report latest --json", "runs verify latest", "list"])
+def test_function_of_foreign_plan_is_not_called(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, signed: bool
+) -> None:
+    saved = with_function(folder)
+    become_another_user(monkeypatch)
+    if not signed:
+        (saved.folder / "manifest.json").unlink()
+    result = read_by(command)
+    assert isinstance(result.exception, SystemExit | None) and not (folder / MARK).exists()
+    if command != "list":
+        foreign = load_saved(saved.logs, "latest", {"LOGS_DIR": str(saved.logs)})
+        [asserted] = foreign.arm_result(foreign.plan.arms[1]).asserted
+        assert asserted.result.passed is None
+        assert "its function was not run, because this user did not sign the plan" in asserted.result.message
+
+
+def test_function_of_foreign_plan_is_called_if_file_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_function(folder)
+    become_another_user(monkeypatch)
+    read_by("report latest exp.json")
+    assert (folder / MARK).exists()
+
+
+WIRING = {
+    "links": {"shop": {"upstream": "http://127.0.0.1:9", "env": "SHOP_URL"}},
+    "subject": {"command": ["touch", MARK]},
+}
+
+
+def with_command(folder: Path) -> SavedExperiment:
+    (folder / "w.json").write_text(json.dumps(WIRING))
+    return planned(folder, wiring="w.json", prompts=[{"prompt": "Hello"}], only=[])
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The experiments that a command would have run."""
+    ids: list[str] = []
+
+    def note(saved: SavedExperiment, _: object) -> int:
+        ids.append(saved.experiment_id)
+        return 0
+
+    monkeypatch.setattr(running, "run_saved", note)
+    return ids
+
+
+@pytest.mark.parametrize("way", ["--resume", "--again"])
+@pytest.mark.parametrize("signed", [True, False], ids=["signed by another", "unsigned"])
+def test_command_of_foreign_plan_runs_only_with_its_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ran: list[str], way: str, signed: bool
+) -> None:
+    saved = with_command(folder)
+    assert read_by(f"run {way} latest").exit_code == 0 and len(ran) == 1
+    for other in (folder / "logs" / "experiments").iterdir():
+        if other != saved.folder:
+            shutil.rmtree(other)
+    become_another_user(monkeypatch)
+    if not signed:
+        (saved.folder / "manifest.json").unlink()
+    result = read_by(f"run {way} latest")
+    assert result.exit_code == 64 and f"wirefault run FILE {way} {saved.experiment_id}" in result.output
+    assert len(ran) == 1
+    assert read_by(f"run exp.json {way} latest").exit_code == 0 and len(ran) == 2
+
+
+def test_other_file_does_not_vouch_for_a_foreign_plan(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ran: list[str]
+) -> None:
+    with_command(folder)
+    become_another_user(monkeypatch)
+    (folder / "w.json").write_text(json.dumps({**WIRING, "subject": {"command": ["true"]}}))
+    result = read_by("run exp.json --resume latest")
+    assert result.exit_code == 64 and "its commands or functions differ" in result.output and ran == []
+
+
+COMMANDS = ("list", "report latest", "show latest", "runs verify latest", "run --resume latest")
+
+
+@pytest.mark.usefixtures("ran")
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+@pytest.mark.parametrize("file", ["plan.json", "verdict.json", "end.json", "prompts.json", "manifest.json"])
+def test_file_must_be_regular(folder: Path, trap: Callable[..., None], file: str) -> None:
+    saved = planned(folder)
+    run_on_paper(saved, PaperEngine())
+    if file != "manifest.json":
+        (saved.folder / "manifest.json").unlink()
+    path = saved.folder / file
+    path.unlink()
+    victim = victim_of(path.absolute())
+    trap(path, victim)
+    for command in COMMANDS:  # none hangs
+        assert isinstance(read_by(command).exception, SystemExit | None), command
+    assert victim.read_bytes() == VICTIM
+
+
+@pytest.mark.usefixtures("ran")
+@pytest.mark.parametrize("file", ["plan.json", "verdict.json", "prompts.json", "manifest.json"])
+def test_sparse_file_is_one_line(folder: Path, file: str) -> None:
+    saved = planned(folder)
+    if file != "manifest.json":
+        (saved.folder / "manifest.json").unlink()
+    (saved.folder / file).touch()
+    os.truncate(saved.folder / file, 6 << 30)  # it takes no room on the disk
+    for command in COMMANDS:
+        assert isinstance(read_by(command).exception, SystemExit | None), command
+    if file != "verdict.json":
+        assert "larger than" in read_by("report latest").output
+
+
+HOSTILE: dict[str, Any] = {
+    "no JSON": b"{",
+    "a number": b"7",
+    "nested": b"[" * 200_000,
+    "nested in a plan": b'{"wiring": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "no arms": b'{"wiring": {}, "arms": [], "experiment": {}}',
+    "arms of another kind": b'{"wiring": {}, "arms": 7, "experiment": {}}',
+    "an arm of another kind": b'{"wiring": {}, "arms": [7], "experiment": {}}',
+    "a wiring of another kind": b'{"wiring": [1], "arms": [], "experiment": {}}',
+    "escapes": b'{"wiring": {}, "arms": [{"arm": "\\u001b[2J", "settings": {"x": 1}}], "experiment": 1}',
+    "a lone surrogate": b'{"experiment": {"title": "\\ud800"}}',
+}
+
+
+@pytest.mark.parametrize("plan", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_plan_is_one_line(folder: Path, plan: bytes) -> None:
+    saved = planned(folder)
+    (saved.folder / "manifest.json").unlink()
+    (saved.folder / "plan.json").write_bytes(plan)
+    for command in COMMANDS:
+        result = read_by(command)
+        assert isinstance(result.exception, SystemExit | None), (command, result.exc_info)
+        assert all(line.isprintable() for line in result.output.splitlines()), (command, result.output)
+    assert read_by("report latest").output.count("\n") == 1
+
+
+@pytest.mark.parametrize("place", ["experiments", "experiments/ID"])
+def test_linked_folder_redirects_nothing(folder: Path, place: str) -> None:
+    saved = planned(folder)
+    linked = folder / "logs" / place.replace("ID", saved.experiment_id)
+    (folder / "mine").mkdir()
+    shutil.rmtree(linked)
+    linked.symlink_to(folder / "mine")
+    for write in (saved.write_plan, lambda: saved.note_end(limited="x"), lambda: saved.write_verdict({})):
+        with pytest.raises((OSError, InputError), match="refusing to use it"):
+            write()
+    assert list((folder / "mine").iterdir()) == []
+
+
+def test_bundle_is_whole_on_another_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = planned(folder)
+    run_on_paper(saved, PaperEngine())
+    verdict = read_by("report latest").exit_code
+    assert "signed by this user" in read_by("runs bundle latest x.tar.gz").output
+    with tarfile.open("x.tar.gz") as archive:
+        archive.extractall(folder / "elsewhere", filter="data")
+    become_another_user(monkeypatch)
+    logs = folder / "elsewhere" / "logs"
+    assert evidence_of(logs, saved.experiment_id).state == "whole"
+    result = read_by("report latest --out elsewhere")
+    assert result.exit_code == verdict and "evidence: whole, signed by unknown key" in result.output
