@@ -69,6 +69,17 @@ def test_other_users_see_it_whole_unless_they_trust_the_key(
     assert not evidence_of(saved.logs, saved.experiment_id).is_own
 
 
+def test_user_without_home_signs_and_reads(saved: SavedExperiment, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Path:
+        raise OSError("this user has no home folder")
+
+    monkeypatch.setattr(signing, "private_folder", missing)
+    monkeypatch.setattr(signing, "make_private_folder", missing)
+    assert state_of(saved) == "whole"
+    sign_recording(saved.logs, saved.experiment_id)
+    assert state_of(saved) == "whole"
+
+
 def test_recording_without_manifest_is_whole(saved: SavedExperiment) -> None:
     (saved.folder / "manifest.json").unlink()
     assert state_of(saved) == "whole"

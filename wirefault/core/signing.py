@@ -81,6 +81,9 @@ def trusted_keys() -> frozenset[str]:
     """Return the public keys in the user's ``trusted_keys``. Raises ``InputError`` if it cannot be read."""
     try:
         folder = private_folder()
+    except OSError:  # no home folder, so no file
+        return frozenset()
+    try:
         text = read_shared(folder, folder / _TRUSTED_FILE, _MAX_TRUSTED_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
         return frozenset()
