@@ -13,7 +13,7 @@ from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 from wirefault.history.events import EXIT_CODE
-from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY
+from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
 
 TEXT = "The tower is 330 metres tall and was built in 1889."
 NEW = OPENAI_CHAT.new_reply("id", "model", 1)
@@ -212,3 +212,49 @@ def test_empty_reply_was_taken_for_the_end(text, kind):
 )
 def test_empty_reply_near_misses(events):
     assert observed(EMPTY_REPLY, *events) == []
+
+
+MESSAGE = "The server had an error while processing your request."
+BODY = json.dumps({"error": {"message": MESSAGE, "type": "server_error", "code": None}})
+FAILED = model_request(status=500, reply_body=BODY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BODY,
+        MESSAGE,
+        f"Error: {MESSAGE}",
+        f"Error code: 500 - {{'error': {{'message': '{MESSAGE}', 'code': None}}}}",
+    ],
+)
+def test_error_text_became_answer(text):
+    assert observed(ERROR_AS_ANSWER, FAILED, answer(text)) == [
+        "the answer is only the error of POST /v1/chat/completions (500), and the exit code is 0"
+    ]
+
+
+def test_error_page_became_answer():
+    assert len(observed(ERROR_AS_ANSWER, request(status=502, reply_body=PAGE), answer(PAGE))) == 1
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([FAILED, answer(f"I could not order: {MESSAGE}")], id="says what failed"),
+        pytest.param([FAILED, answer(json.dumps({"status": "failed", "why": MESSAGE}))], id="its own form"),
+        pytest.param(
+            [FAILED, replace(answer(MESSAGE), error_type=EXIT_CODE, error="it ended with exit code 1")],
+            id="exit code",
+        ),
+        pytest.param([FAILED, ended(status="failed", response=MESSAGE)], id="a report"),
+        pytest.param([FAILED, answer(TEXT)], id="another answer"),
+        pytest.param([FAILED, answer(f"Typed: {MESSAGE}")], id="a word of its own"),
+        pytest.param([FAILED, answer("Error")], id="a word alone"),
+        pytest.param([model_request(reply_body=BODY), answer(MESSAGE)], id="no error status"),
+        pytest.param([replace(FAILED, reply_cut=True), answer(MESSAGE)], id="rest not kept"),
+        pytest.param([replace(FAILED, client_left=True), answer(MESSAGE)], id="reply not received"),
+    ],
+)
+def test_error_as_answer_near_misses(events):
+    assert observed(ERROR_AS_ANSWER, *events) == []

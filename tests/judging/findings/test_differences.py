@@ -231,3 +231,32 @@ def test_connection_past_the_lab_may_have_done_it():
 def test_silent_program(text_):
     rows, _ = compared(refused(), answer(text_))
     assert rows == [("silent", "risky")]
+
+
+CRASH = answer("", exit_code=1)
+
+
+@pytest.mark.parametrize("failed", [refused(), refused(status=429), request(method="GET", status=500)])
+def test_one_failure_ends_it(failed):
+    rows, [text] = compared(failed, CRASH)
+    assert rows == [("one_failure_ends_it", "risky")]
+    assert text.endswith("failed once, nothing was sent after it, and the program ended with exit code 1")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([refused(), refused(1), CRASH], id="tried again"),
+        pytest.param([refused(), answer(FAILED, exit_code=1)], id="said why"),
+        pytest.param([refused(status=400), CRASH], id="a refusal that stays"),
+        pytest.param([refused(), answer(FAILED)], id="answered"),
+        pytest.param([lost(status=None), CRASH], id="may have been done"),
+        pytest.param([CRASH], id="nothing failed"),
+        pytest.param(
+            [request(0, "/price", "GET", status=503), request(1, "/price", "GET"), CRASH],
+            id="passed, crashed later",
+        ),
+    ],
+)
+def test_more_than_one_failure(events):
+    assert compared(*events)[1] == []

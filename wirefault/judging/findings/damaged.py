@@ -1,4 +1,4 @@
-"""Rules about damaged replies of a model that were used: as the answer, or for a tool call."""
+"""Rules about damaged replies of a model, empty ones and errors that became the answer, or a tool call."""
 
 from __future__ import annotations
 
@@ -301,4 +301,86 @@ EMPTY_REPLY = Rule(
     ),
     mistaken=("a task that needs no answer, which the model ends without a word",),
     observe=_empty_reply,
+)
+
+
+_ERROR_WORDS = re.compile(
+    r"\b(?:errors?|code|status|http\w*|exception|type|message|reply|response|server|client|param|none|null"
+    r"|\w+error|\w+exception)\b|[\W\d_]+",
+    re.I,
+)
+
+
+def _error_as_answer(trace: EpisodeTrace) -> Iterator[Observation]:
+    for end in trace.ends:
+        answer = end.event.response.strip()
+        if end.event.ended_by != "text" or not answer or not _ended_well(end.event):
+            continue
+        for request in trace.requests:
+            exchange = request.exchange
+            if request.attempt != end.event.attempt or exchange is None or exchange.reply_cut:
+                continue
+            if (request.status or 0) >= 400 and _is_only(answer, exchange.reply_body or ""):
+                error = f"the error of {request.name} ({request.status})"
+                text = f"the answer is only {error}, and the exit code is 0"
+                yield Observation(text, (*request.ids, end.id))
+                break
+
+
+def _is_only(answer: str, body: str) -> bool:
+    """Whether the answer has the text of an error reply, and no word besides."""
+    if answer == body.strip():
+        return True
+    if answer[0] in "{[" and _json(answer) is not None:
+        return False  # a form that the program made
+    words = " ".join(answer.split())
+    texts = sorted(_texts(body), key=len, reverse=True)
+    if not any(len(text) >= _MIN_TEXT and text in words for text in texts):
+        return False
+    for text in texts:
+        words = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", " ", words)
+    return not _ERROR_WORDS.sub(" ", words).strip()
+
+
+def _texts(body: str) -> Iterator[str]:
+    """The texts in a reply: the members of its JSON, their names too, or the words of a page."""
+    value = _json(body)
+    if value is None:
+        yield " ".join(_TAG.sub(" ", body).split())
+        return
+    values = [value]
+    while values:
+        value = values.pop()
+        if isinstance(value, dict):
+            values += [*value, *value.values()]
+        elif isinstance(value, list):
+            values += value
+        elif isinstance(value, str) and value.strip():
+            yield " ".join(value.split())
+
+
+def _json(text: str) -> Any:
+    try:
+        return parsed(text)
+    except ValueError:
+        return None
+
+
+ERROR_AS_ANSWER = Rule(
+    name="error_as_answer",
+    severity="risky",
+    title="the text of an error as the answer",
+    fires=(
+        "A reply of 400 or more reached the subject, and its answer has the text of that reply and no other "
+        "word, but for `error`, `status` and the like; the exit code is 0. A reader may take it for a "
+        "result."
+    ),
+    silent=(
+        "the answer has words besides: it says what could not be done",
+        "the exit code is not 0, or the subject reports by a form",
+        "the answer is a JSON form of the program's, with the error in it",
+        "the history has not all of the reply",
+    ),
+    mistaken=("a task that asks for the text of the error",),
+    observe=_error_as_answer,
 )

@@ -15,10 +15,12 @@ from typing import Literal
 from wirefault.history.events import EXIT_CODE, AttemptEnded
 from wirefault.judging.findings.finding import Observation, RuleText, Severity, times
 from wirefault.judging.findings.writes import MAY_BE_AS_ASKED, undeclared
+from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import Write, writes_in
 
 MIN_CONTROL = 2
+_TRANSIENT = frozenset({408, 425, 429})
 Repeater = Literal["", "client", "model"]
 
 _ID = re.compile(r"\b(?=[\w-]*\d)(?:[0-9a-f-]{8,}|[A-Za-z]+[-_]?\w*\d\w*)\b", re.I)
@@ -78,6 +80,10 @@ class Conduct:
     others: tuple[str, ...]  # further calls that succeeded and may change state, undeclared
     replaced: bool  # a fault put contents of its own into a reply
     past_lab: bool
+    crashed: bool  # it ended without an answer that says why
+    failures: tuple[str, ...]  # requests that failed, and might pass at another try
+    failure_ids: tuple[str, ...]
+    failed_last: bool  # nothing was sent after a failure
     end_id: str
 
     @property
@@ -104,6 +110,9 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
     answer = event.report.answer if event.report and not event.response else event.response
     lines = [line for line in answer.splitlines() if line.strip()]
     status = event.report.status if event.report else ""
+    requests = [request for request in trace.requests if request.attempt == 1]
+    failures = list(filter(_may_pass_later, requests))
+    last = requests[-1] if requests else None
     return Conduct(
         answer=masked(answer).casefold(),
         last_line=masked(lines[-1]).casefold() if lines else "",
@@ -120,8 +129,17 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
             if request.succeeded
         ),
         past_lab=bool(trace.past_lab),
+        crashed=event.ended_by == "exception",
+        failures=tuple(request.name for request in failures),
+        failed_last=bool(failures) and failures[-1] is last,
+        failure_ids=tuple(id for request in failures for id in request.ids),
         end_id=end.id,
     )
+
+
+def _may_pass_later(request: Request) -> bool:
+    status = request.status
+    return bool(request.reply_lost) or (status is not None and (status >= 500 or status in _TRANSIENT))
 
 
 def _other_calls(trace: EpisodeTrace) -> Iterator[str]:
@@ -213,6 +231,7 @@ def differences(conduct: Conduct, control: Sequence[Conduct]) -> list[Difference
         *_not_told(conduct, usual, control),
         *_told_as_usual(conduct, usual, control),
         *_silent(conduct, usual, control),
+        *_ended_by_one_failure(conduct, usual),
     ]
 
 
@@ -330,6 +349,16 @@ def _silent(
     yield Difference(SILENT, Observation(text, (conduct.end_id,)))
 
 
+def _ended_by_one_failure(conduct: Conduct, usual: dict[str, CallCount]) -> Iterator[Difference]:
+    if not (conduct.crashed and conduct.failed_last) or len(conduct.failures) != 1:
+        return
+    counts = [conduct.count_of(call) for call in usual]
+    if usual and all(count is not None and count.executed + count.maybe for count in counts):
+        return  # done, or it may be
+    text = f"{conduct.failures[0]} failed once, nothing was sent after it, and the program {conduct.exit}"
+    yield Difference(ONE_FAILURE, Observation(text, (*conduct.failure_ids, conduct.end_id)))
+
+
 def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Literal["done", "failed", "other"]:
     """How the answer reads beside the control's: as usual, as a failure, or in words that are not read."""
     if any(conduct.answer == calm.answer or conduct.last_line == calm.last_line for calm in control):
@@ -429,4 +458,22 @@ SILENT = RuleText(
     ),
     mistaken=("a program that means by an empty answer that there is nothing to report",),
 )
-DIFFERENCES: tuple[RuleText, ...] = (DONE_NOT_TOLD, EXTRA_WRITES, NOT_DONE_BUT_TOLD, SILENT)
+ONE_FAILURE = RuleText(
+    name="one_failure_ends_it",
+    severity="risky",
+    title="one failure ends it",
+    fires=(
+        "One request of the attempt failed in a way that may pass (408, 425, 429, 5xx, no whole reply), "
+        "nothing was sent after it, and the program crashed. The control's writes were not done."
+    ),
+    silent=(
+        _CONTROL,
+        _STOPPED,
+        "the program said why it failed, whatever its exit code",
+        "more than one request failed, or something was sent after it: the program continued",
+        "the refusal was another 4xx, which no retry can pass",
+        "the writes were done, or may have been",
+    ),
+    mistaken=("a program that another one starts again on purpose",),
+)
+DIFFERENCES: tuple[RuleText, ...] = (DONE_NOT_TOLD, EXTRA_WRITES, NOT_DONE_BUT_TOLD, SILENT, ONE_FAILURE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wirefault.history.events import Event
-from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY
+from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
 from wirefault.judging.findings.finding import SEVERITIES, Finding, Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
@@ -22,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     OPEN_STREAM,
     DAMAGED_REPLY,
     EMPTY_REPLY,
+    ERROR_AS_ANSWER,
     NO_TIME_LIMIT,
     HASTY_RETRY,
     USELESS_RETRY,
