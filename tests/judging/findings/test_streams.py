@@ -34,7 +34,14 @@ def test_open_stream_became_answer():
 
 def test_stream_cut_after_a_few_words():
     body = "".join(EVENTS[:2]) + EVENTS[2][:20]
-    cut = {"reply_body": body, "complete": (True, False)}
+    fault = fault_met("stream_cut", id="cut", shows={"lost": True})
+    cut = {
+        "reply_body": body,
+        "complete": (True, False),
+        "fault": fault,
+        "forwarded": True,
+        "reply_cut": True,
+    }
     assert len(observed(OPEN_STREAM, model_request(**cut), replace(ANSWER, response=TEXT[:16]))) == 1
     admission = TEXT[:16] + " [the stream broke off]"
     assert observed(OPEN_STREAM, model_request(**cut), replace(ANSWER, response=admission)) == []

@@ -37,13 +37,17 @@ def _has_no_end(request: Request) -> bool:
     exchange = request.exchange
     if exchange is None or exchange.client_left or exchange.status != 200:
         return False
-    if any(fault.kind in _CUT_BY and not fault.why_not for fault in request.injected):
+    if _was_cut(request):
         return True
     dialect = MODEL_DIALECTS.get(exchange.dialect)
     body = exchange.reply_body or ""
     if dialect is None or exchange.reply_cut or not body.startswith(("data:", "event:")):
         return False
     return not has_end(dialect, list(split_events(body.encode())))
+
+
+def _was_cut(request: Request) -> bool:
+    return any(fault.kind in _CUT_BY and not fault.why_not for fault in request.injected)
 
 
 def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
@@ -64,7 +68,9 @@ def _use_by_answer(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[st
     """Whether the subject's answer has the words of the stream, without a later request to the model."""
     exchange = request.exchange
     dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
-    if exchange is None or request.caller_record is not None or dialect is None or exchange.reply_cut:
+    if exchange is None or request.caller_record is not None or dialect is None:
+        return None
+    if exchange.reply_cut and not _was_cut(request):  # the record of a cut stream says so, too
         return None
     if model_asked_later(trace, request) or received(request) is not None:
         return None  # a damaged stream has another rule
