@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from pydantic import SecretStr
 
+from wirefault.core.redaction import Redaction
 from wirefault.history.events import SELF_TEST
-from wirefault.settings.configuration import Configuration, redactor
+from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.subjects.subject import Subject
 
@@ -26,7 +27,7 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
 
     with open_client(settings) as client:
         model = build_model(settings, configuration.topology, key, client)
-        yield Agent(model, _name(settings), redact=redactor(configuration.environ))
+        yield Agent(model, _name(settings), redact=Redaction(configuration.environ).text)
 
 
 def _name(settings: Settings) -> str:

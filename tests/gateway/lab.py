@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import threading
 import traceback
@@ -205,3 +206,8 @@ def ask(address: Address, request: bytes) -> bytes:
     with dial(address) as connection:
         connection.sendall(request)
         return read_all(connection)
+
+
+def without_digests(text: str) -> str:
+    """Return the text with each redacted secret as ``[secret]``, without its salted digest."""
+    return re.sub(r"\[secret:[g-v]{16}\]", "[secret]", text)

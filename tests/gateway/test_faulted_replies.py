@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 import requests
 
-from tests.gateway.lab import Lab
+from tests.gateway.lab import Lab, without_digests
 from tests.gateway.scripted import STREAM, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, sized
 from wirefault.dialects.http import chunk
 from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY
@@ -80,7 +80,11 @@ def test_evidence_has_no_secrets_either(lab_of_service: Lab, service: ScriptedUp
     service.reply = sized(b'{"key": "%s", "n": [{"a": "%s"}]}' % (TOKEN.encode(), TOKEN.encode()))
     faulted(lab_of_service, "reply")
     [hit] = lab_of_service.exchange().faults
-    assert hit.evidence["was"] == {"key": "[secret]", "n": [{"a": "[secret]"}]}
+    was = json.loads(without_digests(json.dumps(hit.evidence["was"])))
+    assert was == {
+        "key": "[secret]",
+        "n": [{"a": "[secret]"}],
+    }
 
 
 def test_reply_across_toxic_is_recorded(lab_of_service: Lab) -> None:
@@ -99,5 +103,6 @@ def test_client_credential_is_on_neither_side(lab_of_service: Lab, service: Scri
     lab_of_service.begin(faults=armed("reply"))
     ask(lab_of_service, headers={"x-api-key": key})
     exchange = lab_of_service.exchange()
-    assert exchange.faulted_reply is not None and exchange.faulted_reply.upstream_reply == '{"n": "[secret]"}'
+    assert exchange.faulted_reply is not None
+    assert without_digests(exchange.faulted_reply.upstream_reply or "") == '{"n": "[secret]"}'
     assert key not in repr(exchange)

@@ -14,6 +14,7 @@ from tests.judging.oracle.histories import (
     run_started,
     started,
 )
+from wirefault.core.redaction import Redaction
 from wirefault.history.events import RunSealed
 from wirefault.history.reader import read_history
 from wirefault.history.writer import Writer, history_file
@@ -23,7 +24,7 @@ from wirefault.runner.record import EpisodeJudge, Recorder
 
 @pytest.fixture
 def recorder(tmp_path):
-    recorder = Recorder("run-1", 0, tmp_path, lambda line: line.replace("the-key", "***"))
+    recorder = Recorder("run-1", 0, tmp_path, Redaction({"API_KEY": "the-very-key"}))
     yield recorder
     recorder.close()
 
@@ -67,9 +68,9 @@ def test_request_after_seal_changes_no_verdict(recorder, tmp_path):
 
 
 def test_sealed_end_of_run_has_no_secret(recorder, tmp_path):
-    recorder.finish(run_finished(completed=False, reason="the-key was refused"))
+    recorder.finish(run_finished(completed=False, reason="the-very-key was refused"))
     history = read_history(tmp_path, "run-1")
     finished, seal = history.events()
     assert history.integrity.seal == recorder.seal
-    assert (finished.reason, type(seal)) == ("*** was refused", RunSealed)
+    assert (finished.reason, type(seal)) == ("[secret] was refused", RunSealed)
     assert recorder.record.events == [finished, seal]

@@ -11,6 +11,7 @@ import pytest
 
 from flask_tools.store import Store
 from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, started
+from wirefault.core.redaction import Redaction
 from wirefault.runner.record import EpisodeJudge, Recorder
 from wirefault.state.effects import world_key
 
@@ -23,13 +24,13 @@ class JudgedRun:
     def __init__(self, folder: Path) -> None:
         self.messages: list[str] = []
         self.folder = folder
-        self.recorder = Recorder(RUN, 0, folder, lambda line: line.replace("secret", "***"))
+        self.recorder = Recorder(RUN, 0, folder, Redaction({"API_KEY": "the-secret"}))
         self.judge = EpisodeJudge(self.recorder, folder / "effects.db", self.messages.append)
         last = ended()
         for event in (started(ASK_BOB), armed(), last, healed()):
             self.recorder.emit(event)
         self.judge.read_world(EPISODE)
-        self.recorder.attempt_line("Message Bob the secret", last, self.judge.judge(EPISODE).outcome)
+        self.recorder.attempt_line("Message Bob the-secret", last, self.judge.judge(EPISODE).outcome)
 
     def message_bob(self) -> None:
         store = Store(self.folder / "effects.db", clock=lambda: 200.0)
@@ -53,7 +54,7 @@ def test_late_effect_corrects_agents_log(run: JudgedRun) -> None:
     first, second = run.agent_log()
     assert (first["outcome"], "supersedes" in first) == ("false_success", False)
     assert second == first | {"outcome": "success", "supersedes": True}
-    assert second["prompt"] == "Message Bob the ***"
+    assert second["prompt"] == "Message Bob [secret]"
     assert run.messages == [f"prompt {EPISODE}: a side effect came late; false_success is now success"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wirefault.core.redaction import Redaction
 from wirefault.history.events import ConnectionEnded, Note
 from wirefault.history.writer import Writer, history_file
 from wirefault.runner.record import Recorder
@@ -18,7 +19,7 @@ def ended(host: str, why: str, *, tunnelled: bool) -> ConnectionEnded:
 
 
 def test_uncaught_traffic_is_noted_once_with_reason(tmp_path: Path) -> None:
-    recorder = Recorder("run-1", 0, tmp_path, str)
+    recorder = Recorder("run-1", 0, tmp_path, Redaction())
     ingress = Writer(history_file(tmp_path, "run-1", "ingress", 0))
     for _ in range(2):
         ingress.write(ended("a.example", "it is to pass (--pass)", tunnelled=True))

@@ -28,6 +28,7 @@ from wirefault.cli.options import (
 )
 from wirefault.cli.running import CompletedRun, run_in_own_lab
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
+from wirefault.core.redaction import SECRET, Redaction
 from wirefault.history.events import (
     EXIT_CODE,
     AttemptEnded,
@@ -224,14 +225,18 @@ def _write_wiring(
     started = next(event for event in events if isinstance(event, RunStarted))
     here = path.absolute().parent
     command = command.model_copy(update={"folder": os.path.relpath(Path.cwd(), here)})
-    texts = prompts.texts if prompts else ()
+    redaction = Redaction(os.environ)
+    public = command.model_copy(update={"command": redaction.words(command.command)})
+    texts = tuple(map(redaction.text, prompts.texts)) if prompts else ()
     file = os.path.relpath(prompts.file, here) if prompts and prompts.file else ""
     try:
-        text = recorded_wiring(started.wired, intercept, command, prompts=file, texts=texts)
+        text = recorded_wiring(started.wired, intercept, public, prompts=file, texts=texts)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--record {path}: {error.strerror}") from None
     click.echo(f"the observed wiring: {path}", err=True)
+    if public.command != command.command:
+        click.echo(f"{path}: subject.command: replace each {SECRET} before you run it", err=True)
 
 
 NOTHING_MET = (

@@ -11,6 +11,7 @@ from typing import Any
 
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
+from wirefault.core.redaction import Redaction
 from wirefault.core.signing import take_key_variable
 from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
 from wirefault.experiments.experiment import Experiment
@@ -85,7 +86,7 @@ class ExperimentResult:
         judged = self.judged
         return {
             "experiment": self.saved.experiment_id,
-            "title": self.plan.experiment.title,
+            "title": Redaction(self.plan.configuration.environ).text(self.plan.experiment.title),
             "description": self.plan.experiment.description,
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,

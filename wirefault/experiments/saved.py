@@ -15,6 +15,7 @@ from typing import Any
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import folders_in, names_in, read_shared, remove_shared, replace_shared
+from wirefault.core.redaction import Redaction
 from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views, needs_users_code
@@ -40,6 +41,7 @@ from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
 from wirefault.settings.configuration import load_configuration
 from wirefault.wiring.prompts import Prompt, load_prompts
+from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.wiring import dumped_wiring, lab_wiring
 
 _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
@@ -232,9 +234,15 @@ class SavedExperiment:
             for arm in plan.arms
         ]
         experiment = plan.experiment.model_dump(mode="json", exclude_unset=True)
-        wiring = plan.configuration.wiring.dump()
+        redaction = Redaction(plan.configuration.environ)
+        experiment["title"] = redaction.text(str(experiment.get("title", "")))
+        wiring = redaction.value(plan.configuration.wiring.dump())
         planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
-        return {_PROMPTS: dump_prompts(plan.prompts).encode(), PLAN: _json_bytes(planned)}
+        prompts = dump_prompts(plan.prompts)
+        subject = plan.configuration.wiring.subject
+        if isinstance(subject, CommandSpec) and subject.prompt == "none":  # its text is the command line
+            prompts = redaction.text(prompts, in_json=True)
+        return {_PROMPTS: prompts.encode(), PLAN: _json_bytes(planned)}
 
     def write_verdict(self, verdict: Mapping[str, Any]) -> None:
         """Write verdict and facts, and sign all files. Raises ``OSError``.
@@ -289,7 +297,8 @@ def _code_of(plan: ExperimentPlan) -> tuple[object, ...]:
         if needs_users_code(parse_assertion(entry))
     ]
     turns = sorted({prompt.next_turn.function for prompt in plan.prompts if prompt.next_turn})
-    wiring = plan.configuration.wiring.dump()  # the file may be named by another path
+    # a saved plan has no secrets, the file has; the file may be named by another path
+    wiring = Redaction(plan.configuration.environ).value(plan.configuration.wiring.dump())
     return wiring.get("data"), wiring.get("folder"), plan.subject, functions, turns
 
 

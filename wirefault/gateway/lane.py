@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from wirefault.core.identity import Identity
+from wirefault.core.redaction import Redaction
 from wirefault.dialects.mcp import MCP
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.run import Run
@@ -238,8 +239,8 @@ class LinkListener:
     """Seconds that a client has for a header block."""
     connect_timeout: float = 10.0
     """Seconds for the connection to an upstream."""
-    redact: Callable[[str], str] = str
-    """Removes the keys that the lab knows from records."""
+    redaction: Redaction = field(default_factory=Redaction)
+    """Removes secrets from records."""
 
     @cached_property
     def name(self) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from wirefault.core.api_server import ApiServer
 from wirefault.core.control_access import ControlAccess
+from wirefault.core.redaction import Redaction
 from wirefault.core.sockets import Address, bound_address, listen
 from wirefault.gateway.closed_networks import closed_networks
 from wirefault.gateway.control import PUBLIC, Runs, create_app
@@ -24,7 +25,6 @@ from wirefault.gateway.intercept.egress import Egress, dial_policy
 from wirefault.gateway.lane import CallNotes, Lane, LinkListener
 from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
-from wirefault.settings.configuration import redactor
 from wirefault.state.tables import HeldCall
 from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.topology import Topology, own_addresses
@@ -54,7 +54,7 @@ class Gateway:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._environ = environ or {}
-        self._redact = redactor(self._environ)
+        self._redaction = Redaction(self._environ, salt=token.encode())
         self._topology = topology
         self._listen = listen
         self._head_timeout = head_timeout
@@ -154,7 +154,7 @@ class Gateway:
     def _protocols(self, link: Link) -> Callable[[], asyncio.Protocol]:
         """Return the factory of protocols for connections to that link."""
         listener = LinkListener(
-            link, self.lane, self._endpoint(link), self._head_timeout, redact=self._redact
+            link, self.lane, self._endpoint(link), self._head_timeout, redaction=self._redaction
         )
         if link.is_stdio:
             return partial(StdioArrival, listener, self._stdio_servers)

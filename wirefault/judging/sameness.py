@@ -24,7 +24,7 @@ _LEFT_OUT = "*"
 _KEY_FIELD = re.compile(r"idempotency\w*|(message)?dedup\w*|client(request)?token")
 _REPETITION_FIELD = re.compile(
     rf"{_KEY_FIELD.pattern}|x?request(id|key|token|uuid)|uniquerequestid|correlationid|traceid|spanid|traceparent"
-    r"|nonce|client(order|msg|message)id|client(ref|reference)|attempts?|attempt(no|number)|tries|retry|retries"
+    r"|nonce|((xamz|xgoog)?(signature|credential|securitytoken)|sig)|client(order|msg|message)id|client(ref|reference)|attempts?|attempt(no|number)|tries|retry|retries"
     r"|retry(count|attempt)"
 )
 _CLOCK_FIELD = re.compile(

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
+from wirefault.core.redaction import Redaction
 from wirefault.history.events import (
     AttemptEnded,
     ConnectionEnded,
@@ -72,17 +73,17 @@ class RunRecord:
 
 
 class Recorder:
-    """Keeps the record of one run. ``redact`` removes secrets from each line of JSON.
+    """Keeps the record of one run. ``redaction`` removes secrets from each line of JSON.
 
     ``seal`` is the hash of the sealing line, empty until the run is finished. Raises ``OSError`` if the disk
     is full or not writable.
     """
 
-    def __init__(self, run_id: str, lane: int, logs: Path, redact: Callable[[str], str]) -> None:
+    def __init__(self, run_id: str, lane: int, logs: Path, redaction: Redaction) -> None:
         self.record = RunRecord(run_id)
         self.seal = ""
         self.logs = Logs(logs, run_id)
-        self._redact = redact
+        self._redaction = redaction
         self._last_attempts: dict[str, tuple[str, AttemptEnded]] = {}
         self._path = history_file(logs, run_id, "agent", lane)
         self._writer = Writer(self._path)
@@ -111,7 +112,7 @@ class Recorder:
     def _without_secrets(self, event: _EventT) -> tuple[str, _EventT]:
         """The redacted event, as a line of JSON and as an object."""
         line = dump_line(event)
-        clean = self._redact(line)
+        clean = self._redaction.text(line, in_json=True)
         if clean != line:
             event = cast(_EventT, parse_line(clean.encode(), self._path, 0))
         return clean, event
@@ -140,7 +141,7 @@ class Recorder:
 
     def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
         """Write the attempt's line of agent.log; ``outcome`` is None if another attempt follows."""
-        prompt = self._redact(prompt)
+        prompt = self._redaction.text(prompt)
         trace = episode_trace(self.record.of_episode(ended.episode))
         ended = replace(ended, error_class=attempt_error_class(trace, ended))
         self._last_attempts[ended.episode] = prompt, ended

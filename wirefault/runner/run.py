@@ -15,6 +15,7 @@ import requests
 from wirefault._version import __version__
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.core.processes import reason_to_stop
+from wirefault.core.redaction import Redaction
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
@@ -35,7 +36,7 @@ from wirefault.runner.manager_client import ManagerClient, RunAborted
 from wirefault.runner.record import EpisodeJudge, Recorder, RunRecord
 from wirefault.runner.world_probe import WorldProbe
 from wirefault.settings.budgets import load_budgets
-from wirefault.settings.configuration import Configuration, redactor
+from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State
 from wirefault.state.tables import ConfigurationRow
@@ -57,7 +58,7 @@ class ProgressListener(Protocol):
 
 
 class Runner:
-    """Carries out one run. Keys in the configuration's ``environ`` are redacted from all records."""
+    """Carries out one run. Secrets in the configuration's ``environ`` are redacted from all records."""
 
     def __init__(
         self, run_id: str, configuration: Configuration, subject: Subject, listener: ProgressListener
@@ -72,7 +73,8 @@ class Runner:
         self._subject_name = subject.name or type(subject).__name__
         self._manager = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
         self._listener = listener
-        self._recorder = Recorder(run_id, topology.lane, configuration.logs, redactor(configuration.environ))
+        self._redaction = Redaction(configuration.environ)
+        self._recorder = Recorder(run_id, topology.lane, configuration.logs, self._redaction)
         self._record = self._recorder.record
         gateway = history_file(configuration.logs, run_id, "gateway", topology.lane)
         limited = budgeted(subject, load_budgets(self.settings.budgets), Tail(gateway))
@@ -129,12 +131,12 @@ class Runner:
                 topology.lane,
                 settings.seed,
                 settings.model_dump(),
-                self._subject_name,
+                self._redaction.text(self._subject_name),
                 len(prompts.entries),
                 len(prompts.problems),
                 prompts.source,
                 links.dump(),
-                list(self._wiring.arguments),
+                self._redaction.words(self._wiring.arguments),
                 subject_kind=self._subject.kind,
                 versions={"wirefault": __version__, "python": platform.python_version()},
             )
@@ -158,7 +160,8 @@ class Runner:
         ended: list[AttemptEnded] = []
         ready = self._probed(self._world.before(episode))
         for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
-            self._listener.attempt_started(index, total, prompt.text, attempt)
+            shown = self._redaction.text(prompt.text)
+            self._listener.attempt_started(index, total, shown, attempt)
             result = self._attempts.carry_out(self.settings, self._faults, attempt, prompt)
             if result is not None:
                 ended.append(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -172,28 +172,8 @@ def running_lab(state: Path) -> dict[str, Any] | None:
 
 
 _KEY_ENDING = "_API_KEY"
-_MIN_KEY_LENGTH = 8
 
 
 def without_keys(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without any ``*_API_KEY``, for a process that needs none."""
     return {name: value for name, value in environ.items() if not name.endswith(_KEY_ENDING)}
-
-
-def redactor(environ: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that removes every key in the environment, ``*_API_KEY``, from a text.
-
-    Values of fewer than 8 characters stay: they are placeholders and occur inside other words.
-    """
-    keys = [
-        value
-        for name, value in environ.items()
-        if name.endswith(_KEY_ENDING) and len(value) >= _MIN_KEY_LENGTH
-    ]
-
-    def redact(text: str) -> str:
-        for key in keys:
-            text = text.replace(key, "[secret]")
-        return text
-
-    return redact

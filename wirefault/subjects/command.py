@@ -96,7 +96,8 @@ class CommandSubject(Subject):
         words = [word.replace(PROMPT, prompt) for word in self._words]
         words = self._surroundings.tap.words(words, started_fd=started_fd)
         inherited = [] if started_fd is None else [started_fd]
-        return ProcessGroup(words, environ, folder, stdin, inherited, self._spec.show)
+        redact = self._surroundings.redact
+        return ProcessGroup(words, environ, folder, stdin, inherited, self._spec.show, redact)
 
     def _answer(self, stdout: OutputTail, file: Path | None) -> SubjectResult:
         if self._spec.prompt == "none" and not stdout.end and file is None:

@@ -13,7 +13,7 @@ import select
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ MAX_KEPT_BYTES = 256 * 1024
 _READ_BYTES = 64 * 1024
 _MAX_READS = 16
 _MAX_LINE = 2000
+_LINE_WAIT_S = 0.2
 _STATEMENT = re.compile(r"(?!Node\.js v)\w")  # Node ends an error with its version
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -61,12 +62,21 @@ class OutputTail:
 
 
 class OutputReader:
-    """Reads a pipe in a thread to its end, so that the writer never waits; ``shown_on`` is a copy's
-    descriptor.
+    """Reads a pipe in a thread to its end, so that the writer never waits.
+
+    ``shown_on`` is a copy's descriptor. The copy passes ``redact``, line by line where lines come whole.
     """
 
-    def __init__(self, pipe: IO[bytes], limit: int = MAX_KEPT_BYTES, shown_on: int | None = None) -> None:
+    def __init__(
+        self,
+        pipe: IO[bytes],
+        limit: int = MAX_KEPT_BYTES,
+        shown_on: int | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
         self._shown_on = shown_on
+        self._redact = redact
+        self._unshown = bytearray()
         self._pipe = pipe
         self._limit = limit
         self._lock = threading.Lock()
@@ -100,8 +110,12 @@ class OutputReader:
     def _read(self) -> None:
         with self._pipe:
             while not self._ended:
-                select.select([self._pipe], [], [])
-                self._drain()
+                readable, _, _ = select.select([self._pipe], [], [], _LINE_WAIT_S if self._unshown else None)
+                if readable:
+                    self._drain()
+                else:
+                    with self._lock:
+                        self._show_until(len(self._unshown))
 
     def _drain(self) -> None:
         """Read all that is available now."""
@@ -112,9 +126,17 @@ class OutputReader:
                 part = os.read(self._pipe.fileno(), _READ_BYTES)
                 self._ended = not part
                 self._end += part
-                self._show(part)
+                if self._shown_on is not None:
+                    self._unshown += part
+                    is_long = self._ended or len(self._unshown) > self._limit
+                    self._show_until(len(self._unshown) if is_long else self._unshown.rfind(b"\n") + 1)
                 if len(self._end) > 2 * self._limit:
                     self._shorten(self._limit)
+
+    def _show_until(self, end: int) -> None:
+        text = bytes(self._unshown[:end]).decode("utf-8", "surrogateescape")
+        del self._unshown[:end]
+        self._show(self._redact(text).encode("utf-8", "surrogateescape"))
 
     def _show(self, part: bytes) -> None:
         while self._shown_on is not None and part:
@@ -157,6 +179,8 @@ class ProcessGroup:
         inherited: Sequence[int] = (),
         # copies its output to standard error
         shown_live: bool = False,
+        # removes secrets from that copy
+        redact: Callable[[str], str] = str,
     ) -> None:
         lifeline, self._lifeline = os.pipe()
         try:
@@ -178,8 +202,8 @@ class ProcessGroup:
             os.close(lifeline)
         assert self._popen.stdout and self._popen.stderr
         shown_on = sys.stderr.fileno() if shown_live else None
-        self.stdout = OutputReader(self._popen.stdout, shown_on=shown_on)
-        self.stderr = OutputReader(self._popen.stderr, shown_on=shown_on)
+        self.stdout = OutputReader(self._popen.stdout, shown_on=shown_on, redact=redact)
+        self.stderr = OutputReader(self._popen.stderr, shown_on=shown_on, redact=redact)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it ended in time with all its descendants."""

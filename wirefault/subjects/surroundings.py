@@ -15,8 +15,9 @@ from shutil import which
 from wirefault.core.files import private_folder, replace_shared
 from wirefault.core.identity import BAGGAGE_HEADER, TRACEPARENT_HEADER, Identity
 from wirefault.core.lab_folder import LIBRARY
+from wirefault.core.redaction import SECRET, Redaction
 from wirefault.history.writer import history_file
-from wirefault.settings.configuration import Configuration, redactor
+from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.process import OutputTail
 from wirefault.subjects.taps.tap import NO_TAP, Tap
@@ -35,7 +36,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 _PLACEHOLDER = "scripted-model"
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 # Variables that the lab sets for its own processes, and that the user may have set before.
-_LAB_VARIABLES = ("STATE_DB", "EFFECTS_DB", "LOGS_DIR", "PROMPTS_FILE", "LAB_ID")
+_LAB_VARIABLES = ("STATE_DB", "EFFECTS_DB", "LOGS_DIR", "PROMPTS_FILE", "LAB_ID", "MOVIES_FILE")
 _LAB_PREFIX = "WIREFAULT_"
 # their original values, as JSON
 ORIGINAL_VARIABLE = "WIREFAULT_ORIGINAL"
@@ -144,7 +145,7 @@ def make_surroundings(wiring: Wiring, configuration: Configuration, tap: Tap = N
         logs=configuration.logs.absolute(),
         environ=tap.environ(run_environ(configuration.environ, wiring.links, topology)),
         links={link.name: link_address(link, topology) for link in wiring.links},
-        redact=redactor(configuration.environ),
+        redact=Redaction(configuration.environ).text,
         tap=tap,
     )
 
@@ -184,6 +185,11 @@ def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> li
     Raises ``SettingsError`` if the program is missing.
     """
     program, *arguments = words
+    if any(SECRET in word for word in words):
+        raise SettingsError(
+            f"{surroundings.where}: subject.{key}: {SECRET} replaces a value that is not recorded:"
+            " put it back, or start with the original file or command"
+        )
     if problem := program_problem(program, surroundings.folder, surroundings.environ):
         raise SettingsError(f"{surroundings.where}: subject.{key}: {problem}")
     if os.sep in program:

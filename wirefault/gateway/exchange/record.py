@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from json.encoder import encode_basestring as _quote
 from typing import Any
-from urllib.parse import parse_qs
 
 from pydantic_core import from_json
 
 from wirefault.core.caller_errors import sorted_kinds
-from wirefault.core.identity import text_digest
+from wirefault.core.redaction import Redaction, credential_in_query
 from wirefault.dialects.json_values import as_object
 from wirefault.dialects.mcp import MCP, McpMessage
 from wirefault.faults.plan import MetFault
-from wirefault.gateway.exchange.bodies import (
-    MAX_FAULTED_BODY,
-    SECRET,
-    BodyStart,
-    kept_text,
-    target_without_secrets,
-    without_secrets,
-)
+from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY, BodyStart, kept_text
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, sdk_retries
@@ -35,9 +27,7 @@ from wirefault.history.events import FaultedReply, FaultMet
 from wirefault.wiring.links import Link
 
 _MAX_EVIDENCE = 32 * 1024
-_KEY_IN_QUERY = "key="
 _MCP_DIALECT = f',"dialect":"{MCP.name}"'
-_MIN_SECRET = 8
 _NOTABLE_S = 0.01
 _MAX_ID = 10**40  # Python refuses to print a number of some thousand digits
 
@@ -72,7 +62,7 @@ def _exchange_line(exchange: Exchange) -> str:
     more = _wire_fields(exchange)
     started = time.time() - (time.perf_counter() - began)
     if exchange.plan is not None and exchange.plan.met_faults:
-        redact = _redaction(exchange)
+        redact = _redact_in(exchange)
         # vars, since asdict would copy the evidence, which is written at once
         faults = [vars(fault_met(fault, began, redact)) for fault in exchange.plan.met_faults]
         more = f',"faults":{json.dumps(faults, ensure_ascii=False)}{more}'
@@ -81,7 +71,7 @@ def _exchange_line(exchange: Exchange) -> str:
     unusual = "".join(_unusual_fields(exchange)) if _is_unusual(exchange) else ""
     return (
         f'{{"start":{started:.6f},{exchange.origin.fields_json},"link":"{exchange.listener.name}"'
-        f',"method":{_quote(head.method)},"target":{_quote(target_without_secrets(head.target))}{fingerprint}'
+        f',"method":{_quote(head.method)},"target":{_quote(exchange.listener.redaction.target(head.target))}{fingerprint}'
         f',"call":{exchange.call}{further_try}'
         f',"ms":{(exchange.ended - began) * 1000:.3f},"status":{reply.status or "null"}'
         f',"request_bytes":{exchange.request_bytes},"reply_bytes":{reply.size}{unusual}'
@@ -118,7 +108,7 @@ def _unusual_fields(exchange: Exchange) -> Iterator[str]:
     if exchange.unavailable:
         yield ',"unavailable":true'
     if exchange.outage:
-        outage = without_secrets(_redaction(exchange)(exchange.outage))
+        outage = _redact_in(exchange).text(exchange.outage)
         yield f',"outage":{_quote(outage)}'
     if exchange.client_left:
         yield ',"client_left":true'
@@ -131,12 +121,12 @@ def _unusual_fields(exchange: Exchange) -> Iterator[str]:
 _sorted_causes = lru_cache(sorted_kinds)  # a fault set has few of them
 
 
-def fault_met(fault: MetFault, began: float, redact: Callable[[str], str] = str) -> FaultMet:
+def fault_met(fault: MetFault, began: float, redact: _Redact | None = None) -> FaultMet:
     """Return the record of a fault that a try has met.
 
-    ``began``: when the request began (``perf_counter``). ``redact`` removes the keys that the lab knows.
+    ``began``: when the request began (``perf_counter``). ``redact`` removes secrets.
     """
-    evidence = _readable(fault.evidence, redact)
+    evidence = _readable(fault.evidence, redact or _Redact(Redaction()))
     # the lab's own error is recorded under the name of its answer: rate_limit and so on
     kind = str(evidence.get("kind")) if fault.fault.name == "http_error" else fault.fault.name
     return FaultMet(
@@ -155,7 +145,7 @@ def fault_met(fault: MetFault, began: float, redact: Callable[[str], str] = str)
     )
 
 
-def _readable(evidence: Mapping[str, Any], redact: Callable[[str], str]) -> dict[str, Any]:
+def _readable(evidence: Mapping[str, Any], redact: _Redact) -> dict[str, Any]:
     """Return evidence that readers of the history can read: JSON of bounded length, without secrets."""
     if not evidence:
         return {}
@@ -167,14 +157,14 @@ def _readable(evidence: Mapping[str, Any], redact: Callable[[str], str]) -> dict
     except (ValueError, RecursionError):  # nested too deep, or a number that readers refuse
         return {"unreadable": sorted(map(str, evidence))}
     if len(text) > _MAX_EVIDENCE:
-        return {"too_long": without_secrets(redact(text[:4096].decode("utf-8", "replace")))}
+        return {"too_long": redact.text(text[:4096].decode("utf-8", "replace"))}
     return {name: _redacted(member, redact) for name, member in value.items()}
 
 
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+def _redacted(value: Any, redact: _Redact) -> Any:
     """Remove secrets from the texts of a value that was read from JSON, which bounds its depth."""
     if isinstance(value, str):
-        return without_secrets(redact(value))
+        return redact.text(value)
     if isinstance(value, list):
         return [_redacted(member, redact) for member in value]
     if isinstance(value, dict):
@@ -200,8 +190,8 @@ def _wire_fields(exchange: Exchange) -> str:
         fields += f',"tls":"{exchange.tls}"'
     if listener.link.writes:
         fields += _write_fields(exchange, listener.link)
-    if head.noted or _KEY_IN_QUERY in head.target:
-        fields += _client_fields(head.noted, _secret(exchange))
+    if head.noted or "?" in head.target:
+        fields += _client_fields(head.noted, _secret(exchange), listener.redaction)
     if reply.status != reply.upstream_status or (reply.status is not None and reply.status >= 300):
         fields += "".join(_reply_fields(exchange))
     if exchange.decision is not None and exchange.decision.shadows:
@@ -209,7 +199,7 @@ def _wire_fields(exchange: Exchange) -> str:
         fields += f',"shadows":{json.dumps(shadows, ensure_ascii=False)}'
     keeps_bodies = run is not None and run.keeps_bodies
     if keeps_bodies or exchange.plan is not None or reply.body_start is not None:
-        redact = _redaction(exchange)
+        redact = _redact_in(exchange)
         if keeps_bodies:
             fields += "".join(_body_fields(exchange, head.noted.get(CONTENT_ENCODING, ""), redact))
         fields += _faulted_reply_field(exchange, redact)
@@ -251,32 +241,38 @@ def _key_in_body(exchange: Exchange, link: Link) -> str:
     return str(value) if is_id else ""
 
 
-def _client_fields(noted: Mapping[bytes, str], secret: str) -> str:
-    fields = f',"credential":"{text_digest(secret).hex()}"' if secret else ""
+def _client_fields(noted: Mapping[bytes, str], secret: str, redaction: Redaction) -> str:
+    fields = f',"credential":"{redaction.digest(secret)}"' if secret else ""
     retries = sdk_retries(noted)
     return f'{fields},"sdk_retry":{retries}' if retries else fields
 
 
 def _secret(exchange: Exchange) -> str:
     """The client's credential without its scheme; empty without any."""
-    noted, target = exchange.head.noted, exchange.head.target
+    noted = exchange.head.noted
     for name in CREDENTIALS if noted else ():
         if noted.get(name):
             return noted[name].rpartition(" ")[2]
-    if _KEY_IN_QUERY in target:
-        return parse_qs(target.partition("?")[2]).get("key", [""])[0]
-    return ""
+    return credential_in_query(exchange.head.target)
 
 
-def _redaction(exchange: Exchange) -> Callable[[str], str]:
-    """Return a function that removes the client's credential and the keys that the lab knows."""
-    secret, redact_known = _secret(exchange), exchange.listener.redact
+class _Redact:
+    """Removes the secrets of one exchange, the client's own ``secrets`` among them."""
 
-    def redact(text: str) -> str:
-        text = redact_known(text)
-        return text.replace(secret, SECRET) if len(secret) >= _MIN_SECRET else text
+    def __init__(self, redaction: Redaction, secrets: Sequence[str] = ()) -> None:
+        self._redaction, self._secrets = redaction, secrets
 
-    return redact
+    def text(self, text: str) -> str:
+        return self._redaction.text(text, self._secrets)
+
+    def body(self, text: str) -> str:
+        """Return a body without secrets; it may be a form."""
+        return self._redaction.body(text, self._secrets)
+
+
+def _redact_in(exchange: Exchange) -> _Redact:
+    redaction = exchange.listener.redaction
+    return _Redact(redaction, [_secret(exchange), *redaction.secrets_in(exchange.head.target)])
 
 
 def _reply_fields(exchange: Exchange) -> Iterator[str]:
@@ -306,20 +302,20 @@ def _retry_after(headers: dict[str, str], now: float) -> float | None:
 # bodies
 
 
-def _body_fields(exchange: Exchange, encoding: str, redact: Callable[[str], str]) -> Iterator[str]:
-    text, cut = kept_text(exchange.body_start or BodyStart(), encoding.lower(), redact)
+def _body_fields(exchange: Exchange, encoding: str, redact: _Redact) -> Iterator[str]:
+    text, cut = kept_text(exchange.body_start or BodyStart(), encoding.lower(), redact.body)
     yield f',"request_body":{_quote(text)}'
     if cut or not exchange.request_done:
         yield ',"request_cut":true'
     reply = exchange.reply
     if reply.body_start is not None and reply.status is not None:
-        text, cut = kept_text(reply.body_start, content_encoding(reply.block), redact)
+        text, cut = kept_text(reply.body_start, content_encoding(reply.block), redact.body)
         yield f',"reply_body":{_quote(text)}'
         if cut or not reply.done:
             yield ',"reply_cut":true'
 
 
-def _faulted_reply_field(exchange: Exchange, redact: Callable[[str], str]) -> str:
+def _faulted_reply_field(exchange: Exchange, redact: _Redact) -> str:
     """``Exchange.faulted_reply``: a reply before and after a fault or a toxic changed it; empty without."""
     plan, reply = exchange.plan, exchange.reply
     injected = plan is not None and any(fault.injected for fault in plan.met_faults)
@@ -338,6 +334,6 @@ def _faulted_reply_field(exchange: Exchange, redact: Callable[[str], str]) -> st
     return f',"faulted_reply":{json.dumps(asdict(field), ensure_ascii=False)}'
 
 
-def _first_part(start: BodyStart, block: bytes, redact: Callable[[str], str]) -> tuple[str, bool]:
-    text, cut = kept_text(start, content_encoding(block), redact)
+def _first_part(start: BodyStart, block: bytes, redact: _Redact) -> tuple[str, bool]:
+    text, cut = kept_text(start, content_encoding(block), redact.body)
     return text[:MAX_FAULTED_BODY], cut or len(text) > MAX_FAULTED_BODY
