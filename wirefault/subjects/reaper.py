@@ -29,6 +29,8 @@ def main() -> int:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # its traceback would be the command's output
+        signal.signal(signal.SIGINT, lambda *_: None)  # the command has the default again: exec resets it
     reaper = os.getpid()
     child = os.fork()
     if child == 0:
