@@ -160,8 +160,8 @@ class Runner:
         ended: list[AttemptEnded] = []
         ready = self._probed(self._world.before(episode))
         for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
-            shown = self._redaction.text(prompt.text)
-            self._listener.attempt_started(index, total, shown, attempt)
+            prompt_text = self._redaction.text(prompt.text)
+            self._listener.attempt_started(index, total, prompt_text, attempt)
             result = self._attempts.carry_out(self.settings, self._faults, attempt, prompt)
             if result is not None:
                 ended.append(result)
