@@ -14,7 +14,7 @@ BOUND_S = 120
 SEED = 1
 _ORDERS = {"links": "shop", "only": {"method": "POST"}}
 _EARLY = {"with": {"at": "connect"}}
-_FIRST = {"first": 1}
+_FIRST = {"first": 1, "of": "try"}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,13 @@ def test_values_of_secret_looking_variables_are_redacted() -> None:
 
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "TOKEN_FILE", "MAX_TOKENS", "KEYBOARD", "SSH_AUTH_SOCK"])
 def test_other_variables_are_no_secrets(name: str) -> None:
-    assert secret_values({name: "/home/me/work"}) == []
+    assert secret_values({name: "/srv/me/notes"}) == []
+
+
+def test_placeholder_key_of_a_request_is_not_secret() -> None:
+    message = "Rate limit reached for model `scripted-diligent`."
+    assert SALTED.text(message, ["scripted"]) == message
+    assert "open-sesame" not in SALTED.text("the key is open-sesame", ["open-sesame"])
 
 
 def test_placeholder_is_not_secret() -> None:

@@ -62,9 +62,10 @@ _TIMES = {
     "first_token_ms",
     "request_ms",
 }
-# Ids of runs and labs are of random origin, and so are keys of idempotency, which are made of them, and the
-# length of a request that names its run. Effects are numbered in the order in which they came to the world.
-_IDS = {"run", "run_id", "lab_id", "key", "idempotency_key", "request_bytes"}
+# Ids of runs and labs are of random origin. So are keys of idempotency, which are made of them, the length of
+# a request that names its run, and salted digests of credentials. Effects are numbered in the order in which
+# they came to the world.
+_IDS = {"run", "run_id", "lab_id", "key", "idempotency_key", "request_bytes", "credential"}
 # how an arm is dealt out to lanes and files
 _SHARES = {"lane", "prompts_source"}
 

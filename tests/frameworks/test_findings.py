@@ -71,7 +71,7 @@ def observation(**fields: object) -> Observed:
     usual |= {
         "delivered": ("hang",),
         "streams": False,
-        "told": "",
+        "tool_result": "",
         "answer": "",
         "error": "",
         "source": "model",
@@ -86,7 +86,7 @@ def observation(**fields: object) -> Observed:
         ({"model": LinkRequests(9, 1, 6)}, "9 for 1: 6 by the SDK's retries, 2 by the framework's"),
         ({"source": "neither", "answer": "error | 503"}, "answers `error \\| 503`"),
         ({"end": "crashed", "error": "OSError: no"}, "`OSError: no`"),
-        ({"delivered": ()}, "| not struck |"),
+        ({"delivered": ()}, "| not affected |"),
     ],
 )
 def test_table_row_matches_observation(fields: dict[str, object], sentence: str) -> None:

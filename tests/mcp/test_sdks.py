@@ -45,10 +45,11 @@ class Case:
         hidden = ("ms", "steps", "bytes_per_second")
         return row_of(self.fault, {key: v for key, v in self.parameters.items() if key not in hidden})
 
-    def dump(self) -> str:
+    def dump(self, links: Sequence[str]) -> str:
+        """The fault set with an entry for each client's link, since an entry counts over all its links."""
         only = {"tool": self.steps[0]} if self.only is None else self.only
         entry = {"fault": self.fault, "with": self.parameters, "only": only, "when": self.when or {}}
-        return json.dumps({"faults": [entry]})
+        return json.dumps({"faults": [{**entry, "id": link, "links": link} for link in links]})
 
 
 def listing(fault: str, **parameters: Any) -> Case:
@@ -138,8 +139,8 @@ def good(clients: Sequence[RunningClient], server: str) -> Mapping[str, list[Ste
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.row)
 def test_mcp_clients_see_faults(case: Case, lab: Lab, clients: Any, good: Any) -> None:
-    lab.begin(faults=case.dump())
     links = lab.topology.links.names
+    lab.begin(faults=case.dump(links))
     answers = results(clients, [lab.url(link, "/mcp") for link in links], case.steps)
     lab.settle()
     exchanges = lab.exchanges()

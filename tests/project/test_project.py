@@ -144,7 +144,9 @@ def test_last_line_of_make_test_says_that_ci_runs_more(tmp_path, more, thinned):
         (tmp_path / name).touch()
     (tmp_path / ".venv" / ".ready").touch()
     environ = {
-        key: value for key, value in os.environ.items() if key not in ("WIREFAULT_REQUIRE", "MAKEFLAGS")
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("WIREFAULT_REQUIRE", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")  # as outside of make
     }
     made = subprocess.run(
         ["make", "test"],
