@@ -16,18 +16,19 @@ The names below are the Python interface; everything else is internal unless a d
 # not from typing: an entry point must handle Ctrl-C before further imports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, NotRecorded
+    from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded
     from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix
     from wirefault.experiments.run_experiment import ExperimentResult, run
     from wirefault.experiments.safety import Safety
     from wirefault.faults.base import Fault
+    from wirefault.judging.checker import CheckResult
     from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 __all__ = [
     "Arm",
-    "AssertionResult",
     "AttemptContext",
     "Baseline",
+    "CheckResult",
     "EpisodeView",
     "Experiment",
     "ExperimentResult",
@@ -42,9 +43,9 @@ __all__ = [
 # imported on first use, since every process of a lab imports this package
 _MODULES = {
     "Arm": "wirefault.experiments.experiment",
-    "AssertionResult": "wirefault.experiments.assertions.episode_view",
     "AttemptContext": "wirefault.subjects.subject",
     "Baseline": "wirefault.experiments.experiment",
+    "CheckResult": "wirefault.judging.checker",
     "EpisodeView": "wirefault.experiments.assertions.episode_view",
     "Experiment": "wirefault.experiments.experiment",
     "ExperimentResult": "wirefault.experiments.run_experiment",

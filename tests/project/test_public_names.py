@@ -14,7 +14,7 @@ from wirefault import Arm, Experiment, run
 
 def test_public_names_are_pinned() -> None:
     assert wirefault.__all__ == [
-        *("Arm", "AssertionResult", "AttemptContext", "Baseline", "EpisodeView", "Experiment"),
+        *("Arm", "AttemptContext", "Baseline", "CheckResult", "EpisodeView", "Experiment"),
         *("ExperimentResult", "Fault", "Matrix", "NotRecorded", "Safety", "SubjectResult", "run"),
     ]
 

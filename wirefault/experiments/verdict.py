@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from wirefault.experiments.assertions.episode_view import AssertionResult
 from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.experiment import AFTER, CONTROL
 from wirefault.experiments.expression import Expression, exactly, parse_expression
 from wirefault.experiments.measures import BUDGET_STRIKES, Measure, against_control
 from wirefault.experiments.safety import Safety, Spending
+from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.finding import Finding
 from wirefault.lab.toxiproxy import VERIFIED
 
@@ -39,7 +39,7 @@ class Check:
     assertion: str = ""
     expected: str = ""
     evidence: tuple[str, ...] = ()
-    results: Mapping[str, AssertionResult] = field(default_factory=dict)
+    results: Mapping[str, CheckResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.logs import strip_control
-from wirefault.judging.findings.finding import SEVERITIES
+from wirefault.judging.checker import SEVERITIES
 from wirefault.report.comparison import difference_text
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line

@@ -10,8 +10,9 @@ from rich.text import Text
 
 from wirefault.history.logs import strip_control
 from wirefault.judging.account import FaultAccount
+from wirefault.judging.checker import Severity
 from wirefault.judging.evidence.record import DeliveredBy, FaultStage
-from wirefault.judging.findings.finding import Finding, Severity
+from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate
 from wirefault.judging.summary import Summary, counted

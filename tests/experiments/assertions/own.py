@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.judging.checker import CheckResult
 
 
 def speaks_of_rome(episode: EpisodeView) -> bool:
@@ -27,8 +28,8 @@ def returns_text(_: EpisodeView) -> str:
     return "yes"
 
 
-def tells_more(episode: EpisodeView) -> AssertionResult:
-    return AssertionResult(passed=True, measured=episode.prompt, expected="a prompt", evidence=("agent-0:1",))
+def tells_more(episode: EpisodeView) -> CheckResult:
+    return CheckResult(passed=True, measured=episode.prompt, expected="a prompt", evidence=("agent-0:1",))
 
 
 def several(episodes: Sequence[EpisodeView]) -> bool:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tests.judging.oracle.histories import ended, episode, exchange, run_started
-from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView, episode_views
+from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import check_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange
 from wirefault.history.reader import with_ids
+from wirefault.judging.checker import CheckResult
 from wirefault.judging.judge import judge_identified
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
@@ -35,7 +36,7 @@ def view(
     return episode_view
 
 
-def result(entry: AssertionEntry, of: EpisodeView) -> AssertionResult:
+def result(entry: AssertionEntry, of: EpisodeView) -> CheckResult:
     """The assertion's result for this view."""
     return check_episode(parse_assertion(entry), of)
 

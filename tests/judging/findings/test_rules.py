@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.judging.findings.traced import LINKS, lost, model_request, request
 from tests.judging.oracle.histories import run_started
-from wirefault.judging.findings.finding import Observation
+from wirefault.judging.checker import Observation
 from wirefault.judging.findings.rules import RULES, findings_in
 from wirefault.judging.findings.writes import WRITE_REPEATED
 

@@ -8,13 +8,9 @@ from pydantic import AfterValidator, Field
 
 from wirefault.core.plain_data import checked_pattern, occurs
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.experiments.assertions.episode_view import (
-    AssertionResult,
-    EpisodeView,
-    NotRecorded,
-    display_text,
-)
+from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded, display_text
 from wirefault.history.events import AttemptEnded
+from wirefault.judging.checker import CheckResult
 
 
 class AnswerContains(Assertion):
@@ -31,7 +27,7 @@ class AnswerContains(Assertion):
     def expected(self) -> str:
         return f"an answer with {self.text!r}"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         answer = view.answer or ""
         return _result(view, answer, _contains(answer, self.text, self.ignore_case))
 
@@ -49,7 +45,7 @@ class AnswerMatches(Assertion):
     def expected(self) -> str:
         return f"an answer that matches {self.pattern}"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         answer = view.answer
         return _result(view, answer or "", answer is not None and occurs(self.pattern, answer))
 
@@ -68,7 +64,7 @@ class AnswerLacks(Assertion):
     def expected(self) -> str:
         return f"an answer without {self.text!r}"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         answer = view.answer
         if not answer:
             raise NotRecorded("the subject gave no answer that could lack it")
@@ -79,9 +75,9 @@ def _contains(answer: str, text: str, ignore_case: bool) -> bool:
     return text.casefold() in answer.casefold() if ignore_case else text in answer
 
 
-def _result(view: EpisodeView, answer: str, passed: bool) -> AssertionResult:
+def _result(view: EpisodeView, answer: str, passed: bool) -> CheckResult:
     measured = display_text(answer) or "no answer"
-    return AssertionResult(passed=passed, measured=measured, evidence=(view.last_end.id,))
+    return CheckResult(passed=passed, measured=measured, evidence=(view.last_end.id,))
 
 
 def _how_it_ended(view: EpisodeView) -> str:
@@ -99,11 +95,11 @@ class Completes(Assertion):
     def expected(self) -> str:
         return "an answer"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         reported = view.turn is None and view.last_end.event.ended_by == "report"
         answered = bool(view.answer) or reported
         measured = "an answer" if answered else _how_it_ended(view)
-        return AssertionResult(passed=answered, measured=measured, evidence=(view.last_end.id,))
+        return CheckResult(passed=answered, measured=measured, evidence=(view.last_end.id,))
 
 
 class ErrorExpected(Assertion):
@@ -119,15 +115,15 @@ class ErrorExpected(Assertion):
     def expected(self) -> str:
         return f"an error that matches {self.pattern}"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         end, evidence = view.last_end.event, (view.last_end.id,)
         error = _error_of(end)
         if error is None or (view.turn is not None and view.answer is not None):
-            return AssertionResult(passed=False, measured="no error", evidence=evidence)
+            return CheckResult(passed=False, measured="no error", evidence=evidence)
         if not error:
             raise NotRecorded(f"it ended by {end.ended_by}, and no error's text is in the history")
         error_text = display_text(error)
-        return AssertionResult(passed=occurs(self.pattern, error), measured=error_text, evidence=evidence)
+        return CheckResult(passed=occurs(self.pattern, error), measured=error_text, evidence=evidence)
 
 
 def _error_of(end: AttemptEnded) -> str | None:

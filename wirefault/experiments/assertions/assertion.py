@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView
+from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.expression import COMPARISONS, Bounds, ShareOfEpisodes, Truth, exactly
+from wirefault.judging.checker import CheckResult
 from wirefault.wiring.spec_file import Spec
 
 
@@ -83,7 +84,7 @@ class Assertion(Spec):
         """The demand, for people."""
         raise NotImplementedError
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         """Check an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
         raise NotImplementedError
 
@@ -109,15 +110,15 @@ class Limit(Assertion):
         """Whether the figure is within the limit for certain."""
         raise NotImplementedError
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         return self.judged(self.figures(view))
 
-    def judged(self, figures: Sequence[Figure]) -> AssertionResult:
+    def judged(self, figures: Sequence[Figure]) -> CheckResult:
         """The result of these figures."""
         [figure] = figures
         passed = self.holds(figure)
         message = figure.gap if passed is None else ""
-        return AssertionResult(passed=passed, measured=figure.text, message=message, evidence=figure.evidence)
+        return CheckResult(passed=passed, measured=figure.text, message=message, evidence=figure.evidence)
 
 
 class SummableLimit(Limit):

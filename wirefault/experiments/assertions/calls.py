@@ -10,12 +10,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from wirefault.experiments.assertions.assertion import Assertion, Figure, Limit, SummableLimit, figure_of
-from wirefault.experiments.assertions.episode_view import (
-    AssertionResult,
-    EpisodeView,
-    NotRecorded,
-    display_text,
-)
+from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded, display_text
 from wirefault.experiments.assertions.statement import (
     NEEDS_REQUESTS,
     NEEDS_USAGE,
@@ -24,6 +19,7 @@ from wirefault.experiments.assertions.statement import (
     ids_of,
 )
 from wirefault.experiments.expression import Bounds, Duration, Truth, every
+from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
 
 _NEEDS_CALLS = (
@@ -74,7 +70,7 @@ class ToolWasCalled(SummableLimit):
         gap = f"the arguments of {unclear} calls are not in the history whole"
         return Figure(Bounds(len(sure), len(sure) + unclear), figure.evidence, gap)
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         """Without a call of the tool, name the called tools: the name may be misspelt."""
         result = super().check(view)
         called = dict.fromkeys(use.tool for use in view.tool_uses.uses)
@@ -113,7 +109,7 @@ class ToolsInOrder(Assertion):
     def expected(self) -> str:
         return ", then ".join(self.tools)
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         called, left, evidence = view.tool_uses, list(self.tools), list[str]()
         for use in called.uses:
             if left and use.tool == left[0]:
@@ -123,7 +119,7 @@ class ToolsInOrder(Assertion):
             raise NotRecorded(gap)
         measured = ", ".join(use.tool for use in called.uses) or "no call"
         message = f"{left[0]} did not follow" if left else ""
-        return AssertionResult(passed=not left, measured=measured, message=message, evidence=tuple(evidence))
+        return CheckResult(passed=not left, measured=measured, message=message, evidence=tuple(evidence))
 
 
 def _is_part(expected: Any, actual: Any) -> bool:

@@ -26,23 +26,6 @@ from wirefault.judging.trace import EpisodeTrace, Identified
 _MAX_DISPLAY = 200
 
 
-@dataclass(frozen=True, kw_only=True)
-class AssertionResult:
-    """The result of a check. ``passed`` is None if unknown, with the reason in ``message``.
-
-    ``applies`` is False if there was nothing to judge, such as retry spacing without retries. ``measured``
-    and ``expected`` are for people; ``evidence`` has event ids such as ``RUN/gateway-0:17``.
-    """
-
-    passed: bool | None
-    name: str = ""
-    measured: str = ""
-    expected: str = ""
-    message: str = ""
-    evidence: tuple[str, ...] = ()
-    applies: bool = True
-
-
 class NotRecorded(Exception):
     """The history lacks the data; the message says which and why."""
 

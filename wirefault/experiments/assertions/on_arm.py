@@ -11,12 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wirefault.experiments.assertions.assertion import Assertion, Figure, SummableLimit, total
-from wirefault.experiments.assertions.episode_view import (
-    AssertionResult,
-    EpisodeView,
-    NothingToJudge,
-    NotRecorded,
-)
+from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.experiments.assertions.registry import (
     AssertionEntry,
     CallableAssertion,
@@ -24,13 +19,14 @@ from wirefault.experiments.assertions.registry import (
     statement_of,
 )
 from wirefault.experiments.expression import Truth, every
+from wirefault.judging.checker import Checker, CheckResult
 
 MAX_EVIDENCE = 20
 MAX_RESULTS = 20
 
 
 # an assertion's result in an episode, or the episode's part of a sum over the arm
-OfEpisode = AssertionResult | tuple[Figure, ...] | None
+OfEpisode = CheckResult | tuple[Figure, ...] | None
 
 
 @dataclass(frozen=True)
@@ -42,9 +38,9 @@ class Asserted:
     """
 
     statement: str
-    result: AssertionResult
+    result: CheckResult
     episodes: tuple[str, ...] = ()
-    results: Mapping[str, AssertionResult] | None = None
+    results: Mapping[str, CheckResult] | None = None
 
 
 CODE_NOT_RUN = (
@@ -61,7 +57,7 @@ def assert_on_episode(assertion: Assertion, view: EpisodeView | None, *, runs_co
     if view is None or needs_all_views(assertion):
         return None
     if needs_users_code(assertion) and not runs_code:
-        return _named(assertion, AssertionResult(passed=None, message=CODE_NOT_RUN))
+        return _named(assertion, CheckResult(passed=None, message=CODE_NOT_RUN))
     if isinstance(assertion, SummableLimit) and assertion.over == "arm":
         return _figures_of(assertion, view)
     return check_episode(assertion, view)
@@ -92,7 +88,7 @@ def assert_on_arm(
     """
     assertion, statement = parse_assertion(entry), statement_of(entry)
     if needs_all_views(assertion) and not runs_code:
-        return Asserted(statement, _named(assertion, AssertionResult(passed=None, message=CODE_NOT_RUN)))
+        return Asserted(statement, _named(assertion, CheckResult(passed=None, message=CODE_NOT_RUN)))
     if isinstance(assertion, CallableAssertion) and assertion.over == "arm":
         missing = max(planned - len(views), 0)
         return Asserted(statement, _named(assertion, _of_all_at_once(assertion, views, missing)))
@@ -100,11 +96,11 @@ def assert_on_arm(
     missing = max(planned - len(known), 0)
     if isinstance(assertion, SummableLimit) and assertion.over == "arm":
         return Asserted(statement, _named(assertion, _of_sum(assertion, known, missing)))
-    results = {key: outcome for key, outcome in known.items() if isinstance(outcome, AssertionResult)}
+    results = {key: outcome for key, outcome in known.items() if isinstance(outcome, CheckResult)}
     return _together(assertion, statement, results, missing)
 
 
-def check_episode(assertion: Assertion, view: EpisodeView) -> AssertionResult:
+def check_episode(assertion: Assertion, view: EpisodeView) -> CheckResult:
     """Check an episode; the result may be unknown."""
     try:
         _refuse_invalid(view)
@@ -115,14 +111,14 @@ def check_episode(assertion: Assertion, view: EpisodeView) -> AssertionResult:
         else:
             result = assertion.check(view.of_turn(assertion.turn))
     except NothingToJudge as nothing:
-        result = AssertionResult(passed=None, message=str(nothing), applies=False)
+        result = CheckResult(passed=None, message=str(nothing), applies=False)
     except NotRecorded as gap:
-        result = AssertionResult(passed=None, message=str(gap))
+        result = CheckResult(passed=None, message=str(gap))
     return _named(assertion, result)
 
 
-def _named(assertion: Assertion, result: AssertionResult) -> AssertionResult:
-    return replace(result, name=result.name or assertion.name, expected=result.expected or assertion.expected)
+def _named(checker: Checker[EpisodeView], result: CheckResult) -> CheckResult:
+    return replace(result, name=result.name or checker.name, expected=result.expected or checker.expected)
 
 
 def _refuse_invalid(view: EpisodeView) -> None:
@@ -130,7 +126,7 @@ def _refuse_invalid(view: EpisodeView) -> None:
         raise NotRecorded(f"the lab failed in it: {view.judgement.why}")
 
 
-def _of_each_turn(assertion: Assertion, view: EpisodeView) -> AssertionResult:
+def _of_each_turn(assertion: Assertion, view: EpisodeView) -> CheckResult:
     single = assertion.model_copy(update={"turn": None})
     of_turns = {number: check_episode(single, view.of_turn(number)) for number in range(1, view.turns + 1)}
     judged = {number: result for number, result in of_turns.items() if result.applies}
@@ -139,7 +135,7 @@ def _of_each_turn(assertion: Assertion, view: EpisodeView) -> AssertionResult:
     passed = every(result.passed for result in judged.values())
     decides = {number: result for number, result in judged.items() if result.passed is passed}
     number, first = next(iter(decides.items()))
-    return AssertionResult(
+    return CheckResult(
         passed=passed,
         measured="; ".join(f"turn {place}: {result.measured}" for place, result in decides.items()),
         message=f"turn {number}: {first.message}" if first.message else "",
@@ -147,45 +143,43 @@ def _of_each_turn(assertion: Assertion, view: EpisodeView) -> AssertionResult:
     )
 
 
-def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ...] | AssertionResult:
+def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ...] | CheckResult:
     """The episode's part of a sum, or why it is unknown."""
     try:
         _refuse_invalid(view)
         return assertion.figures(view)
     except (NothingToJudge, NotRecorded) as gap:
-        return AssertionResult(passed=None, message=str(gap))
+        return CheckResult(passed=None, message=str(gap))
 
 
 def _of_sum(
-    assertion: SummableLimit, known: Mapping[str, AssertionResult | tuple[Figure, ...]], missing: int
-) -> AssertionResult:
+    assertion: SummableLimit, known: Mapping[str, CheckResult | tuple[Figure, ...]], missing: int
+) -> CheckResult:
     gaps = [f"{missing} episodes were not run"] if missing else []
     gaps += [
-        f"{key}: {outcome.message}" for key, outcome in known.items() if isinstance(outcome, AssertionResult)
+        f"{key}: {outcome.message}" for key, outcome in known.items() if isinstance(outcome, CheckResult)
     ]
-    parts = [figures for figures in known.values() if not isinstance(figures, AssertionResult)]
+    parts = [figures for figures in known.values() if not isinstance(figures, CheckResult)]
     if not parts:
-        return AssertionResult(passed=None, message=gaps[0] if gaps else "no episode")
+        return CheckResult(passed=None, message=gaps[0] if gaps else "no episode")
     gap = gaps[0] if gaps else ""
     return assertion.judged([total(figures, gap) for figures in zip(*parts, strict=True)])
 
 
-def _of_all_at_once(
-    assertion: CallableAssertion, views: Sequence[EpisodeView], missing: int
-) -> AssertionResult:
+def _of_all_at_once(assertion: CallableAssertion, views: Sequence[EpisodeView], missing: int) -> CheckResult:
     valid = [view for view in views if view.judgement.outcome != "invalid"]
     unknown = missing + len(views) - len(valid)
     if unknown:
         message = f"{unknown} episodes show nothing, and what they would have shown it cannot know"
-        return AssertionResult(passed=None, message=message)
+        return CheckResult(passed=None, message=message)
     try:
         return assertion.check_arm(valid)
     except (NotRecorded, NothingToJudge) as reason:
-        return AssertionResult(passed=None, message=str(reason))
+        return CheckResult(passed=None, message=str(reason))
 
 
 def _together(
-    assertion: Assertion, statement: str, results: Mapping[str, AssertionResult], missing: int
+    assertion: Assertion, statement: str, results: Mapping[str, CheckResult], missing: int
 ) -> Asserted:
     judged = {key: result for key, result in results.items() if result.applies}
     passed = sum(result.passed is True for result in judged.values())
@@ -198,7 +192,7 @@ def _together(
     measured += [f"{unknown} unknown"] if unknown else []
     measured += [f"{idle} with nothing to judge"] if idle else []
     evidence = dict.fromkeys(id for result in decides.values() for id in result.evidence)
-    result = AssertionResult(
+    result = CheckResult(
         passed=truth,
         measured=", ".join(measured),
         message="" if truth else _why(decides or ({} if planned else results), missing),
@@ -219,7 +213,7 @@ def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:
     return True if passed >= needed else False if passed + unknown < needed else None
 
 
-def _why(decides: Mapping[str, AssertionResult], missing: int) -> str:
+def _why(decides: Mapping[str, CheckResult], missing: int) -> str:
     """The result of the first episode that decided."""
     if not decides:
         return f"{missing} episodes were not run"

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from wirefault.core.errors import nearest
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.experiments.assertions.episode_view import (
-    AssertionResult,
-    EpisodeView,
-    NothingToJudge,
-    NotRecorded,
-)
+from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.experiments.expression import Duration
 from wirefault.experiments.outages import has_failed, outages_of
 from wirefault.history.events import ToolTry
+from wirefault.judging.checker import Checker, CheckResult
 from wirefault.judging.findings.retries import HASTY_RETRY
+from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
+
+_RULES: Mapping[str, Checker[EpisodeTrace]] = {rule.name: rule for rule in RULES}
 
 
 class RecoveredAfterFailure(Assertion):
@@ -34,7 +37,7 @@ class RecoveredAfterFailure(Assertion):
     def expected(self) -> str:
         return "each failure followed by a success"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         outages = outages_of(view.requests, view.last_end.event.end)
         outages = [outage for outage in outages if self.link in ("", outage.link)]
         if not outages:
@@ -48,7 +51,7 @@ class RecoveredAfterFailure(Assertion):
         unclear_ends = [outage for outage in outages if outage.end == "unknown"]
         recovered = len(outages) - len(lost) - len(unclear_ends)
         message = "whether it asked for the same again is not in the history" if unclear_ends else ""
-        return AssertionResult(
+        return CheckResult(
             passed=False if lost else None if unclear_ends else True,
             measured=f"{recovered} of {len(outages)} recovered",
             message="" if lost else message,
@@ -73,12 +76,12 @@ class FallbackUsed(Assertion):
         way = f" to {self.to}" if self.to else ""
         return f"{'a' if self.used else 'no'} fallback{way}"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         evidence = tuple(self._on_links(view) if self.to else _recorded(view))
         if not evidence and self.to and (unseen := view.unseen()):
             raise NotRecorded(unseen)
         measured = "a fallback" if evidence else "no fallback"
-        return AssertionResult(passed=bool(evidence) == self.used, measured=measured, evidence=evidence)
+        return CheckResult(passed=bool(evidence) == self.used, measured=measured, evidence=evidence)
 
     def _on_links(self, view: EpisodeView) -> Iterator[str]:
         failed = [s for s in view.requests if self._may_fail(s) and has_failed(s)]
@@ -133,7 +136,7 @@ class RetrySpacing(Assertion):
         ]
         return "pauses of " + ", ".join(filter(None, parts))
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         groups = [list(_retries(g)) for g in view.repeated if self.link in ("", g[0].link_name)]
         groups = [group for group in groups if group]
         if not groups:
@@ -145,7 +148,7 @@ class RetrySpacing(Assertion):
         range_text = f"{min(spans):.3g} s" + (f" to {max(spans):.3g} s" if len(spans) > 1 else "")
         pairs = bad or [pair for group in groups for pair in group]
         evidence = dict.fromkeys(id for pair in pairs for request in pair for id in request.ids)
-        return AssertionResult(passed=not bad, measured=f"pauses of {range_text}", evidence=tuple(evidence))
+        return CheckResult(passed=not bad, measured=f"pauses of {range_text}", evidence=tuple(evidence))
 
     def _wrong(self, group: list[tuple[Request, Request]]) -> Iterator[tuple[Request, Request]]:
         before = -1.0
@@ -185,7 +188,7 @@ class RetryAfterRespected(Assertion):
     def expected(self) -> str:
         return "at least the time that Retry-After asks for"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         refused = [
             s for s in view.requests if s.exchange and s.exchange.retry_after and (s.status or 0) >= 300
         ]
@@ -193,13 +196,39 @@ class RetryAfterRespected(Assertion):
             raise NothingToJudge("no reply with a Retry-After came to the subject")
         if any(request.same is None for request in refused):
             raise NotRecorded("what the refused requests asked for is not in the history (BODIES)")
-        hasty = list(HASTY_RETRY.observe(view.trace_of_turn))
+        hasty = HASTY_RETRY.check(view.trace_of_turn)
         again = [s for group in view.repeated for s in group[:-1] if any(s is one for one in refused)]
-        if not hasty and not again:
+        if hasty.passed and not again:
             raise NothingToJudge("nothing that was refused with a Retry-After was sent again")
-        evidence = [id for seen in hasty for id in seen.evidence] or [id for s in again for id in s.ids]
-        return AssertionResult(
-            passed=not hasty,
-            measured="; ".join(seen.text for seen in hasty) or f"waited {len(again)} times",
-            evidence=tuple(evidence),
-        )
+        if not hasty.passed:
+            return replace(hasty, name="", expected="")  # the assertion's own
+        evidence = tuple(id for s in again for id in s.ids)
+        return CheckResult(passed=True, measured=f"waited {len(again)} times", evidence=evidence)
+
+
+def _known_rule(name: str) -> str:
+    if name not in _RULES:
+        raise ValueError(f"unknown rule {name}{nearest(name, _RULES)}")
+    return name
+
+
+class NoFinding(Assertion):
+    """A rule of findings found nothing in the episode; it does not look at the control."""
+
+    name = "no_finding"
+    main = "rule"
+    needs = "all requests, and what they ask for (BODIES)"
+
+    rule: Annotated[str, AfterValidator(_known_rule)] = Field(description="such as hasty_retry")
+
+    @property
+    def expected(self) -> str:
+        return _RULES[self.rule].expected
+
+    def check(self, view: EpisodeView) -> CheckResult:
+        result = _RULES[self.rule].check(view.trace_of_turn)
+        if result.passed and (gap := view.unseen()):
+            raise NotRecorded(gap)
+        if result.passed and any(request.same is None for request in view.requests):
+            raise NotRecorded("what some requests asked for is not in the history (BODIES)")
+        return replace(result, name="")

@@ -42,19 +42,16 @@ from wirefault.experiments.assertions.calls import (
     ToolsInOrder,
     ToolWasCalled,
 )
-from wirefault.experiments.assertions.episode_view import (
-    AssertionResult,
-    EpisodeView,
-    NothingToJudge,
-    NotRecorded,
-)
+from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.experiments.assertions.recovery import (
     FallbackUsed,
+    NoFinding,
     RecoveredAfterFailure,
     RetryAfterRespected,
     RetrySpacing,
 )
 from wirefault.experiments.assertions.statement import Statement, replacement
+from wirefault.judging.checker import CheckResult
 from wirefault.subjects.loading import LAB_SUBJECT
 from wirefault.wiring.spec_file import known_keys
 from wirefault.wiring.wiring import Wiring
@@ -63,7 +60,7 @@ from wirefault.wiring.wiring import Wiring
 class CallableAssertion(Assertion):
     """The function returns True; it gets an `EpisodeView`, or all of them with `over: arm`.
 
-    It returns True, False, None for unknown, or an `AssertionResult`.
+    It returns True, False, None for unknown, or an `CheckResult`.
     """
 
     name = "callable"
@@ -79,10 +76,10 @@ class CallableAssertion(Assertion):
     def expected(self) -> str:
         return f"{self.function.rpartition(':')[2]} says so"
 
-    def check(self, view: EpisodeView) -> AssertionResult:
+    def check(self, view: EpisodeView) -> CheckResult:
         return self._judged(view)
 
-    def check_arm(self, views: Sequence[EpisodeView]) -> AssertionResult:
+    def check_arm(self, views: Sequence[EpisodeView]) -> CheckResult:
         """Call it with all episodes of an arm. Raises ``NotRecorded``."""
         return self._judged(views)
 
@@ -90,7 +87,7 @@ class CallableAssertion(Assertion):
     def _loaded(self) -> Callable[..., object]:
         return load_function(self.function)
 
-    def _judged(self, episode: object) -> AssertionResult:
+    def _judged(self, episode: object) -> CheckResult:
         try:
             function = self._loaded
         except ValueError as error:
@@ -102,13 +99,11 @@ class CallableAssertion(Assertion):
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - which tells nothing of the subject
             raise NotRecorded(f"{self.function} raised {type(error).__name__}") from None
-        if isinstance(result, AssertionResult):
+        if isinstance(result, CheckResult):
             return result
         if result is None or isinstance(result, bool):
-            return AssertionResult(passed=result, message="" if result is not None else "it does not tell")
-        raise NotRecorded(
-            f"{self.function} returned {result!r:.40}, not True, False, None or AssertionResult"
-        )
+            return CheckResult(passed=result, message="" if result is not None else "it does not tell")
+        raise NotRecorded(f"{self.function} returned {result!r:.40}, not True, False, None or CheckResult")
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> CallableAssertion:
@@ -172,6 +167,7 @@ ASSERTIONS: tuple[type[Assertion], ...] = (
     FallbackUsed,
     RetrySpacing,
     RetryAfterRespected,
+    NoFinding,
     CallableAssertion,
 )
 _COMPARES = re.compile(r"[<>=!]|^no ")

@@ -12,10 +12,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from wirefault.core.errors import nearest
 from wirefault.experiments.assertions.assertion import Figure, SummableLimit, figure_of
-from wirefault.experiments.assertions.episode_view import AssertionResult, EpisodeView
+from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.expression import Bounds, Expression, ExpressionError, exactly, parse_expression
 from wirefault.experiments.outages import has_failed
 from wirefault.history.events import Exchange
+from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
 
 NEEDS_REQUESTS = "all requests through the lab: connections past it make the figure a lower bound"
@@ -182,11 +183,11 @@ class Statement(SummableLimit):
     def figures(self, view: EpisodeView) -> tuple[Figure, ...]:
         return tuple(_MEASURES[name][2](view, self.link, self.kind) for name in self.names)
 
-    def judged(self, figures: Sequence[Figure]) -> AssertionResult:
+    def judged(self, figures: Sequence[Figure]) -> CheckResult:
         named = dict(zip(self.names, figures, strict=True))
         passed = _parsed(self.text).holds({name: figure.bounds for name, figure in named.items()})
         gaps = dict.fromkeys(figure.gap for figure in figures if figure.gap)
-        return AssertionResult(
+        return CheckResult(
             passed=passed,
             measured=", ".join(f"{name} {figure.text}" for name, figure in named.items()),
             message="; ".join(gaps) if passed is None else "",

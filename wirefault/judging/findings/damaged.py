@@ -12,7 +12,8 @@ from wirefault.dialects.http import data_of, split_events, value_of
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import AttemptEnded, Exchange
-from wirefault.judging.findings.finding import Observation, Rule
+from wirefault.judging.checker import Observation
+from wirefault.judging.findings.finding import Rule
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wirefault.history.events import EXIT_CODE, AttemptEnded
-from wirefault.judging.findings.finding import Observation, RuleText, Severity, times
+from wirefault.judging.checker import Observation, Severity
+from wirefault.judging.findings.finding import RuleText, times
 from wirefault.judging.findings.writes import MAY_BE_AS_ASKED, undeclared
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace

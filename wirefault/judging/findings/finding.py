@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
 
+from wirefault.judging.checker import CheckResult, Observation, Severity
 from wirefault.judging.trace import EpisodeTrace
-
-Severity = Literal[
-    "harmful",  # something was done twice, leaked or falsely claimed
-    "risky",  # it went well here, but may fail next time
-    "wasteful",  # it costs time, money or a server's goodwill
-    "note",  # good to know, not a fault
-]
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 @dataclass(frozen=True)
@@ -29,15 +21,6 @@ class Finding:
     text: str
     episode: str
     evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Observation:
-    """An observation of a rule: a sentence and its evidence."""
-
-    text: str
-    evidence: tuple[str, ...]
-    severity: Severity | None = None  # None for the rule's
 
 
 @dataclass(frozen=True)
@@ -57,6 +40,23 @@ class Rule(RuleText):
     """A rule that makes findings from one episode."""
 
     observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; it reports only facts in the trace
+
+    @property
+    def expected(self) -> str:
+        """The demand, for people."""
+        return f"not: {self.title}"
+
+    def check(self, trace: EpisodeTrace) -> CheckResult:
+        """Check the episode. Observations without evidence, and those lowered to a note, do not fail it."""
+        observations = tuple(each for each in self.observe(trace) if each.evidence)
+        return CheckResult(
+            passed=all(each.severity == "note" for each in observations),
+            name=self.name,
+            measured="; ".join(each.text for each in observations),
+            expected=self.expected,
+            evidence=tuple(dict.fromkeys(id for each in observations for id in each.evidence)),
+            observations=observations,
+        )
 
 
 _LONG_SPANS = ((365.25 * 86400, "year"), (86400, "day"), (3600, "hour"), (60, "minute"))

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from wirefault.core.sockets import is_loopback
-from wirefault.judging.findings.finding import Observation, Rule
+from wirefault.judging.checker import Observation
+from wirefault.judging.findings.finding import Rule
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 

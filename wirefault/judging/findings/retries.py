@@ -10,7 +10,8 @@ from math import prod
 
 from wirefault.dialects.mcp import INITIALIZE
 from wirefault.history.events import ToolTry
-from wirefault.judging.findings.finding import Observation, Rule, span_in_words, times
+from wirefault.judging.checker import Observation
+from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.requests import Request, SameKey
 from wirefault.judging.trace import EpisodeTrace
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wirefault.history.events import Event
+from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
-from wirefault.judging.findings.finding import SEVERITIES, Finding, Rule
+from wirefault.judging.findings.finding import Finding, Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
@@ -47,7 +48,6 @@ def trace_findings(traces: Iterable[EpisodeTrace], rules: Iterable[Rule] = RULES
 
 def _episode_findings(trace: EpisodeTrace, rules: Iterable[Rule]) -> Iterator[Finding]:
     for rule in rules:
-        for observation in rule.observe(trace):
-            if observation.evidence:
-                severity = observation.severity or rule.severity
-                yield Finding(rule.name, severity, observation.text, trace.episode, observation.evidence)
+        for observation in rule.check(trace).observations:
+            severity = observation.severity or rule.severity
+            yield Finding(rule.name, severity, observation.text, trace.episode, observation.evidence)

@@ -8,8 +8,9 @@ from wirefault.dialects.http import split_events
 from wirefault.dialects.outages import has_end
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.history.events import AttemptEnded, ModelCall
+from wirefault.judging.checker import Observation
 from wirefault.judging.findings.damaged import answer_from, model_asked_later, readable_text, received
-from wirefault.judging.findings.finding import Observation, Rule, span_in_words
+from wirefault.judging.findings.finding import Rule, span_in_words
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 

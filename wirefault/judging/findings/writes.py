@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.history.events import EpisodeStarted
-from wirefault.judging.findings.finding import Observation, Rule, Severity, span_in_words, times
+from wirefault.judging.checker import Observation, Severity
+from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.requests import Request
 from wirefault.judging.sameness import without_call_ids
 from wirefault.judging.trace import EpisodeTrace
