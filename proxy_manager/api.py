@@ -6,13 +6,10 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -20,6 +17,7 @@ from starlette.types import ASGIApp
 
 from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
+from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import ControlAccess, guarded
 from wirefault.dialects.json_values import parsed
 from wirefault.faults.registry import REGISTRY
@@ -33,15 +31,6 @@ from wirefault.wiring.topology import Topology
 
 # anything on this machine may read these
 _PUBLIC = ("/", "/health", "/ready", "/status", "/faults")
-
-
-class ChangeRefused(Exception):
-    """A refused request; rendered in the lab's usual form of errors."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 # The loop steps at once; it takes this long only when something is wrong.
@@ -69,20 +58,20 @@ class FaultsEndpoint:
             return self._description(state.configurations.latest(*self._lab))
 
     def set(self, faults: FaultSet, source: str) -> dict[str, Any]:
-        """Return once the faults are in force. Raises ``ChangeRefused``."""
+        """Return once the faults are in force. Raises ``ApiError``."""
         if self._loop.error is not None or self._loop.reconciler is None:
-            raise ChangeRefused(503, "not_ready", f"the manager is not ready: {self._loop.error}")
+            raise ApiError(503, "not_ready", f"the manager is not ready: {self._loop.error}")
         with self._open_state() as state:
             number = state.configurations.add(*self._lab, faults.dump(), source, time.time())
             end = time.monotonic() + _BOUND_S
             while time.monotonic() < end and not self._loop.stop.is_set():
                 row = state.configurations.of_number(*self._lab, number)
                 if row is not None and row.refused:
-                    raise ChangeRefused(409, "faults_refused", row.refused)
+                    raise ApiError(409, "faults_refused", row.refused)
                 if self._loop.reconciler.status.configuration >= number:
                     return self._description(row)
                 time.sleep(0.002)
-        raise ChangeRefused(503, "not_in_force", f"configuration {number} is written, but not in force yet")
+        raise ApiError(503, "not_in_force", f"configuration {number} is written, but not in force yet")
 
     def _description(self, row: ConfigurationRow | None) -> dict[str, Any]:
         if row is None:
@@ -114,12 +103,10 @@ class FaultsEndpoint:
 def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
     """The requested set and its display name. ``faults`` is a set as in a file, or a preset's name."""
     if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
-        raise ChangeRefused(
-            400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}'
-        )
+        raise ApiError(400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}')
     requested, level = body["faults"], body.get("chaos_level", 1)
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= 1:
-        raise ChangeRefused(400, "bad_request", "chaos_level must be a number in 0 .. 1")
+        raise ApiError(400, "bad_request", "chaos_level must be a number in 0 .. 1")
     try:
         unscaled = (
             preset(requested, links)
@@ -127,10 +114,10 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
             else build_set(requested, "faults", REGISTRY, links)
         )
     except FaultSetError as error:
-        raise ChangeRefused(400, "bad_faults", str(error)) from None
+        raise ApiError(400, "bad_faults", str(error)) from None
     chosen = scaled(unscaled, level)
     if not chosen.can_be_met:
-        raise ChangeRefused(
+        raise ApiError(
             400, "bad_faults", "none of its faults can occur; to remove the current ones: DELETE /faults"
         )
     name = requested if isinstance(requested, str) else str(body.get("source") or "a set")
@@ -145,8 +132,8 @@ def create_manager_api(
 ) -> ASGIApp:
     """Create the app. ``token``: required for changes; ``logs``: the folder of the histories."""
     api = _Api(loop, topology, FaultsEndpoint(loop, topology, open_state, logs))
-    app = Starlette(
-        routes=[
+    app = api_app(
+        [
             Route("/health", api.health, methods=["GET"]),
             Route("/ready", api.ready, methods=["GET"]),
             Route("/status", api.status, methods=["GET"]),
@@ -154,13 +141,12 @@ def create_manager_api(
             Route("/faults", api.set_faults, methods=["PUT"]),
             Route("/faults", api.clear_faults, methods=["DELETE"]),
         ],
-        exception_handlers={ChangeRefused: _render_error, HTTPException: _render_http_error},
     )
     return guarded(app, ControlAccess(token, {topology.manager.host}, _PUBLIC))
 
 
 class _Api:
-    """The routes, which raise ``ChangeRefused``. Code that waits or reads files runs in a thread."""
+    """The routes, which raise ``ApiError``. Code that waits or reads files runs in a thread."""
 
     def __init__(self, loop: Loop, topology: Topology, live: FaultsEndpoint) -> None:
         self._loop = loop
@@ -203,24 +189,13 @@ class _Api:
 
 
 async def _json_body(request: Request) -> Any:
-    """The body as JSON; None if it is none. Raises ``ChangeRefused`` for a body over the limit."""
+    """The body as JSON; None if it is none. Raises ``ApiError`` for a body over the limit."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > _MAX_BODY_BYTES:
-            raise ChangeRefused(413, "too_large", f"the body must not exceed {_MAX_BODY_BYTES} bytes")
+            raise ApiError(413, "too_large", f"the body must not exceed {_MAX_BODY_BYTES} bytes")
     try:
         return parsed(body)
     except ValueError:
         return None
-
-
-async def _render_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ChangeRefused)
-    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
-
-
-async def _render_http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-    return await _render_error(request, ChangeRefused(error.status_code, code, error.detail))

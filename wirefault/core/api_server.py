@@ -1,19 +1,52 @@
-"""uvicorn for a control API in a process that decides itself when it ends."""
+"""Control APIs: uvicorn in a process that decides itself when it ends, and errors in one form."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http import HTTPStatus
 
 import uvicorn
 import uvloop
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _STOP_BOUND_S = 2.0
+
+
+class ApiError(Exception):
+    """A refused request; rendered in the lab's usual form of errors."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+def api_app(routes: Sequence[BaseRoute]) -> Starlette:
+    """An app whose routes may raise ``ApiError``."""
+    return Starlette(
+        routes=routes, exception_handlers={ApiError: _render_error, HTTPException: _render_http_error}
+    )
+
+
+async def _render_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiError)
+    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
+
+
+async def _render_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    return await _render_error(request, ApiError(error.status_code, code, error.detail))
 
 
 class ApiServer(uvicorn.Server):

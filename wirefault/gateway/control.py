@@ -5,18 +5,16 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import ControlAccess, guarded
 from wirefault.core.sockets import Address
 from wirefault.faults.registry import REGISTRY
@@ -32,15 +30,6 @@ from wirefault.wiring.links import Link
 
 # the certificate is public, and the launcher waits for the first
 PUBLIC = ("/", "/authority")
-
-
-class ControlError(Exception):
-    """A request to the control API that cannot be met; rendered in the shape of all errors of the lab."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 # Listens for a link. Raises ``ValueError`` for an invalid link, ``OSError``.
@@ -101,23 +90,23 @@ class Runs:
         self._model = model
 
     def open(self, run_id: str, settings_hash: str, lane: Lane) -> Run:
-        """Open a run. Raises ``ControlError`` unless ``state.db`` has it with those settings."""
+        """Open a run. Raises ``ApiError`` unless ``state.db`` has it with those settings."""
         settings = load_frozen(self._frozen(run_id, settings_hash))
         path = history_file(self._logs, run_id, "gateway", lane.number)
         try:
             writer = Writer(path)
         except OSError as error:
-            raise ControlError(503, "history_failed", f"{path} cannot be written: {error}") from None
+            raise ApiError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
             budgets = budget_enforcer(settings, self._state_db.parent, lane.number, time.time)
             return Run(run_id, settings, writer, self._model(settings), lane.links, budgets)
         except OSError as error:
             writer.close()
-            raise ControlError(503, "budgets_failed", f"the run's budget cannot be kept: {error}") from None
+            raise ApiError(503, "budgets_failed", f"the run's budget cannot be kept: {error}") from None
         except (ForeignLink, SettingsError) as error:
             writer.close()
             code = "foreign_link" if isinstance(error, ForeignLink) else "bad_cassettes"
-            raise ControlError(409, code, str(error)) from None
+            raise ApiError(409, code, str(error)) from None
 
     def _frozen(self, run_id: str, settings_hash: str) -> str:
         try:
@@ -126,11 +115,11 @@ class Runs:
                 with State(self._state_db) as state:
                     row = state.run(run_id)
         except sqlite3.Error as error:
-            raise ControlError(503, "state_failed", f"{self._state_db} cannot be read: {error}") from None
+            raise ApiError(503, "state_failed", f"{self._state_db} cannot be read: {error}") from None
         if row is None:
-            raise ControlError(409, "unknown_run", f"{self._state_db} has no run {run_id!r}")
+            raise ApiError(409, "unknown_run", f"{self._state_db} has no run {run_id!r}")
         if row.settings_hash != settings_hash:
-            raise ControlError(
+            raise ApiError(
                 409,
                 "settings_differ",
                 f"run {run_id!r} has the settings {row.settings_hash}, not {settings_hash!r}",
@@ -146,8 +135,8 @@ def create_app(
     ``pem``: the certificate of the authority for intercepted hosts; empty without interception.
     """
     api = _Api(lanes, runs, open_link, pem)
-    app = Starlette(
-        routes=[
+    app = api_app(
+        [
             Route("/", api.health),
             Route("/authority", api.authority, methods=["GET"]),
             Route("/lanes/{lane:int}", api.show, methods=["GET"]),
@@ -159,13 +148,12 @@ def create_app(
             Route("/lanes/{lane:int}/links/{name}", api.open_link, methods=["PUT"]),
             Route("/lanes/{lane:int}/settle", api.settle, methods=["POST"]),
         ],
-        exception_handlers={ControlError: _render_error, HTTPException: _render_http_error},
     )
     return guarded(app, access)
 
 
 class _Api:
-    """The routes, which raise ``ControlError``."""
+    """The routes, which raise ``ApiError``."""
 
     def __init__(self, lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str) -> None:
         self._lanes = lanes
@@ -179,7 +167,7 @@ class _Api:
     async def authority(self, request: Request) -> JSONResponse:
         """Return the certificate that an intercepted subject must trust."""
         if not self._pem:
-            raise ControlError(404, "not_intercepted", "this wiring intercepts nothing")
+            raise ApiError(404, "not_intercepted", "this wiring intercepts nothing")
         return JSONResponse({"pem": self._pem})
 
     async def show(self, request: Request) -> JSONResponse:
@@ -205,7 +193,7 @@ class _Api:
             fault_set = load_set(body.faults, f"configuration {body.number}", REGISTRY, None)
             run.configure(body.number, fault_set, body.episode, body.attempt)
         except (FaultSetError, ForeignLink) as error:
-            raise ControlError(409, "faults_refused", str(error)) from None
+            raise ApiError(409, "faults_refused", str(error)) from None
         _check_history(run)
         return JSONResponse(_status(lane))
 
@@ -234,9 +222,9 @@ class _Api:
             link = Link.load(body.link)
             address = await self._open_link(link)
         except ValueError as error:
-            raise ControlError(409, "link_refused", str(error)) from None
+            raise ApiError(409, "link_refused", str(error)) from None
         except OSError as error:
-            raise ControlError(503, "no_listener", f"{link.name}: {error}") from None
+            raise ApiError(503, "no_listener", f"{link.name}: {error}") from None
         return JSONResponse({"lane": lane.number, "link": link.name, "listen": str(address)})
 
     async def settle(self, request: Request) -> JSONResponse:
@@ -249,21 +237,10 @@ class _Api:
         return JSONResponse({"settled": still_open == 0, "open": still_open})
 
 
-async def _render_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, ControlError)
-    return JSONResponse({"error": {"code": error.code, "message": str(error)}}, error.status)
-
-
-async def _render_http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-    return await _render_error(request, ControlError(error.status_code, code, error.detail))
-
-
 def _lane(lanes: Mapping[int, Lane], request: Request) -> Lane:
     number = int(request.path_params["lane"])
     if number not in lanes:
-        raise ControlError(404, "unknown_lane", f"unknown lane {number}; the lanes are {sorted(lanes)}")
+        raise ApiError(404, "unknown_lane", f"unknown lane {number}; the lanes are {sorted(lanes)}")
     return lanes[number]
 
 
@@ -271,7 +248,7 @@ def _attempt_of(lane: Lane, body: _Attempt) -> LaneAttempt:
     """Return the attempt in progress, which must be the one in the request."""
     attempt = lane.attempt
     if attempt is None or not attempt.is_(body.episode, body.attempt):
-        raise ControlError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
+        raise ApiError(409, "other_attempt", f"the lane does not have attempt {body.attempt}")
     return attempt
 
 
@@ -281,16 +258,16 @@ async def _body(request: Request, model: type[_Model]) -> _Model:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ControlError(400, "bad_request", f"{where} {first['msg']}".strip()) from None
+        raise ApiError(400, "bad_request", f"{where} {first['msg']}".strip()) from None
 
 
 def _check_history(run: Run) -> None:
     run.flush()
     if run.failure:
-        raise ControlError(503, "history_failed", run.failure)
+        raise ApiError(503, "history_failed", run.failure)
     recorder = run.model.recorder if run.model else None
     if recorder is not None and recorder.failure:
-        raise ControlError(503, "recording_failed", recorder.failure)
+        raise ApiError(503, "recording_failed", recorder.failure)
 
 
 def _status(lane: Lane) -> dict[str, object]:
