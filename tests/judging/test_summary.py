@@ -70,6 +70,7 @@ def test_exposed_and_unexposed_shares():
     missed_it = episode(armed(timeout()), tried(), expect={})
     summary = summarise(run(GOOD, met_it, missed_it, NO_ORACLE))
     assert (summary.exposed, summary.unexposed) == (Share(0, 1, 0.0), Share(2, 2, 1.0))
+    assert summary.touched == Share(0, 0, None)  # nothing is asked for
     data = summary.as_json()
     assert data["exposed"] == {"k": 0, "n": 1, "rate": 0.0}
     assert data["unexposed"] == {"k": 2, "n": 2, "rate": 1.0}

@@ -215,12 +215,26 @@ def test_summary_fits_100_columns_without_colour():
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize("link", ["message", "search"])
+def test_headline_counts_faults_that_touch_what_is_asked(link):
+    events = [run_started(2)]
+    for number, at in enumerate(("message", link)):
+        struck = exchange(at, method="POST" if at == "message" else "GET", fault=fault_met())
+        events += [replace(e, episode=str(number)) for e in episode(struck, ended("failed"), expect=ASK_BOB)]
+    text = printed([*events, run_finished()], width=200)
+    assert "of the 2 that met a fault 0" in text
+    assert (", of the 1 where it touched what is asked for 0" in text) is (link == "search")
+
+
 def test_headline_counts_prompts_with_faults():
     attempts = [(), (tried(),), (CLOSED, exchange()), (CLOSED, exchange(), ended("failed"))]
     events = [run_started(4)]
     for number, more in enumerate(attempts):  # the second one's toxic let its try pass
         events += [replace(e, episode=str(number)) for e in episode(armed(timeout()), *more, expect={})]
     assert "success        75 % (3 of 4); of the 2 that met a fault 1" in printed([*events, run_finished()])
+    assert "met a fault 1, and none where it touched what is asked for" in " ".join(
+        printed([*events, run_finished()], width=200).split()
+    )
     assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])
 
 

@@ -15,11 +15,12 @@ from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
-from wirefault.judging.evidence.gather import gather
+from wirefault.judging.evidence.gather import gather, struck_exchanges
 from wirefault.judging.evidence.record import FaultRecord, Unexplained
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.oracle.episode import Episode
+from wirefault.judging.oracle.exposure import AskedAbout
 from wirefault.judging.oracle.outcome import Claim, Outcome
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
@@ -44,6 +45,7 @@ class EpisodeJudgement:
     unexplained: tuple[Unexplained, ...] = ()
     why: str = ""  # in words, what the outcome does not show
     outcome_by_oracle: Outcome | None = None  # see ``Verdict``
+    touched: bool = False  # a delivered fault touched a value or call that the oracle asks about
 
     def as_event(self, t: float) -> EpisodeJudged:
         """For the history."""
@@ -158,4 +160,18 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
         unexplained=evidence.unexplained,
         why=verdict.why,
         outcome_by_oracle=verdict.outcome_by_oracle,
+        touched=_is_touched(episode, evidence.faults),
+    )
+
+
+def _is_touched(episode: Episode, faults: Sequence[FaultRecord]) -> bool:
+    """Whether a delivered fault touched what the oracle asks about."""
+    if episode.oracle is None or not any(fault.delivered for fault in faults):
+        return False
+    struck = struck_exchanges(episode.trace)
+    toxics: list[tuple[None, None]] = [(None, None)] * (len(faults) - len(struck))
+    about = AskedAbout(episode.oracle, episode.trace)
+    return any(
+        fault.delivered is True and about.is_touched(fault, exchange, fault_met)
+        for fault, (exchange, fault_met) in zip(faults, [*toxics, *struck], strict=True)
     )

@@ -59,7 +59,8 @@ class Summary:
     ``wiring_arguments``: the words of the command line that give the run's wiring, whose ``links`` are as
     ``Links.dump`` gives them.
     ``exposed`` are the episodes to which at least one fault was delivered, ``unexposed`` those to which none
-    was; for the others it is unknown.
+    was; for the others it is unknown. ``touched``: those of ``exposed`` in which a fault touched a value or a
+    call that the oracle asks about.
     ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
     ``differences``: verdicts that differ from the recorded ones.
     ``faults``: a row for each entry of the fault sets in force, and for faults that the settings drew.
@@ -82,6 +83,7 @@ class Summary:
     success: Rate
     first_attempt: Rate
     exposed: Share
+    touched: Share
     unexposed: Share
     faults: list[FaultAccount]
     invalid_because: list[str]
@@ -131,6 +133,7 @@ class Summary:
             "success": asdict(self.success),
             "first_attempt": asdict(self.first_attempt),
             "exposed": asdict(self.exposed),
+            "touched": asdict(self.touched),
             "unexposed": asdict(self.unexposed),
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
@@ -172,6 +175,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         success=rate_per_prompt(started, judgement.episodes),
         first_attempt=first_attempt_rate(started, judgement.episodes),
         exposed=success_share(episode.outcome for episode in judgement.episodes if _exposed(episode)),
+        touched=success_share(episode.outcome for episode in judgement.episodes if episode.touched),
         unexposed=success_share(episode.outcome for episode in judgement.episodes if _unexposed(episode)),
         faults=faults.rows,
         invalid_because=faults.invalid_because,

@@ -44,7 +44,15 @@ def _of_exposed(summary: Summary) -> str:
     exposed = summary.exposed
     if not summary.success.n:
         return ""
-    return f"; of the {exposed.n} that met a fault {exposed.k}" if exposed.n else "; none met a fault"
+    if not exposed.n:
+        return "; none met a fault"
+    text = f"; of the {exposed.n} that met a fault {exposed.k}"
+    touched = summary.touched
+    if touched.n == exposed.n:
+        return text
+    if not touched.n:
+        return f"{text}, and none where it touched what is asked for"
+    return f"{text}, of the {touched.n} where it touched what is asked for {touched.k}"
 
 
 def _interval(rate: Rate) -> str:

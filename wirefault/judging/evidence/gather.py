@@ -35,9 +35,14 @@ def gather(trace: EpisodeTrace) -> Evidence:
     """Return the evidence of one episode; its events may be in any order."""
     times = ToxicTimes(trace.events)
     toxics = [_toxic_record(trace, times, a.attempt, planned) for a in trace.armed for planned in a.toxics]
-    exchanges = sorted(trace.exchanges, key=record_key)
-    faults = [_fault_record(trace, exchange, fault) for exchange in exchanges for fault in exchange.faults]
+    faults = [_fault_record(trace, exchange, fault) for exchange, fault in struck_exchanges(trace)]
     return Evidence((*toxics, *faults), tuple(_unexplained_tries(trace, [*toxics, *faults])))
+
+
+def struck_exchanges(trace: EpisodeTrace) -> list[tuple[Exchange, FaultMet]]:
+    """Return the gateway's faults with their exchanges, in the order of their records."""
+    exchanges = sorted(trace.exchanges, key=record_key)
+    return [(exchange, fault) for exchange in exchanges for fault in exchange.faults]
 
 
 def unexplained(request: Request) -> Unexplained:

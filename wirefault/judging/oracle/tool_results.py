@@ -112,6 +112,11 @@ def is_ungrounded(slots: Iterable[FilledSlot], results: ToolResults) -> bool:
     )
 
 
+def holds_value(slot: Slot, text: str) -> bool:
+    """Whether a tool's result holds one of the slot's values."""
+    return any(_holds_option(FilledSlot(slot, None, option), text) for option in slot.options)
+
+
 def _holds_option(filled: FilledSlot, text: str) -> bool:
     option = filled.matched
     if isinstance(option, str):

@@ -122,7 +122,7 @@ def judge_requests(oracle: Oracle, exchanges: Iterable[Exchange], settled: bool)
     if unread is not None:
         return WorldJudgement("unknown", f"{unread.name}: its body was not kept whole")
     executed = [write for write in writes if write.fate == "executed"]
-    pairing = paired(expected, executed, _fits, _is_call)
+    pairing = paired(expected, executed, _fits, lambda request, write: is_call(request, write.exchange))
     if oracle.others == "allowed":
         pairing = replace(pairing, extra=[])
         writes = [write for write in writes if any(_fits(request, write) for request in expected)]
@@ -167,7 +167,7 @@ def _how_often(
     names = dict.fromkeys(write.name for write in again)
     done = Counter(write.name for write in executed if any(_fits(request, write) for request in expected))
     wanted = {
-        write.name: sum(_is_call(request, write) for request in expected)
+        write.name: sum(is_call(request, write.exchange) for request in expected)
         for write in executed
         if write.name in names
     }
@@ -177,17 +177,16 @@ def _how_often(
     )
 
 
-def _is_call(request: ExpectedRequest, write: WireWrite) -> bool:
-    """Whether the write is that call, with any query and body."""
-    exchange = write.exchange
+def is_call(request: ExpectedRequest, exchange: Exchange) -> bool:
+    """Whether the exchange is that call, with any query and body."""
     if request.tool:
         return exchange.link == request.link and fnmatchcase(exchange.tool, request.tool)
     same = (exchange.link, exchange.method) == (request.link, request.method)
-    return same and fnmatchcase(write.path, request.path)
+    return same and fnmatchcase(exchange.target.partition("?")[0], request.path)
 
 
 def _fits(request: ExpectedRequest, write: WireWrite, lenient: bool = False) -> bool:
-    if not _is_call(request, write) or not json_matches(request.query, write.query, lenient):
+    if not is_call(request, write.exchange) or not json_matches(request.query, write.query, lenient):
         return False
     return request.body is None or json_matches(request.body, write.body, lenient)
 
@@ -196,7 +195,7 @@ def _is_unreadable(request: ExpectedRequest, write: WireWrite) -> bool:
     return (
         write.fate != "refused"
         and request.body is not None
-        and _is_call(request, write)
+        and is_call(request, write.exchange)
         and not write.body_is_known
     )
 
