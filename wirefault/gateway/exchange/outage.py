@@ -74,9 +74,9 @@ def _asked_dialect(exchange: Exchange) -> ModelDialect | None:
 
 def _by_status(exchange: Exchange, status: int) -> str:
     """What the status alone shows."""
-    head = reply_of(exchange.reply.block)
     if status < 400:
         return ""
+    head = reply_of(exchange.reply.block)
     return (mcp_outage if exchange.message is not None else tool_outage)(head, whole=False)
 
 
