@@ -45,6 +45,16 @@ def test_mcp_request_names_dialect_of_link():
     assert [link.dialect for link in started.wired] == ["mcp"]
 
 
+@pytest.mark.parametrize("dialects", [["http", "anthropic"], ["mcp", "anthropic"], ["anthropic", "mcp"]])
+def test_request_to_model_makes_link_a_models(dialects):
+    request = Exchange(
+        2.5, "a", 1, SHOP.name, "POST", "/v1/messages", "", 1, 1, "counted", 1.0, 200, *YES, 9, 9
+    )
+    started, *_ = with_found_links([*EVENTS, *(replace(request, dialect=dialect) for dialect in dialects)])
+    [link] = started.wired
+    assert (link.dialect, link.is_model, link.dialect_by_request) == ("anthropic", True, True)
+
+
 def test_second_call_changes_nothing():
     once = with_found_links(EVENTS)
     assert with_found_links(once) == once

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from wirefault.faults.registry import REGISTRY
@@ -98,6 +100,38 @@ def test_mcp_fault_may_name_found_tool_link():
     links_found = [found_link("127.0.0.1", 3001, "http", ()), found_link("api.openai.com", 443, "https", ())]
     [struck] = unread.on(links.adding(links_found)).faults
     assert struck.links == ("port_3001",) and struck.only.json_ == {"params.name": "add"}
+
+
+@pytest.mark.parametrize("dialect", ["http", "openai_chat"])
+def test_group_strikes_only_its_requests_on_found_link(dialect):
+    link = replace(found_link("127.0.0.1", 3001, "http", ()), dialect=dialect, recognised=dialect != "http")
+    links = Links((), grows=True).adding([link])
+    names = ["tools", "model", "writes", "all"]
+    entries = [{"fault": "unavailable", "links": name} for name in names]
+    struck = build_set({"faults": entries}, "a test", REGISTRY, links).on(links).faults
+    sides = {
+        name: [entry.strikes("port_3001", of_model=side) for side in (True, False)]
+        for name, entry in zip(names, struck, strict=True)
+    }
+    assert [entry.links for entry in struck] == [("port_3001",)] * 4
+    assert sides == {
+        "tools": [False, True],
+        "model": [True, False],
+        "writes": [False, True],
+        "all": [True, True],
+    }
+
+
+@pytest.mark.parametrize(("recognised", "on"), [(False, "tools"), (True, "model")])
+def test_toxics_of_found_link_go_by_its_group(recognised, on):
+    link = found_link("127.0.0.1", 3001, "http", ())
+    link = replace(link, dialect="ollama", recognised=True) if recognised else link
+    links = Links((), grows=True).adding([link])
+    entries = [
+        {"toxic": "latency", "links": name, "with": {"latency": 9}, "id": name} for name in ("tools", "model")
+    ]
+    struck = build_set({"toxics": entries}, "a test", REGISTRY, links).on(links).toxics
+    assert [entry.id for entry in struck if entry.links] == [on]
 
 
 def test_found_server_cannot_be_poisoned():

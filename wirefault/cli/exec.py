@@ -34,6 +34,7 @@ from wirefault.history.events import (
     AttemptEnded,
     ConnectionEnded,
     Event,
+    Exchange,
     InterceptionFailed,
     RunStarted,
 )
@@ -45,6 +46,7 @@ from wirefault.report.reproduce import EXEC
 from wirefault.report.tables import new_table, one_line
 from wirefault.report.terminal import plain_console
 from wirefault.subjects.surroundings import program_problem
+from wirefault.wiring.links import Links
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.subject_spec import PROMPT, CommandSpec
 from wirefault.wiring.wiring import Wiring, build_wiring, recorded_wiring
@@ -235,8 +237,20 @@ def _write_wiring(
     except OSError as error:
         raise InputError(f"--record {path}: {error.strerror}") from None
     click.echo(f"the observed wiring: {path}", err=True)
+    for name in sorted(_mixed_links(started.wired, events)):
+        click.echo(
+            f"{path}: links.{name}: it carries a model's API and other calls; in a wiring all of them are the"
+            " model's, so its writes are not counted",
+            err=True,
+        )
     if public.command != command.command:
         click.echo(f"{path}: subject.command: replace each {SECRET} before you run it", err=True)
+
+
+def _mixed_links(links: Links, events: Iterable[Event]) -> set[str]:
+    """Return the found links on which some requests asked a model, and others may have changed something."""
+    exchanges = (event for event in events if isinstance(event, Exchange))
+    return {e.link for e in exchanges if links[e.link].recognised and not (e.of_model or e.method == "GET")}
 
 
 NOTHING_MET = (

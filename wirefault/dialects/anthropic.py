@@ -51,7 +51,7 @@ class Anthropic:
     name: Dialect = "anthropic"
     id_header = "request-id"
     errors: Mapping[str, ErrorForm] = _ERRORS
-    path_end = "/messages"
+    path_end = ("/messages", ":rawPredict", ":streamRawPredict")  # the latter two on Vertex
     id_prefix = "toolu_"
 
     def error_body(

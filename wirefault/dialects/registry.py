@@ -41,9 +41,9 @@ MODEL_DIALECTS: WithPlugins[ModelDialect] = WithPlugins(_GROUP, _of_models, _che
 DIALECTS: WithPlugins[LinkDialect] = WithPlugins(_GROUP, _of_all_links, _checked)
 
 
-def dialect_of(path: str, *, of_model: bool) -> Dialect:
-    """The dialect of a link by a request's path; chat completions if no model API has that path."""
+def dialect_of(path: str, *, of_model: bool, otherwise: Dialect = OPENAI_CHAT.name) -> Dialect:
+    """The dialect of a link by a request's path; ``otherwise`` if no model API has that path."""
     if not of_model:
         return TOOL.name
     named = (dialect.name for dialect in MODEL_DIALECTS.values() if path.endswith(dialect.path_end))
-    return next(named, OPENAI_CHAT.name)
+    return next(named, otherwise)

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from wirefault.core.identity import Identity
 from wirefault.core.redaction import Redaction
+from wirefault.dialects import Dialect
 from wirefault.dialects.mcp import MCP
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.run import Run
@@ -23,7 +24,7 @@ from wirefault.settings.settings import SettingsError
 from wirefault.state.effects import TRANSLATOR_HEADER, WORLD_HEADER, world_key
 from wirefault.state.state import State
 from wirefault.state.tables import HeldCall
-from wirefault.wiring.links import Link, Links
+from wirefault.wiring.links import HTTP, Link, Links
 
 
 class Origin(NamedTuple):
@@ -175,9 +176,12 @@ class Lane:
     connections: set[LaneConnection] = field(default_factory=set)
     hold: Callable[[HeldCall], None] = lambda _: None
     """Called with each call that waits until the manager has changed its link's toxics."""
+    on_model: Callable[[Link, Dialect], None] = lambda *_: None
+    """Called once for each link that was found at run time and proves to carry a model's API."""
     believes_baggage: bool = True
     """Whether the subject is the lab's own, so that its baggage decides about episode, call and try."""
     _ended: LaneAttempt | None = None
+    _model_links: set[str] = field(default_factory=set)
 
     def start_run(self, run_id: str, settings_hash: str, make: Callable[[], Run]) -> Run:
         """Return the run, made unless it has the lane already; the previous one's history is closed."""
@@ -192,6 +196,12 @@ class Lane:
         if self.run is not None:
             self.run.add_link(link)
         self.links = self.links.adding([link])
+
+    def note_model(self, link: Link, dialect: Dialect) -> None:
+        """A request on a link that was found asks a model."""
+        if not link.recognised and link.name not in self._model_links:
+            self._model_links.add(link.name)
+            self.on_model(link, dialect)
 
     def start_attempt(self, run: Run, episode: str, number: int) -> None:
         """Let new connections belong to that attempt. Idempotent."""
@@ -248,7 +258,8 @@ class LinkListener:
 
     @cached_property
     def is_model(self) -> bool:
-        return self.link.is_model
+        """Whether all its requests ask a model; where each shows its dialect, the exchange says so."""
+        return self.link.is_model and not self.link.dialect_by_request
 
     @cached_property
     def is_lines(self) -> bool:
@@ -262,7 +273,7 @@ class LinkListener:
 
     @cached_property
     def dialect_by_request(self) -> bool:
-        """Whether each request itself must show if it is of MCP."""
+        """Whether each request itself must show if it is of MCP, or asks a model."""
         return self.link.dialect_by_request
 
     @cached_property
@@ -272,7 +283,7 @@ class LinkListener:
     @cached_property
     def dialect_field(self) -> str:
         """The dialect in the record of an exchange, as JSON after a comma."""
-        return f',"dialect":"{self.link.dialect}"'
+        return f',"dialect":"{HTTP if self.dialect_by_request else self.link.dialect}"'
 
     def endpoint_in(self, run: Run | None) -> Endpoint:
         """Return the upstream of a request of that run, which may choose another model, or of no run."""
@@ -321,34 +332,43 @@ class CallHolds:
             release()
 
 
-class CallNotes:
-    """Writes held calls into ``state.db``, in a thread, since another writer of that file can be slow.
+class StateNotes:
+    """Writes into ``state.db`` what the manager has to learn, in a thread, since another writer of that file
+    can be slow. Its methods return at once.
 
-    ``on_failure`` is called in the loop with the reason.
+    ``on_failure`` is called in the loop with a held call and the reason.
     """
 
     def __init__(self, state_db: Path, on_failure: Callable[[HeldCall, str], None]) -> None:
         self._path = state_db
         self._on_failure = on_failure
-        self._thread = ThreadPoolExecutor(1, "held-calls")
+        self._thread = ThreadPoolExecutor(1, "state-notes")
 
-    def add(self, call: HeldCall) -> None:
-        """Return at once."""
+    def add_call(self, call: HeldCall) -> None:
+        """Note a call that waits for a change of its link's toxics."""
 
         def report(done: asyncio.Future[str]) -> None:
             if done.result():
-                self._on_failure(call, done.result())
+                self._on_failure(call, f"the manager cannot learn of a held call: {done.result()}")
 
-        asyncio.get_running_loop().run_in_executor(self._thread, self._write, call).add_done_callback(report)
+        self._write(lambda state: state.held_calls.add(call)).add_done_callback(report)
 
-    def _write(self, call: HeldCall) -> str:
-        """Return the reason of a failure; empty without one."""
-        try:
-            with State(self._path) as state:
-                state.held_calls.add(call)
-        except (sqlite3.Error, SettingsError, OSError) as error:
-            return f"the manager cannot learn of a held call: {error}"
-        return ""
+    def add_model(self, lab_id: str, lane: int, link: Link, dialect: Dialect) -> None:
+        """Note that a link carries a model's API. After a failure it keeps the toxics of a tool's link."""
+        self._write(lambda state: state.found_links.mark_model(lab_id, lane, link.name, dialect))
+
+    def _write(self, change: Callable[[State], None]) -> asyncio.Future[str]:
+        """The result is the reason of a failure; empty without one."""
+
+        def write() -> str:
+            try:
+                with State(self._path) as state:
+                    change(state)
+            except (sqlite3.Error, SettingsError, OSError) as error:
+                return str(error)
+            return ""
+
+        return asyncio.get_running_loop().run_in_executor(self._thread, write)
 
     def close(self) -> None:
         """Wait for pending writes."""

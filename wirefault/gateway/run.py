@@ -115,7 +115,7 @@ class Run:
 
     def _entries(self, faults: FaultSet) -> list[Entry]:
         """Return the faults on the current links, in the order of the set."""
-        entries = [*chance_errors(self.settings, self._links.tool_names), *faults.on(self._links).faults]
+        entries = [*chance_errors(self.settings, self._links), *faults.on(self._links).faults]
         for entry in entries:
             foreign = [name for name in entry.links if entry.fault.lab_only and self._is_foreign(name)]
             if foreign:
@@ -182,10 +182,11 @@ class Run:
         self._writer.close()
 
 
-def chance_errors(settings: Settings, tools: tuple[str, ...]) -> list[Entry]:
+def chance_errors(settings: Settings, links: Links) -> list[Entry]:
     """Return the errors of ``ERROR_PROB`` on the tool links; without an id, since the schedule draws them."""
     fault = HttpError(chance=settings.error_prob, retry_after=settings.retry_after)
-    return [Entry(fault, tools)] if settings.error_prob else []
+    entry = Entry(fault, links.with_tool_requests, tools_only=links.by_request)
+    return [entry] if settings.error_prob else []
 
 
 class BlastRadius:
@@ -217,9 +218,9 @@ class Shadows:
         }
         self._blast_radii = {arm: BlastRadius(shadow) for arm, shadow in self._settings.items()}
 
-    def armed(self, link: str, of_model: bool) -> bool:
-        """Whether requests on that link may meet one, so that they must be read whole."""
-        return any(matcher.armed(link, of_model) for matcher in self._matchers.values())
+    def armed(self, link: str, *, of_model: bool) -> bool:
+        """Whether such requests on that link may meet one, so that they must be read whole."""
+        return any(matcher.armed(link, of_model=of_model) for matcher in self._matchers.values())
 
     def needs_body(self, link: str) -> bool:
         """Whether one reads more of the bodies on that link than the fingerprint does."""
@@ -248,4 +249,4 @@ class Shadows:
 
 def _shadow_entries(settings: Settings, links: Links) -> list[Entry]:
     faults = read_canonical(settings.faults, settings.chaos_level).on(links).faults
-    return [*chance_errors(settings, links.tool_names), *faults]
+    return [*chance_errors(settings, links), *faults]

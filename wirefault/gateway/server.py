@@ -22,7 +22,7 @@ from wirefault.gateway.control import PUBLIC, Runs, create_app
 from wirefault.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
 from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.intercept.egress import Egress, dial_policy
-from wirefault.gateway.lane import CallNotes, Lane, LinkListener
+from wirefault.gateway.lane import Lane, LinkListener, StateNotes
 from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
 from wirefault.state.tables import HeldCall
@@ -61,9 +61,15 @@ class Gateway:
         self._stopping = asyncio.Event()
         self._tls: ssl.SSLContext | None = None
         self._closed = closed_networks(topology.control.host).with_servers(own_addresses(topology))
-        self._call_notes = CallNotes(state_db, self._release)
+        self._state_notes = notes = StateNotes(state_db, self._release)
         believes = not topology.wiring or dumped_wiring(topology.wiring).is_lab
-        self.lane = Lane(topology.lane, topology.links, hold=self._call_notes.add, believes_baggage=believes)
+        self.lane = Lane(
+            topology.lane,
+            topology.links,
+            hold=notes.add_call,
+            on_model=partial(notes.add_model, topology.lab_id, topology.lane),
+            believes_baggage=believes,
+        )
         self._stdio_servers = StdioServers(topology.lab_id)
         self._new_links: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
@@ -102,7 +108,7 @@ class Gateway:
                 tunnels.cancel()
             self.lane.close("the gateway was stopped")
             self._stdio_servers.close()
-            self._call_notes.close()
+            self._state_notes.close()
             await serving
 
     def _release(self, call: HeldCall, failure: str) -> None:

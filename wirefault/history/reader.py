@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,6 +36,7 @@ from wirefault.history.lines import line_hash
 from wirefault.history.logs import strip_control
 from wirefault.history.seal import Integrity, examine
 from wirefault.history.writer import MAX_HISTORY_BYTES, logs_folder
+from wirefault.wiring.links import HTTP
 
 
 def with_found_links(events: Iterable[Event]) -> list[Event]:
@@ -45,8 +46,13 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
     """
     events = list(events)
     opened = [event for event in events if isinstance(event, LinkOpened)]
-    spoke_mcp = {event.link for event in events if isinstance(event, Exchange) and _is_of_mcp(event)}
-    if not (opened or spoke_mcp):
+    spoken: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, Exchange) and _shows_dialect(event):
+            # a server of both is a model's; each of its requests has its own dialect
+            known = spoken.get(event.link, MCP.name)
+            spoken[event.link] = event.dialect if known == MCP.name else known
+    if not (opened or spoken):
         return events
     by_attempt: defaultdict[tuple[str, int], list[LinkOpened]] = defaultdict(list)
     for event in opened:
@@ -56,7 +62,7 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
         if isinstance(event, RunStarted):
             known = {link["name"] for link in event.links}
             found = [one.link for one in opened if one.link["name"] not in known]
-            return replace(event, links=[_as_spoken(link, spoke_mcp) for link in (*event.links, *found)])
+            return replace(event, links=[_as_spoken(link, spoken) for link in (*event.links, *found)])
         if isinstance(event, AttemptArmed):
             of_attempt = by_attempt[event.episode, event.attempt]
             found_toxics = [toxic for one in of_attempt for toxic in one.toxics]
@@ -69,18 +75,21 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
 
 def changes_found_links(event: Event) -> bool:
     """Return whether the event can change the found links in other events."""
-    return isinstance(event, LinkOpened) or (isinstance(event, Exchange) and _is_of_mcp(event))
+    return isinstance(event, LinkOpened) or (isinstance(event, Exchange) and _shows_dialect(event))
 
 
-def _is_of_mcp(event: Exchange) -> bool:
-    return event.dialect == MCP.name
+def _shows_dialect(event: Exchange) -> bool:
+    return event.dialect == MCP.name or event.of_model
 
 
-def _as_spoken(link: dict[str, Any], spoke_mcp: Collection[str]) -> dict[str, Any]:
-    """Return the link as JSON; a found link becomes MCP if any request on it was, which is unknown at
+def _as_spoken(link: dict[str, Any], spoken: Mapping[str, str]) -> dict[str, Any]:
+    """Return the link as JSON; a found link gets the dialect that its requests showed, which is unknown at
     first.
     """
-    return {**link, "dialect": MCP.name} if link.get("found") and link["name"] in spoke_mcp else link
+    dialect = spoken.get(link["name"], "")
+    if not (link.get("found") and dialect and link["dialect"] in (HTTP, MCP.name)):
+        return link
+    return {**link, "dialect": dialect, "recognised": dialect != MCP.name}
 
 
 # bytes; parsed data takes many times as much / in seconds the year 3000; in milliseconds a year

@@ -134,7 +134,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
                 f"none of the fault set's faults can occur: their probability is 0 at chaos level {level:g}"
             )
     order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
-    tools = started.wired.tool_names
+    tools = started.wired.with_tool_requests
     without_entry = [_row_without_entry(key, by_row[key], armed, exchanges, tools) for key in order]
     return RunAccount([*without_entry, *rows], notes)
 
@@ -165,7 +165,9 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     only, path = entry.only, exchange.target.partition("?")[0]
     if not only.by_history or exchange.dialect == MCP.name:
         return entry.id in exchange.eligible
-    return exchange.link in entry.links and only.matches_head(exchange.method, path)
+    if exchange.link not in entry.links or not entry.strikes(exchange.link, of_model=exchange.of_model):
+        return False
+    return only.matches_head(exchange.method, path)
 
 
 def _entry_row(
@@ -208,7 +210,7 @@ def _row_without_entry(
     if not entry and source == "toxic":
         eligible = len(armed) * len(tools)
     elif not entry:
-        eligible = sum(e.link in tools and e.request_complete for e in exchanges)
+        eligible = sum(e.link in tools and e.request_complete and not e.of_model for e in exchanges)
     links = dict.fromkeys(record.link for record in records) if entry else tools
     return _row((configuration, entry, source, records[0].kind), links, eligible, records)
 

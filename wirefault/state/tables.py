@@ -125,6 +125,14 @@ class FoundLinks:
             (gateway, proxy, lab_id, lane, name),
         )
 
+    def mark_model(self, lab_id: str, lane: int, name: str, dialect: str) -> None:
+        """Record that a request on the link showed a model's API."""
+        self._database.execute(
+            "UPDATE found_links SET link = json_set(link, '$.dialect', ?, '$.recognised', json('true'))"
+            " WHERE lab_id = ? AND lane = ? AND name = ?",
+            (dialect, lab_id, lane, name),
+        )
+
     def mark_failed(self, lab_id: str, lane: int, name: str, reason: str) -> None:
         """Record that the link could not be opened, so that waiters stop waiting."""
         self._database.execute(

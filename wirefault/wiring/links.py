@@ -54,6 +54,8 @@ class Link:
     """Hosts (``name`` or ``name:port``) whose intercepted connections use this link; default: its own."""
     found: bool = False
     """Whether it was made at run time, when the subject first called the host."""
+    recognised: bool = False
+    """Whether its dialect was read in a request at run time. Others on it may be of plain HTTP."""
     command: tuple[str, ...] = ()
     """Starts the MCP server, unless the subject's configuration names a command."""
 
@@ -73,10 +75,10 @@ class Link:
 
     @property
     def dialect_by_request(self) -> bool:
-        """Return whether the dialect, HTTP or MCP, is detected for each request because the wiring does not
-        declare it.
+        """Return whether the dialect (HTTP, MCP or a model's API) is detected for each request because the
+        wiring does not declare it.
         """
-        return self.found and self.dialect == HTTP
+        return self.found and (self.dialect == HTTP or self.recognised)
 
     @property
     def is_stdio(self) -> bool:
@@ -205,6 +207,16 @@ class Links:
         return (*names, FOUND_TOOLS, FOUND_WRITES) if self.grows else names
 
     @cached_property
+    def with_tool_requests(self) -> tuple[str, ...]:
+        """Return the names of the links on which requests may be of no model."""
+        return tuple(link.name for link in self._links if not link.is_model or link.dialect_by_request)
+
+    @cached_property
+    def by_request(self) -> frozenset[str]:
+        """Return the names of the links on which each request shows its dialect."""
+        return frozenset(link.name for link in self._links if link.dialect_by_request)
+
+    @cached_property
     def declared_tools(self) -> frozenset[str]:
         """Return the names of calls that the wiring declares; an MCP server names its tools itself."""
         return frozenset(name for link in self._links for name, *_ in link.tools)
@@ -228,6 +240,17 @@ class Links:
         """Return the links found at run time, by their group's name in a fault set."""
         tools = tuple(link.name for link in self.tools if link.found)
         models = tuple(link.name for link in self._links if link.found and link.is_model)
+        return {FOUND_TOOLS: tools, FOUND_WRITES: tools, FOUND_MODELS: models}
+
+    @cached_property
+    def found_by_requests(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the same for faults of single requests: a link is in each group that its requests may be
+        in.
+        """
+        tools = tuple(name for name in self.with_tool_requests if self[name].found)
+        models = tuple(
+            link.name for link in self._links if link.found and (link.is_model or link.dialect_by_request)
+        )
         return {FOUND_TOOLS: tools, FOUND_WRITES: tools, FOUND_MODELS: models}
 
     def adding(self, links: Iterable[Link]) -> Links:

@@ -38,7 +38,8 @@ class EntryGroup:
     the body (not ``by_history``), or the method of a message.
     """
 
-    def __init__(self, scope: str, armed: Sequence[ArmedEntry]) -> None:
+    def __init__(self, scope: str, of_model: bool | None, armed: Sequence[ArmedEntry]) -> None:
+        """``of_model``: whether it selects requests to models alone, or others alone; None for all."""
         self.scope = scope
         self.turn = armed[0].entry.when.turn
         self.persistent = any(a.entry.when.persistent for a in armed)
@@ -51,11 +52,14 @@ class EntryGroup:
         self._of_mcp = armed[0].entry.fault.where == "mcp"
         self._usual = _usual_messages(armed[0].entry)
         self._messages = self._usual if only.method is None else (only.method,)
+        self._of_model = of_model
         self._method = re.compile(translate(only.method.upper())).match if only.method is not None else None
         self._path = re.compile(translate(only.path)).match if only.path is not None else None
 
-    def could_match(self, method: str, path: str, message: str | None) -> bool:
+    def could_match(self, method: str, path: str, message: str | None, of_model: bool) -> bool:
         """Whether method, path and message match. ``message`` as in ``IncomingTry``."""
+        if self._of_model is not None and self._of_model != of_model:
+            return False
         if self._path is not None and self._path(path) is None:
             return False
         by_http = self._method is not None and self._method(method) is not None
@@ -65,6 +69,13 @@ class EntryGroup:
             return True
         # every message is a POST, so the selector POST does not select messages
         return by_http and (not message or _like_any(message, self._usual))
+
+
+def _side(entry: Entry, link: str) -> bool | None:
+    """Which requests on the link it strikes, as ``EntryGroup`` has it."""
+    if link in entry.models_only:
+        return True
+    return False if link in entry.tools_only else None
 
 
 def _usual_messages(entry: Entry) -> tuple[str, ...]:
@@ -83,26 +94,32 @@ def _counts(entry: Entry) -> bool:
 class LinkCandidates:
     """The entries of one link with a probability above 0."""
 
-    def __init__(self, entries: Iterable[tuple[int, Entry]], scopes: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, link: str, entries: Iterable[tuple[int, Entry]], scopes: Sequence[Sequence[str]]
+    ) -> None:
         """``entries`` with their places in the set; ``scopes``: the links of each entry of the set."""
+        entries = list(entries)
         possible = [(place, entry) for place, entry in entries if entry.when.probability > 0]
         armed = [ArmedEntry(place, entry, entry.certain, entry.dose != Dose()) for place, entry in possible]
-        self.any = bool(armed)
+        self.any = {
+            side: any(entry.strikes(link, of_model=side) for _, entry in entries) for side in (True, False)
+        }
         self.needs_body = any(e.fault.needs_body or e.only.reads_body for _, e in possible)
         self.remembers = any(entry.fault.remembers for _, entry in possible)
-        by_selectors: defaultdict[str, list[ArmedEntry]] = defaultdict(list)
+        by_selectors: defaultdict[tuple[str, bool | None], list[ArmedEntry]] = defaultdict(list)
         for one in armed:
             selectors = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
-            by_selectors[f"{selectors} {one.entry.when.turn} {scopes[one.place]}"].append(one)
-        self._groups = [EntryGroup(scope, group) for scope, group in by_selectors.items()]
-        self._by_request: dict[tuple[str, str, str | None], _CandidateIndex] = {}
+            scope = f"{selectors} {one.entry.when.turn} {scopes[one.place]}"
+            by_selectors[scope, _side(one.entry, link)].append(one)
+        self._groups = [EntryGroup(*selected, group) for selected, group in by_selectors.items()]
+        self._by_request: dict[tuple[str, str, str | None, bool], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}
 
     def at(
-        self, method: str, path: str, message: str | None, read: Callable[[], Request]
+        self, method: str, path: str, message: str | None, of_model: bool, read: Callable[[], Request]
     ) -> Sequence[EntryGroup]:
         """The groups for which the request is eligible; reads it only if a group needs headers or body."""
-        key = (method, path, message)
+        key = (method, path, message, of_model)
         index = self._by_request.get(key)
         if index is None:
             index = self._index(*key)
@@ -110,8 +127,8 @@ class LinkCandidates:
                 self._by_request[key] = index
         return index.at(read)
 
-    def _index(self, method: str, path: str, message: str | None) -> _CandidateIndex:
-        groups = tuple(group for group in self._groups if group.could_match(method, path, message))
+    def _index(self, method: str, path: str, message: str | None, of_model: bool) -> _CandidateIndex:
+        groups = tuple(group for group in self._groups if group.could_match(method, path, message, of_model))
         index = self._by_groups.get(groups)
         if index is None:
             index = _CandidateIndex(groups)
@@ -238,6 +255,8 @@ class IncomingTry(NamedTuple):
     counted_call: int = 0
     """The number of its call for triggers, if it differs from ``call``: a client's own retry has the number
     of the call that it repeats."""
+    dialect: Dialect = ""
+    """The API that it speaks; empty if its path shows it."""
 
     def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
         """The moment of the try, with an entry's counts of the tries that it matched."""
@@ -294,7 +313,7 @@ class FaultMatcher:
     def __init__(self, seed: int, entries: Iterable[Entry]) -> None:
         self._seed = seed
         self.entries = tuple(entries)
-        self._scopes = [entry.links for entry in self.entries]
+        self._scopes = [entry.named or entry.links for entry in self.entries]
         self._candidates = {
             link: self._link_candidates(link, self.entries)
             for link in dict.fromkeys(link for entry in self.entries for link in entry.links)
@@ -317,11 +336,12 @@ class FaultMatcher:
 
     def _link_candidates(self, link: str, entries: Sequence[Entry]) -> LinkCandidates:
         on_link = [(place, entry) for place, entry in enumerate(entries) if link in entry.links]
-        return LinkCandidates(on_link, self._scopes)
+        return LinkCandidates(link, on_link, self._scopes)
 
     def armed(self, link: str, of_model: bool = False) -> bool:
         """Whether the link's requests may meet a fault or must be counted."""
-        return link in self._candidates or (of_model and self._counts_model)
+        candidates = self._candidates.get(link)
+        return (candidates is not None and candidates.any[of_model]) or (of_model and self._counts_model)
 
     def needs_body(self, link: str) -> bool:
         """Whether a request's body must be read completely."""
@@ -341,7 +361,9 @@ class FaultMatcher:
             number = incoming.counted_call or call
             self._model_requests[episode, attempt] = max(self._model_requests[episode, attempt], number)
         candidates = self._candidates.get(link)
-        groups = candidates.at(incoming.method, incoming.path, message, incoming.read) if candidates else ()
+        groups: Sequence[EntryGroup] = ()
+        if candidates is not None:
+            groups = candidates.at(incoming.method, incoming.path, message, incoming.of_model, incoming.read)
         if not groups:
             return _NOTHING
         met: _Met = []
@@ -436,6 +458,8 @@ class FaultMatcher:
 def _dialect_of(incoming: IncomingTry) -> Dialect:
     if incoming.message is not None:
         return MCP.name
+    if incoming.dialect:
+        return incoming.dialect
     return dialect_of(incoming.path, of_model=incoming.of_model)
 
 

@@ -46,7 +46,7 @@ from wirefault.faults.sets.conditions import (
 from wirefault.faults.sets.dose import Dose, dose_of
 from wirefault.toxiproxy.toxics import TOXICS, toxic
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, streams_of
-from wirefault.wiring.links import FOUND_WRITES, Links
+from wirefault.wiring.links import FOUND_MODELS, FOUND_TOOLS, FOUND_WRITES, Links
 
 
 def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
@@ -64,6 +64,8 @@ def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str,
             raise FaultSetError(
                 f"{where}: unknown link {name!r}{nearest(str(name), (*links.names, *links.groups))}"
             )
+        if group is not None and links.grows:  # the group to be found has these links already
+            group = tuple(one for one in group if one not in links.by_request)
         chosen.update((name,) if group is None else group)
     return tuple(name for name in (*links.eligible_names, FOUND_WRITES) if name in chosen), bool(
         {"tools", "writes", "all"} & set(names)
@@ -193,6 +195,16 @@ class Entry:
     only: Only = field(default_factory=Only)
     id: str = ""
     dose: Dose = field(default_factory=Dose)
+    named: tuple[str, ...] = ()
+    """Its links before those that were found at run time took the places of their groups."""
+    tools_only: frozenset[str] = frozenset()
+    """The links, found at run time, on which it strikes only requests that ask no model."""
+    models_only: frozenset[str] = frozenset()
+    """Those on which it strikes only requests that ask a model."""
+
+    def strikes(self, link: str, *, of_model: bool) -> bool:
+        """Whether requests of that kind on that link of it are eligible."""
+        return link not in (self.tools_only if of_model else self.models_only)
 
     @property
     def certain(self) -> bool:
@@ -231,8 +243,8 @@ class FaultSet:
 
     def on(self, links: Links) -> FaultSet:
         """The set with placeholder names replaced by the found links."""
-        faults = tuple(replace(e, links=_expanded(e.links, links)) for e in self.faults)
-        toxics = tuple(replace(e, links=_expanded(e.links, links)) for e in self.toxics)
+        faults = tuple(_entry_on(e, links) for e in self.faults)
+        toxics = tuple(replace(e, links=_expanded(e.links, links.found_by_group)) for e in self.toxics)
         return FaultSet(faults, toxics, self.description)
 
     def dump(self) -> str:
@@ -243,9 +255,22 @@ class FaultSet:
         return json.dumps({key: value for key, value in body.items() if value}, sort_keys=True)
 
 
-def _expanded(names: Sequence[str], links: Links) -> tuple[str, ...]:
-    found = links.found_by_group
+def _expanded(names: Sequence[str], found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(link for name in names for link in found.get(name, (name,))))
+
+
+def _entry_on(entry: Entry, links: Links) -> Entry:
+    on = _expanded(entry.links, links.found_by_requests)
+    by_request = links.by_request.intersection(on)
+    if not by_request:
+        return replace(entry, links=on, named=entry.links)
+    groups, where = set(entry.links), entry.fault.where
+    named = groups & by_request
+    as_tools = by_request if groups & {FOUND_TOOLS, FOUND_WRITES} else named
+    as_models = by_request if FOUND_MODELS in groups else named
+    tools_only = by_request if where in ("tool", "mcp") else by_request - as_models
+    models_only = by_request if where == "model" else by_request - as_tools
+    return replace(entry, links=on, named=entry.links, tools_only=tools_only, models_only=models_only)
 
 
 def load_set(text: str, where: str, registry: Registry, links: Links | None) -> FaultSet:

@@ -75,7 +75,7 @@ class ReplyDelivery:
     def expect(self, exchange: Exchange, head: RequestHead) -> None:
         """Prepare for the upstream's reply to that head."""
         reply, listener = exchange.reply, exchange.listener
-        if listener.is_model and exchange.origin.run is not None:
+        if exchange.may_ask_model and exchange.origin.run is not None:
             reply.pieces = SentPieces()
         observe = _server_sink(exchange) if listener.may_be_mcp else None
         memory = exchange.reply_memory()

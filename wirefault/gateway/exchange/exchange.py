@@ -9,8 +9,11 @@ from functools import partial
 from typing import Literal
 
 from wirefault.core.identity import fingerprint
+from wirefault.dialects import Dialect
 from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.mcp import CALL, has_mcp_header, is_mcp_message, mcp_fingerprint, read_message
+from wirefault.dialects.model_requests import may_ask_model, spoken_model_api
+from wirefault.dialects.registry import dialect_of
 from wirefault.faults.base import Try, WhyNot
 from wirefault.faults.matching.matcher import IncomingTry
 from wirefault.faults.plan import Plan, outside_radius, plan_try
@@ -76,6 +79,9 @@ class Exchange:
     """MCP: method of the message, empty without one. None: the request is not of MCP, or not known to be."""
     tool: str
     """MCP: the tool that the message calls."""
+    model_api: Dialect
+    """On a link that was found at run time: the model's API that the request speaks. Empty for any other
+    request, and until its body is known."""
     fingerprint: str
     call: int
     try_: int
@@ -120,7 +126,7 @@ class Exchange:
         self.message = listener.no_message
         if listener.dialect_by_request and has_mcp_header(head.lines):
             self.message = ""
-        self.tls = self.tool = self.fingerprint = ""
+        self.tls = self.tool = self.model_api = self.fingerprint = ""
         self.call = self.try_ = self.configuration = 0
         self.decision = self.plan = self.waiting = self.error = None
         self.keyed = self.forwarding = self.forwarded = self.recorded = False
@@ -190,6 +196,8 @@ class Exchange:
         start, head = self.body_start, self.head
         if self.message is None and self.listener.dialect_by_request and head.method == "POST":
             self.message = "" if start and is_mcp_message(bytes(start)) else None
+            if start and self.message is None:
+                self._recognise_model(bytes(start), cut=start.cut or not self.request_done)
         if self.message is not None:
             body = bytes(start) if start else b""
             message = read_message(body)
@@ -197,7 +205,7 @@ class Exchange:
                 self.message = message.method or message.kind
                 self.tool = message.name if message.method == CALL else ""
             self.fingerprint = mcp_fingerprint(head.method, head.target, body)
-        elif not self.listener.is_model:
+        elif not self.is_model:
             body = bytes(start[:MAX_FINGERPRINTED]) if start else b""
             self.fingerprint = fingerprint(head.method, head.target, body)
         if start:
@@ -205,6 +213,35 @@ class Exchange:
         if not self.call and self.origin.attempt is not None:
             self.call = self.origin.attempt.count(self.listener.name, self.fingerprint)
         self.try_ = self.try_ or 1
+
+    def _recognise_model(self, body: bytes, *, cut: bool) -> None:
+        self.model_api = spoken_model_api(self.path, body, cut=cut)
+        if self.model_api:
+            self.listener.lane.note_model(self.listener.link, self.model_api)
+
+    @property
+    def path(self) -> str:
+        return self.head.target.partition("?")[0]
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it asks a model, as far as is known before ``settle_key``."""
+        return self.listener.is_model or bool(self.model_api)
+
+    @property
+    def may_ask_model(self) -> bool:
+        """Whether it asks a model, or its body may still show that."""
+        if self.is_model or self.keyed or not self.listener.dialect_by_request:
+            return self.is_model
+        return self.message is None and self.head.method == "POST" and may_ask_model(self.path)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The API that it speaks, of a model or of tools."""
+        if self.model_api:
+            return self.model_api
+        listener = self.listener
+        return dialect_of(self.path, of_model=listener.is_model, otherwise=listener.link.dialect)
 
     # its faults
 
@@ -248,20 +285,26 @@ def may_meet_fault(exchange: Exchange) -> bool:
         return False
     if attempt is not None and listener.name in attempt.call_holds.links:
         return True
-    if run.matcher.armed(listener.name, listener.is_model):
+    if _meets_as(exchange, run, of_model=exchange.is_model):
         return True
-    if run.shadows is not None and run.shadows.armed(listener.name, listener.is_model):
-        return True
-    return run.budgets is not None and _is_counted(run.budgets, exchange)
+    return exchange.may_ask_model != exchange.is_model and _meets_as(exchange, run, of_model=True)
 
 
-def _is_counted(budgets: BudgetEnforcer, exchange: Exchange) -> bool:
-    """Whether a budget counts requests like this one: on a model link only questions, which have a body."""
-    is_model = exchange.listener.is_model
-    if not budgets.counts(of_model=is_model):
+def _meets_as(exchange: Exchange, run: Run, *, of_model: bool) -> bool:
+    """The same for a request that does, or does not, ask a model."""
+    link = exchange.listener.name
+    if run.matcher.armed(link, of_model):
+        return True
+    if run.shadows is not None and run.shadows.armed(link, of_model=of_model):
+        return True
+    return run.budgets is not None and _is_counted(run.budgets, exchange, of_model=of_model)
+
+
+def _is_counted(budgets: BudgetEnforcer, exchange: Exchange, *, of_model: bool) -> bool:
+    """Whether a budget counts requests like this one: of a model only questions, which have a body."""
+    if not budgets.counts(of_model=of_model):
         return False
-    path = exchange.head.target.partition("?")[0]
-    return not is_model or (exchange.head.method == "POST" and not path.endswith(_FREE_OF_CHARGE))
+    return not of_model or (exchange.head.method == "POST" and not exchange.path.endswith(_FREE_OF_CHARGE))
 
 
 def ask_faults(exchange: Exchange) -> None:
@@ -325,13 +368,14 @@ def decide(exchange: Exchange) -> None:
         exchange.call,
         exchange.try_,
         now - run.began,
-        listener.is_model,
+        exchange.is_model,
         exchange.message,
         listener.is_lines,
         now - attempt.began if attempt is not None else 0.0,
         decision.link_call,
         attempt.turn if attempt is not None else 1,
         counted_call,
+        exchange.dialect if exchange.is_model else "",
     )
     matched = run.matcher.match(incoming)
     decision.eligible = matched.eligible
@@ -383,11 +427,11 @@ def _met_budgets(
     exchange: Exchange, decision: Decision, run: Run, incoming: IncomingTry
 ) -> Sequence[tuple[Entry, Try]]:
     """Return what the run's budgets do to the request; they count it if they let it through."""
-    if run.budgets is None or not _is_counted(run.budgets, exchange):
+    if run.budgets is None or not _is_counted(run.budgets, exchange, of_model=exchange.is_model):
         return ()
     if exchange.message is not None and not exchange.tool:
         return ()  # most messages of MCP call no tool
     origin, listener = exchange.origin, exchange.listener
-    spender = Spender(origin.episode, origin.attempt_number, listener.name, listener.is_model)
+    spender = Spender(origin.episode, origin.attempt_number, listener.name, exchange.is_model)
     entries, decision.charge = run.admit(spender)
     return [(entry, run.matcher.try_of(entry, incoming)) for entry in entries]

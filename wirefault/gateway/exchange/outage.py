@@ -35,7 +35,7 @@ def reply_outage(exchange: Exchange) -> str:
 def _outage(exchange: Exchange, status: int) -> str:
     reply = exchange.reply
     whole = reply.done and not exchange.client_left
-    if exchange.listener.is_model:
+    if exchange.is_model:
         return _model_outage(exchange, whole)
     body = _kept_body(exchange)
     if isinstance(body, str):
@@ -66,10 +66,9 @@ def _model_outage(exchange: Exchange, whole: bool) -> str:
 
 def _asked_dialect(exchange: Exchange) -> ModelDialect | None:
     """The dialect of a question to a model; None for any other request on its link, such as a list."""
-    path = exchange.head.target.partition("?")[0]
-    if exchange.head.method != "POST":
-        return None
-    return next((d for d in MODEL_DIALECTS.values() if path.endswith(d.path_end)), None)
+    dialect = MODEL_DIALECTS.get(exchange.dialect)
+    asks = exchange.head.method == "POST" and dialect is not None and exchange.path.endswith(dialect.path_end)
+    return dialect if asks else None
 
 
 def _by_status(exchange: Exchange, status: int) -> str:

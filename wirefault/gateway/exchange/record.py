@@ -75,7 +75,7 @@ def _exchange_line(exchange: Exchange) -> str:
         f',"call":{exchange.call}{further_try}'
         f',"ms":{(exchange.ended - began) * 1000:.3f},"status":{reply.status or "null"}'
         f',"request_bytes":{exchange.request_bytes},"reply_bytes":{reply.size}{unusual}'
-        f"{more}{usage_fields(exchange, reply.pieces) if reply.pieces else ''}"
+        f"{more}{usage_fields(exchange, reply.pieces) if reply.pieces and exchange.is_model else ''}"
         ',"event":"exchange"}'
     )
 
@@ -179,8 +179,11 @@ def _wire_fields(exchange: Exchange) -> str:
     """The fields about the wire that differ from their defaults, as JSON, each after a comma."""
     head, reply, listener, run = exchange.head, exchange.reply, exchange.listener, exchange.origin.run
     # most requests have only the dialect, which is the same for their whole link
-    found_mcp = listener.dialect_by_request and exchange.message is not None
-    fields = _MCP_DIALECT if found_mcp else listener.dialect_field
+    fields = listener.dialect_field
+    if listener.dialect_by_request and exchange.message is not None:
+        fields = _MCP_DIALECT
+    elif exchange.is_model:  # one host may speak several APIs
+        fields = f',"dialect":"{exchange.dialect}"'
     if exchange.message:
         fields += _message_fields(exchange.message, exchange)
     request_s = exchange.request_ended - exchange.began

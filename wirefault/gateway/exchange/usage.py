@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from wirefault.dialects.base import TOKENS, ModelDialect
 from wirefault.dialects.http import Reply
-from wirefault.dialects.registry import MODEL_DIALECTS, dialect_of
+from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.token_usage import TokenUsage, may_have_usage, read_stream_usage, read_usage
 from wirefault.gateway.exchange.bodies import SentPieces
 from wirefault.gateway.exchange.exchange import Exchange
@@ -29,7 +29,7 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
         usage, first = _usage_of(client_reply.upstream), None
         reply = _SentReply(exchange.head.method, client_reply.pieces)
         if reply.head is not None and reply.head.is_event_stream:
-            dialect = MODEL_DIALECTS[dialect_of(exchange.head.target.partition("?")[0], of_model=True)]
+            dialect = MODEL_DIALECTS[exchange.dialect]
             first = reply.first_token_at(dialect)
         if client_reply.upstream is None and reply.head is not None:
             usage = _usage_of(reply.head.with_body(reply.read_rest()))
