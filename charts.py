@@ -50,6 +50,8 @@ def main(run: str, logs: Path, out: Path | None) -> None:
     except AlteredError as error:
         click.echo(f"charts: {error}", err=True)
         sys.exit(error.code)
+    for drawn in selection.runs:
+        click.echo(f"evidence of {drawn.run_id}: {drawn.evidence}", err=True)
     for path in files:
         click.echo(strip_control(str(path)))
 

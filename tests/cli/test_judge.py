@@ -78,7 +78,7 @@ def test_inserted_line_is_named(tmp_path, line):
 def test_event_is_printed_by_id(tmp_path):
     result = judge(tmp_path, WHOLE, "--event", "agent-0:2")
     assert result.exit_code == 0
-    assert json.loads(result.output)["event"] == "episode_started"
+    assert json.loads(result.stdout)["event"] == "episode_started"
 
 
 @pytest.mark.parametrize("id", ["agent-0:0", "agent-0:99", "agent-0", "gateway-0:1", "agent-0:x", ":1"])

@@ -31,7 +31,7 @@ def test_episode_by_key_or_place(folder: Path, episode: str) -> None:
 
 
 def test_latest_is_newest_and_lists_all_episodes(folder: Path) -> None:
-    assert [row["episode"] for row in json.loads(show(folder, "latest", "--json").output)] == ["e001", "e002"]
+    assert [row["episode"] for row in json.loads(show(folder, "latest", "--json").stdout)] == ["e001", "e002"]
     assert "2/2" in show(folder, "latest").output
 
 

@@ -1,4 +1,4 @@
-"""Every edit of ``tampering.txt`` on one recorded run: ``wirefault runs verify`` names the place."""
+"""Every edit of ``tampering.txt`` on a run and an experiment: each command that reads it names the place."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 import charts
+from tests.commands import wirefault
 from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
+from tests.lab.demos import environ_in
 from tests.support import ROOT
 from wirefault.cli.main import main
 from wirefault.experiments.evidence import evidence_of, sign_recording
-from wirefault.experiments.plan import plan_plain_run
-from wirefault.experiments.saved import save
 from wirefault.history.lines import unlinked
 from wirefault.history.reader import announced_seal, read_history
 from wirefault.history.writer import Writer
 from wirefault.runner.run import run_prompts
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
-from wirefault.wiring.prompts import PromptsSource, load_prompts
+from wirefault.wiring.prompts import load_prompts
 
 CASES = (ROOT / "tests" / "history" / "cases" / "tampering.txt").read_text(encoding="utf-8").splitlines()
 CHAOS: dict[str, Any] = {
@@ -227,33 +227,51 @@ def test_edit_is_named_by_file_and_line_and_not_scored(case: str, run: Run, reco
     assert isinstance(result.exception, SystemExit)
 
 
-READERS: dict[str, tuple[str, ...]] = {
-    "verify": ("runs", "verify", "{run}"),
-    "verify --json": ("runs", "verify", "{run}", "--json"),
-    "report": ("report", "{run}"),
-    "show": ("show", "{run}"),
-    "compare": ("compare", "{run}", "{run}"),
-    "list": ("list",),
-    "bundle": ("runs", "bundle", "{run}", "bundle.tar.gz"),
-    "resume": ("run", "--resume", "{run}"),
-    "again": ("run", "--again", "{run}"),
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of the arm with faults of a signed experiment, with the prompts and faults of ``recorded``."""
+    folder = tmp_path_factory.mktemp("experiment")
+    entries = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
+    wanted = ("temperature in Paris", "Send Bob a message")
+    document = {
+        "title": "Weather and a message",
+        "prompts": [entry for entry in entries if any(part in entry["prompt"] for part in wanted)],
+        "seed": 1,
+        "settings": {"arm_timeout": 30, "settle_bound": 10, "tool_timeout": 3, "attempt_time": 120},
+        "method": CHAOS,
+        "hypothesis": ["no duplicate"],
+    }
+    (folder / "exp.json").write_text(json.dumps(document), encoding="utf-8")
+    done = wirefault(folder, environ_in(folder), "run", "exp.json", "--toxiproxy", "embedded")
+    assert done.returncode in (0, 1, 2), done.stderr
+    [run] = (folder / "logs" / "runs").glob("*-2-method")
+    return run
+
+
+RUN_READERS = (
+    "runs verify RUN", "runs verify RUN --json", "report RUN", "show RUN", "show RUN 1", "compare RUN RUN",
+)  # fmt: skip
+LONE_READERS = ("list", "runs bundle RUN bundle.tar.gz", "charts RUN")
+ARM_READERS = ("charts RUN", "run --again RUN")
+EXPERIMENT_READERS = (
+    "runs verify ID", "runs verify ID --json", "report ID", "report ID --json", "report ID --junit -",
+    "show ID --arm method", "show ID 1 --arm method", "compare ID ID", "list",
+    "runs bundle ID bundle.tar.gz", "run --resume ID", "run --again ID",
+)  # fmt: skip
+KINDS = {
+    "signed run": (*RUN_READERS, *LONE_READERS),
+    "run without a signature": (*RUN_READERS, *LONE_READERS),
+    "experiment": (*EXPERIMENT_READERS, *RUN_READERS, *ARM_READERS),
+    "experiment without a signature": (*EXPERIMENT_READERS, *RUN_READERS, *ARM_READERS),
 }
 
 
 def read_by(command: str, run: Run) -> Result:
-    words = [word.format(run=run.folder.name) for word in READERS[command]]
+    experiment = run.folder.name.removesuffix("-2-method")
+    words = [{"RUN": run.folder.name, "ID": experiment}.get(word, word) for word in command.split()]
+    if words[0] == "charts":
+        return CliRunner().invoke(charts.main, ["--run", words[1], "--logs", str(run.logs)])
     return CliRunner().invoke(main, words, env={"LOGS_DIR": str(run.logs)})
-
-
-def draw(run: Run) -> Result:
-    return CliRunner().invoke(charts.main, ["--run", run.folder.name, "--logs", str(run.logs)])
-
-
-def as_experiment(run: Run, shared: SharedLab) -> None:
-    """Add the plan of an experiment whose only run this is."""
-    configuration = replace(shared.configuration, settings=Settings(**SETTINGS), logs=run.logs)
-    plan = plan_plain_run("One run", configuration, [sample("temperature in Paris")], "", PromptsSource())
-    save(plan, run.folder.name).write_verdict({"verdict": "completed", "title": "One run"})
 
 
 def edit_with_kept_times(run: Run, case: str) -> None:
@@ -263,24 +281,30 @@ def edit_with_kept_times(run: Run, case: str) -> None:
         os.utime(path, ns=(times[path].st_atime_ns, times[path].st_mtime_ns))
 
 
-@pytest.mark.parametrize("kind", ["run", "experiment"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", [" ".join(case.split()) for case in CASES])
-def test_edit_of_signed_recording_is_noticed_by_each_command(
-    case: str, kind: str, run: Run, recorded: Path, shared: SharedLab, monkeypatch: pytest.MonkeyPatch
+def test_edit_is_noticed_by_each_command(
+    case: str, kind: str, recorded: Path, experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(run.logs)
-    if kind == "run":
-        sign_recording(run.logs, run.folder.name)
-    else:
-        as_experiment(run, shared)
-    assert evidence_of(run.logs, run.folder.name).state == "signed"
+    original = experiment if "experiment" in kind else recorded
+    run = Run(original, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    if "experiment" in kind:
+        shutil.copytree(experiment.parents[1], tmp_path, dirs_exist_ok=True)
+    elif kind == "signed run":
+        sign_recording(tmp_path, run.folder.name)
+    if "without" in kind:
+        for manifest in tmp_path.glob("experiments/*/manifest.json"):
+            manifest.unlink()
+    state = "whole" if "without" in kind else "signed"
+    assert evidence_of(tmp_path, run.folder.name).state == state
     edit_with_kept_times(run, case)
-    altered = next(iter(first_differences(run, recorded)))[0]
-    own = READERS.keys() - ({"resume", "again"} if kind == "run" else set())
-    for name, result in {**{name: read_by(name, run) for name in own}, "charts": draw(run)}.items():
-        assert result.exit_code == 2 and isinstance(result.exception, SystemExit), (name, result.output)
-        assert f"{altered}:" in result.output and "altered: " in result.output, (name, result.output)
-    assert not (run.logs / "bundle.tar.gz").exists()
+    altered = next(iter(first_differences(run, original)))[0]
+    for command in KINDS[kind]:
+        result = read_by(command, run)
+        assert result.exit_code == 2 and isinstance(result.exception, SystemExit), (command, result.output)
+        assert f"{altered}:" in result.output and "altered: " in result.output, (command, result.output)
+    assert not (tmp_path / "bundle.tar.gz").exists()
 
 
 def say_hello(prompt: str, context: AttemptContext) -> SubjectResult:

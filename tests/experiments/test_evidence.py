@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -172,14 +173,90 @@ def test_linked_manifest_is_refused(saved: SavedExperiment, tmp_path: Path) -> N
         evidence_of(saved.logs, saved.experiment_id)
 
 
-def test_working_folder_of_the_subject_is_not_evidence(saved: SavedExperiment, tmp_path: Path) -> None:
-    attempts = saved.logs / "runs" / f"{saved.experiment_id}-2-method" / "attempts" / "one-1"
-    attempts.mkdir(parents=True)
-    (attempts / "link").symlink_to("/")
-    os.mkfifo(attempts / "pipe.jsonl")
-    assert state_of(saved) == "signed"
+@pytest.fixture
+def attempts(saved: SavedExperiment) -> Path:
+    """The output and working folder of a subject that leaves links, pipes and deep folders; signed."""
+    folder = saved.logs / "runs" / f"{saved.experiment_id}-2-method" / "attempts"
+    work = folder / "one-1" / "work"
+    work.joinpath(*["deep"] * 80).mkdir(parents=True)
+    (folder / "one-1" / "stdout.txt").write_text("I ordered tea.\n")
+    (work / "notes.txt").write_text("tea")
+    (work / "same.txt").hardlink_to(work / "notes.txt")
+    os.close(os.open(os.fsencode(work) + b"/name \xff", os.O_CREAT))
+    (work / "link").symlink_to("/")
+    os.mkfifo(work / "pipe.jsonl")
     sign_recording(saved.logs, saved.experiment_id)
     assert state_of(saved) == "signed"
+    return folder
+
+
+@pytest.mark.parametrize("name", ["one-1/stdout.txt", "one-1/work/notes.txt"])
+def test_edit_of_what_the_subject_wrote_is_noticed(saved: SavedExperiment, attempts: Path, name: str) -> None:
+    edit(attempts / name, lambda data: data.replace(b"tea", b"ham"))
+    assert evidence_of(saved.logs, saved.experiment_id).alterations == (
+        f"{attempts / name}:1: altered or inserted",
+    )
+    assert evidence_of(saved.logs, f"{saved.experiment_id}-1-control").state == "signed"
+    for command in COMMANDS:
+        assert read_by(*command.split()).exit_code == 2, command
+
+
+def test_new_and_lost_file_of_the_subject_are_noticed(saved: SavedExperiment, attempts: Path) -> None:
+    new = attempts / "one-1" / "work" / "new.txt"
+    new.write_text("x")
+    assert evidence_of(saved.logs, saved.experiment_id).alterations == (f"{new}:1: altered or inserted",)
+    new.unlink()
+    (attempts / "one-1" / "stdout.txt").unlink()
+    assert evidence_of(saved.logs, saved.experiment_id).alterations == (f"{attempts}:1: lost: a file of it",)
+    shutil.rmtree(attempts)
+    assert "lost" in evidence_of(saved.logs, saved.experiment_id).alterations[0]
+
+
+def test_bundle_has_what_the_manifest_covers(
+    saved: SavedExperiment, attempts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "signed by this user" in read_by("runs", "bundle", "latest", "x.tar.gz").output
+    with tarfile.open("x.tar.gz") as archive:
+        archive.extractall(tmp_path / "elsewhere", filter="data")
+    key = signing.own_key()
+    as_another_user(monkeypatch, tmp_path)
+    commands = {
+        "show latest --arm method": f"evidence: whole, signed by unknown key {key}",
+        "show latest 1 --arm method": f"evidence: whole, signed by unknown key {key}",
+        "compare latest latest": f"evidence of the second: whole, signed by unknown key {key}",
+        "runs verify latest": f"evidence: whole, signed by unknown key {key}",
+        "runs bundle latest y.tar.gz": f"whole, signed by unknown key {key}",
+        "list": " whole ",
+    }
+    for command, text in commands.items():
+        assert text in read_by(*command.split(), "--out", "elsewhere").output, command
+    (make_private_folder() / "trusted_keys").write_text(key)
+    for command, text in commands.items():
+        signed = text.replace("whole, signed by unknown key", "signed by trusted key").replace(key, key[:16])
+        output = read_by(*command.replace("y.tar", "z.tar").split(), "--out", "elsewhere").output
+        assert signed.replace(" whole ", " signed ") in output, command
+
+
+def test_json_has_the_state(saved: SavedExperiment) -> None:
+    for command in ("show latest 1 --arm method", "report latest", "runs verify latest"):
+        document = json.loads(read_by(*command.split(), "--json").stdout)
+        assert document["evidence"] == evidence_of(saved.logs, saved.experiment_id).as_json(), command
+    document = json.loads(read_by("compare", "latest", "latest", "--json").stdout)
+    assert {side: one["state"] for side, one in document["evidence"].items()} == {
+        "first": "signed",
+        "second": "signed",
+    }
+    listing = read_by("show", "latest", "--arm", "method", "--json")
+    assert json.loads(listing.stdout) and listing.stderr == "evidence: signed by this user\n"
+
+
+def test_earlier_runs_are_signed_when_it_is_resumed(saved: SavedExperiment) -> None:
+    saved.forget_end()
+    assert state_of(saved) == "in progress"
+    run = saved.logs / "runs" / f"{saved.experiment_id}-2-method"
+    shutil.rmtree(run)
+    shutil.copytree(saved.logs / "runs" / f"{saved.experiment_id}-1-control", run)  # an intact chain
+    assert f"{run}" in evidence_of(saved.logs, saved.experiment_id).alterations[0]
 
 
 def test_lone_run_is_signed(saved: SavedExperiment, tmp_path: Path) -> None:

@@ -138,6 +138,43 @@ def test_other_file_does_not_vouch_for_a_foreign_plan(
     assert result.exit_code == 64 and "its commands or functions differ" in result.output and ran == []
 
 
+@pytest.mark.parametrize("signed", [True, False], ids=["signed by another", "unsigned"])
+def test_foreign_plan_without_code_is_resumed_only_with_its_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ran: list[str], signed: bool
+) -> None:
+    saved = planned(folder)
+    become_another_user(monkeypatch)
+    if not signed:
+        (saved.folder / "manifest.json").unlink()
+    result = read_by("run --resume latest")
+    assert result.exit_code == 64 and "this user did not sign it" in result.output and ran == []
+    assert f"wirefault run --again {saved.experiment_id} runs a copy of it" in result.output
+    assert read_by("run exp.json --resume latest").exit_code == 0 and len(ran) == 1
+    assert read_by("run --again latest").exit_code == 0 and len(ran) == 2
+
+
+def test_resumed_foreign_recording_is_not_signed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = planned(folder)
+    become_another_user(monkeypatch)
+    foreign = running.resumed_experiment(saved.experiment_id, None, [Path("exp.json")])
+    run_on_paper(foreign, PaperEngine())
+    assert evidence_of(saved.logs, saved.experiment_id).text == "whole, not signed"
+
+
+@pytest.mark.parametrize("setting", ["model_base_url", "cassettes"])
+def test_foreign_plan_sends_the_key_nowhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, ran: list[str], setting: str
+) -> None:
+    value = "http://127.0.0.1:9/v1" if setting == "model_base_url" else "elsewhere"
+    planned(folder, settings={setting: value, "model": "record"})
+    assert read_by("run --again latest").exit_code == 0
+    become_another_user(monkeypatch)
+    result = read_by("run --again latest")
+    assert result.exit_code == 64 and "addresses" in result.output and len(ran) == 1
+    monkeypatch.setenv(setting.upper(), value)
+    assert read_by("run --again latest").exit_code == 0
+
+
 COMMANDS = ("list", "report latest", "show latest", "runs verify latest", "run --resume latest")
 
 

@@ -121,7 +121,7 @@ def test_unwritable_folder_is_named(logs):
 def test_charts_run_as_script_from_root(logs, tmp_path):
     command = [sys.executable, "charts.py", "--logs", str(logs), "--run", "zeta"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "evidence of zeta: whole, not signed\n")
 
 
 def test_altered_run_is_not_drawn(logs, one_chart):

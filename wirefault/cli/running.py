@@ -82,7 +82,7 @@ def saved_experiment(experiment: str, out: Path | None, files: Sequence[Path] = 
 def resumed_experiment(experiment: str, out: Path | None, files: Sequence[Path] = ()) -> SavedExperiment:
     """Load the saved experiment of that id, to run the rest of it. Raises ``UserError``."""
     saved = saved_experiment(experiment, out, files)
-    saved.require_own_code("--resume")
+    saved.require_own_plan("--resume", with_code=False)
     return saved
 
 
@@ -96,7 +96,7 @@ def repeated_experiment(
     environ = environ_below(out)
     saved, arm_of_run = saved_plan(logs_in(environ), name, environ)
     saved = _trusting(saved, files, environ)
-    saved.require_own_code("--again")
+    saved.require_own_plan("--again", with_code=True)
     return saved_anew(repeated_part(saved.plan, episodes, arms or arm_of_run))
 
 

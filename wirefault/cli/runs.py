@@ -6,11 +6,13 @@ Commands import only what they need, so that ``verify`` of a run starts fast.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tarfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ import click
 from wirefault.cli.help import Group, option
 from wirefault.cli.options import environ_below, logs_in
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
+from wirefault.core.files import UnsafeFileError, files_below
 from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, saved_status
 
 if TYPE_CHECKING:
@@ -96,9 +99,11 @@ def show_command(
     from wirefault.report.timeline import timeline_of
     from wirefault.report.timeline_text import print_timeline
 
-    recorded = _recording(run, out).arm(arm)
+    recording = _recording(run, out)
+    recorded, evidence = recording.arm(arm), recording.evidence
     if episode is None:
         _list_episodes(recorded, as_json=as_json)
+        click.echo(f"evidence: {evidence.text}", err=as_json)
         return
     key = recorded.episode_named(episode)
     try:
@@ -106,9 +111,10 @@ def show_command(
     except ValueError as error:
         raise InputError(str(error)) from None
     if as_json:
-        _print_object(timeline.as_json())
+        _print_object({**timeline.as_json(), "evidence": evidence.as_json()})
     else:
         print_timeline(plain_console(), timeline, full=full)
+        click.echo(f"evidence: {evidence.text}")
 
 
 def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
@@ -149,11 +155,15 @@ def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | 
     from wirefault.report.comparison import comparison_json, print_comparison
     from wirefault.report.terminal import plain_console
 
-    compared = compare(_recording(first, out), _recording(second, out), arms)
+    recordings = {"first": _recording(first, out), "second": _recording(second, out)}
+    compared = compare(recordings["first"], recordings["second"], arms)
     if as_json:
-        _print_object(comparison_json(compared))
+        evidence = {side: recording.evidence.as_json() for side, recording in recordings.items()}
+        _print_object({**comparison_json(compared), "evidence": evidence})
     else:
         print_comparison(plain_console(), compared)
+        for side, recording in recordings.items():
+            click.echo(f"evidence of the {side}: {recording.evidence.text}")
     sys.exit(_CODES[compared.change])
 
 
@@ -269,6 +279,7 @@ def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str
         history = read_history(logs, run_id)
         if event:
             click.echo(history.line(event).decode("utf-8", "replace"))
+            click.echo(f"evidence: {evidence.text}", err=True)
             return 0
         summary = summarise(history.events(), torn=history.torn)
     except ValueError as error:
@@ -432,8 +443,8 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
     file = file or Path(f"{name}.tar.gz")
     try:
         with tarfile.open(file, "x:gz") as archive:
-            for path in item.paths:
-                archive.add(path, f"logs/{path.relative_to(logs)}", filter=_regular)
+            for path in (file for folder in item.paths for file in files_below(logs, folder)):
+                _add(archive, logs, path)
     except FileExistsError:
         raise InputError(f"{file}: exists already; name another file, or remove it") from None
     except OSError as error:
@@ -441,13 +452,16 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
     click.echo(f"{file}  {_shown_size(file.stat().st_size)}  {evidence.text}")
 
 
-def _regular(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Keep only files and folders, without their owner's name."""
-    if not (member.isreg() or member.isdir()):
-        return None
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    return member
+def _add(archive: tarfile.TarFile, logs: Path, path: Path) -> None:
+    """Add a file without its owner's name; the subject's links, pipes and unreadable files are left out."""
+    from wirefault.experiments.evidence import is_attempt_file, open_recorded
+
+    left_out = (UnsafeFileError, PermissionError) if is_attempt_file(logs, path) else ()
+    with suppress(*left_out), open_recorded(logs, path) as file:
+        status = os.fstat(file.fileno())
+        member = tarfile.TarInfo(f"logs/{path.relative_to(logs)}")
+        member.size, member.mtime, member.mode = status.st_size, status.st_mtime, status.st_mode & 0o777
+        archive.addfile(member, file)
 
 
 def _print_object(value: Any) -> None:

@@ -21,18 +21,21 @@ _SHARED_WITH_GROUP = stat.S_ISGID | stat.S_IWGRP
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_FOLLOWED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ROOT_USER = 0
+_MAX_DEPTH = 64
 
 
 class UnsafeFileError(UserError, OSError):
     """The lab did not write this file; the message names it and says what to do."""
 
 
-def open_shared(root: Path, path: Path, flags: int, mode: int = 0o666) -> int:
+def open_shared(
+    root: Path, path: Path, flags: int, mode: int = 0o666, *, may_have_names: bool = False
+) -> int:
     """Return a descriptor of the regular file ``path`` below the folder ``root``; the caller closes it.
 
     With ``O_CREAT`` in ``flags``, create missing folders and the file with ``mode``. Raises
-    ``UnsafeFileError`` for a link, a file that is not regular or has several hard links, or an unexpected
-    owner; otherwise ``OSError``.
+    ``UnsafeFileError`` for a link, a file that is not regular or has several hard links (unless it
+    ``may_have_names``), or an unexpected owner; otherwise ``OSError``.
     """
     with _parent_folder(root, path, make=bool(flags & os.O_CREAT)) as (folder, owners):
         try:
@@ -43,7 +46,7 @@ def open_shared(root: Path, path: Path, flags: int, mode: int = 0o666) -> int:
             error.filename = str(path)
             raise
         try:
-            _check(os.fstat(descriptor), owners, path)
+            _check(os.fstat(descriptor), owners, path, may_have_names=may_have_names)
         except UnsafeFileError:
             os.close(descriptor)
             raise
@@ -90,12 +93,20 @@ def folders_in(root: Path, folder: Path) -> list[str]:
 
 
 def files_below(root: Path, folder: Path) -> list[Path]:
-    """Return the paths of everything below the folder but folders, sorted. Links are listed, not followed."""
-    paths: list[Path] = []
+    """Return the paths of everything below the folder but folders, sorted. Links are listed, not followed.
+
+    Folders more than 64 levels below it are left out: the path of the deepest could be too long to open.
+    """
+    return sorted(_files_below(root, folder, _MAX_DEPTH))
+
+
+def _files_below(root: Path, folder: Path, depth: int) -> Iterator[Path]:
     for name in names_in(root, folder):
         path = folder / name
-        paths += files_below(root, path) if stat.S_ISDIR(path.lstat().st_mode) else [path]
-    return sorted(paths)
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            yield path
+        elif depth:
+            yield from _files_below(root, path, depth - 1)
 
 
 def replace_shared(root: Path, path: Path, data: bytes) -> None:
@@ -187,10 +198,12 @@ def _expected_owners(root: os.stat_result) -> frozenset[int]:
     return frozenset(owners)
 
 
-def _check(status: os.stat_result, owners: frozenset[int], path: Path) -> None:
+def _check(
+    status: os.stat_result, owners: frozenset[int], path: Path, *, may_have_names: bool = False
+) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise _unsafe(path, "not a regular file")
-    if status.st_nlink > 1:
+    if status.st_nlink > 1 and not may_have_names:
         raise _unsafe(path, "one file under several names (hard links)")
     if status.st_uid not in owners:
         raise _unsafe(path, f"a file of user {status.st_uid}")

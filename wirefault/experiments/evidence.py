@@ -1,23 +1,34 @@
 """The signed manifest of a run or an experiment, and whether its files still match it.
 
 ``manifest.json`` has the hash of every file of an experiment with its runs, or of a lone run: histories,
-plan, facts and verdict. It is written twice: with plan and prompts when the experiment is saved, so that it
-can be resumed, and with all files when it ends. The signature covers everything but the key and itself.
+the subject's output and working folders, plan, facts and verdict. It is written twice: with plan, prompts and
+earlier runs when the experiment is saved or resumed, and with all files when it ends. The signature covers
+everything but the key and itself.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, BinaryIO, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wirefault.core.errors import UNKNOWN, UserError
-from wirefault.core.files import files_below, folders_in, names_in, read_shared, replace_shared
+from wirefault.core.files import (
+    files_below,
+    folders_in,
+    names_in,
+    open_shared,
+    read_shared,
+    remove_shared,
+    replace_shared,
+)
 from wirefault.core.signing import Signature, is_signed, own_key, sign, trusted_keys
 from wirefault.experiments.index import VERDICT, run_ids_of, saved_ids
 from wirefault.history.logs import strip_control
@@ -30,6 +41,9 @@ _PURPOSE = b"wirefault evidence 1\n"
 _LINE_HASH_BYTES = 4
 _HISTORY = ".jsonl"
 _HISTORIES = (_HISTORY, ".jsonl.torn")
+_ATTEMPTS = "attempts"
+# bytes of a subject's file that are hashed, with its whole size
+_MAX_HASHED = 64 * 1024 * 1024
 
 State = Literal["signed", "whole", "in progress", "altered"]
 _Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$")]
@@ -109,19 +123,23 @@ def sign_recording(
     """Write the manifest of a lone run or an experiment. Raises ``OSError``.
 
     ``contents`` has the plan and its prompts, by file name, as this process wrote them. Before the end (not
-    ``complete``) the manifest covers only these.
+    ``complete``) the manifest covers these and the runs until now.
     """
     folder = _home(logs, name)
-    known = {folder / file: data for file, data in (contents or {}).items()}
-    paths = [*known, *(path for path in _files(logs, name) if path not in known)] if complete else [*known]
-    files = {
-        str(path.relative_to(logs)): _described(known[path] if path in known else _read(logs, path))
-        for path in paths
-    }
+    contents = contents or {}
+    known = {_key(logs, folder / file): data for file, data in contents.items()}
+    paths = _files(logs, name) if complete else _run_files(logs, name)
+    files = {key: _described(data) for key, data in known.items()}
+    files |= {key: _described(_read(logs, path)) for key, path in paths.items() if key not in known}
     unsigned = _Manifest(id=name, complete=complete, files=files)
     signature = sign(unsigned.signed_bytes())
     manifest = unsigned.model_copy(update={"key": signature.key, "signature": signature.value})
     replace_shared(logs, folder / MANIFEST, (manifest.model_dump_json() + "\n").encode())
+
+
+def remove_signature(logs: Path, name: str) -> None:
+    """Remove the manifest of a recording that this user continues and did not begin. Raises ``OSError``."""
+    remove_shared(logs, _home(logs, name) / MANIFEST)
 
 
 def evidence_of(logs: Path, name: str) -> Evidence:
@@ -168,19 +186,61 @@ def _home(logs: Path, name: str) -> Path:
 
 
 def _read(logs: Path, path: Path, limit: int = MAX_HISTORY_BYTES) -> bytes:
+    """Return the content of a file; of an ``attempts`` folder, a line for each file below it."""
+    if path.name == _ATTEMPTS:
+        return "\n".join(line for line, _ in _attempt_files(logs, path)).encode()
     return read_shared(logs, path, limit)
 
 
-def _files(logs: Path, name: str) -> list[Path]:
-    """Return the files that the manifest of that name covers."""
-    home = logs / "experiments" / name
-    files = [path for path in files_below(logs, home) if path != home / MANIFEST]
+def _attempt_files(logs: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield hash, size and name of each file, and its path.
+
+    These are the subject's output and working folders. It may leave links, pipes and files that nobody can
+    read there; they are left out.
+    """
+    for path in files_below(logs, folder):
+        with suppress(OSError), open_recorded(logs, path) as file:
+            digest = hashlib.sha256(file.read(_MAX_HASHED)).hexdigest()
+            size, name = os.fstat(file.fileno()).st_size, json.dumps(str(path.relative_to(folder)))
+            yield f"{digest} {size} {name}", path
+
+
+def is_attempt_file(logs: Path, path: Path) -> bool:
+    """Whether the file is below the ``attempts`` folder of a run."""
+    return path.relative_to(logs).parts[2:3] == (_ATTEMPTS,)
+
+
+def open_recorded(logs: Path, path: Path) -> BinaryIO:
+    """Open a recorded file. Raises ``OSError`` for a link or a pipe.
+
+    Only a file of the subject may have several names: package managers make hard links.
+    """
+    may_have_names = is_attempt_file(logs, path)
+    return os.fdopen(open_shared(logs, path, os.O_RDONLY, may_have_names=may_have_names), "rb")
+
+
+def _files(logs: Path, name: str) -> dict[str, Path]:
+    """Return the files that the manifest of that name covers, by their names in it."""
+    home = _home(logs, name)
+    own = files_below(logs, home) if home.parent.name != "runs" else []
+    return {_key(logs, path): path for path in own if path != home / MANIFEST} | _run_files(logs, name)
+
+
+def _run_files(logs: Path, name: str) -> dict[str, Path]:
+    """Return the histories of its runs, and the ``attempts`` folder of each, which counts as one file."""
+    paths: list[Path] = []
     for run in folders_in(logs, logs / "runs"):
-        if _belongs(run, name):  # without the subject's working folders below ``attempts``
+        if _belongs(run, name):
             folder = logs / "runs" / run
             names = [each for each in names_in(logs, folder) if each.endswith(_HISTORIES)]
-            files += [folder / each for each in names]
-    return files
+            names += [each for each in folders_in(logs, folder) if each == _ATTEMPTS]
+            paths += [folder / each for each in names]
+    return {_key(logs, path): path for path in paths}
+
+
+def _key(logs: Path, path: Path) -> str:
+    """Return the name of a file in the manifest, which is UTF-8."""
+    return os.fsencode(path.relative_to(logs)).decode("utf-8", "backslashreplace")
 
 
 def _belongs(run: str, name: str) -> bool:
@@ -198,19 +258,21 @@ def _line_hashes(data: bytes) -> str:
 
 def _compared(logs: Path, name: str, experiment: str, manifest: _Manifest) -> Iterator[str]:
     """Yield the first altered line of each file that does not match the manifest."""
-    present = {str(path.relative_to(logs)) for path in _files(logs, experiment or name)}
-    expected = set(manifest.files)
+    paths = _files(logs, experiment or name)
+    present, expected = set(paths), set(manifest.files)
     if name != (experiment or name):  # one run of the experiment, with the plan
         own = (f"runs/{name}/", f"experiments/{experiment}/")
         present, expected = (
             {file for file in files if file.startswith(own)} for files in (present, expected)
         )
     for file in sorted(expected - present):
-        yield f"{logs / file}:1: lost: the manifest names this file"
+        if not (file.endswith(f"/{_ATTEMPTS}") and manifest.files[file].size == 0):
+            yield f"{logs / file}:1: lost: the manifest names this file"
     for file in sorted(present - expected) if manifest.complete else ():
-        yield f"{logs / file}:1: inserted: the manifest does not name this file"
+        if not (paths[file].name == _ATTEMPTS and not _read(logs, paths[file])):
+            yield f"{logs / file}:1: inserted: the manifest does not name this file"
     for file in sorted(present & expected):
-        if broken := _difference(logs, logs / file, manifest.files[file]):
+        if broken := _difference(logs, paths[file], manifest.files[file]):
             yield broken
 
 
@@ -224,11 +286,22 @@ def _difference(logs: Path, path: Path, recorded: _File) -> str:
             return ""
         if path.suffix == _HISTORY:  # other processes may write after the seal; the chain must continue
             return next((place for place in _chain_alterations(logs, path) if f"{path}:" in place), "")
+    if path.name == _ATTEMPTS:
+        return _altered_attempt(logs, path, recorded)
     size = 2 * _LINE_HASH_BYTES
     now = _line_hashes(data)
     pairs = range(0, max(len(now), len(recorded.lines)), size)
     line = next((at // size for at in pairs if now[at : at + size] != recorded.lines[at : at + size]), 0) + 1
     return f"{path}:{line}: altered"
+
+
+def _altered_attempt(logs: Path, folder: Path, recorded: _File) -> str:
+    size = 2 * _LINE_HASH_BYTES
+    known = {recorded.lines[at : at + size] for at in range(0, len(recorded.lines), size)}
+    for line, path in _attempt_files(logs, folder):
+        if _line_hashes(line.encode()) not in known:
+            return f"{path}:1: altered or inserted"
+    return f"{folder}:1: lost: a file of it"
 
 
 def _unsigned(logs: Path, name: str, experiment: str) -> Evidence:

@@ -20,7 +20,7 @@ from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views, needs_users_code
 from wirefault.experiments.assertions.registry import parse_assertion
-from wirefault.experiments.evidence import Evidence, evidence_of, sign_recording
+from wirefault.experiments.evidence import Evidence, evidence_of, remove_signature, sign_recording
 from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.facts import FactsStore, RunFacts, views_in
 from wirefault.experiments.index import (
@@ -40,6 +40,7 @@ from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
 from wirefault.settings.configuration import load_configuration
+from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.wiring import dumped_wiring, lab_wiring
@@ -189,7 +190,7 @@ class SavedExperiment:
         _write_json(self.logs, self.folder / _END, asdict(replace(self.end, **noted)))
 
     def forget_end(self) -> None:
-        """Delete the end: another run begins. The manifest then covers only the plan."""
+        """Delete the end: another run begins. The manifest then covers the plan and the runs until now."""
         remove_shared(self.logs, self.folder / _END)
         self.write_plan()
 
@@ -205,13 +206,18 @@ class SavedExperiment:
         facts = FactsStore(self.logs, self.folder / _FACTS, trusted=self.evidence.is_trusted)
         return replace(self, facts=facts)
 
-    def require_own_code(self, way: str) -> None:
-        """Raise ``InputError`` if the plan has code and may be another user's. ``way`` is how to run it."""
-        if self.facts.runs_code or not any(_code_of(self.plan)):
+    def require_own_plan(self, way: str, *, with_code: bool) -> None:
+        """Raise ``InputError`` if the plan may be another user's; only ``with_code``: if it has some, too.
+
+        ``way`` is how to run it.
+        """
+        if self.facts.runs_code or (with_code and not any(_code_of(self.plan))):
             return
+        what = "has commands, functions or addresses, and " if with_code else ""
+        again = f"; wirefault run --again {self.experiment_id} runs a copy of it" if not with_code else ""
         raise InputError(
-            f"{self.folder / PLAN}: has commands or functions, and this user did not sign it;"
-            f" to run them, name the experiment's file, too: wirefault run FILE {way} {self.experiment_id}"
+            f"{self.folder / PLAN}: {what}this user did not sign it; to run it, name the experiment's file,"
+            f" too: wirefault run FILE {way} {self.experiment_id}{again}"
         )
 
     def write_plan(self) -> None:
@@ -219,7 +225,14 @@ class SavedExperiment:
         contents = self._contents()
         for file, data in contents.items():
             replace_shared(self.logs, self.folder / file, data)
-        sign_recording(self.logs, self.experiment_id, contents, complete=False)
+        self._sign(contents, complete=False)
+
+    def _sign(self, contents: Mapping[str, bytes], *, complete: bool) -> None:
+        """Sign what this user recorded. A recording that another user began has no signature from then on."""
+        if self.evidence.is_own:
+            sign_recording(self.logs, self.experiment_id, contents, complete=complete)
+        else:
+            remove_signature(self.logs, self.experiment_id)
 
     def _contents(self) -> dict[str, bytes]:
         """The plan and its prompts as files."""
@@ -252,7 +265,7 @@ class SavedExperiment:
         evidence_of(self.logs, self.experiment_id).require_unaltered()
         _write_json(self.logs, self.folder / VERDICT, verdict)
         self.facts.write()
-        sign_recording(self.logs, self.experiment_id, self._contents())
+        self._sign(self._contents(), complete=True)
 
     def _asserted(self, arm: PlannedArm, facts: ArmFacts) -> tuple[Asserted, ...]:
         """The results of the arm's assertions."""
@@ -289,7 +302,7 @@ class SavedExperiment:
 
 
 def _code_of(plan: ExperimentPlan) -> tuple[object, ...]:
-    """All commands and functions of a plan; empty values without any."""
+    """All commands, functions and addresses of a plan; empty values without any."""
     functions = [
         parse_assertion(entry).model_dump()
         for arm in plan.arms
@@ -299,7 +312,19 @@ def _code_of(plan: ExperimentPlan) -> tuple[object, ...]:
     turns = sorted({prompt.next_turn.function for prompt in plan.prompts if prompt.next_turn})
     # a saved plan has no secrets, the file has; the file may be named by another path
     wiring = Redaction(plan.configuration.environ).value(plan.configuration.wiring.dump())
-    return wiring.get("data"), wiring.get("folder"), plan.subject, functions, turns
+    return wiring.get("data"), wiring.get("folder"), plan.subject, functions, turns, _reach_of(plan)
+
+
+def _reach_of(plan: ExperimentPlan) -> list[str]:
+    """The servers that would receive the user's key, and the folders that would be written to.
+
+    Those of the user's own environment are left out.
+    """
+    own = {"", plan.configuration.environ.get("MODEL_BASE_URL", "").rstrip("/")}
+    own |= {Settings.model_fields["cassettes"].default, plan.configuration.environ.get("CASSETTES", "")}
+    return sorted(
+        {reach for arm in plan.arms for reach in (arm.settings.model_base_url, arm.settings.cassettes)} - own
+    )
 
 
 def _number(run: str, first: str) -> str:

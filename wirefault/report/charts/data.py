@@ -80,6 +80,8 @@ class RunData:
     unfinished: str | None
     links: tuple[str, ...]
     models: tuple[str, ...]
+    evidence: str = ""
+    """The state of its files, in a few words."""
 
 
 @dataclass(frozen=True)

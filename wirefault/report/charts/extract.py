@@ -279,7 +279,8 @@ def _start(folder: Path) -> float | None:
 
 def _read(logs: Path, name: str, warn: Callable[[str], None]) -> RunData:
     try:
-        evidence_of(logs, name).require_unaltered()
+        evidence = evidence_of(logs, name)
+        evidence.require_unaltered()
         history = read_history(logs, name)
         data = run_data(history.events())
     except HistoryError as error:
@@ -292,4 +293,4 @@ def _read(logs: Path, name: str, warn: Callable[[str], None]) -> RunData:
         warn(
             f"run {name}: {history.torn} unfinished last line(s) not counted; its writer was killed or writes"
         )
-    return replace(data, run_id=name)
+    return replace(data, run_id=name, evidence=evidence.text)
