@@ -49,6 +49,7 @@ class AttemptInProgress:
     context: AttemptContext
     clock: Callable[[], float] = time.monotonic  # seconds
     sleep: Callable[[float], None] = time.sleep
+    key: bytes = field(default=b"", repr=False)  # of the run; signs the identity of each request
     to_close: ExitStack = field(default_factory=ExitStack)  # closed by its creator at the end of the attempt
     connections: Connections | None = field(init=False, default=None)  # None: each try opens its own
     deadline: float = field(init=False)
@@ -206,7 +207,7 @@ def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
     context = call.attempt.context
     addresses = context.topology.proxies if route == "proxy" else context.topology.services
     prepared = call.request.prepare(addresses[call.tool.link].url)
-    prepared.headers.update(call.identity().headers(call.tool.link, call.fingerprint))
+    prepared.headers.update(call.identity().headers(call.tool.link, call.fingerprint, call.attempt.key))
     if call.idempotency_key:
         prepared.headers[IDEMPOTENCY_HEADER] = call.idempotency_key
     if route == "direct":  # this route goes past the gateway, which otherwise sets these headers

@@ -67,7 +67,10 @@ def _tool(tool: AgentTool) -> BaseTool:
 
 
 class Agent(Subject):
-    """The subject that the runner calls, one prompt at a time. ``redact`` removes secrets from errors."""
+    """The subject that the runner calls, one prompt at a time.
+
+    ``redact`` removes secrets from errors; ``key_of`` returns the key of a run, under which it signs.
+    """
 
     keeps_record = True
 
@@ -78,8 +81,10 @@ class Agent(Subject):
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         redact: Callable[[str], str] = lambda text: text,
+        key_of: Callable[[str], bytes] = lambda run_id: b"",
     ) -> None:
         self.name = name
+        self._key_of = key_of
         self._clock = clock
         self._sleep = sleep
         self._redact = redact
@@ -94,7 +99,8 @@ class Agent(Subject):
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         settings = context.settings
-        attempt = AttemptInProgress(context, self._clock, self._sleep)
+        key = self._key_of(context.identity.run)
+        attempt = AttemptInProgress(context, self._clock, self._sleep, key)
         token = CURRENT_ATTEMPT.set(attempt)
         # high enough that the attempt's own limits end it, not LangGraph's
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)

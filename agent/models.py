@@ -38,7 +38,7 @@ class ModelTransport(httpx.BaseTransport):
             raise httpx.ReadTimeout("the attempt's time is over", request=request)
         attempt.model_tries += 1
         identity = replace(attempt.context.identity, call=attempt.model_calls, try_=attempt.model_tries)
-        request.headers.update(identity.headers("model"))
+        request.headers.update(identity.headers("model", key=attempt.key))
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), seconds)
         model_try = _Try(attempt, time.perf_counter())
         try:

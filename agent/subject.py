@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pydantic import SecretStr
 
 from wirefault.core.redaction import Redaction
+from wirefault.core.run_key import InheritedKeys
 from wirefault.history.events import SELF_TEST
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings, SettingsError
@@ -18,7 +19,7 @@ _NO_KEY = "none"  # the client requires one
 
 @contextmanager
 def open_subject(configuration: Configuration) -> Iterator[Subject]:
-    """Open the agent and its model client. Raises ``SettingsError`` if the key is missing."""
+    """Open the agent and its model client. Raises ``SettingsError`` if the model's key is missing."""
     settings = configuration.settings
     key = api_key(settings, configuration.environ).get_secret_value()
     # after the check of the key: the import of LangChain takes a second
@@ -27,7 +28,9 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
 
     with open_client(settings) as client:
         model = build_model(settings, configuration.topology, key, client)
-        yield Agent(model, _name(settings), redact=Redaction(configuration.environ).text)
+        keys = InheritedKeys(configuration.environ)
+        redact = Redaction(configuration.environ).text
+        yield Agent(model, _name(settings), redact=redact, key_of=keys.key_of)
 
 
 def _name(settings: Settings) -> str:

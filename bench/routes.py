@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.control_access import TOKEN_FILE, bearer, inherited_token
+from wirefault.core.control_access import TOKEN_FILE, bearer
 from wirefault.core.identity import Identity
+from wirefault.core.run_key import derive_run_key
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.runner.run import with_bodies_decided
 from wirefault.settings.sources import Source, merge_sources
@@ -33,13 +34,14 @@ REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %
     BODY,
 )
 RUN, EPISODE = "bench", "e1"
+TOKEN = "token-of-the-bench"
 HEADERS = {
     "Host": "tool:6000",
     "User-Agent": "python-requests/2.32",
     "Accept-Encoding": "gzip, deflate",
     "Accept": "*/*",
     "Connection": "keep-alive",
-    **Identity(RUN, EPISODE, 1, 1, 1).headers("search"),
+    **Identity(RUN, EPISODE, 1, 1, 1).headers("search", key=derive_run_key(TOKEN, RUN)),
 }
 REQUEST = (
     "GET /serp?q=number+%d HTTP/1.1\r\n"
@@ -112,6 +114,7 @@ def gateway(
         ingress=FREE if intercepts else None,
     )
     topology.dump(folder / "topology.json")
+    (folder / "token").write_text(TOKEN, encoding="ascii")
     environ = {
         TOPOLOGY_VARIABLE: str(folder / "topology.json"),
         "STATE_DB": str(folder / "state.db"),
@@ -131,8 +134,7 @@ def _begin(folder: Path, control: Address, values: Mapping[str, Any]) -> None:
     with State(folder / "state.db") as state:
         state.insert_run(RUN, "bench", 0, settings.dump(), settings.hash, settings.seed, time.time())
     body = {"run_id": RUN, "episode": EPISODE, "attempt": 1, "settings_hash": settings.hash}
-    token = inherited_token({TOKEN_FILE: str(folder / "token")})
-    _post("PUT", control.url + "/lanes/0", body, bearer(token))
+    _post("PUT", control.url + "/lanes/0", body, bearer(TOKEN))
 
 
 @contextmanager

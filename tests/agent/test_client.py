@@ -72,6 +72,9 @@ BADLY: dict[str, tuple[Answer, str, int | None]] = {
 }
 
 
+KEY = b"k" * 32
+
+
 def _call(
     topology: Topology, tool_call: tuple[str, dict[str, Any]] = SEND, **options: Any
 ) -> tuple[Call, list[Event]]:
@@ -192,13 +195,14 @@ def test_failed_try_closes_its_connection(wire: Callable[..., Wire]) -> None:
 def test_each_try_sends_its_identity(wire: Callable[..., Wire]) -> None:
     server = wire(failed(500), http(200, {}))
     call, events = _call(lab_of(server.address))
+    call.attempt.key = KEY
     _fails(call)
     try_call(call)
     who = Identity("run-1", "001", 1, call=3)
     for number, (request, event) in enumerate(zip(server.received, events, strict=True), start=1):
         expected = Identity(who.run, who.episode, who.attempt, who.call, number)
         headers = {name: request.headers[name] for name in ("baggage", "traceparent")}
-        assert headers == expected.headers("message", call.fingerprint)
+        assert headers == expected.headers("message", call.fingerprint, KEY)
         assert isinstance(event, ToolTry)
         assert (event.call, event.try_, event.episode) == (3, number, "001")
 

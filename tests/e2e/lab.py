@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
+from wirefault.core.run_key import derive_run_key
 from wirefault.history.events import Event
 from wirefault.judging.summary import Summary, summarise
 from wirefault.lab.launcher import Lab
@@ -81,7 +83,9 @@ class SharedLab:
         """One run, with ``SETTINGS`` unless given."""
         settings = Settings(**{**SETTINGS, **options})
         with open_client(settings) as client:
-            agent = Agent(build_model(settings, self.lab.topology, "none", client), "the lab's agent")
+            model = build_model(settings, self.lab.topology, "none", client)
+            key_of = partial(derive_run_key, self.lab.token)
+            agent = Agent(model, "the lab's agent", key_of=key_of)
             return self.run_subject(agent, *prompts, settings=settings, to_its_end=to_its_end)
 
     def run_subject(

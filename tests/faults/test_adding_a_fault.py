@@ -109,7 +109,9 @@ def test_example_works_on_wire(written: dict[str, Any], tmp_path: Path) -> None:
         gateway(tmp_path, weather=upstream.address) as lab,
     ):
         lab.begin(faults={"faults": [{"fault": "rounded", "with": {"digits": 1}}]})
-        answer = requests.get(lab.url("weather", "/weather"), headers=lab.identity(), timeout=PATIENCE_S)
+        answer = requests.get(
+            lab.url("weather", "/weather"), headers=lab.identity("weather"), timeout=PATIENCE_S
+        )
         [recorded] = lab.exchange().faults
     assert answer.json() == {"celsius": 21.4}
     assert recorded.injected and recorded.evidence["original"] == {"celsius": 21.37}

@@ -24,6 +24,7 @@ from tests.support import PATIENCE_S, until
 from tests.upstream import FREE, read_all
 from wirefault.core.control_access import bearer
 from wirefault.core.identity import Identity
+from wirefault.core.run_key import derive_run_key
 from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.gateway.server import Gateway
 from wirefault.history.events import Exchange
@@ -92,10 +93,15 @@ class Lab:
         body = {"episode": episode, "attempt": attempt, "bound_s": bound_s}
         return self.control("POST", "/lanes/0/settle", body).json()
 
-    def identity(self, **changes: Any) -> dict[str, str]:
-        """The headers of a try in this run's first attempt."""
+    def identity(self, link: str = "search", *, signed: bool = True, **changes: Any) -> dict[str, str]:
+        """The headers of a try in this run's first attempt; signed as by the lab's own agent."""
         fields = {"run": self.run_id, "episode": "e1", "attempt": 1, "call": 1, "try_": 1, **changes}
-        return Identity(**fields).headers("search")
+        return Identity(**fields).headers(link, key=self.key if signed else b"")
+
+    @property
+    def key(self) -> bytes:
+        """The run's key."""
+        return derive_run_key(TOKEN, self.run_id)
 
     def recorded(self) -> list[Any]:
         """The run's history so far."""

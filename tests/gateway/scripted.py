@@ -158,7 +158,7 @@ def stream(*events: bytes) -> bytes:
 def ask(
     lab: Lab, link: str = "search", method: str = "GET", headers: Mapping[str, str] | None = None, **more: Any
 ) -> requests.Response:
-    all_headers = {**lab.identity(), **(headers or {})}
+    all_headers = {**lab.identity(link), **(headers or {})}
     return requests.request(method, lab.url(link, "/a"), headers=all_headers, timeout=PATIENCE_S, **more)
 
 

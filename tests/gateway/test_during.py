@@ -20,7 +20,7 @@ def statuses(lab: Lab, calls: list[tuple[int, int]], link: str = "search") -> li
     """The status of each call and try of the attempt on that link."""
     return [
         requests.get(
-            lab.url(link, "/size/1"), headers=lab.identity(call=call, try_=number), timeout=PATIENCE_S
+            lab.url(link, "/size/1"), headers=lab.identity(link, call=call, try_=number), timeout=PATIENCE_S
         ).status_code
         for call, number in calls
     ]
@@ -149,7 +149,7 @@ def test_changes_of_other_attempt_are_refused(lab: Lab) -> None:
 
 
 def status_of(lab: Lab, link: str, call: int) -> int:
-    headers = lab.identity(call=call)
+    headers = lab.identity(link, call=call)
     return requests.get(lab.url(link, "/size/1"), headers=headers, timeout=PATIENCE_S).status_code
 
 

@@ -1,10 +1,10 @@
-"""The origin of a request: its connection's attempt, refined by baggage that must agree."""
+"""The origin of a request: its connection's attempt, refined by baggage with a MAC."""
 
 from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import requests
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_all, read_head
-from wirefault.core.identity import fingerprint
+from wirefault.core.identity import Identity, fingerprint
+from wirefault.history.events import LateRequest
 from wirefault.history.lines import unlinked
 from wirefault.history.reader import parse_line, read_file
 from wirefault.history.writer import history_file
@@ -35,7 +36,12 @@ def _serve(connection: socket.socket) -> None:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     upstream = Upstream(_serve)
-    with gateway(tmp_path_factory.mktemp("identity"), search=upstream.address, model=upstream.address) as lab:
+    with gateway(
+        tmp_path_factory.mktemp("identity"),
+        search=upstream.address,
+        model=upstream.address,
+        calendar=upstream.address,
+    ) as lab:
         yield lab
     upstream.close()
 
@@ -100,15 +106,86 @@ def test_retry_marked_by_the_sdk_is_a_try_of_the_same_call(lab: Lab, link: str, 
     assert statuses == [200, 200, 500, 500, 500, 200]
 
 
-@pytest.mark.parametrize("wrong", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}])
-def test_mismatching_baggage_meets_no_fault(lab: Lab, wrong: dict[str, object]) -> None:
+def _get(lab: Lab, headers: Mapping[str, str], link: str = "search") -> int:
+    return requests.get(lab.url(link), headers=headers, timeout=PATIENCE_S).status_code
+
+
+def _next_episode(lab: Lab) -> None:
+    """End the attempt and begin that of episode e2."""
+    lab.settle()
+    begin = {"run_id": lab.run_id, "episode": "e2", "attempt": 1, "settings_hash": lab.settings.hash}
+    assert lab.control("PUT", "/lanes/0", begin).status_code == 200
+
+
+def test_client_cannot_choose_its_draws(lab: Lab) -> None:
+    lab.begin(error_prob=0.5)
+    calls = range(1, 13)
+    drawn = [_get(lab, lab.identity(call=call)) for call in calls]
+    clean = calls[drawn.index(200)]
+    assert len(set(drawn)) > 1
+    lab.begin(error_prob=0.5)  # the same draws
+    assert [_get(lab, lab.identity(signed=False, call=clean)) for _ in calls] == drawn
+    assert [record.call for record in lab.exchanges(12)] == list(calls)
+
+
+@pytest.mark.parametrize("link", ["search", "model"])
+@pytest.mark.parametrize("wrong", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}], ids=str)
+@pytest.mark.parametrize("signed", [True, False])
+def test_wrong_names_evade_no_fault(lab: Lab, link: str, wrong: dict[str, object], signed: bool) -> None:
+    lab.begin(faults=json.dumps({"faults": [{"fault": "status", "with": {"status": 500}, "links": link}]}))
+    statuses = {_get(lab, lab.identity(link, signed=signed, **wrong), link) for _ in range(5)}
+    records = lab.exchanges(5)
+    assert statuses == {500}
+    assert {(record.episode, record.attempt, record.identity) for record in records} == {("e1", 1, "counted")}
+
+
+@pytest.mark.parametrize("link", ["search", "model"])
+def test_request_is_not_recorded_in_another_episode(lab: Lab, link: str) -> None:
+    lab.begin()
+    used = lab.identity(link, call=4)
+    _get(lab, used, link)
+    _next_episode(lab)
+    unsigned = lab.identity(link, signed=False)
+    other_key = Identity(lab.run_id, "e1", 1).headers(link, key=b"k" * 32)
+    other_link = lab.identity("weather")
+    for headers in (unsigned, other_key, other_link, used):  # the last one is a replay
+        assert _get(lab, headers, link) == 200
+    first, *others = lab.exchanges(5)
+    assert (first.episode, first.identity, first.call) == ("e1", "baggage", 4)
+    assert [(each.episode, each.identity, each.call) for each in others] == [
+        ("e2", "counted", call) for call in (1, 2, 3, 4)
+    ]
+
+
+@pytest.mark.parametrize("link", ["search", "model"])
+def test_late_request_is_recorded_in_its_attempt_and_meets_the_faults_in_force(lab: Lab, link: str) -> None:
+    lab.begin(faults=json.dumps({"faults": [{"fault": "status", "with": {"status": 500}, "links": link}]}))
+    _next_episode(lab)
+    assert _get(lab, lab.identity(link, call=3), link) == 500
+    exchange, late = lab.exchanges(2)
+    assert (exchange.episode, exchange.attempt, exchange.call, exchange.identity) == ("e1", 1, 3, "late")
+    assert [fault.injected for fault in exchange.faults] == [True]
+    assert isinstance(late, LateRequest)
+    assert (late.episode, late.attempt, late.late_episode, late.late_attempt) == ("e2", 1, "e1", 1)
+    assert not late.wrote
+
+
+@pytest.mark.parametrize(("path", "wrote"), [("/events", True), ("/nothing", False)])
+def test_late_request_says_whether_it_wrote(lab: Lab, path: str, wrote: bool) -> None:
+    lab.begin()
+    _next_episode(lab)
+    headers = lab.identity("calendar")
+    requests.post(lab.url("calendar", path), json={}, headers=headers, timeout=PATIENCE_S)
+    late = lab.exchanges(2)[1]
+    assert isinstance(late, LateRequest) and late.wrote == wrote
+
+
+def test_late_request_between_attempts_is_recorded_in_its_attempt(lab: Lab) -> None:
     lab.begin(error_prob=1)
-    assert (
-        requests.get(lab.url("search"), headers=lab.identity(**wrong), timeout=PATIENCE_S).status_code == 200
-    )
+    lab.settle()
+    assert _get(lab, lab.identity(call=2)) == 200
     record = lab.exchange()
-    assert (record.identity, record.faults, record.forwarded) == ("mismatch", [], True)
-    assert (record.episode, record.attempt) == ("e1", 1)
+    assert (record.episode, record.call, record.identity, record.faults) == ("e1", 2, "late", [])
 
 
 @pytest.fixture
@@ -128,7 +205,7 @@ def foreign(tmp_path: Path) -> Iterator[Lab]:
 def test_baggage_of_foreign_subject_decides_nothing(foreign: Lab, claims: dict[str, Any]) -> None:
     foreign.begin(error_prob=1)
     for _ in range(2):
-        headers = foreign.identity(**claims)
+        headers = foreign.identity(signed=False, **claims)
         reply = requests.get(foreign.url("search"), headers=headers, timeout=PATIENCE_S)
         assert reply.status_code >= 400  # it cannot evade the fault
     first, second = foreign.exchanges(2)
@@ -141,7 +218,7 @@ def test_baggage_of_foreign_subject_decides_nothing(foreign: Lab, claims: dict[s
 
 def test_foreign_subject_writes_into_no_other_episode_on_model_link(foreign: Lab) -> None:
     foreign.begin()
-    headers = foreign.identity(episode="e7")
+    headers = foreign.identity(signed=False, episode="e7")
     requests.post(foreign.url("model", "/v1/x"), json={}, headers=headers, timeout=PATIENCE_S)
     assert (foreign.exchange().episode, foreign.exchange().identity) == ("e1", "counted")
 
@@ -156,28 +233,26 @@ def test_broken_baggage_counts_as_none(lab: Lab) -> None:
 def test_requests_outside_attempt_pass_unrecorded(lab: Lab) -> None:
     lab.begin(error_prob=1)
     lab.settle()
+    unsigned = lab.identity(signed=False)
     with requests.Session() as session:
-        assert session.get(lab.url("search"), headers=lab.identity(), timeout=PATIENCE_S).status_code == 200
+        assert session.get(lab.url("search"), headers=unsigned, timeout=PATIENCE_S).status_code == 200
         assert session.get(lab.url("model"), timeout=PATIENCE_S).status_code == 200
     history = history_file(lab.folder / "logs", lab.run_id, "gateway", 0)
     assert list(read_file(history)) == []
 
 
-def test_on_model_link_request_names_its_attempt(lab: Lab) -> None:
+def test_model_request_names_its_call(lab: Lab) -> None:
     lab.begin(error_prob=1)  # which is for tools
     with requests.Session() as session:
-        for episode, attempt, call in (("e1", 1, 1), ("e1", 2, 4), ("e7", 1, 2)):
-            headers = lab.identity(episode=episode, attempt=attempt, call=call)
+        for call in (1, 4):
+            headers = lab.identity("model", call=call)
             session.post(lab.url("model", "/v1/x"), json={}, headers=headers, timeout=PATIENCE_S)
         session.get(lab.url("model"), timeout=PATIENCE_S)
-        session.get(lab.url("model"), headers=lab.identity(run="other"), timeout=PATIENCE_S)
-    identities = [(r.episode, r.attempt, r.call, r.identity, r.fingerprint) for r in lab.exchanges(5)]
+    identities = [(r.episode, r.attempt, r.call, r.identity, r.fingerprint) for r in lab.exchanges(3)]
     assert identities == [
         ("e1", 1, 1, "baggage", ""),
-        ("e1", 2, 4, "baggage", ""),
-        ("e7", 1, 2, "baggage", ""),
+        ("e1", 1, 4, "baggage", ""),
         ("e1", 1, 1, "counted", ""),
-        ("e1", 1, 1, "mismatch", ""),
     ]
 
 

@@ -228,7 +228,7 @@ def test_upstream_down_is_502(tmp_path: Path, link: str, method: str) -> None:
     with gateway(tmp_path) as lab:
         lab.begin()
         reply = requests.request(
-            method, lab.url(link), data=b"x" * 10, headers=lab.identity(), timeout=PATIENCE_S
+            method, lab.url(link), data=b"x" * 10, headers=lab.identity(link), timeout=PATIENCE_S
         )
         assert (reply.status_code, reply.json()["error"]["code"]) == (502, "bad_gateway")
         assert "cannot be reached" in reply.json()["error"]["message"]

@@ -36,7 +36,7 @@ def exchange_with(folder: Path, reply: bytes, link: str = "search", *faults: dic
     ):
         lab.begin(faults=json.dumps({"faults": entries}) if entries else "")
         with suppress(requests.RequestException):  # the client's error on a broken reply
-            requests.get(lab.url(link), headers=lab.identity(), timeout=PATIENCE_S)
+            requests.get(lab.url(link), headers=lab.identity(link), timeout=PATIENCE_S)
         return lab.exchange()
 
 
@@ -93,7 +93,7 @@ def exchange_of(folder: Path, form: Form, reply: Reply, *faults: dict[str, objec
     with Upstream(serve) as upstream, gateway(folder, model=upstream.address) as lab:
         lab.begin(faults=json.dumps({"faults": [{"links": "model", **f} for f in faults]}) if faults else "")
         request = form.request()
-        headers = {**dict(request.headers), **lab.identity()}
+        headers = {**dict(request.headers), **lab.identity("model")}
         url = lab.url("model", request.target)
         with suppress(requests.RequestException):  # the client's error on a damaged reply
             requests.post(url, data=request.body, headers=headers, timeout=PATIENCE_S)
@@ -193,5 +193,5 @@ def test_fault_beyond_delay_may_be_cause(
 def test_unreachable_upstream(tmp_path: Path, link: str) -> None:
     with gateway(tmp_path) as lab:
         lab.begin()
-        requests.get(lab.url(link), headers=lab.identity(), timeout=PATIENCE_S)
+        requests.get(lab.url(link), headers=lab.identity(link), timeout=PATIENCE_S)
         assert lab.exchange().unavailable

@@ -32,6 +32,7 @@ from wirefault.history.events import (
     FaultMet,
     FaultsSet,
     InterceptionFailed,
+    LateRequest,
     LinkOpened,
     ModelCall,
     Note,
@@ -101,6 +102,7 @@ EVENTS = [
         *("client", "fin", True, "search.example", 443, "proxy"),
     ),
     InterceptionFailed(1.0, "1-1", 1, "shop", "shop.example", "authority_refused", "unknown ca"),
+    LateRequest(1.0, "2-1", 1, "calendar", "1-1", 1, True),
 ]
 
 

@@ -21,7 +21,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from wirefault.history.events import ConnectionEnded, InterceptionFailed
+from wirefault.history.events import ConnectionEnded, InterceptionFailed, LateRequest
 from wirefault.history.reader import read_run
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_episode, judge_run
@@ -61,6 +61,28 @@ def outcome(*events, expect=None):
 )
 def test_each_outcome(events, expect, expected):
     assert outcome(*events, expect=expect) == expected
+
+
+LATE = {"identity": "late", "write": True}
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (exchange(**LATE), "unknown"),
+        (exchange(status=500, **LATE), "unknown"),
+        (LateRequest(103.0, EPISODE, 1, "message", "002", 1, wrote=True), "unknown"),
+        (exchange(identity="late", link="search"), "as_asked"),
+        (exchange(status=400, **LATE), "as_asked"),
+        (LateRequest(103.0, EPISODE, 1, "message", "002", 1, wrote=False), "as_asked"),
+    ],
+    ids=repr,
+)
+def test_late_write_makes_the_worlds_of_both_episodes_unknown(request_, expected):
+    judged = judge_episode(episode(request_, world(message_sent()), expect=ASK_BOB))
+    assert judged.world == expected
+    assert judged.outcome == ("unjudged" if expected == "unknown" else "success")
+    assert ("late" in judged.flags) == (not isinstance(request_, LateRequest))
 
 
 def refused(**more):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.judging.oracle.histories import called, episode, exchange, fault_met
 from tests.judging.test_summary import armed_set, run
-from wirefault.history.events import Event, Exchange, FaultMet
+from wirefault.history.events import Event, Exchange, FaultMet, LateRequest
 from wirefault.judging.reproducible import CallsAtOnce
 from wirefault.judging.summary import summarise
 
@@ -54,6 +54,11 @@ def test_blast_radius_of_parallel_calls_depends_on_order(replies: tuple[int, int
     text = reasons(request(1, fault_met()), request(2, SPARED, start=LATER), *of_reply(*replies))
     because = "the blast radius was used up by one of several calls at once: the order decides which one"
     assert text == ([because] if by_order else [])
+
+
+def test_late_request_depends_on_time() -> None:
+    late = LateRequest(103.0, "1-1", 1, "message", "2-1", 1, wrote=False)
+    assert reasons(late) == ["1 request of an earlier attempt came late and met a later attempt's faults"]
 
 
 def test_episode_outside_radius_does_not_depend_on_order() -> None:

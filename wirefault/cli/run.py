@@ -286,12 +286,14 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
 
 def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.cli.run_process import carry_out, complain
+    from wirefault.core.run_key import handed_key
     from wirefault.experiments.evidence import sign_recording
     from wirefault.experiments.index import run_ids_of
     from wirefault.lab.run_document import run_document
     from wirefault.runner.run import new_run_id
-    from wirefault.settings.configuration import load_configuration
+    from wirefault.settings.configuration import load_configuration, running_lab
     from wirefault.settings.settings import SettingsError
+    from wirefault.subjects.loading import is_lab_subject
 
     logs, prompts = Path(os.environ.get("LOGS_DIR") or "logs"), _prompts(chosen)
     try:
@@ -303,7 +305,12 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
         return USAGE
     subject, as_json = chosen["subject"] or "", chosen["as_json"]
     document = run_document(new_run_id(), configuration.settings, source, subject=subject, as_json=as_json)
-    code = carry_out(configuration, document)
+    # in Compose, which keeps no record of the lab here, the agent's container has the secret
+    lab = running_lab(configuration.state.parent) or {}
+    secret = str(lab.get("token", "")) if is_lab_subject(subject, configuration.wiring) else ""
+    with handed_key(secret, document.run_id) as (variables, _):
+        with_key = replace(configuration, environ={**configuration.environ, **variables})
+        code = carry_out(with_key, document)
     try:
         if run_ids_of(logs, document.run_id):
             sign_recording(logs, document.run_id)

@@ -30,12 +30,17 @@ def draw_token() -> str:
 
 def token_descriptor(token: str) -> int:
     """Return the descriptor of a nameless file with the token, for processes to inherit."""
+    return secret_descriptor("token", token.encode())
+
+
+def secret_descriptor(name: str, secret: bytes) -> int:
+    """Return the descriptor of a file with the secret that has no path; the name is for people."""
     if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("token")
+        descriptor = os.memfd_create(name)
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
-    os.write(descriptor, token.encode())
+    os.write(descriptor, secret)
     return descriptor
 
 
@@ -44,12 +49,12 @@ def inherited_token(environ: Mapping[str, str]) -> str:
     if environ.get(TOKEN_DESCRIPTOR):
         return os.pread(int(environ[TOKEN_DESCRIPTOR]), _MAX_TOKEN, 0).decode("ascii")
     if environ.get(TOKEN_FILE):
-        return _shared_token(Path(environ[TOKEN_FILE]))
+        return shared_secret(Path(environ[TOKEN_FILE]))
     raise ValueError(f"missing the lab's token: neither {TOKEN_DESCRIPTOR} nor {TOKEN_FILE} is set")
 
 
-def _shared_token(path: Path) -> str:
-    """Return the file's token; the first of several processes draws it."""
+def shared_secret(path: Path) -> str:
+    """Return the file's secret; the first of several processes draws it. Raises ``OSError``."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from json.encoder import encode_basestring as quote
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 from urllib.parse import quote as percent_quote
 
@@ -127,6 +128,7 @@ def _text(body: bytes) -> str | bytes:
 BAGGAGE_HEADER = "baggage"
 TRACEPARENT_HEADER = "traceparent"
 _PREFIX = "wirefault."
+_MAC_SIZE = 16
 
 
 @dataclass(frozen=True)
@@ -139,9 +141,11 @@ class Identity:
     call: int = 0
     try_: int = 0
 
-    def headers(self, link: str, fingerprint: str = "") -> dict[str, str]:
+    def headers(self, link: str, fingerprint: str = "", key: bytes = b"") -> dict[str, str]:
         """Return the ``baggage`` and ``traceparent`` headers for a request on that link with that
         fingerprint.
+
+        ``key`` is the run's. The gateway believes baggage only with a MAC under it.
         """
         pairs = {
             "run": self.run,
@@ -150,6 +154,8 @@ class Identity:
             "call": self.call,
             "try": self.try_,
         }
+        if key:
+            pairs["mac"] = self.mac(link, key)
         trace = digest(self.run, self.episode, self.attempt, size=16).hex()
         span = digest(self.run, self.episode, self.attempt, link, fingerprint, self.call, self.try_).hex()
         return {
@@ -159,15 +165,41 @@ class Identity:
             TRACEPARENT_HEADER: f"00-{trace}-{span}-01",
         }
 
+    def mac(self, link: str, key: bytes) -> str:
+        """Return the MAC of this try on that link: HMAC-SHA256, the first 16 bytes in hexadecimal."""
+        names = f"[{quote(self.run)}, {quote(self.episode)}, {self.attempt}, {quote(link)}"
+        text = f"{names}, {self.call}, {self.try_}]"
+        return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "sha256")[:_MAC_SIZE].hex()
+
+
+class Sender(NamedTuple):
+    """What a request's baggage says about its sender."""
+
+    identity: Identity
+    mac: str
+    """Empty without one."""
+
+    def is_signed(self, link: str, key: bytes) -> bool:
+        """Whether the MAC is right for a request on that link, compared in constant time."""
+        expected = self.identity.mac(link, key)
+        return bool(key) and hmac.compare_digest(expected.encode(), self.mac.encode("utf-8", "replace"))
+
 
 def parse_baggage(value: str) -> Identity | None:
     """Return the identity in a ``baggage`` header; None if it is missing or incomplete."""
+    sender = parse_sender(value)
+    return sender.identity if sender is not None else None
+
+
+def parse_sender(value: str) -> Sender | None:
+    """Return identity and MAC in a ``baggage`` header; None if the identity is missing or incomplete."""
     pairs: dict[str, str] = {}
     for member in value.split(","):
         key, equals, text = member.split(";", 1)[0].strip().partition("=")
         if equals and key.startswith(_PREFIX):
             pairs[key.removeprefix(_PREFIX).strip()] = unquote(text.strip())
-    return _identity(pairs)
+    identity = _identity(pairs)
+    return Sender(identity, pairs.get("mac", "")) if identity is not None else None
 
 
 def _identity(pairs: Mapping[str, str]) -> Identity | None:

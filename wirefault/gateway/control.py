@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import ControlAccess, guarded
+from wirefault.core.run_key import derive_run_key
 from wirefault.core.sockets import Address
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, load_set
@@ -82,9 +83,15 @@ class _Settle(_Attempt):
 
 
 class Runs:
-    """Opens runs: their settings are in ``state.db``, their histories go under ``logs``."""
+    """Opens runs: their settings are in ``state.db``, their histories go under ``logs``.
 
-    def __init__(self, state_db: Path, logs: Path, model: Callable[[Settings], Endpoint | None]) -> None:
+    ``secret``: what the runs' keys derive from.
+    """
+
+    def __init__(
+        self, state_db: Path, logs: Path, model: Callable[[Settings], Endpoint | None], secret: str
+    ) -> None:
+        self._secret = secret
         self._state_db = state_db
         self._logs = logs
         self._model = model
@@ -99,7 +106,8 @@ class Runs:
             raise ApiError(503, "history_failed", f"{path} cannot be written: {error}") from None
         try:
             budgets = budget_enforcer(settings, self._state_db.parent, lane.number, time.time)
-            return Run(run_id, settings, writer, self._model(settings), lane.links, budgets)
+            key = derive_run_key(self._secret, run_id)
+            return Run(run_id, settings, writer, self._model(settings), lane.links, budgets, key)
         except OSError as error:
             writer.close()
             raise ApiError(503, "budgets_failed", f"the run's budget cannot be kept: {error}") from None

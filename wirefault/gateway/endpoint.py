@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from wirefault.core.identity import Identity, foreign_members, parse_baggage
+from wirefault.core.identity import Sender, foreign_members, parse_sender
 from wirefault.core.sockets import Address
 from wirefault.gateway.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.gateway.closed_networks import ALL_OPEN, ClosedNetworks
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.settings.settings import GROQ_BASE_URL, Settings
 
-# Most tries of an attempt send the same baggage: the first call with its fingerprint, first try.
+# Requests of a subject that only passes the headers on have the same baggage.
 _CACHE_SIZE = 1024
 
 
 @lru_cache(_CACHE_SIZE)
-def identity_in(baggage: bytes) -> Identity | None:
-    """Return the identity in the sender's baggage; None without one."""
-    return parse_baggage(baggage.decode("latin-1"))
+def sender_in(baggage: bytes) -> Sender | None:
+    """Return what the baggage says about its sender; None if it names no attempt."""
+    return parse_sender(baggage.decode("latin-1"))
 
 
 @lru_cache(_CACHE_SIZE)
@@ -126,7 +126,7 @@ def _without_lab_headers(head: RequestHead, is_lab: bool, replaced: bytes) -> li
     if not head.lab_at and not head.baggage_at:
         return head.lines
     lines: list[bytes | None] = list(head.lines)
-    is_lab_identity = identity_in(head.baggage) is not None
+    is_lab_identity = sender_in(head.baggage) is not None
     for at in head.lab_at + head.trace_at if is_lab_identity else head.lab_at:
         lines[at] = None
     for at in head.baggage_at:

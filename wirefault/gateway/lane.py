@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from wirefault.core.identity import Identity
+from wirefault.core.identity import Identity, Sender
 from wirefault.core.redaction import Redaction
 from wirefault.dialects import Dialect
 from wirefault.dialects.mcp import MCP
@@ -36,8 +36,10 @@ class Origin(NamedTuple):
     attempt_number: int
     fields_json: str
     """Fields of the exchange's record that name the attempt."""
-    identity: Literal["baggage", "counted", "mismatch"]
-    """``baggage``: the request names it. ``mismatch``: it names another one. ``counted``: it names none."""
+    identity: Literal["baggage", "counted", "late"]
+    """``baggage``: the request names it. ``counted``: its connection does."""
+    late_of: LaneAttempt | None = None
+    """The earlier attempt that a late request is recorded in; the others are of the attempt in progress."""
 
 
 NO_ORIGIN = Origin(None, None, "", 0, "", "counted")
@@ -87,7 +89,7 @@ class LaneAttempt:
         ).encode("latin-1")
         self._origin = Origin(run, self, episode, number, attempt_fields(episode, number), "counted")
         self._named_origin = self._origin._replace(identity="baggage")
-        self._other_origin = self._origin._replace(identity="mismatch")
+        self._macs: set[str] = set()
         self._calls: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self._arrived: dict[tuple[str, str], int] = {}
         self._logical: dict[tuple[str, str, int], int] = {}
@@ -97,12 +99,30 @@ class LaneAttempt:
     def is_(self, episode: str, number: int) -> bool:
         return self.episode == episode and self.number == number
 
-    def origin_of(self, sender: Identity | None) -> Origin:
-        """Return the origin of a request of this attempt; ``sender`` is its own baggage."""
-        if sender is None:
-            return self._origin
-        agrees = sender.run == self.run.run_id and self.is_(sender.episode, sender.attempt)
-        return self._named_origin if agrees else self._other_origin
+    def is_named_by(self, identity: Identity) -> bool:
+        return self.run.run_id == identity.run and self.is_(identity.episode, identity.attempt)
+
+    def origin(self, *, named: bool) -> Origin:
+        """Return the origin of a request of this attempt. ``named``: its own baggage names the attempt."""
+        return self._named_origin if named else self._origin
+
+    def believes(self, sender: Sender, link: str, *, late: bool) -> bool:
+        """Whether the baggage, which names this attempt, has a valid MAC.
+
+        A client may send a request again on a new connection. A late request must not have come before: it
+        may be one that somebody else recorded and sends again.
+        """
+        if not sender.is_signed(link, self.run.key) or (late and sender.mac in self._macs):
+            return False
+        self._macs.add(sender.mac)
+        return True
+
+    def late_origin(self, during: LaneAttempt | None) -> Origin:
+        """Return the origin of a request of this attempt, which is over. ``during``: the one in progress."""
+        fields = attempt_fields(self.episode, self.number)
+        if during is None:
+            return Origin(self.run, None, self.episode, self.number, fields, "late", self)
+        return Origin(self.run, during, during.episode, during.number, fields, "late", self)
 
     def count(self, link: str, fingerprint: str) -> int:
         """Count a request; return its number among those with this fingerprint on that link, from 1."""
@@ -165,6 +185,10 @@ class LaneConnection(Protocol):
         """End it at once if only its client's close is missing."""
 
 
+# A request that comes later than this many attempts is not known to be late.
+_MAX_ENDED = 16
+
+
 @dataclass
 class Lane:
     """One set of listeners. It has at most one run and one attempt at a time."""
@@ -178,9 +202,8 @@ class Lane:
     """Called with each call that waits until the manager has changed its link's toxics."""
     on_model: Callable[[Link, Dialect], None] = lambda *_: None
     """Called once for each link that was found at run time and proves to carry a model's API."""
-    believes_baggage: bool = True
-    """Whether the subject is the lab's own, so that its baggage decides about episode, call and try."""
-    _ended: LaneAttempt | None = None
+    _ended: deque[LaneAttempt] = field(default_factory=lambda: deque(maxlen=_MAX_ENDED))
+    """The last one first."""
     _model_links: set[str] = field(default_factory=set)
 
     def start_run(self, run_id: str, settings_hash: str, make: Callable[[], Run]) -> Run:
@@ -206,7 +229,35 @@ class Lane:
     def start_attempt(self, run: Run, episode: str, number: int) -> None:
         """Let new connections belong to that attempt. Idempotent."""
         if self.attempt is None or self.attempt.run is not run or not self.attempt.is_(episode, number):
+            if self.attempt is not None:
+                self._ended.appendleft(self.attempt)
             self.attempt = LaneAttempt(run, episode, number, self.hold)
+
+    def origin_of(
+        self, attempt: LaneAttempt | None, sender: Sender | None, link: str
+    ) -> tuple[Origin, Identity | None]:
+        """Return the origin of a request, and what its sender says about call and try if that is believed.
+
+        ``attempt`` is the one of its connection. Only baggage with a valid MAC is believed. The request is
+        late if it names an earlier attempt of the lane. Other baggage that names another attempt is ignored.
+        """
+        named = self._named_by(sender.identity, attempt) if sender is not None else None
+        is_late = named is not attempt
+        believed = sender is not None and named is not None and named.believes(sender, link, late=is_late)
+        identity = sender.identity if sender is not None and believed else None
+        if named is not None and believed and is_late:
+            return named.late_origin(during=attempt), identity
+        if attempt is None:
+            return NO_ORIGIN, None
+        return attempt.origin(named=not is_late), identity
+
+    def _named_by(self, identity: Identity, attempt: LaneAttempt | None) -> LaneAttempt | None:
+        """Return the attempt that the identity names: the request's own or one of the last; else None."""
+        if attempt is not None and attempt.is_named_by(identity):
+            return attempt
+        return next(
+            (each for each in (self.attempt, *self._ended) if each and each.is_named_by(identity)), None
+        )
 
     async def settle(self, episode: str, number: int, bound_s: float) -> int:
         """End the attempt once its requests are answered, or at the bound; return how many are unanswered.
@@ -214,7 +265,8 @@ class Lane:
         First all that only a fault holds up is released, and idle connections are closed. An attempt that the
         lane does not know has no requests.
         """
-        attempt = next((a for a in (self.attempt, self._ended) if a and a.is_(episode, number)), None)
+        known = (self.attempt, *self._ended)
+        attempt = next((each for each in known if each and each.is_(episode, number)), None)
         if attempt is None:
             return 0
         attempt.settling = True
@@ -224,14 +276,16 @@ class Lane:
         for connection in tuple(self.connections):
             connection.cut_off(attempt)
         if self.attempt is attempt:
-            self.attempt, self._ended = None, attempt
+            self.attempt = None
+            self._ended.appendleft(attempt)
         return attempt.open
 
     def close(self, reason: str) -> None:
         """End all connections and close the history."""
         for connection in tuple(self.connections):
             connection.end(reason)
-        self.attempt = self._ended = None
+        self.attempt = None
+        self._ended.clear()
         if self.run is not None:
             self.run.close()
             self.run = None

@@ -44,6 +44,8 @@ class Run:
     """None without limits."""
     began: float
     """``perf_counter`` at its start."""
+    key: bytes
+    """Signs what the lab's own agent says about its requests."""
     failure: str
     """Why the lane is unfit to continue; empty while it is fit."""
 
@@ -55,8 +57,10 @@ class Run:
         model: Endpoint | None,
         links: Links,
         budgets: BudgetEnforcer | None = None,
+        key: bytes = b"",
     ) -> None:
         self.run_id = run_id
+        self.key = key
         self._links = links
         self.settings = settings
         self.settings_hash = settings.hash

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from wirefault.core.api_server import ApiServer
 from wirefault.core.control_access import ControlAccess
 from wirefault.core.redaction import Redaction
+from wirefault.core.run_key import run_secret
 from wirefault.core.sockets import Address, bound_address, listen
 from wirefault.gateway.closed_networks import closed_networks
 from wirefault.gateway.control import PUBLIC, Runs, create_app
@@ -28,7 +29,6 @@ from wirefault.history.logs import Logs
 from wirefault.state.tables import HeldCall
 from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.topology import Topology, own_addresses
-from wirefault.wiring.wiring import dumped_wiring
 
 if TYPE_CHECKING:
     from wirefault.gateway.intercept.tls import InterceptedLinks
@@ -62,20 +62,19 @@ class Gateway:
         self._tls: ssl.SSLContext | None = None
         self._closed = closed_networks(topology.control.host).with_servers(own_addresses(topology))
         self._state_notes = notes = StateNotes(state_db, self._release)
-        believes = not topology.wiring or dumped_wiring(topology.wiring).is_lab
         self.lane = Lane(
             topology.lane,
             topology.links,
             hold=notes.add_call,
             on_model=partial(notes.add_model, topology.lab_id, topology.lane),
-            believes_baggage=believes,
         )
         self._stdio_servers = StdioServers(topology.lab_id)
         self._new_links: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
         self._logged: set[tuple[str, str]] = set()
         self._intercepted = self._new_authority() if topology.ingress is not None else None
-        runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context))
+        secret = run_secret(self._environ, token)
+        runs = Runs(state_db, logs, lambda settings: model_endpoint(settings, self._context), secret)
         pem = self._intercepted.pem if self._intercepted is not None else ""
         access = ControlAccess(token, {topology.control.host}, PUBLIC)
         self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem, access)

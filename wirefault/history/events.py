@@ -22,6 +22,7 @@ from wirefault.history.link_events import (
     FaultsSet,
     HowEnded,
     InterceptionFailed,
+    LateRequest,
     LinkOpened,
     ShadowMet,
     TapKind,
@@ -80,6 +81,7 @@ __all__ = [
     "FaultsSet",
     "HowEnded",
     "InterceptionFailed",
+    "LateRequest",
     "Level",
     "LinkOpened",
     "ModelCall",
@@ -132,4 +134,5 @@ Event = (
     | ToxicsChanged
     | ConnectionEnded
     | InterceptionFailed
+    | LateRequest
 )

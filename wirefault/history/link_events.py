@@ -85,9 +85,10 @@ class Exchange:
     fingerprint: Annotated[str, omitted_if("")]
     call: int
     try_: Annotated[int, omitted_if(1)]
-    # baggage: the request carried its identity; counted: the gateway counted arrivals; mismatch: the request
-    # named another attempt than the lane's
-    identity: Annotated[Literal["baggage", "counted", "mismatch"], omitted_if("baggage")]
+    # baggage: the request named its attempt; counted: the gateway counted arrivals; late: it proved to be of
+    # this earlier attempt (`late_request` has the one in progress); mismatch, in old histories: it named
+    # another attempt than the lane's
+    identity: Annotated[Literal["baggage", "counted", "late", "mismatch"], omitted_if("baggage")]
     # from the first byte of the request to the last byte of the reply, or to the end without a reply
     ms: float
     # status and sizes are those on the client's side
@@ -168,6 +169,20 @@ class Exchange:
     def of_model(self) -> bool:
         """Return whether a model was called; links of tools and services speak plain HTTP or MCP."""
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
+
+
+@dataclass(frozen=True)
+class LateRequest:
+    """A request of an earlier attempt came in this one and met its faults; its exchange is in the other."""
+
+    t: float
+    episode: str
+    attempt: int
+    link: str
+    late_episode: str
+    late_attempt: int
+    wrote: bool  # it is a write, and the upstream did not refuse it
+    event: Literal["late_request"] = "late_request"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from wirefault.history.events import (
     Event,
     Exchange,
     FaultsSet,
+    LateRequest,
     ToolCalled,
 )
 from wirefault.judging.judge import RunJudgement
@@ -103,6 +104,7 @@ def what_decides(judgement: RunJudgement) -> list[str]:
         *_subject(judgement),
         *_toxics(judgement, events),
         *_clock(judgement, events),
+        *_late(events),
         *_order(events),
         *_triggers(judgement, events, at_once),
         *_delays(judgement, events),
@@ -126,6 +128,13 @@ def _ends(judgement: RunJudgement) -> Iterator[str]:
     reasons = [episode.why for episode in judgement.episodes if episode.outcome == "invalid"]
     if reasons:
         yield f"{who_failed(reasons)} failed in {len(reasons)} of {len(judgement.episodes)} episodes"
+
+
+def _late(events: Sequence[Event]) -> Iterator[str]:
+    count = sum(isinstance(event, LateRequest) for event in events)
+    if count:
+        requests = "1 request" if count == 1 else f"{count} requests"
+        yield f"{requests} of an earlier attempt came late and met a later attempt's faults"
 
 
 def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Container
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 from wirefault.core.errors import UserError
-from wirefault.subjects.loading import LAB_SUBJECT
+from wirefault.subjects.loading import is_lab_subject
 from wirefault.wiring.links import LAB
 from wirefault.wiring.wiring import Wiring
 
@@ -32,7 +32,7 @@ def require_packages(wiring: Wiring, subject: str | None = None) -> None:
 
     ``subject``: name of a subject that replaces the wiring's.
     """
-    lab_subject = subject == LAB_SUBJECT or (not subject and wiring.is_lab)
+    lab_subject = is_lab_subject(subject or "", wiring)
     if lab_subject or any(link.upstream == LAB for link in wiring.links):
         require_lab()
 

@@ -36,6 +36,7 @@ from wirefault.lab.process import (
     start,
 )
 from wirefault.settings.configuration import Configuration, without_keys
+from wirefault.subjects.loading import is_lab_subject
 from wirefault.wiring.links import LAB, SCRIPTED
 from wirefault.wiring.topology import Topology, default_topology, draw_lab_id, topology_file
 
@@ -160,6 +161,10 @@ class Lab:
     def shared_logs(self) -> Path:
         """The folder of all logs, in which the runs' histories are."""
         return self._configuration.logs
+
+    def key_secret(self, subject: str) -> str:
+        """What the run's key derives from; empty if the subject is not the lab's own agent."""
+        return self.token if is_lab_subject(subject, self._configuration.wiring) else ""
 
     def run_document_path(self, run_id: str) -> Path:
         """The file with the instructions for a run's process."""

@@ -12,6 +12,7 @@ from threading import Lock
 from wirefault.core.errors import LAB_FAILED, UNKNOWN
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, SignalFlag
 from wirefault.core.processes import reason_file, stop_file
+from wirefault.core.run_key import handed_key
 from wirefault.lab.forking import forking
 from wirefault.lab.launcher import Lab
 from wirefault.lab.process import (
@@ -84,7 +85,9 @@ class RunningLab:
         file = lab.run_document_path(document.run_id)
         document.write(file)
         command = python(RUN_PROCESS, str(file))
-        agent = start("agent", command, lab.environ(lane=lane), [lab.lifeline_end], log, self._fork)
+        with handed_key(lab.key_secret(document.subject), document.run_id) as (variables, descriptors):
+            descriptors.append(lab.lifeline_end)
+            agent = start("agent", command, lab.environ(variables, lane), descriptors, log, self._fork)
         try:
             while (code := agent.poll()) is None:
                 if self._interrupted.is_set():

@@ -15,6 +15,15 @@ from wirefault.core.plugins import find_plugins
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.subject import Subject, SubjectFactory, as_subject
+from wirefault.wiring.wiring import Wiring
+
+LAB_SUBJECT = "lab"  # the lab's LangChain agent
+_LAB_FACTORY = ("agent.subject", "open_subject")
+
+
+def is_lab_subject(name: str, wiring: Wiring) -> bool:
+    """Whether the subject with that name, or the wiring's if it is empty, is the lab's own."""
+    return name == LAB_SUBJECT or (not name and wiring.is_lab)
 
 
 def find_subject(name: str) -> tuple[str, str]:
@@ -32,10 +41,6 @@ def find_subject(name: str) -> tuple[str, str]:
         raise SettingsError(f"{label}: give MODULE:FACTORY, or the name of an installed subject{known}")
     plugin = plugins[name]
     return plugin.entry_point.value, f"{label} ({plugin.package})"
-
-
-LAB_SUBJECT = "lab"  # the lab's LangChain agent
-_LAB_FACTORY = ("agent.subject", "open_subject")
 
 
 def split_subject_name(name: str) -> tuple[str, str]:

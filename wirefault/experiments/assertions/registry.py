@@ -52,7 +52,7 @@ from wirefault.experiments.assertions.recovery import (
 )
 from wirefault.experiments.assertions.statement import Statement, replacement
 from wirefault.judging.checker import CheckResult
-from wirefault.subjects.loading import LAB_SUBJECT
+from wirefault.subjects.loading import is_lab_subject
 from wirefault.wiring.spec_file import known_keys
 from wirefault.wiring.wiring import Wiring
 
@@ -124,7 +124,7 @@ def names_of(wiring: Wiring, subject: str) -> NamesOfWiring:
     """The names of a wiring with this ``subject``, or with its own if empty. Only the lab agent's tools are
     known.
     """
-    by_lab = subject == LAB_SUBJECT or (not subject and wiring.is_lab)
+    by_lab = is_lab_subject(subject, wiring)
     links = None if wiring.links.grows else wiring.links.names
     return NamesOfWiring(links, wiring.links.declared_tools if by_lab else None)
 

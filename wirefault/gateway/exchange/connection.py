@@ -251,7 +251,7 @@ class ClientConnection(asyncio.Protocol):
         exchange = self.relay.exchange = Exchange(self.listener, head, self.queue.arrived)
         if self.client.tls:
             exchange.tls, self.client.tls = self.client.tls, "kept"
-        exchange.identify(self.listener.lane.run, self.membership.request_attempt())
+        exchange.identify(self.membership.request_attempt())
         if self._drained:
             exchange.error = CLIENT_LEFT
         return exchange

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -19,13 +19,13 @@ from wirefault.faults.matching.matcher import IncomingTry
 from wirefault.faults.plan import Plan, outside_radius, plan_try
 from wirefault.faults.sets.fault_set import Entry
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
-from wirefault.gateway.endpoint import identity_in
+from wirefault.gateway.endpoint import sender_in
 from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord
 from wirefault.gateway.exchange.reply_changes import frame_lines
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
 from wirefault.gateway.http1.heads import RequestHead, sdk_retries
 from wirefault.gateway.http1.messages import request_of
-from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin, attempt_fields
+from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
 from wirefault.gateway.run import Run
 from wirefault.history.events import ShadowMet
 
@@ -157,26 +157,15 @@ class Exchange:
 
     # whose request it is
 
-    def identify(self, run: Run | None, attempt: LaneAttempt | None) -> None:
-        """Set the origin: the attempt of its connection (or lane), refined by the request's own baggage."""
-        if attempt is None and run is None:
-            return
-        sender = identity_in(self.head.baggage) if self.head.baggage else None
-        if sender is not None and not self.listener.lane.believes_baggage:
-            agrees = attempt is not None and attempt.origin_of(sender).identity == "baggage"
-            sender = replace(sender, call=0, try_=0) if agrees else None
-        if sender and run and sender.run == run.run_id and self.listener.is_model:
-            # One connection to the model carries several attempts: the request names its own.
-            fields = attempt_fields(sender.episode, sender.attempt)
-            self.origin = Origin(run, attempt, sender.episode, sender.attempt, fields, "baggage")
-        elif attempt is not None:
-            self.origin = attempt.origin_of(sender)
-        else:
-            return
-        if sender:
-            self.call, self.try_ = sender.call, sender.try_
-        assert self.origin.run is not None
-        self.configuration = self.origin.run.configuration  # the decision about faults may replace it
+    def identify(self, attempt: LaneAttempt | None) -> None:
+        """Set the origin: the attempt of its connection (or lane), refined by baggage that is believed."""
+        lane = self.listener.lane
+        sender = sender_in(self.head.baggage) if self.head.baggage else None
+        self.origin, believed = lane.origin_of(attempt, sender, self.listener.name)
+        if believed is not None:
+            self.call, self.try_ = believed.call, believed.try_
+        if self.origin.run is not None:
+            self.configuration = self.origin.run.configuration  # the decision about faults may replace it
 
     @property
     def crosses_toxic(self) -> bool:
@@ -281,9 +270,9 @@ def may_meet_fault(exchange: Exchange) -> bool:
     """
     listener, origin = exchange.listener, exchange.origin
     run, attempt = origin.run, origin.attempt
-    if run is None or origin.identity == "mismatch":
+    if run is None or attempt is None:
         return False
-    if attempt is not None and listener.name in attempt.call_holds.links:
+    if listener.name in attempt.call_holds.links:
         return True
     if _meets_as(exchange, run, of_model=exchange.is_model):
         return True

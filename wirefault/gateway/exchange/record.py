@@ -23,7 +23,9 @@ from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, sdk_retries
 from wirefault.gateway.http1.messages import content_encoding
-from wirefault.history.events import FaultedReply, FaultMet
+from wirefault.gateway.run import Run
+from wirefault.history.events import FaultedReply, FaultMet, LateRequest
+from wirefault.judging.requests import fate_of
 from wirefault.wiring.links import Link
 
 _MAX_EVIDENCE = 32 * 1024
@@ -47,10 +49,23 @@ def record_exchange(exchange: Exchange) -> None:
     if exchange.request_done and not exchange.keyed:
         exchange.settle_key()
     run.write(_exchange_line(exchange))
+    if exchange.origin.late_of is not None:
+        _record_late(exchange, run)
     charge = exchange.decision.charge if exchange.decision is not None else None
     if charge is not None:
         status = reply.upstream_status
         run.settle_charge(charge, answered=exchange.forwarded and (status is None or status < 300))
+
+
+def _record_late(exchange: Exchange, run: Run) -> None:
+    """Record the late request in the attempt in progress, too, if there is one."""
+    during, named, listener = exchange.origin.attempt, exchange.origin.late_of, exchange.listener
+    if during is None or named is None:
+        return
+    is_write = listener.link.is_write(exchange.head.method, exchange.head.target, exchange.tool)
+    wrote = is_write and exchange.forwarded and fate_of(exchange.reply.upstream_status) != "refused"
+    late = named.episode, named.number, wrote
+    run.record(LateRequest(time.time(), during.episode, during.number, listener.name, *late))
 
 
 def _exchange_line(exchange: Exchange) -> str:

@@ -144,7 +144,7 @@ def message_for(
     exchange: Exchange, endpoint: Endpoint, body: bytes, *, is_tool: bool
 ) -> tuple[RequestHead, bytes]:
     """Return the head that is sent, and its rewritten header block with the ``body`` that follows it."""
-    head, attempt = exchange.head, exchange.origin.attempt
+    head, attempt = exchange.head, exchange.origin.late_of or exchange.origin.attempt
     if exchange.plan is not None:
         head, body = _changed(head, exchange.plan, body)
     if endpoint.recorder is not None:

@@ -27,6 +27,7 @@ from wirefault.history.events import (
     Event,
     Exchange,
     InterceptionFailed,
+    LateRequest,
     ToolTry,
     WorldProbed,
     WorldRead,
@@ -120,7 +121,7 @@ class Episode:
         expected_world = (
             self._expected_world(self.oracle) if self.oracle else WorldJudgement("not_applicable")
         )
-        world, value = self._with_proof(expected_world), self._value(ended)
+        world, value = self._with_late_writes(self._with_proof(expected_world)), self._value(ended)
         claim = judge_claim(self.oracle, ended) if ended else "none"
         results = tool_results(self.trace)
         axes = Axes(
@@ -177,6 +178,25 @@ class Episode:
             return expected
         return proven_duplicates(self.trace.exchanges, self.trace.armed)
 
+    def _with_late_writes(self, world: WorldJudgement) -> WorldJudgement:
+        """A write that came after its attempt's end makes this world unknown, and that of the episode in
+        which it came.
+        """
+        own = [
+            request
+            for request in self.trace.requests
+            if request.exchange is not None
+            and request.exchange.identity == "late"
+            and request.is_write
+            and request.executed != "no"
+        ]
+        others = [late for late in self.trace.all(LateRequest) if late.wrote]
+        if world.axis == "not_applicable" or not (own or others):
+            return world
+        whose = f"prompt {others[0].late_episode}, attempt {others[0].late_attempt}" if others else ""
+        why = f"a write of {whose} came in this one" if others else "a write came after its attempt's end"
+        return WorldJudgement("unknown", why=why)
+
     def _expected_world(self, oracle: Oracle) -> WorldJudgement:
         settled = all(event.settled is True for event in self.trace.all(AttemptHealed))
         worlds = []
@@ -208,7 +228,8 @@ class Episode:
         tries = self.trace.all(ToolTry)
         read = self.trace.last(WorldRead)
         flags: set[str] = set(world.flags)
-        if any(is_late(effect, tries) for effect in (read.effects if read else [])):
+        late_requests = any(exchange.identity == "late" for exchange in self.trace.exchanges)
+        if late_requests or any(is_late(effect, tries) for effect in (read.effects if read else [])):
             flags.add("late")
         if value.axis == "right" and is_ungrounded(value.slots, results):
             flags.add("ungrounded")

@@ -98,7 +98,7 @@ def test_requests_client_view(lab, weather, name, parameters, client):
     with session(retries=client != "requests") as http:
 
         def call(number: int = 2, timeout: float = timeout_s(name, parameters)) -> Any:
-            headers = lab.identity(call=number)
+            headers = lab.identity("weather", call=number)
             reply = http.get(lab.url("weather", "/weather"), headers=headers, timeout=timeout)
             reply.raise_for_status()
             return reply.json()

@@ -44,7 +44,9 @@ def test_requests_client_view(lab, weather, fault):
     weather.bodies.clear()
 
     def ask() -> Any:
-        reply = requests.get(lab.url("weather", "/weather?q=x"), headers=lab.identity(), timeout=PATIENCE_S)
+        reply = requests.get(
+            lab.url("weather", "/weather?q=x"), headers=lab.identity("weather"), timeout=PATIENCE_S
+        )
         reply.raise_for_status()
         return reply.json()
 
