@@ -148,3 +148,6 @@ def test_conditions_read_as_in_file():
     written = entry("empty", 0.5, when={"window": {"end": 3, "ramp": 1}, "persistent": True})
     [one] = a_set(written).faults
     assert conditions_of(one) == "window end=3 ramp=1, persistent"
+    written = entry("empty", 1, when={"after": {"write": "executed"}})
+    [one] = a_set({**written, "during": {"start": "first_met", "duration": "20s"}}).faults
+    assert conditions_of(one) == "after write=executed, from the first call that meets it on, for 20 s"

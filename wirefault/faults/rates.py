@@ -128,6 +128,8 @@ def dose_text(dose: Dose) -> list[str]:
     together = ["all links by one draw"] if dose.together else []
     if dose.duration:
         return [*together, f"ends after {dose.duration:g} s"]
+    if dose.from_first_met:
+        return [*together, f"from the first call that meets it on, {dose.spans[0]}"]
     return [*together, *map(str, dose.spans)]
 
 

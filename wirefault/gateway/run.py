@@ -48,6 +48,10 @@ class Run:
     """Signs what the lab's own agent says about its requests."""
     failure: str
     """Why the lane is unfit to continue; empty while it is fit."""
+    episodes_with_write: set[str]
+    """Episodes in which an upstream has carried out a write."""
+    read_only_tools: dict[str, set[str]]
+    """By link: the tools that its MCP server annotates as read-only."""
 
     def __init__(
         self,
@@ -72,6 +76,7 @@ class Run:
         self.configuration = 0
         self.shadows = Shadows(settings, links) if settings.shadow else None
         self.failure = ""
+        self.episodes_with_write, self.read_only_tools = set(), {}
         self._writer = writer
         self._unwritten: list[str] = []
         self._blast_radius = BlastRadius(settings)

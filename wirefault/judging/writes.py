@@ -8,39 +8,24 @@ at the innermost link, and has the name of the call.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from wirefault.dialects.http import data_of, split_events
-from wirefault.dialects.json_values import as_object, as_text, parsed
-from wirefault.dialects.mcp import LIST, message_of
+from wirefault.dialects.mcp import LIST, MCP
 from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldRead
 from wirefault.judging.requests import Fate, Request, answers_of, fate_of
 from wirefault.judging.sameness import Wanted, idempotency_field, same_digest
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.wiring.write_requests import (
+    IDEMPOTENT_METHODS,
+    SentRequest,
+    is_graphql_query,
+    read_only_tools,
+    write_kind,
+)
 
-# Repeating them changes nothing more: RFC 9110, 9.2.2.
-IDEMPOTENT_METHODS = frozenset({"PUT", "DELETE"})
-_WRITING_METHODS = frozenset({"POST", "PATCH", *IDEMPOTENT_METHODS})
 _FATE_BY_CALLER: Mapping[str, Fate] = {"yes": "executed", "no": "refused", "maybe": "maybe"}
-_TOKEN_PATH = re.compile(r"/(?:token|oauth2?/(?:v\d+/)?token|connect/token|introspect)$", re.I)
-_TELEMETRY_PATH = re.compile(
-    r"/(?:v1/(?:traces|metrics|logs)|envelope/?|telemetry|otlp/.*|runs/(?:batch|multipart)|api/v2/spans)$",
-    re.I,
-)
-_TELEMETRY_HOST = re.compile(
-    r"(?:^|\.)(?:sentry\.io|posthog\.com|segment\.io|amplitude\.com|datadoghq\.(?:com|eu)|honeycomb\.io"
-    r"|langsmith\.com|smith\.langchain\.com|langfuse\.com|statsig(?:api)?\.(?:com|net)|mixpanel\.com)$"
-)
-_READING_METHOD = re.compile(
-    r"(?:^|[._/])(?:eth_(?:call|blockNumber|chainId|gasPrice|estimateGas))$"
-    r"|(?:^|[._/])(?:get|list|read|find|search|query|fetch|describe|count|status|ping|version)(?![a-z])"
-)
-_GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
-_GRAPHQL_WRITE = re.compile(r"(?:^|[}\s])mutation\b(?=\s*(?:\w+\s*)?[({@])")
 
 
 @dataclass(frozen=True)
@@ -152,67 +137,43 @@ def _counted(same: str, group: Sequence[Write]) -> WriteCount:
 def _is_write(trace: EpisodeTrace, request: Request) -> bool | None:
     """True for a declared write, False for a probable one, None for any other request."""
     exchange, link = request.exchange, request.link
-    if request.of_model or is_graphql_query(exchange):
+    if request.of_model or is_graphql_read(exchange):
         return None
     if request.is_write:
         return True
-    if exchange is None or link is None or link.is_of_lab or link.writes or link.writes_declared:
+    if exchange is None or link is None:
         return None
-    if exchange.dialect == "mcp":
-        return None if not exchange.tool or exchange.tool in _read_only_tools(trace, link.name) else False
-    if request.method not in _WRITING_METHODS or exchange.message:
-        return None
-    return None if _only_reads(exchange, link.upstream) else False
+    tools = _read_only_tools(trace, link.name) if exchange.tool else ()
+    kind = write_kind(link, sent_request(exchange), tools)
+    return None if kind is None else kind == "declared"
+
+
+def sent_request(exchange: Exchange) -> SentRequest:
+    """The request of that record, as rules about writes see it."""
+    return SentRequest(
+        exchange.method,
+        exchange.target,
+        exchange.request_body,
+        not exchange.request_cut,
+        exchange.message,
+        exchange.tool,
+        exchange.dialect == MCP.name,
+    )
+
+
+def is_graphql_read(exchange: Exchange | None) -> bool:
+    """Whether it is a GraphQL operation that only reads."""
+    return (
+        exchange is not None
+        and not exchange.request_cut
+        and is_graphql_query(exchange.method, exchange.request_body)
+    )
 
 
 def _read_only_tools(trace: EpisodeTrace, link: str) -> set[str]:
     """The tools that the MCP server of that link annotates as read-only."""
     lists = (e for e in trace.exchanges if (e.link, e.message) == (link, LIST) and not e.reply_cut)
-    tools = (tool for exchange in lists for tool in _listed(exchange.reply_body or ""))
-    return {
-        as_text(tool.get("name"))
-        for tool in tools
-        if as_object(tool.get("annotations")).get("readOnlyHint") is True
-    }
-
-
-def _listed(body: str) -> Iterator[Mapping[str, Any]]:
-    texts = [data_of(event) for event in split_events(body.encode())]
-    for text in [body.encode(), *texts]:
-        message = message_of(_json(text))
-        if message is not None:
-            yield from message.tools
-
-
-def is_graphql_query(exchange: Exchange | None) -> bool:
-    """Whether it is a GraphQL operation that only reads."""
-    if exchange is None or exchange.method != "POST" or exchange.request_cut:
-        return False
-    text = as_object(_json(exchange.request_body)).get("query")
-    if not isinstance(text, str):
-        return False
-    document = _GRAPHQL_COMMENT.sub("", text).strip()
-    is_document = document.startswith(("{", "query", "subscription", "fragment")) and "{" in document
-    return is_document and not _GRAPHQL_WRITE.search(document)
-
-
-def _only_reads(exchange: Exchange, upstream: str) -> bool:
-    """Whether a request that is declared nowhere certainly changes nothing that matters."""
-    path, body = exchange.target.partition("?")[0], exchange.request_body or ""
-    host = upstream.partition("://")[2].partition("/")[0].partition(":")[0]
-    if _TOKEN_PATH.search(path) or "grant_type=" in body:
-        return True
-    if _TELEMETRY_PATH.search(path) or _TELEMETRY_HOST.search(host):
-        return True
-    message = as_object(_json(body))
-    return "jsonrpc" in message and bool(_READING_METHOD.search(as_text(message.get("method"))))
-
-
-def _json(text: str | bytes | None) -> Any:
-    try:
-        return parsed(text or "")
-    except ValueError:
-        return None
+    return {tool for exchange in lists for tool in read_only_tools(exchange.reply_body or "")}
 
 
 # writes within a tool call

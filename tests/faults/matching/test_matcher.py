@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -141,6 +142,50 @@ def test_clients_own_retry_is_a_try_of_its_call():
     made = matcher({"links": "search", "when": {"nth": 1}})
     assert met_ids(made, arrive(1, link="search")) and met_ids(made, arrive(2, link="search", counted_call=1))
     assert not met_ids(made, arrive(3, link="search", counted_call=2))
+
+
+def timed(seconds: float, **more) -> IncomingTry:
+    return arrive(call=round(seconds * 10) + 1, attempt_s=seconds, **more)
+
+
+def met_times(made: FaultMatcher, times: Iterable[float], **more) -> list[float]:
+    return [seconds for seconds in times if met_ids(made, timed(seconds, **more))]
+
+
+def test_outage_from_first_met_has_its_own_clock_in_each_attempt():
+    made = matcher({"during": {"start": "first_met", "duration": "2s"}})
+    assert met_times(made, [5, 6.9, 7, 8]) == [5, 6.9]
+    assert met_times(made, [9, 10, 11.5], attempt=2) == [9, 10]
+
+
+def test_outage_from_first_met_waits_for_the_other_triggers():
+    made = matcher({"when": {"after": 1}, "during": {"start": "first_met", "duration": "2s"}})
+    assert met_times(made, [1, 5, 6, 7.5]) == [5, 6]
+
+
+def test_outage_from_first_met_has_one_clock_for_all_links():
+    made = matcher({"links": ["weather", "search"], "during": {"start": "first_met", "duration": "2s"}})
+    assert met_times(made, [1]) == [1]
+    assert met_times(made, [2, 4], link="search") == [2]
+
+
+def test_drawn_outage_starts_with_its_first_draw():
+    made = matcher({"when": {"probability": 0.2}, "during": {"start": "first_met", "duration": "2s"}})
+    drawn = matcher({"when": {"probability": 0.2}})
+    times = [number / 10 for number in range(100)]
+    expected = met_times(drawn, times)
+    assert met_times(made, times) == [t for t in expected if t - expected[0] < 2]
+
+
+def test_rising_outage_starts_with_the_first_call():
+    made = matcher({"during": {"start": "first_met", "ramp": "1s"}})
+    assert met_times(made, [5, 6, 7]) == [6, 7]
+
+
+def test_fault_after_a_write_counts_from_there():
+    made = matcher({"when": {"after": {"write": "executed"}, "nth": 2}})
+    arrivals = [arrive(1), arrive(2), arrive(3, after_write=True), arrive(4, after_write=True)]
+    assert [bool(met_ids(made, arrival)) for arrival in arrivals] == [False, False, False, True]
 
 
 def test_next_attempt_continues_counting():

@@ -104,6 +104,11 @@ WRONG_TEXTS = [
         "toxics: [{toxic: timeout, during: {start: 3 calls, duration: 2 calls}}]",
         "the end of timeout closes the connection of the next call too",
     ),
+    (
+        "toxics: [{toxic: latency, during: {start: first_met, duration: 2s}}]",
+        "latency: during: start: first_met is for faults",
+    ),
+    ("toxics: [{toxic: latency, when: {after: {write: executed}}}]", "when: unknown key 'after'"),
     ("toxics: [{toxic: latency, only: {path: /x}}]", "only: unknown key 'path'"),
     ("toxics: [{toxic: latency, duraton: 2}]", "unknown key 'duraton'; did you mean 'duration'?"),
 ]
@@ -120,6 +125,16 @@ WRONG_ENTRIES = [
     ("when: {nth: 3-2}", "when: nth: the range 3-2 is empty"),
     ("when: {nth: 0}", "when: nth: counts begin with 1"),
     ("when: {nth: 2, after: 3}", "truncate: when: can never be met: nth, after"),
+    ("when: {after: -1}", "when: after: must be a count such as 2, or {write: executed}"),
+    ("when: {after: {write: done}}", "when: after: must be a count such as 2, or {write: executed}"),
+    ("when: {after: {wrte: executed}}", "when: after: unknown key 'wrte'; did you mean 'write'?"),
+    ("during: {start: first_mat, duration: 1s}", "during[1].start: must be seconds such as 2s or 500ms, or"),
+    ("during: {start: first_met}", "during[1]: start: first_met changes nothing without a duration"),
+    ("during: {start: first_met, duration: 2 calls}", "start: first_met starts a clock: give duration"),
+    (
+        "during: [{start: first_met, duration: 1s}, {start: 3s}]",
+        "during: an outage with start: first_met must be the only one",
+    ),
     ("when: {nth: 2.5}", "when: nth: must be a count such as 3, a range"),
     ("when: {nth: [2]}", "when: nth: must be a count such as 3, a range"),
     ("when: {turns: true}", "when: turns: must be a count such as 3, a range"),

@@ -29,7 +29,8 @@ _SCALAR = (str, int, float, type(None))
 
 
 class EntryGroup:
-    """Entries with the same selectors, links and turns, which share one count of eligible requests.
+    """Entries with the same selectors, links, turns and writes to wait for, which share one count of eligible
+    requests.
 
     ``scope`` names that count: the groups of the entries' other links have the same.
 
@@ -42,6 +43,7 @@ class EntryGroup:
         """``of_model``: whether it selects requests to models alone, or others alone; None for all."""
         self.scope = scope
         self.turn = armed[0].entry.when.turn
+        self.after_write = armed[0].entry.when.after_write
         self.persistent = any(a.entry.when.persistent for a in armed)
         self.only = only = armed[0].entry.only
         self.triggers = TriggerIndex(armed)
@@ -109,7 +111,8 @@ class LinkCandidates:
         by_selectors: defaultdict[tuple[str, bool | None], list[ArmedEntry]] = defaultdict(list)
         for one in armed:
             selectors = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
-            scope = f"{selectors} {one.entry.when.turn} {scopes[one.place]}"
+            when = one.entry.when
+            scope = f"{selectors} {when.turn} {when.after_write} {scopes[one.place]}"
             by_selectors[scope, _side(one.entry, link)].append(one)
         self._groups = [EntryGroup(*selected, group) for selected, group in by_selectors.items()]
         self._by_request: dict[tuple[str, str, str | None, bool], _CandidateIndex] = {}
@@ -257,6 +260,8 @@ class IncomingTry(NamedTuple):
     of the call that it repeats."""
     dialect: Dialect = ""
     """The API that it speaks; empty if its path shows it."""
+    after_write: bool = False
+    """Whether an upstream has carried out a write in the episode."""
 
     def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
         """The moment of the try, with an entry's counts of the tries that it matched."""
@@ -325,6 +330,7 @@ class FaultMatcher:
         self._lost: defaultdict[tuple[int, str], set[_Session]] = defaultdict(set)
         self._model_requests: Counter[tuple[str, int]] = Counter()
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
+        self._clocks: dict[tuple[int, str, int], float] = {}  # of ``start: first_met``
 
     def add_link(self, link: str, entries: Iterable[Entry]) -> None:
         """Arm a link that was found after the matcher was created. ``entries``: the whole set, as before."""
@@ -393,6 +399,8 @@ class FaultMatcher:
 
     def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
         """Add the entries of the group that this try meets."""
+        if group.after_write and not incoming.after_write:
+            return
         count, moment = None, _ANY_MOMENT
         in_turn = within(group.turn, incoming.turn)
         if not in_turn and not group.persistent:
@@ -410,10 +418,11 @@ class FaultMatcher:
                 continue
             if not armed.certain:
                 times, last = count.met.get(armed.place, (0, 0)) if count is not None else (0, 0)
+                moment = moment._replace(met=times, last_met=last)
                 share = 1.0
                 if armed.dosed:
-                    chance, share = self._dose(armed.entry, incoming, chance)
-                if not armed.entry.when.holds(moment._replace(met=times, last_met=last), chance, share):
+                    chance, share = self._dose(armed, incoming, moment, chance)
+                if not armed.entry.when.holds(moment, chance, share):
                     continue
                 if count is not None:
                     count.met[armed.place] = times + 1, moment.calls
@@ -432,12 +441,23 @@ class FaultMatcher:
             self._sessions[incoming.link, incoming.episode].add((incoming.link, session))
         return bool(lost) and (incoming.link, session) not in lost
 
-    def _dose(self, entry: Entry, incoming: IncomingTry, chance: float) -> tuple[float, float]:
+    def _dose(
+        self, armed: ArmedEntry, incoming: IncomingTry, moment: Moment, chance: float
+    ) -> tuple[float, float]:
         """The deciding draw, of the try or of the whole attempt, and the share of the
         entry's probability in force."""
+        entry = armed.entry
         if entry.dose.together:
             chance = draw(self._seed, incoming.episode, incoming.attempt, "", "", 0, 0, f"{entry.id}:when")
-        return chance, entry.dose.share(incoming.attempt_s, incoming.link_call)
+        seconds = incoming.attempt_s
+        if entry.dose.from_first_met:
+            key = armed.place, incoming.episode, incoming.attempt
+            if key not in self._clocks:
+                if not entry.when.holds(moment, chance):
+                    return chance, 0.0
+                self._clocks[key] = seconds
+            seconds -= self._clocks[key]
+        return chance, entry.dose.share(seconds, incoming.link_call)
 
     def _try(self, entry: Entry, incoming: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
         return Try(

@@ -123,7 +123,7 @@ def _intervals(when: When) -> tuple[_Interval, _Interval, _Interval, _Interval]:
         return _ALWAYS, _ALWAYS, _ALWAYS, _ALWAYS
     counts = (
         _interval(when.nth),
-        (0 if when.after is None else when.after + 1, math.inf),
+        (when.passes + 1 if when.passes else 0, math.inf),
         _interval((1, when.first) if when.first else None),
     )
     counted = max(first for first, _ in counts), min(end for _, end in counts)

@@ -75,9 +75,28 @@ class Window(BaseModel):
         return min(1.0, (elapsed_s - self.start) / self.ramp) if self.ramp else 1.0
 
 
+class AfterWrite(BaseModel):
+    """``after: {write: executed}``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    write: Literal["executed"] = Field(description="executed: an upstream carried out a write")
+
+
+def _parse_after(value: Any) -> int | AfterWrite:
+    """A count of calls, or ``{write: executed}``."""
+    if isinstance(value, AfterWrite):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if value == {"write": "executed"}:
+        return AfterWrite(write="executed")
+    raise ValueError("must be a count such as 2, or {write: executed}")
+
+
 class Moment(NamedTuple):
     """A try as triggers see it. Counts are of the tries that the entry matched in the episode, over all links
-    of the entry and within the turns that it selects."""
+    of the entry, within the turns that it selects and after the write that it waits for."""
 
     calls: int = 1
     """Calls from 1, including this one; all tries of a call share its number."""
@@ -106,7 +125,11 @@ class When(BaseModel):
 
     probability: float = Field(1.0, ge=0, le=1, description="probability, drawn for every try")
     nth: CountRange | None = Field(None, description="only the nth: 3, or a range: 2-4, 2-")
-    after: int | None = Field(None, ge=0, description="not the first n")
+    after: Annotated[int | AfterWrite | None, BeforeValidator(_parse_after)] = Field(
+        None,
+        description="not the first n; or {write: executed}: only after a write was carried out in the"
+        " episode, and nth, first, every and at_most count from there",
+    )
     first: int | None = Field(None, ge=1, description="only the first n")
     every: int | None = Field(None, ge=1, description="every nth")
     of: Literal["call", "try"] = Field("call", description="what nth, after, first and every count")
@@ -133,7 +156,7 @@ class When(BaseModel):
     @model_validator(mode="after")
     def _can_be_met(self) -> When:
         least, most = self.nth or (1, None)
-        least = max(least, (self.after or 0) + 1)
+        least = max(least, self.passes + 1)
         step = self.every or 1
         ends = [end for end in (most, self.first) if end is not None]
         if ends and -(-least // step) * step > min(ends):  # the first multiple from there on
@@ -161,7 +184,7 @@ class When(BaseModel):
         count = moment.calls if self.of == "call" else moment.tries
         return (
             within(self.nth, count)
-            and (self.after is None or count > self.after)
+            and count > self.passes
             and (self.first is None or count <= self.first)
             and (self.every is None or count % self.every == 0)
         )
@@ -169,8 +192,18 @@ class When(BaseModel):
     @property
     def counts(self) -> bool:
         """Whether it depends on the order in which calls arrive."""
-        limits = (self.nth, self.after, self.first, self.every, self.at_most, self.cooldown)
-        return self.persistent or any(limit is not None for limit in limits)
+        limits = (self.nth, self.first, self.every, self.at_most, self.cooldown)
+        return self.persistent or self.after is not None or any(limit is not None for limit in limits)
+
+    @property
+    def passes(self) -> int:
+        """How many of the first calls or tries pass (``after: n``)."""
+        return self.after if isinstance(self.after, int) else 0
+
+    @property
+    def after_write(self) -> bool:
+        """Whether it waits until a write was carried out in the episode."""
+        return isinstance(self.after, AfterWrite)
 
     @property
     def certain(self) -> bool:

@@ -1,6 +1,7 @@
 """The dose of a fault or toxic: on which links at once, and in which parts of the attempt. Pure.
 
 during: {start: 2s, duration: 3s, ramp: 1s}              # seconds since the attempt was armed
+during: {start: first_met, duration: 20s}                # from the first call that meets the fault
 during: {start: 3 calls, duration: 2 calls}              # the link's 3rd and 4th call of the attempt
 during: [{start: 1s, duration: 1s}, {start: 4s, duration: 1s}]
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     BaseModel,
@@ -29,6 +30,7 @@ from wirefault.faults.sets.conditions import checked_model
 _AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|calls?)\s*")
 _MAX_AMOUNTS: dict[SpanUnit, float] = {"s": 3600, "calls": 10_000}
 _EXAMPLE = "must be seconds such as 2s or 500ms, or calls such as 3 calls"
+FIRST_MET = "first_met"
 
 
 class Amount(NamedTuple):
@@ -60,6 +62,20 @@ def _amount_text(amount: Amount) -> str:
     return f"{amount.value:.6f}".rstrip("0").rstrip(".") + "s"
 
 
+def _parse_start(value: Any) -> Amount | Literal["first_met"]:
+    if value == FIRST_MET:
+        return "first_met"
+    try:
+        return _parse_amount(value)
+    except ValueError as error:
+        hint = f"{error}, or {FIRST_MET}" if str(error) == _EXAMPLE else str(error)
+        raise ValueError(hint) from None
+
+
+def _start_text(start: Amount | Literal["first_met"]) -> str:
+    return start if isinstance(start, str) else _amount_text(start)
+
+
 _Amount = Annotated[
     Amount,
     PlainValidator(_parse_amount),
@@ -68,12 +84,25 @@ _Amount = Annotated[
 ]
 
 
+_Start = Annotated[
+    Amount | Literal["first_met"],
+    PlainValidator(_parse_start),
+    PlainSerializer(_start_text, return_type=str),
+    WithJsonSchema({"type": ["string", "number"]}),
+]
+
+
 class Outage(BaseModel):
-    """A part of the attempt, in seconds since the arming or in calls of the link, from 1."""
+    """A part of the attempt, in seconds since the arming or since the first call that meets the fault, or in
+    calls of the link, from 1."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    start: _Amount | None = Field(None, description="begin: 2s, or 3 calls; default: at once")
+    start: _Start | None = Field(
+        None,
+        description="begin: 2s, or 3 calls; first_met: with the first call that meets the fault otherwise,"
+        " which starts the clock; default: at once",
+    )
     duration: _Amount | None = Field(None, description="length; default: to the attempt's end")
     ramp: _Amount | None = Field(
         None,
@@ -82,14 +111,20 @@ class Outage(BaseModel):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Outage:
-        amounts = [amount for amount in (self.start, self.duration, self.ramp) if amount is not None]
-        if not amounts:
+        amounts = self._amounts
+        if self.from_first_met and any(amount.unit == "calls" for amount in amounts):
+            raise ValueError(
+                "start: first_met starts a clock: give duration and ramp in seconds, or use when: {first: n}"
+            )
+        if not amounts and not self.from_first_met:
             raise ValueError("must have a start, a duration or a ramp")
+        if not amounts:
+            raise ValueError("start: first_met changes nothing without a duration or a ramp")
         if len({amount.unit for amount in amounts}) > 1:
             raise ValueError("start, duration and ramp must be all in seconds, or all in calls")
         if any(amount is not None and not amount.value for amount in (self.duration, self.ramp)):
             raise ValueError("duration and ramp must be more than 0")
-        if amounts[0].unit == "calls" and self.start is not None and not self.start.value:
+        if isinstance(self.start, Amount) and self.start.unit == "calls" and not self.start.value:
             raise ValueError("calls are counted from 1: the first is start: 1 calls")
         if self.ramp and self.duration and self.ramp.value > self.duration.value:
             raise ValueError("the ramp must not be longer than the duration")
@@ -97,10 +132,20 @@ class Outage(BaseModel):
 
     @property
     def span(self) -> Span:
-        amounts = [self.start, self.duration, self.ramp]
-        unit = next(amount.unit for amount in amounts if amount is not None)
-        start, duration, ramp = (amount.value if amount is not None else 0.0 for amount in amounts)
+        """Since the arming, or since the first call that meets the fault."""
+        unit = self._amounts[0].unit
+        start = self.start.value if isinstance(self.start, Amount) else 0.0
+        duration, ramp = (amount.value if amount else 0.0 for amount in (self.duration, self.ramp))
         return Span(start or Span(unit=unit).first, duration, ramp, unit)
+
+    @property
+    def from_first_met(self) -> bool:
+        return self.start == FIRST_MET
+
+    @property
+    def _amounts(self) -> list[Amount]:
+        amounts = (self.start, self.duration, self.ramp)
+        return [amount for amount in amounts if isinstance(amount, Amount)]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -127,6 +172,8 @@ class Dose(BaseModel):
     def _is_possible(self) -> Dose:
         if self.duration and self.during:
             raise ValueError("use duration or during, not both: during can have a duration")
+        if self.from_first_met and len(self.during) > 1:
+            raise ValueError("during: an outage with start: first_met must be the only one")
         spans = self.spans
         if len({span.unit for span in spans}) > 1:
             raise ValueError("during: all its outages must be in seconds, or all in calls")
@@ -152,11 +199,16 @@ class Dose(BaseModel):
         return any(span.unit == "s" for span in self.spans)
 
     @property
+    def from_first_met(self) -> bool:
+        """Whether its clock starts with the first call that meets the fault, not with the arming."""
+        return any(outage.from_first_met for outage in self.during)
+
+    @property
     def rises(self) -> bool:
         return any(span.ramp for span in self.spans)
 
     def share(self, seconds: float, call: int) -> float:
-        """The share in force at that time after the arming and that call of the link, 0 to 1."""
+        """The share in force at that time on its clock and at that call of the link, 0 to 1."""
         spans = self.spans
         if not spans:
             return 1.0

@@ -143,6 +143,11 @@ def toxic_entry(value: Any, where: str, wired: Links | None) -> ToxicEntry:
 def _possible(spec: ToxicSpec, dose: Dose, at: str) -> ToxicSpec:
     """The spec as it can be carried out in that dose."""
     known = toxic(spec.kind)
+    if dose.from_first_met:
+        raise FaultSetError(
+            f"{at}: during: start: first_met is for faults, since the gateway sees their calls: give a toxic"
+            " seconds or calls, or take a fault such as unavailable, delay or hang"
+        )
     if dose.rises and known.at_share(spec.attributes, 1.0) is None:
         raise FaultSetError(f"{at}: during: {spec.kind} has no partial dose: leave ramp out")
     if not dose.by_calls:

@@ -104,16 +104,23 @@ class ServerReply:
             self._body += data
 
     @property
+    def body(self) -> bytes:
+        """What has come of the body, decoded; empty if it is too large or unreadable."""
+        if not self.block or len(self._body) > MAX_SERVER_REPLY:
+            return b""
+        try:
+            return Decoder(content_encoding(self.block), MAX_SERVER_REPLY).feed(bytes(self._body))
+        except Unreadable:
+            return b""
+
+    @property
     def tool_answer(self) -> ToolAnswer:
         """How the first response answers a tool call; it may be here although the reply is not whole.
 
         Empty without a whole response, and for a reply that is too large or unreadable.
         """
-        if not self.block or len(self._body) > MAX_SERVER_REPLY:
-            return ""
-        try:
-            body = Decoder(content_encoding(self.block), MAX_SERVER_REPLY).feed(bytes(self._body))
-        except Unreadable:
+        body = self.body
+        if not body:
             return ""
         in_events = reply_of(self.block).is_event_stream
         sources = map(data_of, split_events(body)) if in_events else (body,)

@@ -365,6 +365,7 @@ def decide(exchange: Exchange) -> None:
         attempt.turn if attempt is not None else 1,
         counted_call,
         exchange.dialect if exchange.is_model else "",
+        origin.episode in run.episodes_with_write,
     )
     matched = run.matcher.match(incoming)
     decision.eligible = matched.eligible

@@ -13,6 +13,7 @@ from wirefault.gateway.exchange.bodies import ServerReply
 from wirefault.gateway.exchange.client import ClientTransport, PauseReason
 from wirefault.gateway.exchange.delivery import ReplyDelivery
 from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.exchange.executed_writes import note_write
 from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
 from wirefault.gateway.exchange.upstream import UpstreamLink, message_for
@@ -231,6 +232,9 @@ class RequestRelay:
         """The upstream's reply has ended, or no more of it is needed."""
         if self._copies is not None:
             self._copies.note_reply(reader)
+        if exchange.reply.server_reply is not None:
+            exchange.reply.server_reply.block = reader.block
+        note_write(exchange, reader.head.status if reader.head is not None else None)
         if self.delivery.complete(exchange):
             self._finish_if_over(exchange)
 
@@ -304,6 +308,7 @@ class RequestRelay:
     def _record(self, exchange: Exchange) -> None:
         self.exchange = self._copies = None
         self.delivery.finish(exchange, client_was_gone=exchange.client_left and self._client.half_closed)
+        note_write(exchange, exchange.reply.upstream_status)
         if exchange.client_left:
             exchange.error = exchange.error or CLIENT_LEFT
         if exchange.fault_is_cause:

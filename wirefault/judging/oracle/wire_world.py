@@ -25,8 +25,9 @@ from wirefault.judging.oracle.matching import Pairing, json_matches, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
 from wirefault.judging.requests import FATES, Fate, answers_of, fate_of
 from wirefault.judging.sameness import idempotency_field
-from wirefault.judging.writes import IDEMPOTENT_METHODS, is_graphql_query, same_exchanges
+from wirefault.judging.writes import is_graphql_read, same_exchanges
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ def _pairs(exchanges: Sequence[Exchange]) -> Iterator[tuple[WireWrite, WireWrite
     sames = same_exchanges(exchanges)
     before: defaultdict[str, list[WireWrite]] = defaultdict(list)
     for exchange, same in zip(exchanges, sames, strict=True):
-        if exchange.method in IDEMPOTENT_METHODS or is_graphql_query(exchange):
+        if exchange.method in IDEMPOTENT_METHODS or is_graphql_read(exchange):
             continue
         for write in deliveries(exchange):
             if write.fate == "executed":

@@ -1,0 +1,47 @@
+"""Notes the episodes in which an upstream carried out a write, for ``after: {write: executed}``."""
+
+from __future__ import annotations
+
+from wirefault.dialects.mcp import LIST
+from wirefault.gateway.exchange.bodies import kept_text
+from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.http1.heads import CONTENT_ENCODING
+from wirefault.judging.requests import fate_of
+from wirefault.wiring.write_requests import SentRequest, read_only_tools, write_kind
+
+
+def note_write(exchange: Exchange, status: int | None) -> None:
+    """Note the write if the upstream, which answered with that status, has carried one out."""
+    run, listener = exchange.origin.run, exchange.listener
+    if run is None or status is None or exchange.head.method in ("GET", "HEAD"):
+        return
+    if exchange.request_done and not exchange.keyed:
+        exchange.settle_key()
+    if exchange.is_model:
+        return
+    server_reply = exchange.reply.server_reply if exchange.message is not None else None
+    if server_reply is not None and exchange.message == LIST:
+        run.read_only_tools[listener.name] = read_only_tools(server_reply.body.decode("utf-8", "replace"))
+        return
+    if exchange.origin.episode in run.episodes_with_write:
+        return
+    tool_answer = server_reply.tool_answer if server_reply is not None and exchange.tool else None
+    if fate_of(status, "" if exchange.tool and tool_answer is None else tool_answer) != "executed":
+        return
+    if write_kind(listener.link, _sent_request(exchange), run.read_only_tools.get(listener.name, ())):
+        run.episodes_with_write.add(exchange.origin.episode)
+
+
+def _sent_request(exchange: Exchange) -> SentRequest:
+    """The client's request. A fault may have changed it, but whether it writes stays the same."""
+    head, start = exchange.head, exchange.body_start
+    body, cut = kept_text(start, head.noted.get(CONTENT_ENCODING, "").lower(), str) if start else ("", False)
+    return SentRequest(
+        head.method,
+        head.target,
+        body,
+        exchange.request_done and not cut,
+        exchange.message or "",
+        exchange.tool,
+        exchange.message is not None,
+    )

@@ -1,0 +1,122 @@
+"""Which requests change state, by the wiring and by what they look like. Pure.
+
+A wiring declares writes. On a link without a declaration, requests that usually change state are probable
+writes: the gateway uses this for the trigger ``after: {write: executed}``, the judge for side effects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from wirefault.dialects.http import data_of, split_events
+from wirefault.dialects.json_values import as_object, as_text, parsed
+from wirefault.dialects.mcp import message_of
+from wirefault.wiring.links import Link
+
+# Repeating them changes nothing more: RFC 9110, 9.2.2.
+IDEMPOTENT_METHODS = frozenset({"PUT", "DELETE"})
+WriteKind = Literal["declared", "probable"]
+
+_WRITING_METHODS = frozenset({"POST", "PATCH", *IDEMPOTENT_METHODS})
+_TOKEN_PATH = re.compile(r"/(?:token|oauth2?/(?:v\d+/)?token|connect/token|introspect)$", re.I)
+_TELEMETRY_PATH = re.compile(
+    r"/(?:v1/(?:traces|metrics|logs)|envelope/?|telemetry|otlp/.*|runs/(?:batch|multipart)|api/v2/spans)$",
+    re.I,
+)
+_TELEMETRY_HOST = re.compile(
+    r"(?:^|\.)(?:sentry\.io|posthog\.com|segment\.io|amplitude\.com|datadoghq\.(?:com|eu)|honeycomb\.io"
+    r"|langsmith\.com|smith\.langchain\.com|langfuse\.com|statsig(?:api)?\.(?:com|net)|mixpanel\.com)$"
+)
+_READING_METHOD = re.compile(
+    r"(?:^|[._/])(?:eth_(?:call|blockNumber|chainId|gasPrice|estimateGas))$"
+    r"|(?:^|[._/])(?:get|list|read|find|search|query|fetch|describe|count|status|ping|version)(?![a-z])"
+)
+_GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
+_GRAPHQL_WRITE = re.compile(r"(?:^|[}\s])mutation\b(?=\s*(?:\w+\s*)?[({@])")
+
+
+@dataclass(frozen=True)
+class SentRequest:
+    """A request as far as it shows whether it is a write."""
+
+    method: str
+    target: str
+    body: str | None
+    """None without one, or if it is not kept."""
+    whole: bool
+    """Whether ``body`` is all of it."""
+    message: str = ""
+    """Method of the MCP message."""
+    tool: str = ""
+    """The MCP tool that it calls."""
+    of_mcp: bool = False
+
+
+def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str]) -> WriteKind | None:
+    """Whether the request is a declared write of the link or a probable one; None for any other.
+
+    ``read_only_tools``: those that the link's MCP server annotates so. Requests to models are not writes, and
+    the caller excludes them.
+    """
+    if request.whole and is_graphql_query(request.method, request.body):
+        return None
+    if link.is_write(request.method, request.target, request.tool):
+        return "declared"
+    if link.is_of_lab or link.writes or link.writes_declared:
+        return None
+    if request.of_mcp:
+        return "probable" if request.tool and request.tool not in read_only_tools else None
+    if request.method not in _WRITING_METHODS or request.message:
+        return None
+    return None if _only_reads(request, link.upstream) else "probable"
+
+
+def is_graphql_query(method: str, body: str | None) -> bool:
+    """Whether it is a GraphQL operation that only reads."""
+    if method != "POST":
+        return False
+    text = as_object(_json(body)).get("query")
+    if not isinstance(text, str):
+        return False
+    document = _GRAPHQL_COMMENT.sub("", text).strip()
+    is_document = document.startswith(("{", "query", "subscription", "fragment")) and "{" in document
+    return is_document and not _GRAPHQL_WRITE.search(document)
+
+
+def read_only_tools(tool_list: str) -> set[str]:
+    """The tools that a reply to ``tools/list`` annotates as read-only."""
+    return {
+        as_text(tool.get("name"))
+        for tool in _listed(tool_list)
+        if as_object(tool.get("annotations")).get("readOnlyHint") is True
+    }
+
+
+def _listed(body: str) -> Iterator[Mapping[str, Any]]:
+    texts = [data_of(event) for event in split_events(body.encode())]
+    for text in [body.encode(), *texts]:
+        message = message_of(_json(text))
+        if message is not None:
+            yield from message.tools
+
+
+def _only_reads(request: SentRequest, upstream: str) -> bool:
+    """Whether a request that is declared nowhere certainly changes nothing that matters."""
+    path, body = request.target.partition("?")[0], request.body or ""
+    if _TOKEN_PATH.search(path) or "grant_type=" in body:
+        return True
+    if _TELEMETRY_PATH.search(path) or _TELEMETRY_HOST.search(urlsplit(upstream).hostname or ""):
+        return True
+    message = as_object(_json(body))
+    return "jsonrpc" in message and bool(_READING_METHOD.search(as_text(message.get("method"))))
+
+
+def _json(text: str | bytes | None) -> Any:
+    try:
+        return parsed(text or "")
+    except ValueError:
+        return None
