@@ -13,6 +13,7 @@ from typing import Any
 from tests.support import PATIENCE_S
 from wirefault.core.identity import Identity, parse_baggage
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
+from wirefault.dialects.http import Reply, head_bytes
 
 FREE = Address(LOOPBACK, 0)
 
@@ -177,3 +178,8 @@ def read_all(connection: socket.socket, size: int | None = None, *, exactly: boo
             break
         data += part
     return bytes(data)
+
+
+def whole(reply: Reply) -> tuple[bytes, bytes]:
+    """Its header block, with the right length, and its body."""
+    return head_bytes(reply, len(reply.body)), reply.body

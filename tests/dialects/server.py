@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.dialects.forms import Form
-from tests.upstream import Upstream, requests_of
+from tests.upstream import Upstream, requests_of, whole
 from wirefault.dialects.base import ModelReply
-from wirefault.dialects.http import Reply, chunk, head_bytes, split_events, whole
+from wirefault.dialects.http import Reply, chunk, head_bytes, split_events
 from wirefault.dialects.registry import dialect_of
 
 Script = Callable[[dict[str, Any]], ModelReply]

@@ -12,11 +12,11 @@ import pytest
 
 from tests.dialects.forms import CALL, CALLS, TEXT, TOOLS, USER, ZURICH
 from tests.dialects.gemini_forms import gemini_client, gemini_reply, gemini_request
-from tests.upstream import Upstream, requests_of
+from tests.upstream import Upstream, requests_of, whole
 from wirefault.dialects.base import ModelReply, ToolCall, before_finish, error_reply, typed_error
 from wirefault.dialects.conversation import read_conversation, role_of, text_of
 from wirefault.dialects.gemini import GEMINI
-from wirefault.dialects.http import Reply, Request, json_reply, split_events, whole, write_event
+from wirefault.dialects.http import Reply, Request, json_reply, split_events, write_event
 
 STREAM = (("Content-Type", "text/event-stream"),)
 SAID = pytest.mark.parametrize("scripted", [TEXT, CALL, CALLS], ids=["text", "call", "calls"])

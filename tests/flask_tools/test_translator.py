@@ -9,8 +9,8 @@ from flask_tools.app import create_service
 from flask_tools.inputs import ToolError
 from flask_tools.translator import MAX_CALLS, OnlineTranslators, load_phrasebook, probe
 from tests.support import until
-from tests.upstream import Upstream, requests_of
-from wirefault.dialects.http import Reply, whole
+from tests.upstream import Upstream, requests_of, whole
+from wirefault.dialects.http import Reply
 
 PHRASES = Path(flask_tools.translator.__file__).with_name("phrasebook.json")
 

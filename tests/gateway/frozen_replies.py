@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from tests.dialects.forms import CALL, CALLS, FINAL, FORMS, TEXT
 from tests.gateway.in_memory import over_http, over_lines
-from wirefault.dialects.http import Reply, Request, chunk, json_reply, whole, write_event
+from tests.upstream import whole
+from wirefault.dialects.http import Reply, Request, chunk, json_reply, write_event
 from wirefault.faults.base import Fault
 from wirefault.faults.catalogue import FAULTS
 from wirefault.wiring.links import STDIO, Link

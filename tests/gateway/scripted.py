@@ -12,7 +12,7 @@ import requests
 from tests.gateway.lab import Lab
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
-from wirefault.dialects.http import Ending, RawReply, Request, Step, chunk, json_reply
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Request, Step, chunk, json_reply
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
 from wirefault.history.events import FaultMet
 
@@ -91,22 +91,18 @@ DOES: dict[str, Callable[[Try], Act | Miss | None]] = {
     "late answer": lambda tried: Act(delay=0.03, answer=json_reply(418, {"a": 1})),
     "delay": lambda tried: Act(delay=0.05),
     "no delay": lambda tried: Act(),
-    "cut": lambda tried: Act(answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "close")),
-    "reset": lambda tried: Act(
-        answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nfo",), "reset")
-    ),
-    "hang": lambda tried: Act(answer=RawReply((), "hang")),
-    "drip": lambda tried: Act(
-        answer=RawReply((b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no", 0.03, b"k"), "keep")
-    ),
-    "garbage": lambda tried: Act(answer=RawReply((b"\x00\x01",), "close")),
+    "cut": lambda tried: Act(answer=ReplyInPieces(Reply(), (b"fo",), "close", 9)),
+    "reset": lambda tried: Act(answer=ReplyInPieces(Reply(), (b"fo",), "reset", 9)),
+    "hang": lambda tried: Act(answer=ReplyInPieces(ending="hang")),
+    "drip": lambda tried: Act(answer=ReplyInPieces(Reply(), (b"o", 0.03, b"k"), "keep", 2)),
+    "garbage": lambda tried: Act(answer=ReplyInPieces(None, (b"\x00\x01",))),
     "request": greeting,
     "bad request": lambda tried: Act(request=Request((("A", "b\r\nC: d"),))),
     "twice": lambda tried: Act(copies=2),
     "reply": lambda tried: Act(reply=lambda reply: Changed(reply.with_json({"n": 2}), {"was": reply.json()})),
     "reply miss": lambda tried: Act(reply=lambda reply: Miss("no_tool_result_to_change")),
     "reply fail": lambda tried: Act(reply=fails),
-    "lose reply": lambda tried: Act(reply=lambda reply: Changed(RawReply((), "close"))),
+    "lose reply": lambda tried: Act(reply=lambda reply: Changed(ReplyInPieces())),
     "upper": lambda tried: Act(reply=lambda reply: Changed(reply.with_body(reply.body.upper()))),
     "events": lambda tried: Act(events=Editor),
     "events cut": lambda tried: Act(events=lambda: Editor("close")),

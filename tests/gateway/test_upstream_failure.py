@@ -14,8 +14,8 @@ import requests
 from tests.dialects.forms import FORMS, STREAMS, TEXT, Form, events
 from tests.gateway.lab import gateway, without_digests
 from tests.support import PATIENCE_S
-from tests.upstream import Upstream, read_head, requests_of
-from wirefault.dialects.http import JSON_TYPE, Reply, chunk, head_bytes, json_reply, split_events, whole
+from tests.upstream import Upstream, read_head, requests_of, whole
+from wirefault.dialects.http import JSON_TYPE, Reply, chunk, head_bytes, json_reply, split_events
 from wirefault.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")

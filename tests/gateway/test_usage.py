@@ -16,9 +16,9 @@ import requests
 from tests.dialects.forms import CALL, FORMS, STREAMS, TEXT, USAGE, Form
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
-from tests.upstream import Upstream, requests_of
+from tests.upstream import Upstream, requests_of, whole
 from wirefault.dialects.base import reply_body, with_reply_body
-from wirefault.dialects.http import Reply, chunk, head_bytes, json_reply, split_events, whole
+from wirefault.dialects.http import Reply, chunk, head_bytes, json_reply, split_events
 from wirefault.history.events import Exchange
 
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)

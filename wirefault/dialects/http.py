@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from wirefault.dialects.json_values import as_object, parsed
 
@@ -66,6 +66,7 @@ class Request(_Message):
 class Reply(_Message):
     """A whole reply. ``reason`` empty: the status's usual phrase."""
 
+    ending: ClassVar[Ending] = "keep"
     status: int = 200
     reason: str = ""
 
@@ -94,17 +95,20 @@ def json_reply(status: int, value: Any, headers: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
-class RawReply:
-    """Actions of the gateway towards the client: ``steps`` in turn (bytes to write, seconds to wait), then
-    the ``ending``.
+class ReplyInPieces:
+    """A reply that comes in pieces, perhaps not all of it, and how it ends."""
 
-    ``ending``: ``keep`` (the reply is whole, the connection stays open), ``close`` (in order: FIN), ``reset``
-    (RST), ``hang`` (nothing more, until the client leaves). ``status`` is what the steps write.
-    """
-
-    steps: tuple[Step, ...] = ()
+    head: Reply | None = None
+    """Its status and headers. None: the client gets none, and the pieces as they are."""
+    pieces: tuple[Step, ...] = ()
+    """Pieces of the body, or events, and seconds to wait."""
     ending: Ending = "close"
-    status: int | None = None
+    """``keep`` (the reply is whole, the connection stays open), ``close`` (in order: FIN), ``reset`` (RST),
+    ``hang`` (nothing more, until the client leaves)."""
+    length: int | None = None
+    """Length of the body that the header block claims. None: the pieces are of an event stream."""
+    wait: float = 0.0
+    """Seconds to wait before the header block."""
 
 
 def head_bytes(reply: Reply, length: int | None) -> bytes:
@@ -116,11 +120,6 @@ def head_bytes(reply: Reply, length: int | None) -> bytes:
     lines += [f"{name}: {value}" for name, value in reply.headers if name.lower() not in FRAMING]
     lines.append("Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}")
     return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
-
-
-def whole(reply: Reply) -> tuple[bytes, bytes]:
-    """Its header block, with the right length, and its body."""
-    return head_bytes(reply, len(reply.body)), reply.body
 
 
 def chunk(data: bytes) -> bytes:

@@ -18,9 +18,6 @@ from wirefault.core.identity import fingerprint
 from wirefault.dialects import Dialect
 from wirefault.dialects.base import ErrorForm
 from wirefault.dialects.http import (
-    JSON_TYPE,
-    Ending,
-    RawReply,
     Reply,
     Request,
     Step,
@@ -227,19 +224,7 @@ def _named_as_in_headers(message: McpMessage, request: Request) -> dict[str, Any
     return value
 
 
-SERVER_STREAM = Request((("Accept", "text/event-stream"),), b"", "GET", "/")
 EVENT_STREAM_HEAD = Reply((("Content-Type", "text/event-stream"),))
-_HEAD = re.compile(rb"\AHTTP/1\.1 .*?\r\n\r\n", re.DOTALL)
-
-
-def line_request(line: bytes) -> Request:
-    """A client's line, with or without its line's end, as faults see it."""
-    return Request(JSON_TYPE, line.strip(b"\r\n"), "POST", "/")
-
-
-def line_reply(line: bytes) -> Reply:
-    """A server's response as faults see it."""
-    return Reply(JSON_TYPE, line.strip(b"\r\n"))
 
 
 def line_event(line: bytes) -> bytes:
@@ -256,24 +241,6 @@ def step_lines(steps: Iterable[Step]) -> Sequence[Step]:
         else:
             lines.append(step)
     return lines
-
-
-def lines_of_reply(reply: Reply | RawReply) -> tuple[Sequence[Step], Ending]:
-    """Lines sent to the client instead of the response, and their ending.
-
-    ``keep``: the server continues. ``close`` and ``reset``: its output ends here. ``hang``: nothing more of
-    this response comes. A status has no counterpart: a reply without a body sends nothing.
-    """
-    if isinstance(reply, Reply):
-        if reply.is_event_stream:
-            return step_lines((reply.body,)), "keep"
-        return ((line_of(reply.body),) if reply.body else ()), "keep"
-    steps = list(reply.steps)
-    if steps and isinstance(steps[0], bytes) and _HEAD.match(steps[0]):
-        steps[0] = _HEAD.sub(b"", steps[0], count=1)
-        if reply.ending == "keep":
-            steps.append(b"\n")  # instead of the head's length, a line has its end
-    return [step for step in steps if step != b""], reply.ending
 
 
 def line_of(message: bytes) -> bytes:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from wirefault.core.caller_errors import NOTHING, ErrorKind
 from wirefault.dialects import Dialect
-from wirefault.dialects.http import Ending, RawReply, Reply, Request, Step
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Request, Step
 
 _Family = Literal["http", "meaning", "model", "context", "mcp"]
 Where = Literal["any", "tool", "model", "mcp"]
@@ -75,7 +75,7 @@ class Miss:
 class Changed:
     """The replacement of a reply. ``evidence`` (JSON) documents the change in the history."""
 
-    reply: Reply | RawReply
+    reply: Reply | ReplyInPieces
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -103,7 +103,7 @@ class Act:
 
     delay: float = 0.0
     """Seconds before the request is forwarded; delays of several faults add up."""
-    answer: Reply | RawReply | None = None
+    answer: Reply | ReplyInPieces | None = None
     """A reply in place of the upstream, which does not get the request."""
     request: Request | None = None
     """The request to forward instead of the original."""

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from wirefault.dialects.http import (
     JSON_TYPE,
     Ending,
-    RawReply,
     Reply,
+    ReplyInPieces,
     Request,
     Step,
     data_of,
@@ -98,7 +98,7 @@ def _changed_result(change: _Change, reply: Reply) -> Changed | Miss:
     if result is None:
         return Miss("no_tool_result_to_change")
     changed = change(Reply(JSON_TYPE, dump_json(result.document)))
-    if isinstance(changed, Miss) or isinstance(changed.reply, RawReply):
+    if isinstance(changed, Miss) or isinstance(changed.reply, ReplyInPieces):
         return changed
     try:
         return replace(changed, reply=reply.with_json(result.with_document(changed.reply.json())))
@@ -134,7 +134,7 @@ class _ResponseEditor:
         if isinstance(changed, Miss):
             self.why_not = changed.why
             return (data,)
-        if isinstance(changed.reply, RawReply) or changed.reply.body == data_of(data):
+        if isinstance(changed.reply, ReplyInPieces) or changed.reply.body == data_of(data):
             return (data,)  # events have neither headers nor raw bytes
         self.why_not, self.evidence = None, dict(changed.evidence)
         return (with_lines(data, changed.reply.body),)

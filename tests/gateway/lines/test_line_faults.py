@@ -13,7 +13,7 @@ from tests.gateway.lab import Lab
 from tests.gateway.lines.lines_lab import Ends, answer, call, faults, message, read, stdio_lab
 from tests.gateway.scripted import DOES
 from tests.support import PATIENCE_S
-from wirefault.dialects.http import RawReply, json_reply, whole
+from wirefault.dialects.http import ReplyInPieces, json_reply
 from wirefault.faults.base import Act, Changed
 from wirefault.history.events import Exchange
 from wirefault.judging.oracle.wire_world import proven_duplicates
@@ -115,7 +115,7 @@ def test_changed_result_is_what_client_gets(lab: Lab, ends: Ends, arm: Any):
 
 
 def test_lost_reply_never_comes(lab: Lab, ends: Ends, arm: Any):
-    arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((), "hang"))))
+    arm(lambda tried: Act(reply=lambda reply: Changed(ReplyInPieces(ending="hang"))))
     ask(ends)
     assert read(ends.client) == answer(2)
     lab.settle()
@@ -125,7 +125,8 @@ def test_lost_reply_never_comes(lab: Lab, ends: Ends, arm: Any):
 
 def test_late_duplicate_is_another_line(lab: Lab, ends: Ends, arm: Any):
     def twice(reply: Any) -> Changed:
-        return Changed(RawReply((b"".join(whole(reply)), 0.05, b"".join(whole(reply))), "keep"))
+        line = reply.body + b"\n"
+        return Changed(ReplyInPieces(None, (line, 0.05, line), "keep"))
 
     arm(lambda tried: Act(reply=twice))
     ask(ends)
@@ -134,8 +135,8 @@ def test_late_duplicate_is_another_line(lab: Lab, ends: Ends, arm: Any):
 
 def test_line_in_pieces_is_not_interleaved(lab: Lab, ends: Ends, arm: Any):
     def slow(reply: Any) -> Changed:
-        head, body = whole(reply)
-        return Changed(RawReply((head + body[:5], 0.05, body[5:]), "keep"))
+        body = reply.body
+        return Changed(ReplyInPieces(reply, (body[:5], 0.05, body[5:]), "keep", len(body)))
 
     arm(lambda tried: Act(reply=slow))
     ask(ends)
@@ -143,7 +144,11 @@ def test_line_in_pieces_is_not_interleaved(lab: Lab, ends: Ends, arm: Any):
 
 
 def test_raw_line_bytes_are_unchanged(lab: Lab, ends: Ends, arm: Any):
-    arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((reply.body[:9], b"\nno JSON\n"), "keep"))))
+    arm(
+        lambda tried: Act(
+            reply=lambda reply: Changed(ReplyInPieces(None, (reply.body[:9], b"\nno JSON\n"), "keep"))
+        )
+    )
     ask(ends)
     assert read(ends.client) == answer(1)[:9] + b"\n"
     assert read(ends.client) == b"no JSON\n"
@@ -152,7 +157,7 @@ def test_raw_line_bytes_are_unchanged(lab: Lab, ends: Ends, arm: Any):
 
 
 def test_unterminated_line_joins_next_one(lab: Lab, ends: Ends, arm: Any):
-    arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((reply.body[:9],), "keep"))))
+    arm(lambda tried: Act(reply=lambda reply: Changed(ReplyInPieces(None, (reply.body[:9],), "keep"))))
     ends.client.sendall(call(1))
     read(ends.server)
     ends.server.sendall(answer(1))
@@ -165,7 +170,11 @@ def test_unterminated_line_joins_next_one(lab: Lab, ends: Ends, arm: Any):
 
 @pytest.mark.parametrize("ending", ["close", "reset"])
 def test_cut_reply_ends_stream_and_kills_server(lab: Lab, ends: Ends, arm: Any, ending: Any):
-    arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((whole(reply)[0] + reply.body[:9],), ending))))
+    arm(
+        lambda tried: Act(
+            reply=lambda reply: Changed(ReplyInPieces(reply, (reply.body[:9],), ending, len(reply.body)))
+        )
+    )
     ends.client.sendall(call(1))
     read(ends.server)
     ends.server.sendall(answer(1))
@@ -249,7 +258,7 @@ def test_server_answer_to_call_is_recorded(lab: Lab, ends: Ends, arm: Any, line:
 
 @pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (answer(1), "duplicated")])
 def test_lost_error_and_retry_are_not_duplicate(lab: Lab, ends: Ends, arm: Any, first: bytes, axis: str):
-    arm(lambda tried: Act(reply=lambda reply: Changed(RawReply((), "hang"))))
+    arm(lambda tried: Act(reply=lambda reply: Changed(ReplyInPieces(ending="hang"))))
     for id, line in ((1, first), (2, answer(2))):
         ends.client.sendall(call(id))
         assert read(ends.server) == call(id)

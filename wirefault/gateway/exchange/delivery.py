@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wirefault.core.identity import body_hash
-from wirefault.dialects.http import Ending, RawReply, Reply, Step
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.exchange.bodies import (
     FAULTED_START,
@@ -23,7 +23,7 @@ from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import ReplyChanges
 from wirefault.gateway.http1.framing import ReplyReader, Sink
 from wirefault.gateway.http1.heads import RequestHead
-from wirefault.gateway.http1.messages import refusal, render
+from wirefault.gateway.http1.messages import refusal, render, steps_of
 
 _MAX_BACKLOG = 64 * 1024
 
@@ -154,17 +154,18 @@ class ReplyDelivery:
             sink(reply.body)
         self.write(exchange, _rendered(exchange, reply))
 
-    def answer_by_fault(self, exchange: Exchange, fault: MetFault, answer: Reply | RawReply) -> Reply | None:
+    def answer_by_fault(
+        self, exchange: Exchange, fault: MetFault, answer: Reply | ReplyInPieces
+    ) -> Reply | None:
         """Begin a fault's answer. If it cannot be sent, return the gateway's own reply instead."""
-        if isinstance(answer, Reply):
-            whole = fault.guarded(_rendered, exchange, answer)
-            if whole is None:
-                return refusal(502, "bad_gateway", f"the fault {fault.id} made no reply")
-            answer = RawReply((whole,), "keep")
+        head_only = exchange.head.method == "HEAD"
+        steps = fault.guarded(lambda: steps_of(answer, keep_alive=exchange.keep_alive, head_only=head_only))
+        if steps is None:
+            return refusal(502, "bad_gateway", f"the fault {fault.id} made no reply")
         fault.mark_injected()
         fault.mark_acting(time.perf_counter())
         self.writer = self._new_writer(exchange)
-        self.writer.add(answer.steps)
+        self.writer.add(steps)
         self.writer.finish(answer.ending)
         return None
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from wirefault.core.identity import body_hash
-from wirefault.dialects.http import Ending, RawReply, Reply, Step, chunk, head_bytes
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, chunk
 from wirefault.faults.base import Changed, EventEditor, Miss, WhyNot
 from wirefault.faults.plan import MetFault, Plan
 from wirefault.gateway.http1.framing import ReplyReader, Sink
@@ -17,11 +17,12 @@ from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.http1.messages import (
     Decoder,
     Unreadable,
+    chunks,
     content_encoding,
     decoded,
     header_block,
-    render,
     reply_of,
+    steps_of,
 )
 
 MAX_BUFFERED_REPLY = 16 << 20
@@ -204,7 +205,7 @@ class _EventStreamEdit:
             steps.append(header_block(self._reply.head, None, keep_alive=self._reply.keep_alive))
         for event in self._split(body):
             if self.ending == "keep":
-                steps += _chunked(self._edit(event))
+                steps += chunks(self._edit(event))
         return steps
 
     def _split(self, body: bytes) -> Sequence[bytes]:
@@ -236,16 +237,12 @@ class _EventStreamEdit:
     def end(self) -> Sequence[Step]:
         steps: list[Step] = []
         if self.ending == "keep":
-            steps += _chunked([self._splitter.rest, *self._edit(None)])
+            steps += chunks([self._splitter.rest, *self._edit(None)])
             self._fault.mark_not_injected(self._editor.why_not or "nothing_to_change")
         return [*steps, chunk(b"")] if self.ending == "keep" else steps
 
     def fail(self) -> Sequence[Step]:
-        return _chunked([self._splitter.rest])
-
-
-def _chunked(steps: Sequence[Step]) -> list[Step]:
-    return [chunk(step) if isinstance(step, bytes) else step for step in steps if step]
+        return chunks([self._splitter.rest])
 
 
 class _Buffered:
@@ -301,18 +298,12 @@ class _Buffered:
             fault.mark_not_injected(changed.why)
         if not isinstance(changed, Changed):
             return None
-        steps = self._steps(fault, changed.reply)
+        form = {"keep_alive": self._reply.keep_alive, "head_only": self._reply.head_only}
+        steps = fault.guarded(lambda: steps_of(changed.reply, **form))
         if steps is not None:
             fault.mark_injected(changed.evidence)
+            self.ending = changed.reply.ending
         return steps
-
-    def _steps(self, fault: MetFault, reply: Reply | RawReply) -> Sequence[Step] | None:
-        if isinstance(reply, RawReply):
-            self.ending = reply.ending
-            return reply.steps
-        keep_alive, head_only = self._reply.keep_alive, self._reply.head_only
-        data = fault.guarded(lambda: render(reply, keep_alive=keep_alive, head_only=head_only))
-        return None if data is None else (data,)
 
     def _edit_events(self, fault: MetFault, reply: Reply) -> Sequence[Step] | None:
         """Edit an event stream that was buffered since it has several candidates."""
@@ -355,7 +346,7 @@ def frame_lines(plan: Plan) -> None:
     """Put HTTP around the raw lines of faults on a link of lines: it marks where they end."""
     for fault in plan.met_faults:
         act = fault.act
-        if isinstance(act.answer, RawReply):
+        if isinstance(act.answer, ReplyInPieces):
             act = replace(act, answer=_framed(act.answer))
         fault.act = act if act.reply is None else replace(act, reply=_framing(act.reply))
 
@@ -363,20 +354,17 @@ def frame_lines(plan: Plan) -> None:
 def _framing(change: Callable[[Reply], Changed | Miss]) -> Callable[[Reply], Changed | Miss]:
     def change_and_frame(reply: Reply) -> Changed | Miss:
         changed = change(reply)
-        if isinstance(changed, Changed) and isinstance(changed.reply, RawReply):
+        if isinstance(changed, Changed) and isinstance(changed.reply, ReplyInPieces):
             return replace(changed, reply=_framed(changed.reply))
         return changed
 
     return change_and_frame
 
 
-def _framed(reply: RawReply) -> RawReply:
-    first = next((step for step in reply.steps if isinstance(step, bytes) and step), b"")
-    if not first and reply.ending == "keep":
-        return replace(reply, ending="hang")  # it gives nothing, and the stream continues
-    if not first or first.startswith(b"HTTP/"):
+def _framed(reply: ReplyInPieces) -> ReplyInPieces:
+    if reply.head is not None:
         return reply
-    head = head_bytes(Reply((("Content-Type", RAW_LINES),)), None)
-    steps: list[Step] = [chunk(step) if isinstance(step, bytes) else step for step in reply.steps if step]
-    end = (chunk(b""),) if reply.ending == "keep" else ()
-    return replace(reply, steps=(head, *steps, *end))
+    if not any(isinstance(step, bytes) and step for step in reply.pieces):
+        # it gives nothing, and the stream continues
+        return replace(reply, ending="hang") if reply.ending == "keep" else reply
+    return replace(reply, head=Reply((("Content-Type", RAW_LINES),)))

@@ -6,7 +6,16 @@ import zlib
 from collections.abc import Sequence
 
 from wirefault.dialects.base import typed_error
-from wirefault.dialects.http import Headers, Reply, Request, head_bytes, reason_phrase
+from wirefault.dialects.http import (
+    Headers,
+    Reply,
+    ReplyInPieces,
+    Request,
+    Step,
+    chunk,
+    head_bytes,
+    reason_phrase,
+)
 from wirefault.dialects.tool import TOOL
 from wirefault.gateway.http1.heads import RequestHead, read_request
 
@@ -136,6 +145,24 @@ def render(reply: Reply, *, keep_alive: bool, head_only: bool) -> bytes:
     bodiless = reply.status < 200 or reply.status in _WITHOUT_BODY
     head = header_block(reply, len(reply.body), keep_alive=keep_alive)
     return head if head_only or bodiless else head + reply.body
+
+
+def steps_of(reply: Reply | ReplyInPieces, *, keep_alive: bool, head_only: bool) -> list[Step]:
+    """Return the bytes and waits of a fault's reply, in turn."""
+    if isinstance(reply, Reply):
+        return [render(reply, keep_alive=keep_alive, head_only=head_only)]
+    if reply.head is None:
+        return list(reply.pieces)
+    start: list[Step] = [reply.wait] if reply.wait else []
+    start.append(head_bytes(reply.head, reply.length))
+    if reply.length is not None:
+        return [*start, *reply.pieces]
+    return [*start, *chunks(reply.pieces), *((chunk(b""),) if reply.ending == "keep" else ())]
+
+
+def chunks(steps: Sequence[Step]) -> list[Step]:
+    """Return the steps with their bytes as chunks of a body."""
+    return [chunk(step) if isinstance(step, bytes) else step for step in steps if step]
 
 
 def header_block(reply: Reply, length: int | None, *, keep_alive: bool) -> bytes:

@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.upstream import Upstream, requests_of
-from wirefault.dialects.http import Reply, whole
+from tests.upstream import Upstream, requests_of, whole
+from wirefault.dialects.http import Reply
 
 
 class Answering:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.faults.tries import a_try, keyed
 from tests.support import examples
-from wirefault.dialects.http import RawReply, Reply, Request, json_reply, whole
+from tests.upstream import whole
+from wirefault.dialects.http import Reply, ReplyInPieces, Request, json_reply
 from wirefault.dialects.registry import DIALECTS
 from wirefault.faults.base import Act, Changed, Fault, Miss
 from wirefault.faults.catalogue.http import HTTP_FAULTS
@@ -69,8 +70,8 @@ def test_no_input_breaks_fault(kind, case):
         done = done.reply
     if isinstance(done, Reply):
         assert b"\r\n\r\n" in whole(done)[0]
-    if isinstance(done, RawReply):
-        assert all(isinstance(step, (bytes, float)) for step in done.steps)
+    if isinstance(done, ReplyInPieces):
+        assert all(isinstance(step, (bytes, float)) for step in done.pieces)
 
 
 @pytest.mark.parametrize("fault", STILL_JSON, ids=str)

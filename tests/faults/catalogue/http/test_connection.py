@@ -6,10 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, changed, done_to, why_not
-from wirefault.dialects.http import RawReply, Reply, Request
+from wirefault.dialects.http import Reply, ReplyInPieces, Request
 from wirefault.faults.base import Changed
 from wirefault.faults.catalogue.http.body import Truncate
 from wirefault.faults.catalogue.http.delivery import DuplicateRequest, Hang, LoseReply, LoseRequest, Reset
+from wirefault.gateway.http1.messages import steps_of
 
 REPLY = Reply(body=b"0123456789")
 
@@ -17,8 +18,9 @@ REPLY = Reply(body=b"0123456789")
 def play(fault, reply=REPLY) -> tuple[bytes, str]:
     """The bytes that the client gets, and the ending."""
     done = done_to(fault, reply)
-    assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
-    return b"".join(step for step in done.reply.steps if isinstance(step, bytes)), done.reply.ending
+    assert isinstance(done, Changed) and isinstance(done.reply, ReplyInPieces)
+    steps = steps_of(done.reply, keep_alive=True, head_only=False)
+    return b"".join(step for step in steps if isinstance(step, bytes)), done.reply.ending
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ def play(fault, reply=REPLY) -> tuple[bytes, str]:
 )
 def test_request_that_never_reaches_upstream(fault, ending):
     act = act_of(fault)
-    assert act.answer == RawReply(ending=ending) and act.reply is None
+    assert act.answer == ReplyInPieces(ending=ending) and act.reply is None
 
 
 @pytest.mark.parametrize(

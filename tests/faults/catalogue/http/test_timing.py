@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, always, done_to, keyed, why_not
-from wirefault.dialects.http import RawReply, Reply, Request
+from wirefault.dialects.http import Reply, ReplyInPieces, Request
 from wirefault.faults.base import Changed, Miss
 from wirefault.faults.catalogue.http.body import SlowBody
 from wirefault.faults.catalogue.http.delivery import PRESETS, Delay, Flap
@@ -71,9 +71,9 @@ def test_zero_delay_is_not_injected():
 
 def test_slow_body_arrives_complete_at_its_rate():
     done = done_to(SlowBody(bytes_per_second=1000), Reply(body=b"x" * 120))
-    assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
-    pieces = [step for step in done.reply.steps[1:] if isinstance(step, bytes)]
-    waits = [step for step in done.reply.steps if isinstance(step, float)]
+    assert isinstance(done, Changed) and isinstance(done.reply, ReplyInPieces)
+    pieces = [step for step in done.reply.pieces if isinstance(step, bytes)]
+    waits = [step for step in done.reply.pieces if isinstance(step, float)]
     assert (b"".join(pieces), [len(piece) for piece in pieces]) == (b"x" * 120, [50, 50, 20])
     assert sum(waits) == pytest.approx(0.12) and done.reply.ending == "keep"
 
@@ -94,4 +94,4 @@ def test_flap_fails_and_passes_in_turns():
 
 
 def test_flap_may_close_connection():
-    assert act_of(Flap(kind="close")).answer == RawReply(ending="close")
+    assert act_of(Flap(kind="close")).answer == ReplyInPieces(ending="close")

@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.faults.tries import a_try
 from wirefault.dialects.http import (
-    RawReply,
     Reply,
+    ReplyInPieces,
     Request,
     Step,
     data_of,
@@ -57,7 +57,7 @@ def stream(*messages: Any) -> Reply:
     return Reply((("Content-Type", "text/event-stream"),), b"".join(map(write_event, messages)))
 
 
-def made_of(made: Act, reply: Reply | Any = RESULT) -> Reply | RawReply | Miss:
+def made_of(made: Act, reply: Reply | Any = RESULT) -> Reply | ReplyInPieces | Miss:
     """The fault's effect on that reply (or of that message, as a reply of JSON)."""
     assert made.reply is not None
     changed = made.reply(reply if isinstance(reply, Reply) else json_reply(200, reply))
@@ -65,10 +65,10 @@ def made_of(made: Act, reply: Reply | Any = RESULT) -> Reply | RawReply | Miss:
 
 
 def messages_in(reply: object) -> list[Any]:
-    """The messages and the seconds of an event stream that was sent chunk by chunk."""
-    assert isinstance(reply, RawReply) and isinstance(reply.steps[0], bytes)
-    assert b"text/event-stream" in reply.steps[0] and b"chunked" in reply.steps[0]
-    return messages_of([s.partition(b"\r\n")[2] if isinstance(s, bytes) else s for s in reply.steps[1:]])
+    """The messages and the seconds of an event stream."""
+    assert isinstance(reply, ReplyInPieces) and reply.head is not None and reply.length is None
+    assert reply.head.is_event_stream
+    return messages_of(reply.pieces)
 
 
 def messages_of(steps: Sequence[Step]) -> list[Any]:

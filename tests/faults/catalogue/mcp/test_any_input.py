@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.faults.catalogue.mcp.messages import LISTED, RESULT, mcp_request, mcp_try, stream
 from tests.faults.tries import keyed
 from tests.support import examples
-from wirefault.dialects.http import RawReply, Reply, Request, json_reply
+from wirefault.dialects.http import Reply, ReplyInPieces, Request, json_reply
 from wirefault.faults.base import Act, Changed
 from wirefault.faults.catalogue import FAULTS
 from wirefault.faults.plan import act_of
@@ -60,8 +60,8 @@ def test_no_input_breaks_fault(kind, seed, request_, reply, earlier, lines):
     if isinstance(done, Changed):
         json.dumps(done.evidence)
         done = done.reply
-    if isinstance(done, RawReply):
-        assert all(isinstance(step, (bytes, float)) for step in done.steps)
+    if isinstance(done, ReplyInPieces):
+        assert all(isinstance(step, (bytes, float)) for step in done.pieces)
     if made.events:
         editor = made.events()
         for event in (b": x\n\n", reply.body, b"data: " + reply.body + b"\n\n"):

@@ -17,7 +17,7 @@ from tests.faults.catalogue.mcp.messages import (
     messages_of,
     stream,
 )
-from wirefault.dialects.http import RawReply, Reply, write_event
+from wirefault.dialects.http import Reply, ReplyInPieces, write_event
 from wirefault.faults.base import Act, Miss
 
 SESSION = {"Mcp-Session-Id": "s1"}
@@ -90,14 +90,14 @@ def test_text_id_is_unchanged():
 @pytest.mark.parametrize("ending", ["keep", "close", "reset"])
 def test_stream_ends_before_response(ending):
     ended = made_of(act("ended_stream", ending=ending), stream(PROGRESS, RESULT))
-    assert isinstance(ended, RawReply) and ended.ending == ending
+    assert isinstance(ended, ReplyInPieces) and ended.ending == ending
     assert messages_in(ended) == [PROGRESS]
 
 
 def test_stream_ends_after_event_id():
     ended = made_of(act("ended_stream", at="after_id"))
-    assert isinstance(ended, RawReply) and any(b"id: wirefault-1\n" in s for s in ended.steps[1:2])  # type: ignore[operator]
-    assert ended.steps[-1] == b"0\r\n\r\n"
+    assert isinstance(ended, ReplyInPieces) and ended.ending == "keep"
+    assert ended.pieces == (b"id: wirefault-1\ndata: \n\n",)
 
 
 def test_server_death_forgets_sessions():
@@ -105,28 +105,28 @@ def test_server_death_forgets_sessions():
         tried = mcp_try(mcp_request(method, SESSION), ordinal=ordinal)
         return done_by("server_death", tried, down=1, forgets=1, executed=False)
 
-    closed = RawReply(ending="close")
+    closed = ReplyInPieces(ending="close")
     assert [at(n).answer for n in (1, 2)] == [closed, closed]  # type: ignore[attr-defined]
     assert at(3).answer.status == 404  # type: ignore[attr-defined]
     assert at(3, "initialize") is None and at(4) is None
 
 
 def test_server_dies_after_execution():
-    assert made_of(act("server_death")) == RawReply(ending="close")
+    assert made_of(act("server_death")) == ReplyInPieces(ending="close")
 
 
 def test_over_stdio_reply_is_lines():
     late = made_of(act("late_response", mcp_try(lines=True), ms=500))
-    assert isinstance(late, RawReply) and late.steps[0] == 0.5 and late.ending == "keep"
-    assert str(late.steps[1]).count("\\n") == 1
+    assert isinstance(late, ReplyInPieces) and late.pieces[0] == 0.5 and late.ending == "keep"
+    assert str(late.pieces[1]).count("\\n") == 1
 
 
 @pytest.mark.parametrize(("kind", "pieces"), [("pause", 3), ("newline", 3), ("unfinished", 1)])
 def test_line_is_cut_in_two(kind, pieces):
     cut = made_of(act("split_line", mcp_try(lines=True), kind=kind))
-    assert isinstance(cut, RawReply) and len(cut.steps) == pieces and cut.ending == "keep"
+    assert isinstance(cut, ReplyInPieces) and len(cut.pieces) == pieces and cut.ending == "keep"
 
 
 def test_invalid_line_comes_first():
     garbage = made_of(act("garbage_line", mcp_try(lines=True)))
-    assert isinstance(garbage, RawReply) and garbage.steps[0] == b"INFO: connected to the database\n"
+    assert isinstance(garbage, ReplyInPieces) and garbage.pieces[0] == b"INFO: connected to the database\n"

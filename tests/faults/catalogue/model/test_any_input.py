@@ -15,7 +15,7 @@ from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, act_of, keyed, model_try
 from tests.support import examples
 from wirefault.dialects.base import ModelReply, ToolCall
-from wirefault.dialects.http import RawReply, Reply, Request, split_events, write_event
+from wirefault.dialects.http import Reply, ReplyInPieces, Request, split_events, write_event
 from wirefault.dialects.json_values import is_json
 from wirefault.dialects.registry import DIALECTS
 from wirefault.faults.base import MAX_EVIDENCE, Act, Changed, Miss
@@ -114,7 +114,7 @@ def check_reply(act: Act, reply: Reply) -> None:
     assert isinstance(done, Changed | Miss)
     if isinstance(done, Changed):
         json.dumps(done.evidence)
-        assert isinstance(done.reply, RawReply) or done.reply.is_event_stream or done.reply.json()
+        assert isinstance(done.reply, ReplyInPieces) or done.reply.is_event_stream or done.reply.json()
 
 
 def check_events(act: Act, reply: Reply) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.dialects.forms import CALL, CALLS, FORMS, TEXT, Form
 from tests.faults.tries import act_of, always, changed, model_try, why_not
-from wirefault.dialects.http import RawReply, Reply
+from wirefault.dialects.http import Reply, ReplyInPieces
 from wirefault.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
 
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)
@@ -20,7 +20,7 @@ def error(fault, form):
 
 
 def test_timeout_lasts_until_client_leaves():
-    assert act_of(ApiTimeout(), model_try(CHAT)).answer == RawReply((), "hang")
+    assert act_of(ApiTimeout(), model_try(CHAT)).answer == ReplyInPieces(ending="hang")
 
 
 def test_context_too_long_has_provider_form():

@@ -9,7 +9,7 @@ import pytest
 from tests.dialects.forms import BERN, CALLS, FORMS, STREAMS, TEXT, ZURICH, Form, events
 from tests.faults.tries import act_of, always, model_try
 from wirefault.dialects.base import ModelReply
-from wirefault.dialects.http import RawReply, value_of, write_event
+from wirefault.dialects.http import ReplyInPieces, value_of, write_event
 from wirefault.dialects.json_values import is_json
 from wirefault.faults.base import Changed, Fault
 from wirefault.faults.catalogue.model.streams import (
@@ -122,9 +122,9 @@ def test_only_first_token_is_late(form):
 def test_whole_reply_is_delayed():
     form = FORMS[0]
     done = act_of(SlowFirstToken(ms=100), model_try(form)).reply(form.reply(TEXT))
-    assert isinstance(done, Changed) and isinstance(done.reply, RawReply)
-    wait, data = done.reply.steps
-    assert wait == 0.1 and data.endswith(form.reply(TEXT).body) and done.reply.ending == "keep"
+    assert isinstance(done, Changed) and isinstance(done.reply, ReplyInPieces)
+    assert done.reply.wait == 0.1 and done.reply.pieces == (form.reply(TEXT).body,)
+    assert done.reply.ending == "keep"
 
 
 @FORM

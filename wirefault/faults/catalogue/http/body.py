@@ -13,7 +13,7 @@ from pydantic import Field
 from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from wirefault.core.identity import choose
 from wirefault.dialects.base import html_reply
-from wirefault.dialects.http import RawReply, Reply, Step, dump_json, whole
+from wirefault.dialects.http import Reply, ReplyInPieces, Step, dump_json
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_text
 
 # Faults do not look deeper: replies of that shape are attacks.
@@ -111,8 +111,7 @@ class Truncate(Fault):
         evidence = {"cut_at": at, "of": size}
         if self.content_length == "corrected":
             return Changed(reply.with_body(reply.body[:at]), evidence)
-        head, body = whole(reply)
-        return Changed(RawReply((head + body[:at],), "close", reply.status), evidence)
+        return Changed(ReplyInPieces(reply, (reply.body[:at],), length=size), evidence)
 
 
 class SlowBody(Fault):
@@ -134,15 +133,15 @@ class SlowBody(Fault):
     def _slowed(self, tried: Try, reply: Reply) -> Changed | Miss:
         if not reply.body or not has_body(tried, reply):
             return Miss("nothing_to_change")
-        head, body = whole(reply)
+        body = reply.body
         per_piece = max(1, math.ceil(self.bytes_per_second * _PIECE_S), math.ceil(len(body) / _MAX_PIECES))
-        steps: list[Step] = [head]
+        pieces: list[Step] = []
         for start in range(0, len(body), per_piece):
             piece = body[start : start + per_piece]
-            steps += (len(piece) / self.bytes_per_second, piece)
+            pieces += (len(piece) / self.bytes_per_second, piece)
         delay_ms = round(len(body) / self.bytes_per_second * 1000, 3)
-        evidence = {"bytes": len(body), "pieces": len(steps) // 2, "delay_ms": delay_ms}
-        return Changed(RawReply(tuple(steps), "keep", reply.status), evidence)
+        evidence = {"bytes": len(body), "pieces": len(pieces) // 2, "delay_ms": delay_ms}
+        return Changed(ReplyInPieces(reply, tuple(pieces), "keep", len(body)), evidence)
 
 
 class Empty(Fault):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from wirefault.core.caller_errors import CLOSED, HTTP_ERRORS, TIMEOUT, ErrorKind
-from wirefault.dialects.http import Ending, RawReply, Reply, head_bytes
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try
 from wirefault.faults.catalogue.errors import error_for
 from wirefault.faults.catalogue.http.body import has_body
@@ -35,7 +35,7 @@ class LoseRequest(Fault):
         return CLOSED if self.then == "close" else TIMEOUT
 
     def act(self, tried: Try) -> Act:
-        return Act(answer=RawReply(ending=self.then), evidence={"then": self.then})
+        return Act(answer=ReplyInPieces(ending=self.then), evidence={"then": self.then})
 
 
 class LoseReply(Fault):
@@ -60,7 +60,7 @@ class LoseReply(Fault):
 
     def _lost(self, reply: Reply) -> Changed:
         evidence = {"then": self.then, "upstream_status": reply.status, "lost_bytes": len(reply.body)}
-        return Changed(RawReply(ending=self.then), evidence)
+        return Changed(ReplyInPieces(ending=self.then), evidence)
 
 
 class Hang(Fault):
@@ -89,7 +89,7 @@ class Hang(Fault):
 
     def act(self, tried: Try) -> Act:
         if not self.forwarded:
-            return Act(answer=RawReply(ending="hang"), evidence={"at": self.at, "sent": 0})
+            return Act(answer=ReplyInPieces(ending="hang"), evidence={"at": self.at, "sent": 0})
         return Act(reply=partial(_broken_off, tried, self.at, "hang"))
 
 
@@ -110,7 +110,7 @@ class Reset(Fault):
 
     def act(self, tried: Try) -> Act:
         if self.at == "connect":
-            return Act(answer=RawReply(ending="reset"), evidence={"at": self.at, "sent": 0})
+            return Act(answer=ReplyInPieces(ending="reset"), evidence={"at": self.at, "sent": 0})
         return Act(reply=partial(_broken_off, tried, self.at, "reset"))
 
 
@@ -118,12 +118,12 @@ def _broken_off(tried: Try, at: str, ending: Ending, reply: Reply) -> Changed | 
     """The part of the reply that is sent: nothing, or the headers and a part of the body."""
     evidence = {"at": at, "of": len(reply.body), "upstream_status": reply.status}
     if at not in _PARTS_SENT:
-        return Changed(RawReply(ending=ending), {**evidence, "sent": 0})
+        return Changed(ReplyInPieces(ending=ending), {**evidence, "sent": 0})
     if not has_body(tried, reply):
         return Miss("nothing_to_change")
     sent = int(len(reply.body) * _PARTS_SENT[at])
-    head = head_bytes(reply, max(len(reply.body), 1))  # claims the full length, even of an empty body
-    return Changed(RawReply((head + reply.body[:sent],), ending, reply.status), {**evidence, "sent": sent})
+    length = max(len(reply.body), 1)  # of an empty body, too, something is missing
+    return Changed(ReplyInPieces(reply, (reply.body[:sent],), ending, length), {**evidence, "sent": sent})
 
 
 class DuplicateRequest(Fault):
@@ -176,7 +176,7 @@ class Flap(Fault):
             return None
         evidence = {"kind": self.kind, "ordinal": tried.ordinal}
         if self.kind == "close":
-            return Act(answer=RawReply(ending="close"), evidence=evidence)
+            return Act(answer=ReplyInPieces(ending="close"), evidence=evidence)
         reply = error_for(tried, self.kind)
         return Act(answer=reply, evidence={**evidence, "status": reply.status})
 

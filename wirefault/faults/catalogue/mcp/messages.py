@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from wirefault.core.caller_errors import TIMEOUT
-from wirefault.dialects.http import Ending, RawReply, Reply, Step, data_of
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, data_of
 from wirefault.dialects.mcp import (
     CALL,
     CANCELLED,
@@ -164,9 +164,9 @@ class SplitLine(_LineFault):
         first, second = line[:middle], line[middle:]
         evidence = {"kind": self.kind, "cut_at": middle, "of": len(line)}
         if self.kind == "unfinished":
-            return Changed(RawReply((first,), "keep"), evidence)
+            return Changed(ReplyInPieces(None, (first,), "keep"), evidence)
         between = self.ms / 1000 if self.kind == "pause" else b"\n"
-        return Changed(RawReply((first, between, second), "keep"), evidence)
+        return Changed(ReplyInPieces(None, (first, between, second), "keep"), evidence)
 
 
 class GarbageLine(_LineFault):
@@ -182,4 +182,5 @@ class GarbageLine(_LineFault):
     kind: Literal["log", "json", "utf8", "empty"] = Field("log", description="content of the line")
 
     def _changed(self, reply: Reply) -> Changed | Miss:
-        return Changed(RawReply((_GARBAGE[self.kind], line_of(reply.body)), "keep"), {"kind": self.kind})
+        lines = _GARBAGE[self.kind], line_of(reply.body)
+        return Changed(ReplyInPieces(None, lines, "keep"), {"kind": self.kind})

@@ -14,13 +14,11 @@ from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from wirefault.core.identity import choose
 from wirefault.dialects.http import (
     Ending,
-    RawReply,
     Reply,
+    ReplyInPieces,
     Step,
-    chunk,
     data_of,
     dump_json,
-    head_bytes,
     json_reply,
     split_events,
     with_data,
@@ -79,7 +77,7 @@ class ResponseFault(Fault):
             steps = [step for event in split_events(reply.body) for step in editor.event(event)]
             if editor.why_not is not None:
                 return Miss(editor.why_not)
-            return Changed(_raw(steps, editor.ending, tried.lines, reply.headers), editor.evidence)
+            return Changed(_stream(steps, editor.ending, tried.lines, reply.headers), editor.evidence)
         response = read_message(reply.body)
         if response is None or response.kind != "response":
             return Miss("nothing_to_change")
@@ -91,7 +89,7 @@ class ResponseFault(Fault):
             return Changed(reply.with_json(last), sent.evidence)
         kept = tuple(pair for pair in reply.headers if pair[0].lower() != "content-type")
         events = [_event(step) for step in sent.steps]
-        return Changed(_raw(events, sent.ending, tried.lines, kept), sent.evidence)
+        return Changed(_stream(events, sent.ending, tried.lines, kept), sent.evidence)
 
     def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement | Miss:
         """The replacement for that response."""
@@ -102,14 +100,14 @@ def _event(step: _Sent) -> Step:
     return write_event(step, "message") if isinstance(step, Mapping) else step
 
 
-def _raw(steps: Sequence[Step], ending: Ending, lines: bool, headers: Sequence[tuple[str, str]]) -> RawReply:
-    """The events as lines, or as chunks of an event stream."""
+def _stream(
+    steps: Sequence[Step], ending: Ending, lines: bool, headers: Sequence[tuple[str, str]]
+) -> ReplyInPieces:
+    """The events as lines, or as an event stream."""
     if lines:
-        return RawReply(tuple(step_lines(steps)), ending)
+        return ReplyInPieces(None, tuple(step_lines(steps)), ending)
     head = Reply((*EVENT_STREAM_HEAD.headers, *(h for h in headers if h[0].lower() != "content-type")))
-    chunks = [chunk(step) if isinstance(step, bytes) else step for step in steps if step]
-    last = [chunk(b"")] if ending == "keep" else []
-    return RawReply((head_bytes(head, None), *chunks, *last), ending, head.status)
+    return ReplyInPieces(head, tuple(steps), ending)
 
 
 @dataclass
@@ -256,10 +254,10 @@ class ServerDeath(Fault):
     def act(self, tried: Try) -> Act | Miss | None:
         place = tried.ordinal - 1
         if place == 0 and self.executed:
-            lost = Changed(RawReply(ending="close"), {"died": True})
+            lost = Changed(ReplyInPieces(ending="close"), {"died": True})
             return Act(reply=lambda reply: lost)
         if place <= self.down:
-            return Act(answer=RawReply(ending="close"), evidence={"died": place == 0})
+            return Act(answer=ReplyInPieces(ending="close"), evidence={"died": place == 0})
         return _unknown(tried) if place <= self.down + self.forgets else None
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wirefault.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
 from wirefault.dialects.base import ModelReply, ModelRequest, reply_body
-from wirefault.dialects.http import RawReply, Reply
+from wirefault.dialects.http import Reply, ReplyInPieces
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
 from wirefault.faults.catalogue.errors import error_for
@@ -30,7 +30,7 @@ class ApiTimeout(Fault):
     can_cause = TIMEOUT
 
     def act(self, tried: Try) -> Act:
-        return Act(answer=RawReply((), "hang"))
+        return Act(answer=ReplyInPieces(ending="hang"))
 
 
 class ContextLength(Fault):

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT
 from wirefault.dialects.base import TOKENS, EventKind, ModelDialect, before_finish
-from wirefault.dialects.http import Ending, RawReply, Reply, Step, data_of, whole, with_data
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, data_of, with_data
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot, evidence_text
 
@@ -203,7 +203,7 @@ class SlowFirstToken(StreamFault):
         return act if isinstance(act, Miss) else replace(act, reply=self._late)
 
     def _late(self, reply: Reply) -> Changed:
-        late = RawReply((self.ms / 1000, b"".join(whole(reply))), "keep", reply.status)
+        late = ReplyInPieces(reply, (reply.body,), "keep", len(reply.body), self.ms / 1000)
         return Changed(late, {"delay_ms": self.ms})
 
 
