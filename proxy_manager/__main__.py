@@ -21,8 +21,8 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.control_access import inherited_token
-from wirefault.core.lab_folder import read_lab_record, remove_lab_record
-from wirefault.core.processes import TOPOLOGY_VARIABLE, watch_lifeline
+from wirefault.core.private_files import sweep_after
+from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.state.state import State, check_version
 from wirefault.toxiproxy.answers import ToxiproxyError
@@ -95,17 +95,9 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     if topology.proxy_prefix:
         heal_once(client, topology)  # others use that server too: nothing of this lab must stay on it
     gateway.close()
-    if orphaned.is_set() and os.environ.get(TOPOLOGY_VARIABLE):
-        clear_up_for_launcher(Path(os.environ[TOPOLOGY_VARIABLE]), state_path.parent, topology.lab_id)
+    if orphaned.is_set():  # a launcher that was killed no longer can
+        sweep_after(topology.lab_id)
     return 0
-
-
-def clear_up_for_launcher(topology_path: Path, state: Path, lab_id: str) -> None:
-    """Remove the files by which the lab is found, since a launcher that was killed no longer can."""
-    record = read_lab_record(state)
-    if record and record.get("lab_id") == lab_id:
-        remove_lab_record(state)
-    topology_path.unlink(missing_ok=True)
 
 
 def _listen(topology: Topology) -> socket.socket:

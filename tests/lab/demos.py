@@ -96,13 +96,14 @@ def _part(words: list[str]) -> str:
 
 @dataclass
 class Ended:
-    """How a demo ended. ``left`` are the processes that it did not take with it."""
+    """How a demo ended. ``left``: processes that it did not take with it; ``kept``: private files."""
 
     code: int
     output: str
     left: dict[str, int]
     events: list[Event]
     torn: int
+    kept: list[str]
 
     @property
     def finished(self) -> RunFinished | None:
@@ -137,7 +138,9 @@ class Demo:
         if file_limit is not None:
             command = [sys.executable, "-c", LIMITED, str(file_limit), *command]
         started = command if fresh or file_limit is not None else ()
-        self.process = CliProcess(folder, environ_in(folder, PATH=path), *words, command=started)
+        self.process = CliProcess(
+            folder, environ_in(folder, PATH=path, XDG_STATE_HOME=str(folder / "p")), *words, command=started
+        )
 
     def __enter__(self) -> Demo:
         return self
@@ -175,7 +178,13 @@ class Demo:
         output = self.process.output()
         torn = Torn()
         events = [event for run in self.runs() for event in read_run(self.folder / "logs", run.name, torn)]
-        return Ended(self.process.returncode, output, processes(self.folder), events, torn.count)
+        return Ended(self.process.returncode, output, processes(self.folder), events, torn.count, self.kept())
+
+    def kept(self) -> list[str]:
+        """The files of labs and taps in the private folder."""
+        return sorted(
+            path.name for path in (self.folder / "p").glob("wirefault/*") if path.name != "signing_key"
+        )
 
     def runs(self) -> list[Path]:
         return sorted(set((self.folder / "logs" / "runs").glob("*")) - self._before)

@@ -23,6 +23,7 @@ from tests.shared_imports import fork
 from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from wirefault.core.control_access import TOKEN_FILE
+from wirefault.core.files import make_private_folder
 from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, bind, bound_address
 from wirefault.core.spans import Span
@@ -117,13 +118,17 @@ def test_sigterm_in_attempt_heals_and_exits_0(plane: Plane, number: signal.Signa
     assert running.path.exists()
 
 
-def test_launcher_end_cleans_up(plane: Plane) -> None:
+def test_launcher_end_cleans_up(plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "private"))
+    left = [make_private_folder() / name for name in ("lab-aaaaaa.owner", "lab-aaaaaa.json")]
+    for path in left:
+        path.touch()
     with manager(plane) as running:
         armed(plane)
         os.close(running.lifeline)
         running.lifeline = -1
         assert running.exit_code() == 0
-        assert not running.path.exists()
+    assert not any(path.exists() for path in left)
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
 
 

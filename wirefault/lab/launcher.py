@@ -13,13 +13,12 @@ from pathlib import Path
 import requests
 
 from wirefault.core.control_access import TOKEN_DESCRIPTOR, draw_token, token_descriptor
-from wirefault.core.files import make_private_folder, private_folder, remove_empty_logs, write_whole
+from wirefault.core.files import private_folder, remove_empty_logs, write_whole
+from wirefault.core.private_files import LabFiles
 from wirefault.core.processes import (
     LIFELINE_VARIABLE,
     TOPOLOGY_VARIABLE,
-    ingress_file,
     reason_file,
-    stop_file,
 )
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, bound_address
 from wirefault.lab import toxiproxy
@@ -140,6 +139,7 @@ class Lab:
         ]
         # private: these files connect the lab's processes
         self._folder = private_folder().resolve()
+        self._files = LabFiles(lab_id)
         self.logs = configuration.logs / "lab" / lab_id
 
     @property
@@ -197,7 +197,7 @@ class Lab:
                 f"no Toxiproxy answers at {url}; start it, or leave out --toxiproxy and TOXIPROXY_URL"
             )
         self._bind()
-        make_private_folder()
+        self._files.take()
         self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
         self._dump()
         with forking(without_keys(self.environ()), self._log("fork_server")) as self._fork:
@@ -379,13 +379,7 @@ class Lab:
             if descriptor >= 0:
                 os.close(descriptor)
         self._lifeline = self.lifeline_end = self._token_descriptor = -1
-        for lane in range(len(self.lanes)):
-            topology = self._path_of(lane)
-            for path in (
-                topology,
-                *(file_of(topology) for file_of in (reason_file, stop_file, ingress_file)),
-            ):
-                path.unlink(missing_ok=True)
+        self._files.remove()
         remove_empty_logs(self._configuration.logs, self.logs)
 
     def _heal_for(self, manager: Process, lane: int) -> None:

@@ -6,18 +6,16 @@ Node, to a volume that a subject's container mounts read-only.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from shutil import copyfile, rmtree
-from tempfile import mkdtemp
+from shutil import copyfile
 
 import requests
 
-from wirefault.core.files import make_private_folder
+from wirefault.core.private_files import tap_folder
 from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file
 from wirefault.core.sockets import Address
 from wirefault.settings.configuration import Configuration, running_lab
@@ -28,7 +26,6 @@ from wirefault.subjects.taps.watch import can_list_sockets
 from wirefault.wiring.topology import topology_from
 from wirefault.wiring.wiring import InterceptSpec, Wiring
 
-_PREFIX = "tap-"
 _AUTHORITY_BOUND_S = 10.0
 
 
@@ -99,43 +96,12 @@ def authority_of(control: Address) -> str:
 @contextmanager
 def _folder() -> Iterator[Path]:
     """Make a private folder for the time of the block. Raises ``SettingsError``."""
-    try:
-        private = make_private_folder()
-        with _locked(private):
-            _sweep(private)
-            folder = Path(mkdtemp(prefix=_PREFIX, dir=private))
-            in_use = os.open(folder, os.O_RDONLY)
-            fcntl.flock(in_use, fcntl.LOCK_EX)
-    except OSError as error:
-        raise SettingsError(f"intercept: {error}") from None
-    try:
-        yield folder
-    finally:
-        rmtree(folder, ignore_errors=True)
-        os.close(in_use)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _sweep(private: Path) -> None:
-    """Remove the folders of killed runs, whose locks are free."""
-    for folder in private.glob(f"{_PREFIX}*"):
-        descriptor = os.open(folder, os.O_RDONLY)
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            rmtree(folder, ignore_errors=True)
-        except BlockingIOError:
-            continue
-        finally:
-            os.close(descriptor)
+            folder = stack.enter_context(tap_folder())
+        except OSError as error:
+            raise SettingsError(f"intercept: {error}") from None
+        yield folder
 
 
 _ANY_RUNTIME = {"JAVA_HOME": "unknown"}  # the subject's image is not visible from here
