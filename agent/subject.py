@@ -9,11 +9,11 @@ from pydantic import SecretStr
 
 from wirefault.core.redaction import Redaction
 from wirefault.core.run_key import InheritedKeys
-from wirefault.history.events import SELF_TEST
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.subjects.subject import Subject
 
+_NAME = "langchain agent"  # the summary adds the model that answered
 _NO_KEY = "none"  # the client requires one
 
 
@@ -30,13 +30,7 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
         model = build_model(settings, configuration.topology, key, client)
         keys = InheritedKeys(configuration.environ)
         redact = Redaction(configuration.environ).text
-        yield Agent(model, _name(settings), redact=redact, key_of=keys.key_of)
-
-
-def _name(settings: Settings) -> str:
-    if settings.model == "scripted":
-        return f"{SELF_TEST} ({settings.persona})"
-    return f"langchain agent, {settings.groq_model} ({settings.model})"
+        yield Agent(model, _NAME, redact=redact, key_of=keys.key_of)
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:

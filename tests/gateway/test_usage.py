@@ -130,6 +130,13 @@ def test_reply_without_usage_leaves_tokens_unknown(gate, reply):
     assert (seen.tokens_in, seen.tokens_out, seen.first_token_ms) == (None, None, None)
 
 
+@pytest.mark.parametrize("form", FORMS[:2], ids=str)
+def test_model_is_named_without_usage(gate, form):
+    reply = form.reply(TEXT)
+    seen = gate.exchange_of(form, replace(reply, body=reply.body.replace(b'"usage"', b'"spent"')))
+    assert (seen.model, seen.tokens_in) == ("m", None)
+
+
 def test_input_that_was_cached_counts(gate):
     form = FORMS[2]
     body = reply_body(form.model_dialect, form.reply(TEXT))

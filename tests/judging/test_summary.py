@@ -276,23 +276,6 @@ def test_run_without_end_is_remarked():
     assert summary.remarks == ["the run has no end in its history: still running, or killed"]
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "headline"),
-    [
-        ("langchain agent", "scripted", "langchain agent, self-test subject: scripted model"),
-        (
-            "self-test subject: scripted model (diligent)",
-            "scripted",
-            "self-test subject: scripted model (diligent)",
-        ),
-        ("langchain agent", "groq", "langchain agent"),
-    ],
-)
-def test_scripted_model_is_named(name, model, headline):
-    first = replace(run_started(0, model=model), subject=name)
-    assert summarise([first, run_finished()]).subject == headline
-
-
 def test_summary_as_json():
     events = run(episode(armed(timeout()), expect={}), GOOD)
     data = json.loads(json.dumps(summarise(events).as_json(), allow_nan=False))

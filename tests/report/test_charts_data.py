@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.judging.oracle.histories import exchange
 from tests.report.synthetic import START, SyntheticRun
 from wirefault.core.spans import Span
 from wirefault.history.events import (
@@ -138,7 +139,9 @@ def test_late_verdict_changes_outcome_not_time():
 
 
 def test_subject_names_scripted_model():
-    assert run_data([BEGIN]).subject == "an agent, self-test subject: scripted model"
+    request = exchange(link="model", episode="001")
+    assert run_data([BEGIN, EPISODE, request]).subject == "an agent, self-test subject: scripted model"
+    assert run_data([BEGIN]).subject == "an agent, no model was called through the lab"
 
 
 def test_history_without_start_is_refused():

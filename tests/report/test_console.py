@@ -189,7 +189,7 @@ def test_summary_is_complete():
     for part in (
         "run run-1",
         "seed 7",
-        "self-test subject: scripted model",
+        "langchain agent, self-test subject: scripted model",
         "success",
         "world and value are as asked, no contrary claim",
         "success        100 % (1 of 1 judged); of the 1 that met a fault 1",

@@ -11,6 +11,7 @@ from wirefault.dialects.http import value_of
 from wirefault.dialects.json_values import as_object, as_text
 
 # Most streams have no usage, or one event with it: only what has such an object is parsed.
+_HAS_NAME = re.compile(rb'"model(?:Version)?"\s*:\s*"')
 _HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{')
 _MAX_TOKENS = 2**53  # beyond, JSON's numbers are not exact
 # A line of an event holds more than a number, so that nothing of an event is taken for it.
@@ -42,8 +43,11 @@ class TokenUsage:
 
 
 def may_have_usage(body: bytes) -> bool:
-    """Whether it is worth parsing. The framing of chunks may be in it."""
-    return b"usage" in body and _HAS_USAGE.search(_CHUNK_FRAMING.sub(b"", body)) is not None
+    """Whether a model's name or usage may be in it. The framing of chunks may be in it, too."""
+    if b"usage" not in body and b'"model' not in body:
+        return False
+    plain = _CHUNK_FRAMING.sub(b"", body)
+    return _HAS_USAGE.search(plain) is not None or _HAS_NAME.search(plain) is not None
 
 
 def read_usage(body: Any) -> TokenUsage:
@@ -65,11 +69,13 @@ def read_usage(body: Any) -> TokenUsage:
 def read_stream_usage(stream: bytes) -> TokenUsage:
     """The usage in an event stream: the input may be told at its begin, the output is at its end.
 
-    No more than the lines of the first and the last usage are parsed. The framing of chunks may be in it.
+    No more than the lines of the first name and of the first and the last usage are parsed. The framing of
+    chunks may be in it.
     """
     plain = _CHUNK_FRAMING.sub(b"", stream)
+    name = _HAS_NAME.search(plain)
     places = [match.start() for match in _HAS_USAGE.finditer(plain)]
-    ends = [*places[:1], *places[1:][-1:]]
+    ends = [*([name.start()] if name else []), *places[:1], *places[1:][-1:]]
     return _joined(read_usage(value_of(_line_at(plain, place))) for place in ends)
 
 

@@ -175,4 +175,4 @@ def _conditions(arm: RecordedArm) -> dict[str, str]:
     # shadows follow from the other arms and change nothing
     settings = {name: str(value) for name, value in started.settings.items() if name != "shadow"}
     whole = "yes" if arm.summary.completed else "no"
-    return {"subject": started.subject_label, "completed": whole, **settings, **versions, **upstreams}
+    return {"subject": arm.summary.subject, "completed": whole, **settings, **versions, **upstreams}

@@ -152,15 +152,6 @@ class RunStarted:
         """Return the links of the run's wiring."""
         return Links.load(self.links) if self.links or self.wiring_arguments else lab_links()
 
-    @property
-    def subject_label(self) -> str:
-        """Return the subject's name, with a remark if its model is the scripted one."""
-        if self.subject_kind:
-            scripted = any(link["upstream"] == "scripted" for link in self.links)
-        else:
-            scripted = self.settings.get("model", "scripted") == "scripted"
-        return f"{self.subject}, {SELF_TEST}" if scripted and SELF_TEST not in self.subject else self.subject
-
 
 @dataclass(frozen=True)
 class EpisodeStarted:

@@ -27,6 +27,7 @@ from wirefault.judging.oracle.episode import who_failed
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.judging.rates import Rate, Share, first_attempt_rate, rate_per_prompt, success_share
 from wirefault.judging.reproducible import obstacles
+from wirefault.judging.subject_name import subject_name
 from wirefault.judging.usage import ModelUsage
 from wirefault.settings.budgets import Budgets, load_budgets
 from wirefault.stats.rates import percentile
@@ -164,7 +165,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         lab_id=started.lab_id,
         seed=started.seed,
         settings=started.settings,
-        subject=started.subject_label,
+        subject=subject_name(started, events),
         prompts_source=started.prompts_source,
         wiring_arguments=started.wiring_arguments,
         links=started.links,

@@ -74,7 +74,7 @@ class Subject(Protocol):
     more than a name and ``__call__``.
     """
 
-    # in the summary: ``langchain agent, openai/gpt-oss-120b (groq)``; empty: the class's name
+    # in the summary, which adds the model that answered; empty: the class's name
     name: str = ""
     # command, service, http or python; empty for an object in the runner's own process
     kind: str = ""

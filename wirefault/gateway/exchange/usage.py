@@ -48,9 +48,9 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
 
 
 def _has_no_usage(pieces: Sequence[tuple[float, bytes]]) -> bool:
-    """Whether a plain search finds no usage, as in most replies that are not a model's."""
+    """Whether a plain search finds neither usage nor a name, as in most replies that are not a model's."""
     sent_bytes = b"".join(data for _, data in pieces)
-    return b"usage" not in sent_bytes and not _TO_READ.search(
+    return not (b"usage" in sent_bytes or b'"model' in sent_bytes) and not _TO_READ.search(
         sent_bytes, 0, max(sent_bytes.find(b"\r\n\r\n"), 0)
     )
 

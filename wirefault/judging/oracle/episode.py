@@ -45,11 +45,13 @@ from wirefault.judging.oracle.tool_results import (
 from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_answer, judge_value
 from wirefault.judging.oracle.wire_world import judge_requests, proven_duplicates
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
+from wirefault.judging.text_calls import text_calls
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import lab_links
 
 # From this share of an attempt's time on, the server is named that took it.
 _MAIN_SHARE = 0.5
+TOOL_CALL_AS_TEXT = "tool_call_as_text"
 _MODEL_FAILED = "model_unavailable: "
 _UPSTREAM_FAILED = "upstream_unavailable: "
 _VALUE_WORDS: Mapping[ValueAxis, str] = {
@@ -123,6 +125,9 @@ class Episode:
         )
         world, value = self._with_late_writes(self._with_proof(expected_world)), self._value(ended)
         claim = judge_claim(self.oracle, ended) if ended else "none"
+        text_call = self._text_call(ended, value)
+        if text_call:
+            claim, value = "none", replace(value, axis="none") if value.axis != "not_applicable" else value
         results = tool_results(self.trace)
         axes = Axes(
             world=world.axis,
@@ -131,14 +136,16 @@ class Episode:
             ended_by=ended.ended_by if ended else "empty",
             invalid=bool(invalid) and not pending,
             judged=self.oracle is not None,
+            text_call=bool(text_call),
             misled=claim == "done" and is_misled(world, value, PlantedValues.of(results)),
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
-        why = pending or self._why(outcome, invalid, world, axes, ended)
+        why = pending or self._why(outcome, invalid, world, axes, ended, text_call)
         by_oracle = None
         if outcome == "duplicate" and expected_world.axis != "duplicated":
             by_oracle = outcome_of(replace(axes, world=expected_world.axis))
-        return Verdict(axes, outcome, self._flags(world, value, results), why, by_oracle)
+        flags = sorted({*self._flags(world, value, results), *([TOOL_CALL_AS_TEXT] if text_call else [])})
+        return Verdict(axes, outcome, flags, why, by_oracle)
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or that a person ended it; empty otherwise."""
@@ -224,6 +231,14 @@ class Episode:
             return judge_answer(oracle.answer, ended.report.answer if ended.report else ended.response)
         return ValueJudgement("unreadable")
 
+    def _text_call(self, ended: AttemptEnded | None, value: ValueJudgement) -> str:
+        """The tools whose calls stand in the answer's place; empty for an answer."""
+        if ended is None or ended.ended_by != "text" or value.axis == "right":
+            return ""
+        if is_exact_text(self.oracle, ended):
+            return ""
+        return ", ".join(dict.fromkeys(text_calls(self.trace, ended.response)))
+
     def _flags(self, world: WorldJudgement, value: ValueJudgement, results: ToolResults) -> list[str]:
         tries = self.trace.all(ToolTry)
         read = self.trace.last(WorldRead)
@@ -236,7 +251,13 @@ class Episode:
         return sorted(flags)
 
     def _why(
-        self, outcome: Outcome, invalid: str, world: WorldJudgement, axes: Axes, ended: AttemptEnded | None
+        self,
+        outcome: Outcome,
+        invalid: str,
+        world: WorldJudgement,
+        axes: Axes,
+        ended: AttemptEnded | None,
+        text_call: str,
     ) -> str:
         if outcome == "invalid":
             return invalid
@@ -250,7 +271,10 @@ class Episode:
             return world.why if axes.world == "unknown" else self._why_unreadable(ended)
         repeated = self._repeating_attempts(world)
         reason = ended.error if ended and ended.exited_with_reason else ""
-        return "; ".join(part for part in (world.why, repeated, _VALUE_WORDS.get(axes.value), reason) if part)
+        value = (
+            f"the answer is a tool call as text: {text_call}" if text_call else _VALUE_WORDS.get(axes.value)
+        )
+        return "; ".join(part for part in (world.why, repeated, value, reason) if part)
 
     def _time_share(self, ended: AttemptEnded | None) -> str:
         """Which server took most of an attempt that a time limit ended; empty for any other end."""

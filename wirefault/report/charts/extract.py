@@ -26,6 +26,7 @@ from wirefault.judging.evidence.gather import gather, unexplained
 from wirefault.judging.evidence.record import FaultRecord, TryEvidence
 from wirefault.judging.evidence.toxics import ToxicTimes
 from wirefault.judging.requests import Request
+from wirefault.judging.subject_name import subject_name
 from wirefault.judging.trace import EpisodeTrace, episode_trace
 from wirefault.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData, Selection
 from wirefault.report.charts.style import group_of
@@ -45,7 +46,7 @@ def run_data(events: Sequence[Event]) -> RunData:
     return RunData(
         run_id=begin.run_id,
         seed=begin.seed,
-        subject=begin.subject_label,
+        subject=subject_name(begin, events),
         settings=begin.settings,
         planned=begin.prompts,
         length=max(end - begin.t, 0.001),

@@ -1,0 +1,76 @@
+"""The subject's name in reports: with the model that answered, never one that did not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.judging.oracle.histories import exchange, model_call, run_started
+from wirefault.judging.subject_name import subject_name
+from wirefault.wiring.links import Link, lab_links
+
+SELF_TEST = "self-test subject: scripted model"
+
+
+def asked(link="model", **more):
+    return exchange(link=link, dialect="openai_chat", **more)
+
+
+@pytest.mark.parametrize(
+    ("settings", "events", "name"),
+    [
+        ({}, [], "langchain agent, no model was called"),
+        ({}, [exchange()], "langchain agent, no model was called"),
+        ({}, [asked(model="scripted-diligent")], f"langchain agent, {SELF_TEST}"),
+        ({"persona": "quitter"}, [asked()], f"langchain agent, {SELF_TEST} (quitter)"),
+        ({}, [model_call()], f"langchain agent, {SELF_TEST}"),
+        ({}, [model_call(status=None)], "langchain agent, no model answered"),
+        ({}, [model_call(), asked(status=503, unavailable=True)], "langchain agent, no model answered"),
+        (
+            {"model": "compatible", "groq_model": "openai/gpt-oss-120b"},
+            [asked(model="qwen2.5-coder"), asked(model="qwen2.5-coder")],
+            "langchain agent, answered by qwen2.5-coder (compatible)",
+        ),
+        (
+            {"model": "groq"},
+            [asked(model="b"), asked(model="a"), asked()],
+            "langchain agent, answered by a and b and a model that did not name itself (groq)",
+        ),
+        ({"model": "groq"}, [asked(status=429)], "langchain agent, no model answered"),
+        # a fault answered instead of the model, or hid its answer
+        ({"model": "groq"}, [asked(forwarded=False)], "langchain agent, no model answered"),
+        (
+            {"model": "groq"},
+            [asked(status=500, upstream_status=200, model="a")],
+            "langchain agent, answered by a (groq)",
+        ),
+    ],
+    ids=str,
+)
+def test_own_agent(settings, events, name):
+    assert subject_name(run_started(**settings), events) == name
+
+
+@pytest.mark.parametrize("old", [f"{SELF_TEST} (diligent)", "langchain agent, openai/gpt-oss-120b (groq)"])
+def test_model_in_name_of_older_history_is_not_believed(old):
+    started = replace(run_started(model="groq"), subject=old)
+    assert subject_name(started, [asked(model="a")]) == "langchain agent, answered by a (groq)"
+
+
+@pytest.mark.parametrize(
+    ("links", "events", "name"),
+    [
+        ([Link("shop", "http://h")], [exchange(link="shop", dialect="http")], "mine"),
+        ([lab_links()["model"]], [], "mine, no model was called through the lab"),
+        ([lab_links()["model"]], [asked()], f"mine, {SELF_TEST}"),
+        ([Link("llm", "https://h", "anthropic")], [asked("llm", model="claude")], "mine, answered by claude"),
+        # a link that was found at run time is a model's by its requests
+        ([Link("h", "https://h", found=True)], [asked("h", model="gpt")], "mine, answered by gpt"),
+    ],
+    ids=str,
+)
+def test_foreign_agent(links, events, name):
+    dumped = [link.dump() for link in links]
+    started = replace(run_started(), subject="mine", subject_kind="command", links=dumped)
+    assert subject_name(started, events) == name

@@ -1,0 +1,64 @@
+"""Names a run's subject and the model that answered it, by the replies on the wire. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from wirefault.history.events import LAB_MODEL, SELF_TEST, Event, Exchange, ModelCall, RunStarted
+from wirefault.wiring.links import SCRIPTED
+
+_OWN = "langchain agent"
+# Histories before this version have the model that was asked for in the subject's name.
+_NAME_WITH_MODEL = re.compile(rf"(?:{_OWN}, )?{re.escape(SELF_TEST)}.*|{_OWN}, .* \(.*\)")
+
+
+def subject_name(started: RunStarted, events: Iterable[Event]) -> str:
+    """The subject's name, and which model answered it; ``SELF_TEST`` if that was the scripted one."""
+    events = list(events)
+    name = started.subject
+    if not started.subject_kind and _NAME_WITH_MODEL.fullmatch(name):
+        name = _OWN
+    asked = [event for event in events if _asked_model(event)]
+    answers = [answer for event in asked if (answer := _answer(event))]
+    if any(isinstance(event, Exchange) for event in asked):  # the gateway saw what the caller recorded
+        answers = [answer for event in asked if isinstance(event, Exchange) and (answer := _answer(event))]
+    if answers:
+        return ", ".join([name, *_models(started, answers)])
+    if asked:
+        return f"{name}, no model answered"
+    if name == _OWN:
+        return f"{name}, no model was called"
+    has_model = any(link.is_model for link in started.wired)
+    return f"{name}, no model was called through the lab" if has_model else name
+
+
+def _asked_model(event: Event) -> bool:
+    return isinstance(event, ModelCall) or (isinstance(event, Exchange) and event.of_model)
+
+
+def _answer(event: Event) -> tuple[str, str] | None:
+    """Link and name of the model that answered that request, whatever the client received; None if none did.
+
+    The name is empty if the reply has none.
+    """
+    if isinstance(event, ModelCall):
+        return (LAB_MODEL, "") if event.status is not None and event.status < 300 else None
+    if not isinstance(event, Exchange) or event.unavailable:
+        return None
+    return (event.link, event.model or "") if event.answered is not None and event.answered < 300 else None
+
+
+def _models(started: RunStarted, answers: Sequence[tuple[str, str]]) -> Iterator[str]:
+    scripted = {link.name for link in started.wired if link.upstream == SCRIPTED}
+    choice = str(started.settings.get("model", "scripted"))
+    if choice != "scripted":  # replaces the scripted model of the links that take one
+        scripted -= {link.name for link in started.wired if link.takes_model}
+    if any(link in scripted for link, _ in answers):
+        persona = started.settings.get("persona") if not started.subject_kind else None
+        yield f"{SELF_TEST} ({persona})" if persona else SELF_TEST
+    names = {name for link, name in answers if link not in scripted}
+    if names:
+        named = [*sorted(names - {""}), *(["a model that did not name itself"] if "" in names else [])]
+        server = f" ({choice})" if not started.subject_kind and choice != "scripted" else ""
+        yield f"answered by {' and '.join(named)}{server}"
