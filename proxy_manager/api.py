@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import requests
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -19,6 +20,7 @@ from proxy_manager.live_traffic import struck
 from proxy_manager.loop import Loop
 from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import ControlAccess, guarded
+from wirefault.core.sockets import Address
 from wirefault.dialects.json_values import parsed
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, scaled
@@ -35,6 +37,7 @@ _PUBLIC = ("/", "/health", "/ready", "/status", "/faults")
 
 # The loop steps at once; it takes this long only when something is wrong.
 _BOUND_S = 5.0
+_GATEWAY_BOUND_S = 0.5
 _IDLE = (
     "no run is in progress: these faults now apply to all traffic on the links, until a run takes the lane; a"
     " run without its own faults (FAULTS) has them too. Toxics for a part of an attempt (during, duration,"
@@ -124,6 +127,17 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
     return chosen, name[:200] if level == 1 else f"{name[:200]} at chaos level {level:g}"
 
 
+def gateway_problem(control: Address) -> str | None:
+    """Say that the gateway does not answer; None if it does. The loop asks it only in an attempt."""
+    try:
+        with requests.Session() as session:
+            session.trust_env = False
+            session.get(control.url + "/", timeout=_GATEWAY_BOUND_S).raise_for_status()
+    except requests.RequestException:
+        return f"the gateway at {control} does not answer"
+    return None
+
+
 _MAX_BODY_BYTES = 1 << 20
 
 
@@ -164,13 +178,14 @@ class _Api:
 
     async def status(self, request: Request) -> JSONResponse:
         loop, topology = self._loop, self._topology
+        error = loop.error or await run_in_threadpool(gateway_problem, topology.control)
         status_fields = asdict(loop.reconciler.status) if loop.reconciler else {}
         return JSONResponse(
             {
                 "lab_id": topology.lab_id,
                 "lane": topology.lane,
-                "ready": loop.error is None,
-                "error": loop.error,
+                "ready": error is None,
+                "error": error,
                 "toxiproxy": topology.toxiproxy,
                 "proxies": {link: str(address) for link, address in loop.addresses.items()},
                 **status_fields,

@@ -58,6 +58,7 @@ def names(folder: Path) -> set[str]:
 @pytest.mark.slow
 def test_next_start_sweeps_the_files_of_a_killed_launcher(folder: Path, tmp_path: Path) -> None:
     (folder / "signing_key").write_bytes(b"k" * 32)
+    write_lab_record(tmp_path / "removed", {"token": "t"})
     with owner(tmp_path):
         for name in LEFT:
             (folder / name).touch()

@@ -53,9 +53,9 @@ def events(folder: Path, *words: str) -> list[Event]:
 
 def test_tries_of_the_labs_own_agent_are_believed(tmp_path: Path) -> None:
     words = ("--prompt", "What is the weather in Paris?", "--tool-limit", "3")
-    found = events(tmp_path, *words)
-    tries = [each for each in found if isinstance(each, Exchange) and not each.of_model]
-    assert {each.identity for each in found if isinstance(each, Exchange)} == {"baggage"}
+    history = events(tmp_path, *words)
+    tries = [each for each in history if isinstance(each, Exchange) and not each.of_model]
+    assert {each.identity for each in history if isinstance(each, Exchange)} == {"baggage"}
     assert {each.try_ for each in tries} == {1, 2, 3}
 
 
@@ -63,11 +63,11 @@ def test_claims_of_any_other_agent_decide_nothing(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(CLAIMING)
     prompts = [{"id": name, "prompt": name} for name in ("first", "second")]
     (tmp_path / "prompts.json").write_text(json.dumps(prompts))
-    found = events(tmp_path, "--subject", "mine:open_it", "--prompts", "prompts.json")
-    for ended in (each for each in found if isinstance(each, AttemptEnded)):
+    history = events(tmp_path, "--subject", "mine:open_it", "--prompts", "prompts.json")
+    for ended in (each for each in history if isinstance(each, AttemptEnded)):
         answer = json.loads(ended.response)
         assert answer["keys"] == [] and 200 not in answer["statuses"]
-    exchanges = [each for each in found if isinstance(each, Exchange)]
-    asked = [(each.episode, each.attempt, each.call, each.try_) for each in exchanges]
-    assert asked == [(name, 1, call, 1) for name in ("first", "second") for call in range(1, 6)]
+    exchanges = [each for each in history if isinstance(each, Exchange)]
+    claims = [(each.episode, each.attempt, each.call, each.try_) for each in exchanges]
+    assert claims == [(name, 1, call, 1) for name in ("first", "second") for call in range(1, 6)]
     assert not any(each.forwarded for each in exchanges)

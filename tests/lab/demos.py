@@ -96,14 +96,14 @@ def _part(words: list[str]) -> str:
 
 @dataclass
 class Ended:
-    """How a demo ended. ``left``: processes that it did not take with it; ``kept``: private files."""
+    """How a demo ended. ``left``: processes that it did not take with it; ``private``: private files."""
 
     code: int
     output: str
     left: dict[str, int]
     events: list[Event]
     torn: int
-    kept: list[str]
+    private: list[str]
 
     @property
     def finished(self) -> RunFinished | None:
@@ -178,9 +178,10 @@ class Demo:
         output = self.process.output()
         torn = Torn()
         events = [event for run in self.runs() for event in read_run(self.folder / "logs", run.name, torn)]
-        return Ended(self.process.returncode, output, processes(self.folder), events, torn.count, self.kept())
+        left, private = processes(self.folder), self.private()
+        return Ended(self.process.returncode, output, left, events, torn.count, private)
 
-    def kept(self) -> list[str]:
+    def private(self) -> list[str]:
         """The files of labs and taps in the private folder."""
         return sorted(
             path.name for path in (self.folder / "p").glob("wirefault/*") if path.name != "signing_key"

@@ -138,6 +138,22 @@ def test_lab_of_killed_launcher_is_down_and_can_restart(folder: Folder) -> None:
     assert "no lab is up" in folder.lab("status", code=70)
 
 
+def test_lab_with_a_stopped_part_is_not_ready(folder: Folder) -> None:
+    folder.lab("up")
+    assert '"ready": true' in folder.lab("status")
+    parts = {"gateway": "the gateway at ", "tools": "the service of ", "toxiproxy": "Toxiproxy"}
+    for part, words in parts.items():
+        pid = processes(folder.path)[part]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            status = folder.lab("status", code=70)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert '"ready": false' in status and words in status.partition('"error": ')[2].splitlines()[0]
+    folder.lab("down")
+    folder.await_end()
+
+
 def test_interrupted_start_stays_down(folder: Folder) -> None:
     call = folder.start("wirefault", "lab", "up")
     until(lambda: "launcher" in processes(folder.path), "a start", **SELDOM)

@@ -146,11 +146,11 @@ def test_full_disk_is_one_line_error(ended_demos: EndedDemos, where: str) -> Non
 
 def test_killed_launcher_leaves_no_process_or_file_and_next_demo_works(tmp_path: Path) -> None:
     ended = launcher_killed(tmp_path)
-    assert (ended.code, ended.left, ended.torn, ended.kept) == (-signal.SIGKILL, {}, 0, [])
+    assert (ended.code, ended.left, ended.torn, ended.private) == (-signal.SIGKILL, {}, 0, [])
     assert ended.finished and ended.finished.reason == "the launcher ended"
     with every_port_taken():
         ended = calm(tmp_path)
-    assert (ended.code, ended.left, ended.kept) == (0, {}, []), ended.output
+    assert (ended.code, ended.left, ended.private) == (0, {}, []), ended.output
     assert ended.finished and ended.finished.completed
     assert len(list((tmp_path / "logs" / "runs").iterdir())) == 2
     assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db"}
@@ -162,9 +162,9 @@ def test_next_demo_sweeps_the_files_of_a_lab_that_was_killed_as_a_whole(tmp_path
         for pid in (demo.process.pid, *processes(tmp_path).values()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        kept = demo.end().kept
-    assert [name for name in kept if name.endswith(".run.json")] and len(kept) >= 3
-    assert calm(tmp_path).kept == []
+        private = demo.end().private
+    assert [name for name in private if name.endswith(".run.json")] and len(private) >= 3
+    assert calm(tmp_path).private == []
 
 
 @contextmanager

@@ -111,6 +111,9 @@ def _sweep(folder: Path) -> None:
                 if free:
                     lock.with_suffix(_RECORD).unlink(missing_ok=True)
                     lock.unlink(missing_ok=True)
+        for record in folder.glob(f"*{_RECORD}"):
+            if not record.name.startswith(_LAB) and not record.with_suffix(_LOCK).exists():
+                record.unlink(missing_ok=True)
 
 
 def _remove_lab(folder: Path, owner: Path) -> None:

@@ -12,16 +12,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-import requests
 
 from wirefault.core.errors import LAB_FAILED
 from wirefault.core.files import remove_shared
 from wirefault.core.interrupts import INTERRUPTED, SignalFlag
 from wirefault.core.lab_folder import LabIsUp, hold_lab_lock, is_lab_up, remove_lab_record, write_lab_record
 from wirefault.core.processes import process_identity, signal_if_same
-from wirefault.lab.launcher import READY_BOUND_S, Lab
+from wirefault.lab.launcher import READY_BOUND_S, Lab, answers, local_session
 from wirefault.lab.process import LabError, Process, ProcessLog, interruptible, print_to_stderr, python, start
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
 from wirefault.settings.configuration import Configuration, load_configuration, running_lab
@@ -106,7 +105,7 @@ def take_down(configuration: Configuration, say: _Say) -> int:
 
 
 def print_status(configuration: Configuration, say: _Say) -> int:
-    """Show the lab's processes and its manager's status; exit code 0, or 70 without a lab."""
+    """Show the lab's processes and its manager's status; exit code 0, or 70 if no lab is ready."""
     lab = running_lab(configuration.state.parent)
     if not lab:
         say("no lab is up; wirefault lab up starts one")
@@ -115,15 +114,31 @@ def print_status(configuration: Configuration, say: _Say) -> int:
     for name, pid in lab["processes"].items():
         say(f"  {name:<10} process {pid}")
     try:
-        manager = Topology.load(Path(lab["topology"])).manager
-        with requests.Session() as session:
-            session.trust_env = False
-            answer = session.get(manager.url + "/status", timeout=5).json()
+        topology = Topology.load(Path(lab["topology"]))
+        with local_session() as session:
+            answer = session.get(topology.manager.url + "/status", timeout=5).json()
     except (OSError, ValueError) as error:  # requests' errors are OSErrors
         say(f"error: the manager does not answer: {error}")
         return LAB_FAILED
+    silent = _silent_servers(topology)
+    if silent and answer["ready"]:
+        answer |= {"ready": False, "error": f"no answer from {', '.join(silent)}"}
     say(json.dumps(answer, indent=2))
-    return 0
+    return 0 if answer["ready"] else LAB_FAILED
+
+
+def _silent_servers(topology: Topology) -> list[str]:
+    """The lab's servers behind the gateway, and Toxiproxy, that do not answer now."""
+    urls = {f"the service of {name}": address.url + "/" for name, address in topology.services.items()}
+    urls["Toxiproxy"] = topology.toxiproxy + "/version"
+
+    def is_silent(url: str) -> bool:
+        with local_session() as session:
+            return not answers(session, url)
+
+    with ThreadPoolExecutor(len(urls)) as pool:
+        silent = pool.map(is_silent, urls.values())
+        return [name for name, is_silent_ in zip(urls, silent, strict=True) if is_silent_]
 
 
 def keep_lab(toxiproxy: str) -> int:
