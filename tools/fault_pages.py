@@ -63,6 +63,7 @@ CLIENTS_DIALECTS = {
     "openai responses": "openai_responses",
     "anthropic": "anthropic",
     "google-genai": "gemini",
+    "ollama": "ollama",
 }
 _NOT_ACTED = "not injected"
 
@@ -75,12 +76,22 @@ def dialect_rows(names: Sequence[str], seen: Mapping[str, Mapping[str, str]]) ->
     for name in names:
         proven = {dialect: _forms_acted_on(dialect, seen.get(name, {})) for dialect in dialect_columns()}
         if any(proven.values()):
-            yield (f"`{name}`", *(" and ".join(forms) for forms in proven.values()))
+            cells = (
+                " and ".join(forms) or _without_form(dialect, seen[name]) for dialect, forms in proven.items()
+            )
+            yield (f"`{name}`", *cells)
 
 
 def dialect_columns() -> list[str]:
     """The dialects, each once."""
     return list(dict.fromkeys(CLIENTS_DIALECTS.values()))
+
+
+def _without_form(dialect: str, saw: Mapping[str, str]) -> str:
+    """``not in this dialect`` if its clients found that out; else nothing."""
+    clients = [client for client, spoken in CLIENTS_DIALECTS.items() if spoken == dialect]
+    missing = any(saw.get(client, "").endswith("not_in_dialect") for client in clients)
+    return "not in this dialect" if missing else ""
 
 
 def _forms_acted_on(dialect: str, saw: Mapping[str, str]) -> list[str]:
@@ -150,7 +161,8 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             *_families(),
             "## Dialects of models",
             "In which form of each API's replies a fault was seen to act, between a provider's own client and"
-            " a server. A fault of event streams leaves whole replies as they are.",
+            " a server; for Ollama it is a plain client. A fault of event streams leaves whole replies as"
+            " they are. A fault without a form in a dialect is recorded as `not_in_dialect`.",
             *_table(list(dialect_rows([kind.name for kind in FAULTS], seen)), ("fault", *dialect_columns())),
             "## What clients see",
             *_seen(seen),

@@ -10,7 +10,7 @@ from typing import Any
 from tests.dialects.gemini_forms import gemini_reply, gemini_request
 from wirefault.dialects import Dialect
 from wirefault.dialects.base import ModelDialect, ModelReply, ToolCall, reply_body
-from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply, split_events
+from wirefault.dialects.http import JSON_TYPE, Reply, Request, json_reply
 from wirefault.dialects.registry import MODEL_DIALECTS
 
 SCHEMA: dict[str, Any] = {
@@ -73,11 +73,31 @@ class Form:
 
 
 def streamed(dialect: Dialect, body: dict[str, Any]) -> Reply:
-    return Reply((("Content-Type", "text/event-stream"),), b"".join(MODEL_DIALECTS[dialect].spread(body)))
+    kind = STREAM_TYPES.get(dialect, "text/event-stream")
+    return Reply((("Content-Type", kind),), b"".join(MODEL_DIALECTS[dialect].spread(body)))
 
 
 def events(reply: ModelReply, form: Form) -> list[bytes]:
-    return list(split_events(form.reply(reply).body))
+    return list(form.reply(reply).events())
+
+
+def _ollama_reply(reply: ModelReply) -> dict[str, Any]:
+    calls = [
+        {"function": {"name": c.name, "arguments": json.loads(c.arguments)}, "id": c.id} for c in reply.calls
+    ]
+    message = {"role": "assistant", "content": reply.text} | ({"tool_calls": calls} if calls else {})
+    head = {"model": "m", "created_at": "2026-11-26T05:00:00Z", "message": message}
+    counts = {"prompt_eval_count": 9, "eval_count": 7, "total_duration": 5}
+    return {**head, "done": True, "done_reason": "stop", **counts}
+
+
+def _ollama_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, Any]:
+    body = _chat_request(earlier, tools)
+    messages: list[dict[str, Any]] = [{"role": "user", "content": USER}]
+    for call in earlier:
+        messages.append(_ollama_reply(ModelReply("", (call,)))["message"])
+        messages.append({"role": "tool", "tool_name": call.name, "content": '{"temperature": 21.5}'})
+    return {**body, "messages": messages}
 
 
 def _completion(reply: ModelReply) -> dict[str, Any]:
@@ -186,6 +206,8 @@ WRITERS: dict[Dialect, Writer] = {
         "/v1beta/models/m:streamGenerateContent?alt=sse",
     ),
     "openai_responses": Writer("/v1/responses", _response, _response_request),
+    "ollama": Writer("/api/chat", _ollama_reply, _ollama_request),
 }
+STREAM_TYPES = {"ollama": "application/x-ndjson"}
 FORMS = [Form(dialect, stream) for dialect in WRITERS for stream in (False, True)]
 STREAMS = [form for form in FORMS if form.stream]

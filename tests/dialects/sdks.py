@@ -146,6 +146,46 @@ def _ask_gemini(client: GeminiClient, body: dict[str, Any]) -> Answer:
     return client.ask(body, stream=body["stream"])
 
 
+class PlainClient:
+    """A client of an API whose official client is not a test dependency. It never retries."""
+
+    def __init__(self, base_url: str, **_: Any) -> None:
+        self._url = base_url
+        self.timeout = PATIENCE_S
+
+    def __enter__(self) -> PlainClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def post(self, path: str, body: dict[str, Any]) -> Iterator[bytes]:
+        """The pieces of the reply's body. Raises ``HTTPStatusError`` for a status of an error."""
+        httpx = import_module("httpx")
+        with httpx.stream("POST", self._url + path, json=body, headers=CLOSE, timeout=self.timeout) as reply:
+            if reply.status_code >= 400:
+                reply.read()
+            reply.raise_for_status()
+            yield from reply.iter_bytes()
+
+
+def _ask_ollama(client: PlainClient, body: dict[str, Any]) -> Answer:
+    """As Ollama's own client joins the lines of a stream."""
+    text, finish, tokens = "", "", None
+    calls: list[ToolCall] = []
+    for line in b"".join(client.post("/api/chat", body)).splitlines():
+        part = json.loads(line)
+        if "error" in part:
+            raise RuntimeError(part["error"])
+        message = part["message"]
+        text += message["content"]
+        for call in message.get("tool_calls", ()):
+            arguments = call["function"]["arguments"]
+            calls.append(ToolCall(call["function"]["name"], json.dumps(dict(arguments)), call.get("id", "")))
+        finish, tokens = part.get("done_reason", finish), part.get("eval_count", tokens)
+    return ModelReply(text, tuple(calls), finish), tokens
+
+
 def _open_gemini(base_url: str, **_: Any) -> AbstractContextManager[GeminiClient]:
     return gemini_client(base_url)
 
@@ -156,6 +196,7 @@ SDKS = [
     Sdk("openai responses", "openai_responses", "/v1", openai.OpenAI, _ask_responses),
     Sdk("google-genai", "gemini", "", _open_gemini, _ask_gemini),
     Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
+    Sdk("ollama", "ollama", "", PlainClient, _ask_ollama),
 ]
 CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]
 

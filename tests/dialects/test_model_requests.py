@@ -35,6 +35,9 @@ VERTEX = "/v1/projects/p/locations/eu/publishers"
         ),
         (f"{VERTEX}/google/models/gemini-2.5-pro:generateContent", PARTS, "gemini"),
         ("/v1beta/models/gemini-2.5-pro:streamGenerateContent", PARTS, "gemini"),
+        ("/api/chat", CHAT, "ollama"),
+        ("/api/generate", {"model": "m", "prompt": "Once"}, "ollama"),
+        ("/api/embed", {"model": "m", "input": ["honey"]}, "ollama"),
     ],
 )
 def test_request_to_model_is_recognised(path: str, body: dict[str, Any], dialect: str) -> None:
@@ -58,6 +61,10 @@ def test_request_to_model_is_recognised(path: str, body: dict[str, Any], dialect
         ("/v1/responses", {"input": "good"}),
         ("/v1/responses", {"model": "T", "input": [{"question": 1, "answer": "good"}]}),
         ("/v1/embeddings", {"model": "oak", "frame": "1"}),
+        ("/api/chat", {"message": "Order honey"}),
+        ("/api/chat", {"messages": [USER]}),  # of a web front end: its server chooses the model
+        ("/api/chat", {"model": "m", "messages": [{"id": "1", "role": "user", "parts": [], "content": ""}]}),
+        ("/api/generate", {"model": "T", "count": 3}),
         ("/v1/models", {"model": "T", "messages": [USER]}),
         ("/pages/7:generateContent", {"title": "Spring"}),
         ("/v1/chat/completions", [USER]),

@@ -19,6 +19,7 @@ HTML = (("Content-Type", "text/html"),)
 EVENTS = (("Content-Type", "text/event-stream"),)
 PAGE = b"<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 PROVIDER = {"message": "Provider returned error", "code": 502}
+JSON_LINE = b'{"error": "Provider returned error"}\n'
 
 
 def outage(form: Form, reply: Reply, **more: bool) -> str:
@@ -158,8 +159,9 @@ def test_cut_body_is_outage(form):
 @STREAM
 def test_error_event_is_outage(form):
     first = events(TEXT, form)[:2]
-    for bad in (event({"error": PROVIDER}), b"event: error\ndata: Provider returned error\n\n"):
-        reply = Reply(EVENTS, b"".join([*first, bad]))
+    lines = [event({"error": PROVIDER}), b"event: error\ndata: Provider returned error\n\n"]
+    for bad in [JSON_LINE] if form.dialect == "ollama" else lines:
+        reply = form.reply(TEXT).with_body(b"".join([*first, bad]))
         assert outage(form, reply, whole=False) == "it answered 200 with an error: Provider returned error"
 
 
@@ -167,7 +169,7 @@ def test_error_event_is_outage(form):
 def test_stream_without_its_end_is_outage(form):
     parts = events(TEXT, form)
     text_at = max(n for n, part in enumerate(parts) if form.model_dialect.kind_of(part) == "text")
-    cut = Reply(EVENTS, b"".join(parts[:text_at]))
+    cut = form.reply(TEXT).with_body(b"".join(parts[:text_at]))
     assert outage(form, cut) == "it answered 200 with a stream that ended without its end"
     assert outage(form, cut, whole=False) == ""  # the client left, or the connection broke: others know it
 

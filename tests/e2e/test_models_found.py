@@ -35,11 +35,14 @@ MODELS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"anthropic_version": "vertex-2023-10-16", "max_tokens": 9, "messages": [USER]},
         "anthropic",
     ),
+    "ollama": ("/api/chat", {"model": "m", "messages": [USER], "stream": False}, "ollama"),
+    "ollama_generate": ("/api/generate", {"model": "m", "prompt": "Order honey", "stream": False}, "ollama"),
 }
 LOOK_ALIKES: dict[str, tuple[str, dict[str, Any]]] = {
     "sms": ("/v1/messages", {"messages": [{"to": "Bob", "text": "Hi"}]}),
     "survey": ("/surveys/5/responses", {"model": "T", "input": "good"}),
     "notice": ("/v1/chat/completions", {"model": "oak", "messages": ["for Bob"]}),
+    "front_end": ("/api/chat", {"messages": [USER]}),
     "shop": ("/orders", {"model": "m", "messages": [USER]}),
 }
 AGENT = """
@@ -100,9 +103,9 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
             kind: stack.enter_context(served(stand_in(replies.get(kind, {"done": True}))))
             for kind in (*MODELS, *LOOK_ALIKES, "mixed")
         }
-        asked = {kind: (path, body) for kind, (path, body, _) in MODELS.items()} | LOOK_ALIKES
-        calls = [(servers[kind].url + path, json.dumps(body)) for kind, (path, body) in asked.items()]
-        both = [asked[kind] for kind in ("vllm", "shop")]
+        requests = {kind: (path, body) for kind, (path, body, _) in MODELS.items()} | LOOK_ALIKES
+        calls = [(servers[kind].url + path, json.dumps(body)) for kind, (path, body) in requests.items()]
+        both = [requests[kind] for kind in ("vllm", "shop")]
         calls += [(servers["mixed"].url + path, json.dumps(body)) for path, body in both]
         options = ["--tap", "proxy", "--toxiproxy", "embedded", "--no-charts", "--faults", json.dumps(FAULTS)]
         record = ["--record", str(folder / "found.yaml"), "--"]

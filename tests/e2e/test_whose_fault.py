@@ -15,7 +15,7 @@ from tests.e2e.lab import SETTINGS, SharedLab, sample
 from tests.upstream import FREE
 from wirefault.core.sockets import bind, bound_address
 from wirefault.dialects.base import ModelReply
-from wirefault.dialects.http import Reply, json_reply, split_events
+from wirefault.dialects.http import Reply, json_reply
 from wirefault.settings.settings import Settings
 from wirefault.subjects.results import answer_result
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult
@@ -42,7 +42,7 @@ ERROR = json_reply(200, {"error": {"message": "Provider returned error", "code":
 
 def halfway(reply: Reply) -> Reply:
     """A JSON body that stops; a stream that stops between two events, as if that were its end."""
-    events = list(split_events(reply.body)) if reply.is_event_stream else []
+    events = list(reply.events())
     return reply.with_body(b"".join(events[:3]) if events else reply.body[: len(reply.body) // 2])
 
 

@@ -90,8 +90,8 @@ def test_fault_of_tools_spares_requests_to_model(tmp_path: Path) -> None:
         assert ask(lab).status_code == 200
         assert order(lab).status_code == 500
         assert order(lab, "/v1/chat/completions").status_code == 500
-        asked, *others = lab.exchanges(3)
-    assert asked.of_model and not asked.faults
+        question, *others = lab.exchanges(3)
+    assert question.of_model and not question.faults
     assert [other.of_model for other in others] == [False, False]
 
 

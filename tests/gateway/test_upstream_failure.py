@@ -15,7 +15,7 @@ from tests.dialects.forms import FORMS, STREAMS, TEXT, Form, events
 from tests.gateway.lab import gateway, without_digests
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, read_head, requests_of, whole
-from wirefault.dialects.http import JSON_TYPE, Reply, chunk, head_bytes, json_reply, split_events
+from wirefault.dialects.http import JSON_TYPE, Reply, chunk, head_bytes, json_reply, with_data
 from wirefault.history.events import Exchange
 
 pytestmark = pytest.mark.usefixtures("transport")
@@ -85,7 +85,7 @@ def exchange_of(folder: Path, form: Form, reply: Reply, *faults: dict[str, objec
 
     def serve(connection: socket.socket) -> None:
         for _ in requests_of(connection):
-            pieces = list(split_events(reply.body)) if reply.is_event_stream else []
+            pieces = list(reply.events())
             streamed = [head_bytes(reply, None), *map(chunk, pieces), chunk(b"")]
             connection.sendall(b"".join(streamed if pieces else whole(reply)))
 
@@ -111,9 +111,11 @@ def test_outage_in_a_200_is_recorded(tmp_path: Path, form: Form, name: str) -> N
 @pytest.mark.parametrize("form", STREAMS, ids=str)
 def test_failed_stream_is_recorded(tmp_path: Path, form: Form) -> None:
     parts = [event for event in events(TEXT, form) if form.model_dialect.kind_of(event) == "text"]
-    open_end = exchange_of(tmp_path / "open", form, Reply(STREAM, b"".join(parts[:2])))
+    whole_stream = form.reply(TEXT)
+    open_end = exchange_of(tmp_path / "open", form, whole_stream.with_body(b"".join(parts[:2])))
     assert open_end.outage.startswith("it answered 200 with a stream that ")
-    failed = exchange_of(tmp_path / "failed", form, Reply(STREAM, parts[0] + b"data: " + ERROR + b"\n\n"))
+    error = with_data(parts[0], ERROR)
+    failed = exchange_of(tmp_path / "failed", form, whole_stream.with_body(parts[0] + error))
     assert failed.outage == "it answered 200 with an error: Provider returned error"
 
 

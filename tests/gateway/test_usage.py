@@ -18,7 +18,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of, whole
 from wirefault.dialects.base import reply_body, with_reply_body
-from wirefault.dialects.http import Reply, chunk, head_bytes, json_reply, split_events
+from wirefault.dialects.http import Reply, chunk, head_bytes, json_reply
 from wirefault.history.events import Exchange
 
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)
@@ -43,11 +43,11 @@ class Model:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for _ in requests_of(connection):
             self.asked_at, self.times = time.perf_counter(), []
-            if not self.reply.is_event_stream:
+            if self.reply.stream_form is None:
                 connection.sendall(b"".join(whole(self.reply)))
                 continue
             connection.sendall(head_bytes(self.reply, None))
-            for event in split_events(self.reply.body):
+            for event in self.reply.events():
                 self.times.append(time.perf_counter())
                 connection.sendall(chunk(event))
                 if self.acknowledged:
@@ -150,7 +150,7 @@ def test_first_token_is_first_event_with_text(gate, form):
     """Both ends' clocks bound the gateway's: the next event leaves only when the client has the last."""
     model = gate.model
     model.reply, model.acknowledged = form.reply(TEXT), threading.Semaphore(0)
-    kinds = [form.model_dialect.kind_of(event) for event in split_events(model.reply.body)]
+    kinds = [form.model_dialect.kind_of(event) for event in model.reply.events()]
     text_at = kinds.index("text")
     gate.lab.begin()
     begun, got = time.perf_counter(), []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from wirefault.dialects import Dialect
-from wirefault.dialects.http import Reply, Request, json_reply, split_events
+from wirefault.dialects.http import Reply, Request, json_reply
 from wirefault.dialects.json_values import as_object, as_text, parsed
 
 TOOL_USE_FAILED = (
@@ -30,6 +30,10 @@ class ErrorForm:
     fields: tuple[str, ...] = ()
 
 
+class NotInDialect(ValueError):
+    """The API has no such error, or no reply like that."""
+
+
 class LinkDialect(Protocol):
     """The API of any link: its ``errors`` by their names in the catalogue of faults.
 
@@ -49,8 +53,13 @@ class LinkDialect(Protocol):
 def error_reply(
     dialect: LinkDialect, kind: str, *, id: str = "", retry_after: float | None = None, **values: Any
 ) -> Reply:
-    """The error ``kind`` of the dialect. ``retry_after``: seconds; ``values``: for the form's message."""
-    form = dialect.errors[kind]
+    """The error ``kind`` of the dialect. ``retry_after``: seconds; ``values``: for the form's message.
+
+    Raises ``NotInDialect``.
+    """
+    form = dialect.errors.get(kind)
+    if form is None:
+        raise NotInDialect(f"no error {kind}")
     headers = {} if retry_after is None else {"Retry-After": seconds(retry_after)}
     if form.type is None:
         return html_reply(form.status, form.message, headers)
@@ -195,7 +204,7 @@ class ModelDialect(LinkDialect, Protocol):
         """Read a reply."""
 
     def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
-        """The same reply saying that instead; whatever else it holds stays."""
+        """The same reply saying that instead; whatever else it holds stays. Raises ``NotInDialect``."""
 
     def usage(self, prompt: int, completion: int) -> dict[str, int]:
         """The tokens of a request and its reply, as the API counts them."""
@@ -236,7 +245,7 @@ def before_finish(dialect: ModelDialect, event: bytes, kind: EventKind) -> bytes
 
 def reply_body(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:
     """The reply's JSON, or what its event stream amounts to. Raises ``ValueError``."""
-    body = dialect.collect(split_events(reply.body)) if reply.is_event_stream else reply.json()
+    body = dialect.collect(reply.events()) if reply.stream_form else reply.json()
     if not isinstance(body, dict):
         raise ValueError("no object")
     return body
@@ -244,4 +253,4 @@ def reply_body(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:
 
 def with_reply_body(dialect: ModelDialect, reply: Reply, body: dict[str, Any]) -> Reply:
     """The reply with another body; an event stream stays one."""
-    return reply.with_body(b"".join(dialect.spread(body))) if reply.is_event_stream else reply.with_json(body)
+    return reply.with_body(b"".join(dialect.spread(body))) if reply.stream_form else reply.with_json(body)

@@ -13,8 +13,10 @@ from wirefault.dialects.gemini import GEMINI, json_schema
 from wirefault.dialects.gemini_contents import call_in, named_field, read_call, to_messages
 from wirefault.dialects.http import Request
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact, parsed
+from wirefault.dialects.ollama import OLLAMA
 from wirefault.dialects.openai_chat import OPENAI_CHAT, as_streamed
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
+from wirefault.dialects.stream_forms import JSON_LINES
 
 ChatPart = dict[str, Any]
 
@@ -336,6 +338,49 @@ def _responses_form(body: dict[str, Any]) -> dict[str, Any] | None:
     return json_form(form["schema"])
 
 
+def ollama_as_chat(request: Request) -> dict[str, Any]:
+    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field.
+
+    A reply is a stream unless the request says otherwise.
+    """
+    body = checked_body(request, {"images": "only text is supported"})
+    form = body.get("format")
+    wishes = {
+        "tools": objects_at("tools", body.get("tools")),
+        "response_format": json_form(form) if isinstance(form, dict) else form and {"type": "json_object"},
+        "seed": as_object(body.get("options")).get("seed"),
+    }
+    messages = list(_ollama_messages(objects_at("messages", body.get("messages"))))
+    return {
+        **same_fields(body, "model"),
+        "stream": body.get("stream") is not False,
+        "messages": messages,
+        **wishes,
+    }
+
+
+def _ollama_messages(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Calls get ids where they have none; results match by their tool's name, then by their order."""
+    waiting: list[tuple[str, str]] = []
+    for at, message in enumerate(messages):
+        if message.get("images"):
+            raise ValueError(f"'messages.{at}.images': only text is supported")
+        if message.get("role") == "assistant":
+            requested = OLLAMA.read_request(Request().with_json({"messages": [message]})).calls
+            calls = [replace(call, id=call.id or f"call{at}_{n}") for n, call in enumerate(requested)]
+            waiting += [(call.name, call.id) for call in calls]
+            yield assistant_message(as_text(message.get("content")), calls)
+        elif message.get("role") == "tool":
+            name, id = as_text(message.get("tool_name") or message.get("name")), message.get("tool_call_id")
+            fits = (n for n, call in enumerate(waiting) if (call[1] == id if id else name in ("", call[0])))
+            place = next(fits, None)
+            yield tool_message(
+                id if place is None else waiting.pop(place)[1], as_text(message.get("content"))
+            )
+        else:
+            yield {"role": message.get("role"), "content": message.get("content")}
+
+
 _CHAT_REFUSED = {
     "functions": "send 'tools'",
     "function_call": "send 'tool_choice'",
@@ -356,7 +401,9 @@ class ChatApi:
     reply_prefix: str = ""
     """Start of the ids of replies."""
     usage_key: str = "usage"
-    """Field of a reply that has its token counts."""
+    """Field of a reply that has its token counts; empty if they are fields of the reply itself."""
+    stream_type: str = "text/event-stream"
+    """Content-Type of a stream."""
 
     def refusal(self, message: str, code: str, status: int) -> dict[str, Any]:
         """The error for a refused request; its type follows from the status."""
@@ -366,7 +413,8 @@ class ChatApi:
     def new_reply(self, id: str, model: str, created: int, prompt: int, completion: int) -> dict[str, Any]:
         """An empty reply with the token counts of the request and of its future content."""
         reply = self.dialect.new_reply(f"{self.reply_prefix}{id}", model, created)
-        return {**reply, self.usage_key: self.dialect.usage(prompt, completion)}
+        usage = self.dialect.usage(prompt, completion)
+        return {**reply, **({self.usage_key: usage} if self.usage_key else usage)}
 
     def events(self, body: dict[str, Any], usage_wanted: bool) -> Iterator[bytes]:
         """A reply as an event stream. ``usage_wanted``: chat completions send tokens only on request."""
@@ -388,4 +436,5 @@ CHAT_APIS: Mapping[str, ChatApi] = {
         for base in ("/v1beta", *V1_BASES)  # the official clients' usual version has changed
         for end in GEMINI.path_end
     },
+    "/api/chat": ChatApi(OLLAMA, ollama_as_chat, usage_key="", stream_type=JSON_LINES.content_type),
 }

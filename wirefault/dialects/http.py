@@ -10,6 +10,13 @@ from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 
 from wirefault.dialects.json_values import as_object, parsed
+from wirefault.dialects.stream_forms import (
+    SERVER_SENT_EVENTS,
+    StreamForm,
+    form_of_event,
+    form_of_type,
+    split_stream,
+)
 
 Headers = tuple[tuple[str, str], ...]
 JSON_TYPE: Headers = (("Content-Type", "application/json"),)
@@ -72,7 +79,18 @@ class Reply(_Message):
 
     @property
     def is_event_stream(self) -> bool:
-        return self.header("content-type").lower().startswith("text/event-stream")
+        """Whether it is a stream of server-sent events."""
+        return self.stream_form is SERVER_SENT_EVENTS
+
+    @property
+    def stream_form(self) -> StreamForm | None:
+        """The form of a reply that comes in events; None for any other."""
+        return form_of_type(self.header("content-type"))
+
+    def events(self) -> Iterator[bytes]:
+        """The events of a stream, and what is left after the last; nothing for another reply."""
+        form = self.stream_form
+        return iter(()) if form is None else split_stream(form, self.body)
 
     def with_body(self, body: bytes) -> Reply:
         return replace(self, body=body)
@@ -135,24 +153,17 @@ def reason_phrase(status: int) -> str:
         return "Unknown"
 
 
-_BLANK = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2,}")
 _LINE = re.compile(rb"\r\n|\n|\r")
 
 
 def split_events(body: bytes) -> Iterator[bytes]:
-    """The whole events of a stream, their blank lines included, and what is left after the last."""
-    start = 0
-    for blank in _BLANK.finditer(body):
-        yield body[start : blank.end()]
-        start = blank.end()
-    if start < len(body):
-        yield body[start:]
+    """The server-sent events of a stream, their blank lines included, and what is left after the last."""
+    return split_stream(SERVER_SENT_EVENTS, body)
 
 
 def data_of(event: bytes) -> bytes:
-    """The content of its data lines; empty for an event without any, such as a comment."""
-    lines = [line for line in _LINE.split(event) if line.startswith(b"data:")]
-    return b"\n".join(line[5:].removeprefix(b" ") for line in lines)
+    """The content of an event of any form; empty for an event without any, such as a comment."""
+    return form_of_event(event).data_of(event)
 
 
 def value_of(event: bytes) -> Any:
@@ -164,9 +175,8 @@ def value_of(event: bytes) -> Any:
 
 
 def with_data(event: bytes, data: bytes) -> bytes:
-    """The same event with that data in one line."""
-    others = [line for line in _LINE.split(event) if line and not line.startswith(b"data:")]
-    return b"\n".join([*others, b"data: " + data, b"", b""])
+    """The same event with that data; a server-sent one has it in one line."""
+    return form_of_event(event).with_data(event, data)
 
 
 def with_lines(event: bytes, data: bytes) -> bytes:

@@ -19,6 +19,8 @@ JsonObject = Mapping[str, Any]
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "model", "ipython"})
 _ITEMS = frozenset({"message", "function_call", "function_call_output", "reasoning", "item_reference"})
+# Fields of the messages of web front ends (the AI SDK's), which send them to a server of their own.
+_OF_FRONT_END = frozenset({"parts", "id", "createdAt"})
 
 
 def spoken_model_api(path: str, body: bytes, *, cut: bool = False) -> Dialect:
@@ -94,8 +96,19 @@ def _gemini(path: str, body: JsonObject, cut: bool) -> Dialect:
 
 
 def _completions(path: str, body: JsonObject, cut: bool) -> Dialect:
-    asked = isinstance(body.get("prompt"), str | list) or isinstance(body.get("input"), str | list)
-    return "openai_chat" if _has_model(body, cut) and asked else ""
+    has_text = isinstance(body.get("prompt"), str | list) or isinstance(body.get("input"), str | list)
+    return "openai_chat" if _has_model(body, cut) and has_text else ""
+
+
+def _ollama_chat(path: str, body: JsonObject, cut: bool) -> Dialect:
+    messages = as_objects(body.get("messages"))
+    of_front_end = any(_OF_FRONT_END & message.keys() for message in messages)
+    return "ollama" if _has_model(body, cut) and _has_messages(messages) and not of_front_end else ""
+
+
+def _ollama_generate(path: str, body: JsonObject, cut: bool) -> Dialect:
+    has_text = isinstance(body.get("prompt"), str) or isinstance(body.get("input"), str | list)
+    return "ollama" if _has_model(body, cut) and has_text else ""
 
 
 _RESPONSES_BASE = re.compile(r"\A(?:/[^/]+)*/(?:v1|openai)/responses\Z|\A/responses\Z")
@@ -105,4 +118,6 @@ _BY_PATH: tuple[tuple[re.Pattern[str], Callable[[str, JsonObject, bool], Dialect
     (re.compile(r"/v1/messages(?:/count_tokens)?\Z|/models/[^/]+:(?:r|streamR)awPredict\Z"), _anthropic),
     (re.compile(r":(?:(?:g|streamG)enerateContent|countTokens|(?:e|batchE)mbedContents?)\Z"), _gemini),
     (re.compile(r"/(?:v1|deployments/[^/]+)/(?:completions|embeddings)\Z"), _completions),
+    (re.compile(r"/api/chat\Z"), _ollama_chat),
+    (re.compile(r"/api/(?:generate|embed|embeddings)\Z"), _ollama_generate),
 )

@@ -15,6 +15,7 @@ from wirefault.dialects.base import FinishesWithContent, ModelDialect, reply_bod
 from wirefault.dialects.http import Reply, data_of, split_events, value_of
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, parsed
 from wirefault.dialects.mcp import read_message
+from wirefault.dialects.stream_forms import JSON_LINES
 
 UNABLE_HEADER = "x-scripted-model-unable"
 """Header of the scripted model's refusals of requests that a provider's model would answer."""
@@ -134,7 +135,7 @@ def _unusable(dialect: ModelDialect, reply: Reply, stopped: bool) -> str:
     if not reply.body.strip():
         return "an empty body"
     stream = _is_stream(reply)
-    events = list(split_events(reply.body)) if stream else []
+    events = _events(reply) if stream else []
     if stream and not any(map(data_of, events)):
         return "a stream without events" if stopped else ""
     try:
@@ -159,9 +160,16 @@ def _blocked(body: dict[str, Any]) -> bool:
 def _is_stream(reply: Reply) -> bool:
     """Whether the body is an event stream. Some servers name another type, or a stream that is JSON."""
     start = reply.body.lstrip()[:16]
+    if reply.stream_form is JSON_LINES:
+        return start[:1] == b"{"
     if reply.is_event_stream:
         return start[:1] not in (b"{", b"[", b"<")
     return start.startswith((b"data:", b"event:", b": "))
+
+
+def _events(reply: Reply) -> list[bytes]:
+    """The events of a stream; one that names another type is taken for server-sent events."""
+    return list(reply.events() if reply.stream_form is not None else split_events(reply.body))
 
 
 def tool_outage(reply: Reply, *, whole: bool, wants_json: bool = False) -> str:
@@ -206,7 +214,7 @@ def mcp_outage(reply: Reply, *, whole: bool) -> str:
         return f"it answered {status} with an empty body"
     if reply.body.lstrip()[:1] == b"[":
         return ""  # a batch, which older versions of the protocol allow
-    sources = list(map(data_of, split_events(reply.body))) if _is_stream(reply) else [reply.body]
+    sources = list(map(data_of, _events(reply))) if _is_stream(reply) else [reply.body]
     messages = [message for source in sources if (message := read_message(source)) is not None]
     if not messages:
         return f"it answered {status} with a body that is not MCP"
@@ -227,7 +235,7 @@ def _errors(reply: Reply) -> Iterator[Any]:
             value = None
         yield from _errors_in(value)
         return
-    for event in split_events(reply.body):
+    for event in _events(reply):
         value = value_of(event)
         errors = list(_errors_in(value))
         yield from errors

@@ -13,11 +13,12 @@ from wirefault.dialects.anthropic import ANTHROPIC
 from wirefault.dialects.base import LinkDialect, ModelDialect
 from wirefault.dialects.gemini import GEMINI
 from wirefault.dialects.mcp import MCP
+from wirefault.dialects.ollama import OLLAMA
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 from wirefault.dialects.tool import TOOL
 
-_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI)
+_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, OLLAMA)
 _GROUP = "wirefault.dialects"
 
 

@@ -12,7 +12,8 @@ from wirefault.dialects.json_values import as_object, as_text
 
 # Most streams have no usage, or one event with it: only what has such an object is parsed.
 _HAS_NAME = re.compile(rb'"model(?:Version)?"\s*:\s*"')
-_HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{')
+_HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{|"(?:prompt_)?eval_count"\s*:')
+_OF_REPLY = ("prompt_eval_count", "eval_count")  # Ollama has them beside the message
 _MAX_TOKENS = 2**53  # beyond, JSON's numbers are not exact
 # A line of an event holds more than a number, so that nothing of an event is taken for it.
 _CHUNK_FRAMING = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
@@ -21,8 +22,14 @@ _IN = (
     ("prompt_tokens",),
     ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
     ("promptTokenCount", "toolUsePromptTokenCount"),
+    ("prompt_eval_count",),
 )
-_OUT = (("completion_tokens",), ("output_tokens",), ("candidatesTokenCount", "thoughtsTokenCount"))
+_OUT = (
+    ("completion_tokens",),
+    ("output_tokens",),
+    ("candidatesTokenCount", "thoughtsTokenCount"),
+    ("eval_count",),
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class TokenUsage:
 
 def may_have_usage(body: bytes) -> bool:
     """Whether a model's name or usage may be in it. The framing of chunks may be in it, too."""
-    if b"usage" not in body and b'"model' not in body:
+    if not any(name in body for name in (b"usage", b'"model', b"eval_count")):
         return False
     plain = _CHUNK_FRAMING.sub(b"", body)
     return _HAS_USAGE.search(plain) is not None or _HAS_NAME.search(plain) is not None
@@ -55,7 +62,8 @@ def read_usage(body: Any) -> TokenUsage:
     if isinstance(body, list):
         return _joined(map(read_usage, body))
     value = as_object(body)
-    begun, response = as_object(value.get("message")), as_object(value.get("response"))
+    begun = as_object(value.get("message")) if value.get("type") == "message_start" else {}
+    response = as_object(value.get("response"))
     holder = response or begun or value
     counts = _counts(holder) or as_object(as_object(value.get("x_groq")).get("usage"))
     return TokenUsage(
@@ -92,7 +100,8 @@ def _joined(usages: Iterable[TokenUsage]) -> TokenUsage:
 
 
 def _counts(holder: dict[str, Any]) -> dict[str, Any]:
-    return as_object(holder.get("usage")) or as_object(holder.get("usageMetadata"))
+    counts = as_object(holder.get("usage")) or as_object(holder.get("usageMetadata"))
+    return counts or {name: holder[name] for name in _OF_REPLY if name in holder}
 
 
 def _sum_of(counts: dict[str, Any], groups: Iterable[tuple[str, ...]]) -> int | None:

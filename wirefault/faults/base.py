@@ -27,6 +27,7 @@ WhyNot = Literal[
     "nothing_to_change",  # the request or the model's reply has nothing that the fault can change
     "no_earlier_answer",  # the link has no earlier reply that differs
     "not_a_line",  # the fault acts on lines of stdio, and this message came over HTTP
+    "not_in_dialect",  # the link's API has no such error, or no such reply
     "not_a_stream",  # the fault acts on event streams only
     "cut_short",  # the client left or the attempt ended before the fault acted
     "upstream_failed",  # the upstream sent no complete reply to change

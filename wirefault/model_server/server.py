@@ -205,7 +205,7 @@ def create_app(
         if not chat.stream:
             return JSONResponse(body)
         events = api.events(body, bool((chat.stream_options or {}).get("include_usage")))
-        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache"}
+        headers = {"Content-Type": api.stream_type, "Cache-Control": "no-cache"}
         return StreamingResponse(_paced(events, pace), headers=headers)
 
     listed = [{"id": name, "object": "model", "created": 0, "owned_by": "wirefault"} for name in MODELS]

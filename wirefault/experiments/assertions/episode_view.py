@@ -5,17 +5,16 @@ Missing data is never taken for zero: access to it raises ``NotRecorded``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from wirefault.dialects.base import ModelReply
-from wirefault.dialects.http import split_events
-from wirefault.dialects.json_values import as_text
+from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.mcp import read_message
 from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.dialects.stream_forms import recorded_events
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, ToolCalled, TurnStarted
 from wirefault.history.logs import strip_control
 from wirefault.judging.evidence.record import FaultRecord
@@ -122,12 +121,10 @@ def _reply_of(exchange: Exchange) -> ModelReply | None:
     if exchange.reply_cut or not exchange.reply_body or dialect is None:
         return None
     try:
-        if exchange.reply_body.lstrip().startswith("{"):
-            body = json.loads(exchange.reply_body)
-        else:
-            body = dialect.collect(split_events(exchange.reply_body.encode()))
-        return dialect.read_reply(body)
-    except (ValueError, RecursionError):  # not a reply of that API, or one that a fault broke
+        events = recorded_events(exchange.reply_body)
+        body = dialect.collect(events) if events else parsed(exchange.reply_body)
+        return dialect.read_reply(as_object(body))
+    except ValueError:  # not a reply of that API, or one that a fault broke
         return None
 
 

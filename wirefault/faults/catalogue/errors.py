@@ -12,7 +12,10 @@ from wirefault.faults.base import Try
 
 
 def error_for(tried: Try, kind: str, **values: Any) -> Reply:
-    """The error ``kind`` in the link's dialect, with a request id; ``values`` as for ``error_reply``."""
+    """The error ``kind`` in the link's dialect, with a request id; ``values`` as for ``error_reply``.
+
+    Raises ``NotInDialect``.
+    """
     return error_reply(DIALECTS[tried.dialect], kind, id=request_id(tried), model=_model(tried), **values)
 
 

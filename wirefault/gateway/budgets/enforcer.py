@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from wirefault.dialects.base import typed_error
 from wirefault.dialects.registry import DIALECTS
 from wirefault.dialects.token_usage import TokenUsage
-from wirefault.faults.base import BUDGET_ID, Act, Fault, Try
+from wirefault.faults.base import BUDGET_ID, Act, Fault, Miss, Try
 from wirefault.faults.catalogue.errors import request_id
 from wirefault.faults.catalogue.http.delivery import Delay
 from wirefault.faults.catalogue.http.errors import Quota, RateLimit
@@ -37,7 +37,7 @@ _PAYMENT_REQUIRED = 402
 class _Unpaid(Quota):
     """The used-up quota as 402, as Anthropic and many compatible servers answer it."""
 
-    def act(self, tried: Try) -> Act:
+    def act(self, tried: Try) -> Act | Miss:
         dialect = DIALECTS[tried.dialect]
         form = dialect.errors["quota"]
         if form.status == _PAYMENT_REQUIRED:

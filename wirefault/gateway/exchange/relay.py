@@ -67,7 +67,7 @@ class RequestRelay:
         reader = self.delivery.reader
         if reader is None or reader.head is None:
             return False
-        return reader.tunnel or reply_of(reader.block).is_event_stream
+        return reader.tunnel or reply_of(reader.block).stream_form is not None
 
     # towards the upstream
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -10,6 +9,7 @@ from typing import Protocol
 
 from wirefault.core.identity import body_hash
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, chunk
+from wirefault.dialects.stream_forms import SERVER_SENT_EVENTS, StreamForm
 from wirefault.faults.base import Changed, EventEditor, Miss, WhyNot
 from wirefault.faults.plan import MetFault, Plan
 from wirefault.gateway.http1.framing import ReplyReader, Sink
@@ -28,7 +28,6 @@ from wirefault.gateway.http1.messages import (
 MAX_BUFFERED_REPLY = 16 << 20
 RAW_LINES = "application/x-raw-lines"
 _MAX_REMEMBERED = 256 * 1024
-_BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 @dataclass(eq=False)
@@ -137,7 +136,8 @@ class ReplyChanges:
             return _Unchanged()
         reply.keep_alive = reply.keep_alive and reader.keep_alive
         reply.head, reply.encoding = reply_of(reader.block), content_encoding(reader.block)
-        reply.streams = reply.head.is_event_stream and self._takes_chunks and not reply.head_only
+        is_stream = reply.head.stream_form is not None
+        reply.streams = is_stream and self._takes_chunks and not reply.head_only
         for fault in reply.candidates:
             if fault.act.reply is None and not reply.streams:
                 fault.mark_not_injected("not_a_stream")
@@ -195,7 +195,7 @@ class _EventStreamEdit:
         self.ending: Ending = "keep"
         self._reply, self._fault, self._editor = reply, fault, editor
         self._decoder = decoder
-        self._splitter = EventSplitter()
+        self._splitter = EventSplitter(reply.head.stream_form)
         self._begun = self._editor_failed = False
 
     def feed(self, raw: bytes, body: bytes) -> Sequence[Step]:
@@ -323,19 +323,23 @@ class EventTooLarge(Exception):
 
 
 class EventSplitter:
-    """Splits an event stream into whole events, each with its blank line. ``rest``: the incomplete event."""
+    """Splits an event stream into whole events, each with its blank line. ``rest``: the incomplete event.
 
-    def __init__(self) -> None:
+    ``form``: None for server-sent events.
+    """
+
+    def __init__(self, form: StreamForm | None = None) -> None:
         self.rest = b""
+        self._form = form or SERVER_SENT_EVENTS
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the events that these bytes complete. Raises ``EventTooLarge``."""
-        start_of_search = max(len(self.rest) - 3, 0)  # a blank line cannot begin earlier
+        searched = len(self.rest)
         self.rest += data
         events, start = [], 0
-        for blank_line in _BLANK_LINE.finditer(self.rest, start_of_search):
-            events.append(self.rest[start : blank_line.end()])
-            start = blank_line.end()
+        for end in self._form.ends(self.rest, searched):
+            events.append(self.rest[start:end])
+            start = end
         self.rest = self.rest[start:]
         if len(self.rest) > MAX_BUFFERED_REPLY:
             raise EventTooLarge

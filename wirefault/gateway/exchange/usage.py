@@ -18,7 +18,7 @@ from wirefault.gateway.http1.messages import Decoder, Unreadable, content_encodi
 
 _MAX_NAME = 200
 # Header blocks of replies that hide the usage from a plain search, or that have a first token.
-_TO_READ = re.compile(rb"event-stream|-encoding:", re.IGNORECASE)
+_TO_READ = re.compile(rb"event-?stream|ndjson|-encoding:", re.IGNORECASE)
 
 
 def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
@@ -28,7 +28,7 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
     try:
         usage, first = _usage_of(client_reply.upstream), None
         reply = _SentReply(exchange.head.method, client_reply.pieces)
-        if reply.head is not None and reply.head.is_event_stream:
+        if reply.head is not None and reply.head.stream_form is not None:
             dialect = MODEL_DIALECTS[exchange.dialect]
             first = reply.first_token_at(dialect)
         if client_reply.upstream is None and reply.head is not None:
@@ -50,9 +50,8 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
 def _has_no_usage(pieces: Sequence[tuple[float, bytes]]) -> bool:
     """Whether a plain search finds neither usage nor a name, as in most replies that are not a model's."""
     sent_bytes = b"".join(data for _, data in pieces)
-    return not (b"usage" in sent_bytes or b'"model' in sent_bytes) and not _TO_READ.search(
-        sent_bytes, 0, max(sent_bytes.find(b"\r\n\r\n"), 0)
-    )
+    named = b"usage" in sent_bytes or b"eval_count" in sent_bytes or b'"model' in sent_bytes
+    return not named and not _TO_READ.search(sent_bytes, 0, max(sent_bytes.find(b"\r\n\r\n"), 0))
 
 
 class _SentReply:
@@ -87,7 +86,7 @@ class _SentReply:
 
     def first_token_at(self, dialect: ModelDialect) -> float | None:
         """Return when the event with the first token was complete; None without such an event."""
-        splitter = EventSplitter()
+        splitter = EventSplitter(self.head.stream_form if self.head is not None else None)
         at = self._head_at
         while True:
             if any(dialect.kind_of(event) in TOKENS for event in splitter.feed(self._decode())):
@@ -103,7 +102,7 @@ class _SentReply:
         rest = b"".join(data for _, data in self._pieces)
         if self._decoder is None and self.head is not None:
             framed = bytes(self._decoded or self._body) + rest
-            if self.head.is_event_stream or not may_have_usage(framed):
+            if self.head.stream_form is not None or not may_have_usage(framed):
                 return framed
         self._reader.feed(rest)
         self._decode()
@@ -113,7 +112,7 @@ class _SentReply:
 def _usage_of(reply: Reply | None) -> TokenUsage:
     if reply is None or reply.status >= 300 or not may_have_usage(reply.body):
         return TokenUsage()
-    return read_stream_usage(reply.body) if reply.is_event_stream else read_usage(reply.json())
+    return read_stream_usage(reply.body) if reply.stream_form is not None else read_usage(reply.json())
 
 
 def _storable(name: str) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wirefault.dialects.base import ModelDialect, ModelReply
-from wirefault.dialects.http import data_of, split_events, value_of
+from wirefault.dialects.http import data_of, value_of
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.dialects.stream_forms import recorded_events
 from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import Rule
@@ -79,7 +80,7 @@ def received(request: Request) -> Received | None:
     if _HTML.match(body):
         page = " ".join(_TAG.sub(" ", body).split())
         return Received("was an HTML page", page)
-    events = stream_events(body)
+    events = recorded_events(body)
     reply = _read(dialect, body, events)
     damage = _damage(events, request) or (_limited(reply) if reply else "")
     text = readable_text(dialect, body)
@@ -87,15 +88,9 @@ def received(request: Request) -> Received | None:
     return Received(damage, text, repeated) if damage else None
 
 
-def stream_events(body: str) -> list[bytes]:
-    """The events of a reply; empty if it is no event stream."""
-    is_stream = body.lstrip()[:6].startswith(("data:", "event:", ":"))
-    return list(split_events(body.encode())) if is_stream else []
-
-
 def readable_text(dialect: ModelDialect, body: str) -> str:
     """The text that a client has that joins the pieces and skips what it cannot read."""
-    events = stream_events(body)
+    events = recorded_events(body)
     values = [as_object(value_of(event)) for event in events]
     deltas = [value for value in values if value.get("type") == _DELTA]
     if deltas:  # the last event of this API repeats the whole text
@@ -203,7 +198,7 @@ def _damaged_call(trace: EpisodeTrace) -> Iterator[Observation]:
         if exchange is None or dialect is None or exchange.status != 200 or exchange.reply_cut:
             continue
         body = exchange.reply_body or ""
-        reply = _read(dialect, body, stream_events(body))
+        reply = _read(dialect, body, recorded_events(body))
         for call in reply.calls if reply else ():
             if call.arguments.strip() and call.values() is None:
                 yield from _carried_out(trace, request, call.name, call.arguments)
@@ -277,7 +272,7 @@ def _empty_reply(trace: EpisodeTrace) -> Iterator[Observation]:
             continue
         if exchange.status != 200 or exchange.reply_cut or exchange.client_left or not request.succeeded:
             continue
-        reply = _read(dialect, exchange.reply_body or "", stream_events(exchange.reply_body or ""))
+        reply = _read(dialect, exchange.reply_body or "", recorded_events(exchange.reply_body or ""))
         if reply is None or reply.calls or _THOUGHT.sub("", reply.text).strip():
             continue
         answer = _THOUGHT.sub("", end.event.response).strip().casefold()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirefault.dialects.http import split_events
 from wirefault.dialects.outages import has_end
 from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.dialects.stream_forms import recorded_events
 from wirefault.history.events import AttemptEnded, ModelCall
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.damaged import answer_from, model_asked_later, readable_text, received
@@ -42,9 +42,10 @@ def _has_no_end(request: Request) -> bool:
         return True
     dialect = MODEL_DIALECTS.get(exchange.dialect)
     body = exchange.reply_body or ""
-    if dialect is None or exchange.reply_cut or not body.startswith(("data:", "event:")):
+    events = recorded_events(body)
+    if dialect is None or exchange.reply_cut or not events:
         return False
-    return not has_end(dialect, list(split_events(body.encode())))
+    return not has_end(dialect, events)
 
 
 def _was_cut(request: Request) -> bool:

@@ -65,11 +65,20 @@ GEMINI = [
         "parts": [{"functionResponse": {"id": "c2", "name": "send", "response": {"result": "é"}}}],
     },
 ]
+OLLAMA = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Find the weather in Zürich, and send it to Bob"},
+    {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "function": {"name": "get_weather"}}]},
+    {"role": "tool", "tool_name": "get_weather", "tool_call_id": "c1", "content": '{"temp": 12}'},
+    {"role": "assistant", "content": "", "tool_calls": [{"id": "c2", "function": {"name": "send"}}]},
+    {"role": "tool", "tool_name": "send", "tool_call_id": "c2", "content": '{"sent": "é"}'},
+]
 CONVERSATIONS = {
     "openai_chat": ("messages", OPENAI),
     "anthropic": ("messages", ANTHROPIC),
     "openai_responses": ("input", RESPONSES),
     "gemini": ("contents", GEMINI),
+    "ollama": ("messages", OLLAMA),
 }
 
 

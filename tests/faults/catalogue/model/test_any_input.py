@@ -15,7 +15,7 @@ from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, act_of, keyed, model_try
 from tests.support import examples
 from wirefault.dialects.base import ModelReply, ToolCall
-from wirefault.dialects.http import Reply, ReplyInPieces, Request, split_events, write_event
+from wirefault.dialects.http import Reply, ReplyInPieces, Request, write_event
 from wirefault.dialects.json_values import is_json
 from wirefault.dialects.registry import DIALECTS
 from wirefault.faults.base import MAX_EVIDENCE, Act, Changed, Miss
@@ -114,13 +114,13 @@ def check_reply(act: Act, reply: Reply) -> None:
     assert isinstance(done, Changed | Miss)
     if isinstance(done, Changed):
         json.dumps(done.evidence)
-        assert isinstance(done.reply, ReplyInPieces) or done.reply.is_event_stream or done.reply.json()
+        assert isinstance(done.reply, ReplyInPieces) or done.reply.stream_form or done.reply.json()
 
 
 def check_events(act: Act, reply: Reply) -> None:
     if act.events is not None:
         editor = act.events()
-        steps = [step for event in split_events(reply.body) for step in editor.event(event)]
+        steps = [step for event in reply.events() for step in editor.event(event)]
         assert all(isinstance(step, bytes | float) for step in [*steps, *editor.end()])
         json.dumps(editor.evidence)
 

@@ -20,7 +20,7 @@ FORM = pytest.mark.parametrize("form", FORMS, ids=str)
 
 def after(fault, scripted, form, *earlier, chance=None):
     reply, evidence = changed(fault, form.reply(scripted), model_try(form, *earlier, chance=chance))
-    assert reply.is_event_stream == form.stream and evidence["original"] == scripted.as_json()
+    assert (reply.stream_form is not None) == form.stream and evidence["original"] == scripted.as_json()
     result = form.read(reply)
     assert evidence["changed"] == result.as_json()
     return result
@@ -29,6 +29,9 @@ def after(fault, scripted, form, *earlier, chance=None):
 @FORM
 @pytest.mark.parametrize("kind", ["cut", "trailing_comma", "single_quotes", "words"])
 def test_malformed_arguments_are_not_json(form, kind):
+    if form.dialect == "ollama":  # whose arguments are an object: its server refuses any other
+        assert why_not(MalformedToolCall(kind=kind), form.reply(CALL), model_try(form)) == "not_in_dialect"
+        return
     result = after(MalformedToolCall(kind=kind), CALL, form)
     if form.dialect == "gemini":  # whose API never shows such a call
         assert (result.calls, result.finish) == ((), "MALFORMED_FUNCTION_CALL")

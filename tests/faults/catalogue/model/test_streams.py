@@ -54,7 +54,7 @@ def test_stream_is_cut_after_n_events(form, ending):
 @FORM
 def test_stream_is_cut_inside_tool_calls_arguments(form):
     steps, editor = edited(StreamCut(at="arguments"), events(CALLS, form), form)
-    if form.dialect == "gemini":  # whose calls come whole: the event itself breaks off
+    if form.dialect in ("gemini", "ollama"):  # whose calls come whole: the event itself breaks off
         assert value_of(steps[-1]) is None and ZURICH.arguments[:8].encode() in steps[-1]
         return
     arguments = reply_of(steps, form).calls[0].arguments
@@ -150,5 +150,5 @@ def test_only_one_event_is_damaged(form, kind):
     originals = events(TEXT, form)
     steps, editor = edited(CorruptEvent(kind=kind), originals, form)
     (at,) = (at for at, (old, new) in enumerate(zip(originals, steps, strict=True)) if old != new)
-    assert not isinstance(value_of(steps[at]), dict) and steps[at].endswith(b"\n\n")
+    assert not isinstance(value_of(steps[at]), dict) and steps[at].endswith(originals[at][-1:])
     assert json.dumps(editor.evidence) and editor.evidence["event"] == at + 1

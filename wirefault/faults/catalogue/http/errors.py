@@ -11,11 +11,11 @@ from pydantic import AfterValidator, Field, model_validator
 
 from wirefault.core.caller_errors import HTTP_ERRORS, ErrorKind, status_kind
 from wirefault.core.identity import choose
-from wirefault.dialects.base import error_reply, typed_error
+from wirefault.dialects.base import NotInDialect, error_reply, typed_error
 from wirefault.dialects.http import FRAMING, JSON_TYPE, Headers, Reply, dump_json
 from wirefault.dialects.registry import DIALECTS
 from wirefault.dialects.tool import TOOL
-from wirefault.faults.base import Act, Changed, Fault, Try
+from wirefault.faults.base import Act, Changed, Fault, Miss, Try
 from wirefault.faults.catalogue.errors import error_for, request_id
 
 
@@ -141,9 +141,12 @@ class _NamedError(AnsweringFault):
 
     family = "http"
 
-    def act(self, tried: Try) -> Act:
+    def act(self, tried: Try) -> Act | Miss:
         retry_after: float | None = getattr(self, "retry_after", None)
-        return self.answer_with(error_for(tried, self.name, retry_after=retry_after), kind=self.name)
+        try:
+            return self.answer_with(error_for(tried, self.name, retry_after=retry_after), kind=self.name)
+        except NotInDialect:
+            return Miss("not_in_dialect")
 
 
 class RateLimit(_NamedError):

@@ -114,8 +114,9 @@ class MalformedToolCall(_CallFault):
     One call, drawn by chance, is damaged: cut off, with a trailing comma, with single quotes, or with words
     before the JSON. Anthropic's replies, where arguments are an object, get the damaged text instead of the
     object. Gemini's API never shows such a call: its reply ends with the finish reason
-    ``MALFORMED_FUNCTION_CALL``. A client may fail, repair the arguments and call the tool with the rest, or
-    end with an empty answer and no error.
+    ``MALFORMED_FUNCTION_CALL``. Ollama's server refuses such a call (``tool_use_failed``): not in this
+    dialect. A client may fail, repair the arguments and call the tool with the rest, or end with an empty
+    answer and no error.
     """
 
     name = "malformed_tool_call"

@@ -11,6 +11,7 @@ from wirefault.dialects.base import (
     ModelDialect,
     ModelReply,
     ModelRequest,
+    NotInDialect,
     ToolCall,
     reply_body,
     with_reply_body,
@@ -51,6 +52,8 @@ class ContentFault(Fault):
                 return Miss("nothing_to_change")
             written = dialect.write_reply(body, changed)
             shown, rewritten = dialect.read_reply(written), with_reply_body(dialect, reply, written)
+        except NotInDialect:
+            return Miss("not_in_dialect")
         except (ValueError, RecursionError):  # the latter from JSON that is nested very deep
             return Miss("unreadable")
         evidence = {"original": evidence_of(original.as_json()), "changed": evidence_of(shown.as_json())}

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from wirefault.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
-from wirefault.dialects.base import ModelReply, ModelRequest, reply_body
+from wirefault.dialects.base import ModelReply, ModelRequest, NotInDialect, reply_body
 from wirefault.dialects.http import Reply, ReplyInPieces
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
@@ -57,7 +57,10 @@ class ContextLength(Fault):
         if self.limit is not None and tokens <= self.limit:
             return None
         limit = self.limit or max(1, tokens // 2)
-        refusal = error_for(tried, self.name, tokens=tokens, limit=limit)
+        try:
+            refusal = error_for(tried, self.name, tokens=tokens, limit=limit)
+        except NotInDialect:
+            return Miss("not_in_dialect")
         return Act(answer=refusal, evidence={"status": refusal.status, "tokens": tokens, "limit": limit})
 
 
@@ -88,9 +91,11 @@ class ToolUseFailed(Fault):
             return Miss("nothing_to_change")
         try:
             generation = _as_written(dialect.read_reply(reply_body(dialect, reply)))
+            refusal = error_for(tried, self.name, failed_generation=generation)
+        except NotInDialect:
+            return Miss("not_in_dialect")
         except ValueError:
             return Miss("unreadable")
-        refusal = error_for(tried, self.name, failed_generation=generation)
         return Changed(refusal, {"status": refusal.status, "failed_generation": evidence_of(generation)})
 
 
@@ -106,7 +111,8 @@ class ContentFilter(ContentFault):
     ``finish``: the answer is cut off, its tool calls are dropped, and the finish reason is
     ``content_filter`` (Anthropic: ``refusal``, Gemini: ``SAFETY``, the Responses API: the status
     ``incomplete`` with that reason), which many clients never check. ``error``: a 400, and the request is not
-    forwarded; Gemini returns a 200 with a block reason and no candidate.
+    forwarded; Gemini returns a 200 with a block reason and no candidate. Ollama has no filter: not in this
+    dialect.
     """
 
     name = "content_filter"
@@ -122,7 +128,10 @@ class ContentFilter(ContentFault):
     def act(self, tried: Try) -> Act | Miss:
         if self.form == "finish" or tried.dialect not in MODEL_DIALECTS:
             return super().act(tried)
-        refusal = error_for(tried, self.name)
+        try:
+            refusal = error_for(tried, self.name)
+        except NotInDialect:
+            return Miss("not_in_dialect")
         return Act(answer=refusal, evidence={"status": refusal.status})
 
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
