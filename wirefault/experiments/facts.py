@@ -17,6 +17,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from wirefault.core.files import read_shared, replace_shared
+from wirefault.experiments.amplification import FailedCalls, failed_calls
 from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode, needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
@@ -132,6 +133,7 @@ class Usage:
     unpriced: bool = False  # some had no price
 
 
+_NONE_FAILED = FailedCalls()
 _NOTHING_FAILED = EpisodeOutages((), whole=True)
 _NO_USAGE = Usage()
 
@@ -148,6 +150,7 @@ class EpisodeFacts:
     ``repeat_findings``: those of ``findings`` about repeated writes.
     ``outcome_by_oracle``: the outcome if repeated writes are no evidence; None if it is the same.
     ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control.
+    ``failed_calls``: the calls of which a request failed, with the requests for them.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
     control's, which ``findings`` counts, too.
     """
@@ -178,6 +181,7 @@ class EpisodeFacts:
     perhaps_repeated: str = ""
     conduct: Conduct | None = None
     differences: tuple[Finding, ...] = ()
+    failed_calls: FailedCalls = _NONE_FAILED
 
 
 @dataclass(frozen=True)
@@ -287,6 +291,7 @@ def _facts(
         judged.world,
         tuple(count for count in write_counts(trace) if count.executed + count.maybe),
         judged.outcome_by_oracle,
+        failed_calls=failed_calls(trace, whole=outages.whole),
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
     )
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wirefault.experiments.amplification import FailedCalls
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
@@ -137,6 +138,21 @@ def _recovery_rate(arm: ArmFacts) -> Measure:
     return _of_outages(arm, share_recovered, Bounds(0, 1), percent)
 
 
+def _amplification(arm: ArmFacts) -> Measure:
+    """No data without failures; open if an episode may hide a failure or a repetition."""
+    failed = sum((episode.failed_calls for episode in arm.valid.episodes), FailedCalls())
+    if not failed.calls:
+        return Measure(None, "no data: nothing failed")
+    showing = tuple(e.episode for e in arm.valid.episodes if e.failed_calls.requests > e.failed_calls.calls)
+    by = ", ".join(f"the {layer} {count}" for layer, count in failed.repeated_by.items())
+    calls = f"{failed.calls} failed call{'s' if failed.calls != 1 else ''}"
+    why = f"{failed.requests} requests for {calls}{f'; repeated by {by}' if by else ', none sent again'}"
+    if not failed.whole or arm.valid.missing > 0:
+        return Measure(Bounds(1, math.inf), f"open: not every episode shows all requests ({why})", showing)
+    factor = failed.requests / failed.calls
+    return Measure(exactly(factor), f"{factor:.3g} ({why})", showing)
+
+
 def _of_outages(
     arm: ArmFacts,
     figure: Callable[[Sequence[Interruption]], Bounds],
@@ -223,6 +239,10 @@ _MEASURES: Mapping[str, tuple[str, Callable[[ArmFacts], Measure]]] = {
     "cost": ("USD per episode, where `prices` has all models", _cost),
     "mttr": ("mean seconds from a failure until the same worked again, as the caller saw it", _mttr),
     "recovery_rate": ("share of the failures after which the same worked again", _recovery_rate),
+    "amplification": (
+        "requests for a call that failed, by SDK, code, framework and model together; 1: never again",
+        _amplification,
+    ),
     "faults_delivered": ("faults that reached what they were aimed at", _delivered),
     "budgets_spent": ("budgets that were used up and asked for more, once an episode", _budgets_spent),
     BUDGET_STRIKES: ("requests that a budget refused or slowed, and episodes that it ended", _budget_strikes),

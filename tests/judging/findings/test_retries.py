@@ -180,13 +180,13 @@ def resent(*sdk_retries, status=500):
 
 def test_layers_by_subjects_count():
     assert observed(LAYERED_RETRIES, *recorded(3, 3, last="http_500")) == [
-        "GET / was sent 6 times and failed each time: 2 by the model x 3 by the framework"
+        "GET / was sent 6 times and failed each time: 2 by the model x 3 by the code"
     ]
 
 
 def test_uneven_layers():
     assert observed(LAYERED_RETRIES, *recorded(3, 2)) == [
-        "GET / was sent 5 times and failed until the last: up to 2 by the model x up to 3 by the framework"
+        "GET / was sent 5 times and failed until the last: up to 2 by the model x up to 3 by the code"
     ]
 
 
@@ -199,13 +199,52 @@ def test_sdk_layer():
 def test_model_layer():
     bad = {"status": 500, "method": "GET"}
     events = [request(0, **bad), request(1, **bad), model_request(2), request(3, **bad), request(4, **bad)]
-    assert "2 by the model x 2 by the framework" in observed(LAYERED_RETRIES, *events)[0]
+    assert "2 by the model x 2 by the code" in observed(LAYERED_RETRIES, *events)[0]
+
+
+def step(at, *statuses):
+    """A read, then the same write until it works, with no model in between."""
+    price = request(at, "/price", "GET", fingerprint="p")
+    return [price, *(request(at + place, status=status) for place, status in enumerate(statuses, 1))]
+
+
+def test_framework_repeats_a_whole_step():
+    assert observed(LAYERED_RETRIES, *step(0, 500, 500), *step(5, 500, 500)) == [
+        "POST /orders was sent 4 times and failed each time: 2 by the framework x 2 by the code"
+    ]
+
+
+def test_framework_repeats_the_conversation():
+    bad = {"status": 500}
+    events = [model_request(0), request(1, **bad), request(2, **bad)]
+    again = [model_request(3), request(4, **bad), request(5, **bad)]
+    assert "2 by the framework x 2 by the code" in observed(LAYERED_RETRIES, *events, *again)[0]
+
+
+def test_four_layers():
+    def tries(at, sdk):
+        return [request(at + place / 10, status=500, sdk_retry=retry) for place, retry in enumerate(sdk)]
+
+    def steps(at):
+        prices = [request(at + place, "/price", "GET", fingerprint="p") for place in (0, 2)]
+        both = [tries(at + place, [0, 1, 0, 1]) for place in (1, 3)]
+        return sorted([*prices, *both[0], *both[1]], key=lambda event: event.start)
+
+    events = [model_request(0, "[1]"), *steps(1), model_request(8, "[2]"), *steps(9)]
+    [text] = observed(LAYERED_RETRIES, *events)
+    assert text == (
+        "POST /orders was sent 16 times and failed each time: "
+        "2 by the model x 2 by the framework x 2 by the code x 2 by the SDK"
+    )
 
 
 @pytest.mark.parametrize(
     "events",
     [
-        pytest.param(recorded(3), id="the framework alone"),
+        pytest.param(recorded(3), id="the code alone"),
+        pytest.param([*step(0, 500), *step(5, 500), *step(9, 500)], id="the framework alone"),
+        pytest.param([*step(0, 500, 500, 500)], id="one step alone"),
+        pytest.param([*step(0, 500, 201), *step(5, 500, 201)], id="each step passed in the end"),
         pytest.param(recorded(1, 1, 1), id="the model alone"),
         pytest.param(recorded(3, 1), id="passed at the second asking"),
         pytest.param(resent(0, 1, 2), id="the SDK alone"),

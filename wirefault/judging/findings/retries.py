@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
 from wirefault.dialects.mcp import INITIALIZE
-from wirefault.history.events import ToolTry
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import Rule, span_in_words, times
+from wirefault.judging.layers import LAYERS, Layer, layer_of
 from wirefault.judging.requests import Request, SameKey
 from wirefault.judging.trace import EpisodeTrace
 
@@ -192,57 +192,38 @@ def _layered_retries(trace: EpisodeTrace) -> Iterator[Observation]:
     for group in trace.repeated:
         if any(request.succeeded or request.reply_lost is None for request in group[:-1]):
             continue
-        nested = _by_layers(trace, group)
-        layers = [(who, count) for who, count in _counted(nested) if count > 1]
-        if len(layers) > 1 and _multiplied(nested):
+        repeated_by = [layer_of(trace, before, request) for before, request in pairwise(group)]
+        layers = [(layer, count) for layer in LAYERS if (count := _most_pieces(repeated_by, layer)) > 1]
+        if len(layers) > 1 and _multiplied(repeated_by):
             up_to = "" if prod(count for _, count in layers) == len(group) else "up to "
-            product = " x ".join(f"{up_to}{count} by {who}" for who, count in layers)
+            product = " x ".join(f"{up_to}{count} by the {layer}" for layer, count in layers)
             failed = "until the last" if group[-1].succeeded else "each time"
             text = f"{group[0].name} was sent {len(group)} times and failed {failed}: {product}"
             yield Observation(text, tuple(id for request in group for id in request.ids))
 
 
-def _by_layers(trace: EpisodeTrace, group: Sequence[Request]) -> list[list[list[Request]]]:
-    """The requests by call of the model, in these by call of the framework, in these the SDK's tries."""
-    by_model = _split(group, lambda before, request: _is_new_call(trace, before, request))
-    return [_split(tries, lambda _, request: not _is_sdk_retry(request)) for tries in by_model]
-
-
-def _counted(nested: list[list[list[Request]]]) -> Iterator[tuple[str, int]]:
-    """Each layer from the outermost, and how often at most it called the next."""
-    yield "the model", len(nested)
-    yield "the framework", max(map(len, nested))
-    yield "the SDK", max(len(tries) for by_framework in nested for tries in by_framework)
-
-
-def _multiplied(nested: list[list[list[Request]]]) -> bool:
-    """Whether an outer layer made an inner one repeat itself at least twice."""
-    repeated = [by_framework for by_framework in nested if sum(map(len, by_framework)) > 1]
-    by_sdk = [tries for by_framework in nested for tries in by_framework if len(tries) > 1]
-    return len(repeated) > 1 or len(by_sdk) > 1
-
-
-def _split(group: Sequence[Request], is_new: Callable[[Request, Request], bool]) -> list[list[Request]]:
-    """The group in pieces. ``is_new`` takes a request and the one before it: does it begin a piece?"""
-    pieces: list[list[Request]] = []
-    for place, request in enumerate(group):
-        if not place or is_new(group[place - 1], request):
+def _pieces(repeated_by: Sequence[Layer], layer: Layer) -> list[list[Layer]]:
+    """The repetitions by inner layers, split where that layer or an outer one began anew."""
+    outer = LAYERS[: LAYERS.index(layer) + 1]
+    pieces: list[list[Layer]] = [[]]
+    for by in repeated_by:
+        if by in outer:
             pieces.append([])
-        pieces[-1].append(request)
+        else:
+            pieces[-1].append(by)
     return pieces
 
 
-def _is_new_call(trace: EpisodeTrace, before: Request, request: Request) -> bool:
-    """Whether the model called once more: by the caller's count, or because it was asked in between."""
-    if request.of_model:
-        return False
-    if isinstance(before.caller_record, ToolTry) and isinstance(request.caller_record, ToolTry):
-        return before.caller_record.call != request.caller_record.call
-    return any(other.of_model and other.succeeded for other in trace.between(before, request))
+def _most_pieces(repeated_by: Sequence[Layer], layer: Layer) -> int:
+    """How often that layer sent the request at most, for one time that the next outer layer did."""
+    place = LAYERS.index(layer)
+    wholes = _pieces(repeated_by, LAYERS[place - 1]) if place else [list(repeated_by)]
+    return max(1 + whole.count(layer) for whole in wholes)
 
 
-def _is_sdk_retry(request: Request) -> bool:
-    return bool(request.exchange and request.exchange.sdk_retry)
+def _multiplied(repeated_by: Sequence[Layer]) -> bool:
+    """Whether an outer layer made an inner one repeat itself at least twice."""
+    return any(sum(map(bool, _pieces(repeated_by, layer))) > 1 for layer in LAYERS[:-1])
 
 
 LAYERED_RETRIES = Rule(
@@ -250,9 +231,11 @@ LAYERED_RETRIES = Rule(
     severity="wasteful",
     title="retries multiplied by layers",
     fires=(
-        "The same request failed and was sent again by at least two layers: by the SDK (it says so in a "
-        "header), by the code around it (the same again without that), and by the model (it was asked in "
-        "between, or the subject's own count of its calls says so)."
+        "The same request failed and was sent again by at least two layers, so that their tries multiply: by "
+        "the SDK (it says so in a header), by the code (the same again without that), by the framework (a "
+        "model's request without the SDK's mark, a whole step with the requests before it, or the "
+        "conversation from an earlier request to the model on), and by the model (it was asked in between, "
+        "or the subject's own count of its calls says so)."
     ),
     silent=(
         "only one layer repeated it, or the inner one only once: a call that passed the second time",
