@@ -21,6 +21,14 @@ def main() -> None:
 
     try:
         run_command_line()
+    except OSError as error:
+        from wirefault.core.errors import LAB_FAILED, resource_problem
+
+        problem = resource_problem(error)  # such as an output on a full disk
+        if not problem:
+            raise
+        sys.stderr.write(f"error: {problem}\n")
+        sys.exit(LAB_FAILED)
     finally:
         end_quickly()
 

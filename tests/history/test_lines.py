@@ -102,9 +102,9 @@ def test_writer_stops_after_cut_line(tmp_path, monkeypatch):
     writer.write(Note(1.0, "info", "whole"))
     with monkeypatch.context() as full:
         full.setattr("wirefault.history.writer.os.write", lambda file, data: len(data) - 1)
-        with pytest.raises(OSError, match="is the disk full"):
+        with pytest.raises(OSError, match="the disk is full: wrote only"):
             writer.write(Note(1.0, "info", "cut"))
-    with pytest.raises(OSError, match="is the disk full"):
+    with pytest.raises(OSError, match="the disk is full: wrote only"):
         writer.write(Note(1.0, "info", "next"))
     writer.close()
     assert first_break(path.read_bytes().splitlines(), START) is None

@@ -141,7 +141,8 @@ def test_launcher_killed_during_start_leaves_no_process(ended_demos: EndedDemos)
 def test_full_disk_is_one_line_error(ended_demos: EndedDemos, where: str) -> None:
     ended = ended_demos[f"no room to {where}"].result()
     assert (ended.code, ended.left) == (70, {})
-    assert "is the disk full" in ended.output and "Traceback" not in ended.output
+    assert "a file would become larger than allowed" in ended.output or "the disk is full: " in ended.output
+    assert "Traceback" not in ended.output
 
 
 def test_killed_launcher_leaves_no_process_or_file_and_next_demo_works(tmp_path: Path) -> None:

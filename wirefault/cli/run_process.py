@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wirefault.core.errors import LAB_FAILED, UNKNOWN, USAGE, InputError, UserError
+from wirefault.core.errors import DISK_FULL, LAB_FAILED, UNKNOWN, USAGE, InputError, UserError, error_text
 from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
 from wirefault.gateway.cassettes import check_cassettes
@@ -88,8 +88,7 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
             except UnsafeFileError:
                 raise  # the message is complete
             except OSError as error:
-                what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-                complain(logs, f"{what}; is LOGS_DIR={logs} a writable folder?")
+                complain(logs, error_text(error))
                 return LAB_FAILED
     except EndedByLauncher:  # before the first prompt the launcher reports the reason
         return LAB_FAILED
@@ -129,7 +128,7 @@ def complain(logs: Path, message: str) -> None:
     """Write the error to the console and to info.log."""
     sys.stderr.write(f"error: {message}\n")
     unwritten = log_error(logs, message)
-    if unwritten:
+    if unwritten and DISK_FULL not in message:
         sys.stderr.write(f"error: {unwritten}\n")
 
 

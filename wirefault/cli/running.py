@@ -16,7 +16,7 @@ from rich.console import Console
 
 from wirefault.cli.faults import print_set
 from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, logs_in
-from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError
+from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError, error_text
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.effects import effects_in
@@ -280,9 +280,7 @@ def _explained_file_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""  # on a full disk the error names no file
-        reason = f"{where}{error.strerror}; is the disk full, or LOGS_DIR not a writable folder?"
-        raise UserError(reason) from None
+        raise UserError(error_text(error)) from None
 
 
 @dataclass(frozen=True)
@@ -328,7 +326,8 @@ def run_in_own_lab(
     control = RunControl(
         choice, print_to_stderr, lambda _: None, workers, verbose=not how.as_json, as_json=how.as_json
     )
-    code = run_experiment(saved, control, LocalEngine()).code
+    with _explained_file_errors():
+        code = run_experiment(saved, control, LocalEngine()).code
     history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
     if history and history.events:
         for problem in loaded.problems:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import ClassVar
@@ -23,6 +26,43 @@ class InputError(UserError, ValueError):
     """Unusable user input: the command ends with the exit code for wrong usage."""
 
     code = USAGE
+
+
+DISK_FULL = "the disk is full"
+# what SQLite says, also in the errors of other processes
+_SQLITE_FULL = "database or disk is full"
+
+
+def resource_problem(error: Exception | str, place: str = "") -> str:
+    """Say what is missing if a resource is: a full disk, too many open files... Empty for other errors.
+
+    ``place``: the file or folder, if the error does not name one.
+    """
+    if not isinstance(error, OSError):
+        return DISK_FULL + _at(place) if _SQLITE_FULL in str(error) else ""
+    place = str(error.filename or place)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DISK_FULL + _at(place)
+    if error.errno == errno.EFBIG:
+        return f"a file would become larger than allowed{_at(place)}: raise the limit (ulimit -f)"
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return f"too many open files, the limit is {limit}: raise it (ulimit -n 1024)"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) and place:
+        return f"cannot write{_at(place)}: {os.strerror(error.errno)}"
+    return ""
+
+
+def _at(place: str) -> str:
+    return f": {place}" if place else ""
+
+
+def error_text(error: OSError, place: str = "") -> str:
+    """Say in a clause what is wrong, without the number of the error."""
+    if problem := resource_problem(error, place):
+        return problem
+    named = error.filename or place
+    return f"{named}: {error.strerror or error}" if named else str(error.strerror or error)
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -114,9 +114,15 @@ def replace_shared(root: Path, path: Path, data: bytes) -> None:
     temporary = f".{path.name}.{os.urandom(4).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED
     with _parent_folder(root, path, make=True) as (folder, _):
-        with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
-            file.write(data)
-        os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        try:
+            with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
+                file.write(data)
+            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            error.filename = str(path)  # of a full disk the error names no file
+            raise
 
 
 def remove_shared(root: Path, path: Path) -> None:
@@ -222,8 +228,9 @@ def write_whole(path: Path, data: bytes) -> None:
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
-    except OSError:
+    except OSError as error:
         temporary.unlink(missing_ok=True)
+        error.filename = str(path)
         raise
 
 

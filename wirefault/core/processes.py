@@ -15,7 +15,12 @@ _PROC = Path("/proc")
 
 def process_identity(pid: int) -> str:
     """Return number, user, start time and command, unique for a process; empty if it does not exist."""
-    return _from_proc(_PROC / str(pid)) if (_PROC / "self").exists() else _from_ps(pid)
+    return _from_proc(_PROC / str(pid)) if has_proc() else _from_ps(pid)
+
+
+def has_proc() -> bool:
+    """Whether ``/proc`` shows this system's processes."""
+    return (_PROC / "self" / "stat").exists()
 
 
 def signal_if_same(pid: int, identity: str, number: signal.Signals) -> bool:
@@ -40,13 +45,11 @@ def _from_proc(folder: Path) -> str:
 
 
 def _from_ps(pid: int) -> str:
-    listing = subprocess.run(
-        ["ps", "-o", "pid=,uid=,lstart=,command=", "-p", str(pid)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return listing.stdout.strip()
+    words = ["ps", "-o", "pid=,uid=,lstart=,command=", "-p", str(pid)]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:  # not installed
+        return ""
 
 
 LIFELINE_VARIABLE = "WIREFAULT_LIFELINE"

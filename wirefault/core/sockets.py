@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -102,17 +103,27 @@ def bind(address: Address) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address.host, address.port))
         listener.listen(1024)
-    except OSError:
+    except OSError as error:
         listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise OSError(error.errno, _not_an_address(address.host)) from None
         raise
     return listener
+
+
+def _not_an_address(host: str) -> str:
+    if host == LOOPBACK:
+        return f"this machine has no IPv4 loopback, which a lab needs: ip addr add {host}/8 dev lo"
+    return f"{host} is not an address of this machine"
 
 
 def bind_or_replace(address: Address) -> socket.socket:
     """Bind like ``bind``, but replace a port in use by a free one."""
     try:
         return bind(address)
-    except OSError:
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise
         return bind(Address(address.host, 0))
 
 

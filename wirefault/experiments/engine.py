@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from wirefault.core.errors import LAB_FAILED
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult
@@ -67,7 +68,11 @@ class LocalEngine:
 
         def in_lab(lab: RunningLab) -> int:
             code = run_arms(lambda arm: _run_arm(lab, saved, arm, how, lanes))
-            saved.note_end(rollback=lab.verify_rollback())
+            try:
+                saved.note_end(rollback=lab.verify_rollback())
+            except OSError:
+                if code != LAB_FAILED:  # else the run has said why
+                    raise
             return code
 
         many = lanes * len(saved.plan.arms) > 1

@@ -186,7 +186,11 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
     result.timing = {**watch.taken, "workers": how.workers}
     if result.code == 0 and not saved.plan.is_plain_run:
         _judge(result)
-    saved.write_verdict(result.as_json())
+    try:
+        saved.write_verdict(result.as_json())
+    except OSError:
+        if result.code != LAB_FAILED:  # else the run or the lab has said why
+            raise
     return result
 
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from wirefault.core.errors import error_text
 from wirefault.faults.catalogue.http.errors import HttpError
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.plan import plan_try
@@ -184,7 +185,7 @@ class Run:
         try:
             self._writer.write_lines(lines)
         except OSError as error:
-            self.failure = f"the history cannot be written: {error}"
+            self.failure = f"the history cannot be written: {error_text(error)}"
 
     def close(self) -> None:
         self.flush()

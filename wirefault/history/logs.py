@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from wirefault.core.errors import error_text
 from wirefault.core.files import open_shared
 from wirefault.history.events import (
     AttemptArmed,
@@ -37,10 +39,18 @@ class JsonLog:
     """Appends objects to a file, one ``write`` per line, so that several processes can share it."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = open_shared(path.parent, path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def write(self, fields: Mapping[str, Any]) -> None:
-        os.write(self._file, (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
+        data = (json.dumps(fields, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+        try:
+            is_cut = os.write(self._file, data) != len(data)
+        except OSError as error:
+            error.filename = str(self._path)
+            raise
+        if is_cut:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def close(self) -> None:
         if self._file >= 0:
@@ -138,7 +148,7 @@ def log_error(folder: Path, message: str) -> str | None:
         logs.line("error", message)
         logs.close()
     except OSError as error:
-        return f"cannot write logs: {error}"
+        return f"cannot write logs: {error_text(error)}"
     return None
 
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
+from wirefault.core.errors import DISK_FULL
 from wirefault.core.files import open_shared, read_shared
 from wirefault.history.events import Event
 from wirefault.history.lines import dump_event, line_hash, linked, origin
@@ -40,6 +41,7 @@ class Writer:
         self._written = len(lines)
         self.head = line_hash(lines[-1]) if lines else origin(path.parent.name, path.name)
         self._file = open_shared(logs_folder(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._path = path
         self._lock = threading.Lock()
         self._cut = ""
 
@@ -59,9 +61,13 @@ class Writer:
                 raise OSError(self._cut)
             lines, head = linked(records, self._written + 1, self.head)
             data = b"\n".join([*lines, b""])
-            taken = os.write(self._file, data)
+            try:
+                taken = os.write(self._file, data)
+            except OSError as error:
+                error.filename = str(self._path)
+                raise
             if taken != len(data):
-                self._cut = f"wrote only {taken} of {len(data)} bytes of the history: is the disk full?"
+                self._cut = f"{DISK_FULL}: wrote only {taken} of {len(data)} bytes of {self._path}"
                 raise OSError(self._cut)
             self._written += len(lines)
             self.head = head

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from wirefault.core.errors import LAB_FAILED
+from wirefault.core.errors import LAB_FAILED, UserError, error_text
 from wirefault.core.files import remove_shared
 from wirefault.core.interrupts import INTERRUPTED, SignalFlag
 from wirefault.core.lab_folder import LabIsUp, hold_lab_lock, is_lab_up, remove_lab_record, write_lab_record
@@ -50,7 +50,7 @@ def _bring_up(configuration: Configuration, toxiproxy: str, say: _Say, interrupt
         remove_shared(log.root, log.path)
         launcher = start("launcher", command, configuration.environ, [], log)
     except OSError as error:
-        say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
+        say(f"error: the lab could not start: {error_text(error)}")
         return LAB_FAILED
     if not _wait_until_up(launcher, state, interrupted):
         launcher.stop()
@@ -91,7 +91,9 @@ def take_down(configuration: Configuration, say: _Say) -> int:
     if not lab:
         say("no lab is up")
         return 0
-    if not signal_if_same(lab["pid"], lab["identity"], signal.SIGTERM):
+    if not lab["identity"]:  # without /proc; the launcher holds the lock that running_lab found taken
+        os.kill(lab["pid"], signal.SIGTERM)
+    elif not signal_if_same(lab["pid"], lab["identity"], signal.SIGTERM):
         say(f"error: process {lab['pid']} is not the launcher that lab {lab['lab_id']} was started by")
         return LAB_FAILED
     end = time.monotonic() + _STOP_BOUND_S
@@ -151,8 +153,11 @@ def keep_lab(toxiproxy: str) -> int:
         choice = choose_toxiproxy(toxiproxy, configuration.environ)
         with hold_lab_lock(configuration.state.parent):
             _keep(configuration, choice, stop)
-    except (LabError, SettingsError, LabIsUp, OSError) as error:
+    except (LabError, SettingsError, LabIsUp, UserError) as error:
         print_to_stderr(f"error: {error}")
+        return LAB_FAILED
+    except OSError as error:
+        print_to_stderr(f"error: {error_text(error)}")
         return LAB_FAILED
     except KeyboardInterrupt:  # stopped before it was ready
         return 0

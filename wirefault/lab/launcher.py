@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,11 +14,13 @@ from pathlib import Path
 import requests
 
 from wirefault.core.control_access import TOKEN_DESCRIPTOR, draw_token, token_descriptor
+from wirefault.core.errors import resource_problem
 from wirefault.core.files import private_folder, remove_empty_logs, write_whole
 from wirefault.core.private_files import LabFiles
 from wirefault.core.processes import (
     LIFELINE_VARIABLE,
     TOPOLOGY_VARIABLE,
+    has_proc,
     reason_file,
 )
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, bound_address
@@ -196,6 +199,11 @@ class Lab:
             raise LabError(
                 f"no Toxiproxy answers at {url}; start it, or leave out --toxiproxy and TOXIPROXY_URL"
             )
+        if not self._configuration.wiring.is_lab and sys.platform == "linux" and not has_proc():
+            raise LabError(
+                "/proc is not mounted, and without it the lab cannot find an agent's processes:"
+                " mount -t proc proc /proc"
+            )
         self._bind()
         self._files.take()
         self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
@@ -325,9 +333,14 @@ class Lab:
             waiting += [lane.control.url + "/", lane.manager.url + "/ready"]
 
         def all_answer() -> bool | None:
-            while waiting and answers(session, waiting[0]):
+            while waiting:
+                problem = complaint_of(session, waiting[0])
+                if full := resource_problem(problem, str(self._configuration.state)):
+                    raise LabError(full)
+                if problem:
+                    return None
                 waiting.pop(0)
-            return None if waiting else self._publish_proxies(session)
+            return self._publish_proxies(session)
 
         with local_session() as session:
             self._wait_until(all_answer, lambda: complaint_of(session, waiting[0]) if waiting else "")

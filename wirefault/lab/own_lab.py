@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from threading import Lock
 
-from wirefault.core.errors import LAB_FAILED, UNKNOWN
+from wirefault.core.errors import LAB_FAILED, UNKNOWN, error_text
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, SignalFlag
 from wirefault.core.processes import reason_file, stop_file
 from wirefault.core.run_key import handed_key
@@ -137,20 +137,23 @@ def with_own_lab(
     """Start a lab with that many lanes, call ``work`` with it, take it down; the exit code.
 
     ``many_runs``: fork the runs from a process with their imports. ``halt`` ends them from another thread.
+    Raises ``OSError`` if ``work`` does.
     """
     with interruptible() as interrupted:
-        started = time.monotonic()
+        started, is_up = time.monotonic(), False
         try:
             lab = Lab(configuration, toxiproxy, interrupted.is_set, lanes)
             with _forking_runs(configuration, lab) if many_runs else nullcontext(cannot_fork) as fork, lab:
-                took = time.monotonic() - started
+                took, is_up = time.monotonic() - started, True
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
                 return work(RunningLab(lab, interrupted, say, fork, halt))
         except LabError as error:
             say(f"error: {error}")
             return LAB_FAILED
         except OSError as error:
-            say(f"error: the lab could not start: {error}; is the disk full, or a folder not writable?")
+            if is_up:  # the caller's own files
+                raise
+            say(f"error: the lab could not start: {error_text(error)}")
             return LAB_FAILED
         except KeyboardInterrupt:
             say("interrupted; the lab is down")

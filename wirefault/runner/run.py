@@ -13,6 +13,7 @@ from typing import Protocol
 import requests
 
 from wirefault._version import __version__
+from wirefault.core.errors import DISK_FULL, error_text, resource_problem
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.core.processes import reason_to_stop
 from wirefault.core.redaction import Redaction
@@ -99,6 +100,8 @@ class Runner:
                 if why := self._why_no_other():
                     raise RunAborted(why)
                 self._episode(index, planned, prompt)
+                if DISK_FULL in self._attempts.why_not:
+                    raise RunAborted(self._attempts.why_not)
                 if self._attempts.not_armed >= _NOT_ARMED_LIMIT and index < planned:
                     raise RunAborted(
                         f"{_NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
@@ -107,9 +110,9 @@ class Runner:
         except RunAborted as error:
             record.reason = str(error)
         except sqlite3.Error as error:
-            record.reason = f"state/ could not be used: {error}; is the disk full, or the file not writable?"
+            record.reason = resource_problem(error, "state/") or f"state/ could not be used: {error}"
         except OSError as error:
-            record.reason = f"logs/ could not be written: {error.strerror or error}; is the disk full?"
+            record.reason = error_text(error)
         except KeyboardInterrupt as end:
             record.reason = str(end) or INTERRUPTED_LINE
             record.interrupted = record.reason == INTERRUPTED_LINE
@@ -193,7 +196,7 @@ class Runner:
             )
         except OSError as error:  # the disk is still full: only the console can tell
             record.completed = False
-            record.reason = record.reason or f"logs/ could not be written: {error.strerror or error}"
+            record.reason = record.reason or error_text(error)
 
     def log_summary(self, summary: dict[str, object]) -> None:
         """Write the summary, as from ``Summary.as_json``, and the run's seal into info.log."""
@@ -270,7 +273,11 @@ def run_prompts(
             listener.say(message if level == "info" else f"{level}: {message}")
         record = runner.run(prompts)
         summary = summarise(record.events)
-        runner.log_summary(summary.as_json())
+        try:
+            runner.log_summary(summary.as_json())
+        except OSError:
+            if record.completed:  # else its reason is the same, and shown with the summary
+                raise
     finally:
         runner.close()
     return PromptsRun(runner.settings, record, summary)
