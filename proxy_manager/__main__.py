@@ -9,7 +9,6 @@ import signal
 import socket
 import sqlite3
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.control_access import inherited_token
-from wirefault.core.private_files import sweep_after
 from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.state.state import State, check_version
@@ -82,21 +80,13 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     loop = Loop(open_state, state_path, proxies, make_reconciler, topology.lab_id, topology.lane)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, loop.end_requested.set)
-    orphaned = threading.Event()
-
-    def on_launchers_end() -> None:
-        orphaned.set()
-        loop.stop.set()
-
-    watch_lifeline(os.environ, on_launchers_end)
+    watch_lifeline(os.environ, loop.stop.set)
     listener = _listen(topology)
     with api_in_thread(create_manager_api(loop, topology, open_state, token, logs), listener):
         loop.run()
     if topology.proxy_prefix:
         heal_once(client, topology)  # others use that server too: nothing of this lab must stay on it
     gateway.close()
-    if orphaned.is_set():  # a launcher that was killed no longer can
-        sweep_after(topology.lab_id)
     return 0
 
 

@@ -134,7 +134,7 @@ def test_interrupt_during_start_ends_at_once(ended_demos: EndedDemos) -> None:
 
 def test_launcher_killed_during_start_leaves_no_process(ended_demos: EndedDemos) -> None:
     ended = ended_demos["launcher killed while starting"].result()
-    assert (ended.code, ended.left, ended.events) == (-signal.SIGKILL, {}, [])
+    assert (ended.code, ended.left, ended.events, ended.private) == (-signal.SIGKILL, {}, [], [])
 
 
 @pytest.mark.parametrize("where", ["start", "run"])

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from wirefault.core.private_files import sweep_after
+
 _PROC = Path("/proc")
 
 
@@ -59,7 +61,8 @@ TOPOLOGY_VARIABLE = "WIREFAULT_TOPOLOGY"
 def watch_lifeline(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
     """Call ``on_close`` from a daemon thread once the launcher's end of the pipe closes.
 
-    ``WIREFAULT_LIFELINE`` holds the file descriptor of the reading end; without it nothing is watched.
+    ``WIREFAULT_LIFELINE`` holds the file descriptor of the reading end; without it nothing is watched. A
+    launcher that was killed left its private files: they are swept first, by whichever process comes first.
     """
     descriptor = environ.get(LIFELINE_VARIABLE)
     if not descriptor:
@@ -70,6 +73,7 @@ def watch_lifeline(environ: Mapping[str, str], on_close: Callable[[], None]) -> 
         with suppress(OSError):  # an unreadable descriptor counts as closed
             while os.read(lifeline, 64):
                 pass  # the launcher never writes
+        sweep_after(environ.get("LAB_ID", ""))
         on_close()
 
     threading.Thread(target=wait_for_end, name="lifeline", daemon=True).start()

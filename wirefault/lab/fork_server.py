@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.lab_folder import LAB_FILES, lab_root
+from wirefault.core.private_files import sweep_after
 from wirefault.lab.program import run_program
 
 MAX_NAME_LENGTH = 1024
@@ -32,12 +33,16 @@ _POLL_S = 0.0005
 
 def main() -> None:
     """Serve until the launcher closes the socket; in a forked process run the program."""
-    for module in sys.argv[2:]:
-        with suppress(Exception):  # a program that needs the module reports the error in its log
-            importlib.import_module(module)
-    with socket.socket(fileno=int(sys.argv[1])) as control:
-        connection = _fork_on_request(control)
+    try:
+        for module in sys.argv[2:]:
+            with suppress(Exception):  # a program that needs the module reports the error in its log
+                importlib.import_module(module)
+        with socket.socket(fileno=int(sys.argv[1])) as control:
+            connection = _fork_on_request(control)
+    except KeyboardInterrupt:  # the launcher starts the programs itself
+        return
     if connection is None:
+        sweep_after(os.environ.get("LAB_ID", ""))  # if the launcher was killed before another part ran
         return
     os.setsid()
     with connection:
@@ -99,11 +104,17 @@ def _is_forked() -> bool:
 def _agreed_request(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """The request and its descriptors; the process ends unless the launcher confirms."""
     first, descriptors, *_ = socket.recv_fds(connection, 1, MAX_DESCRIPTORS)
+    if not first:  # the launcher was killed meanwhile
+        os._exit(1)
     with connection.makefile("rb") as stream:
         request: dict[str, Any] = json.loads(first + stream.readline())
         _show_in_process_list(request["command"])
-        connection.sendall(b"%d %d\n" % (os.getpid(), os.getppid()))
-        if not stream.readline():
+        try:
+            connection.sendall(b"%d %d\n" % (os.getpid(), os.getppid()))
+            is_agreed = bool(stream.readline())
+        except OSError:  # the launcher was killed meanwhile
+            is_agreed = False
+        if not is_agreed:
             os._exit(1)
     return request, descriptors
 

@@ -1,0 +1,310 @@
+"""``python -m bench.signals``: a signal at a random moment to a random process of a lab, many times.
+
+Each trial starts one command in a folder of its own, waits for a random part of its usual time, and sends one
+signal to one of its processes: the command, a server of the lab, the run, a tap, the agent or its child. It
+then lists what is left: processes, mounts, toxics on a shared Toxiproxy, files in the private folder, and
+whether the command hung or printed a traceback. A seed draws the trials; the moments are by the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from shutil import rmtree
+from threading import Thread
+
+from wirefault.toxiproxy.client import ToxiproxyClient
+
+SIGNALS = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGQUIT),
+    signal.SIGSTOP,  # continued after a moment
+)
+HANG_S = 90.0
+"""A command that has not ended so long after its signal hangs."""
+_ORPHAN_S = 12.0
+_STOPPED_S = 1.0
+_POLL_S = 0.05
+_MARK = "SIGNALS_TRIAL"
+_WIREFAULT = (sys.executable, "-m", "wirefault")
+
+# It asks for two seconds, with a child that left its session and would live for minutes.
+AGENT = """
+import os, subprocess, sys, time, urllib.request
+url = os.environ.get("SHOP_URL") or sys.argv[1]
+subprocess.Popen(["sleep", "300"], start_new_session=True)
+for number in range(8):
+    try:
+        urllib.request.urlopen(urllib.request.Request(url + "/orders", b"{}"), timeout=5).read()
+    except OSError as error:
+        print("failed:", error)
+    time.sleep(0.25)
+print("done")
+"""
+EXPERIMENT = {
+    "title": "Signals",
+    "only": ["1", "2", "14"],
+    "repeats": 4,
+    "method": {
+        "faults": {
+            "faults": [{"fault": "lose_reply", "links": "writes", "when": {"probability": 0.5}}],
+            "toxics": [{"toxic": "latency", "links": "tools", "with": {"latency": 300}}],
+        }
+    },
+    "hypothesis": ["no duplicate"],
+}
+_SLOW = ("--toxic-prob", "1", "--toxics", "latency:300", "--error-prob", "0.2", "--no-charts")
+_PROMPTS = ("--prompt", "What is the weather in Paris?", "--prompt", "Send Bob the message hi") * 3
+
+
+def _commands(shop: str, shared: str) -> Mapping[str, Sequence[Sequence[str]]]:
+    """The commands of each mode, by its name; the last one cleans up and gets no signal."""
+    agent = (sys.executable, "agent.py", shop)
+    wirefault = _WIREFAULT
+    embedded = ("--toxiproxy", "embedded")
+    link = ("--link", f"shop={shop}", "--prompt", "order", *embedded)
+    down = (*wirefault, "lab", "down")
+    return {
+        "demo": [(*wirefault, "demo", *_SLOW, *_PROMPTS, *embedded)],
+        "demo, shared Toxiproxy": [(*wirefault, "demo", *_SLOW, *_PROMPTS, "--toxiproxy", shared)],
+        "experiment, 2 lanes": [(*wirefault, "run", "exp.json", "--workers", "2", *embedded)],
+        "exec, namespace": [(*wirefault, "exec", "--tap", "namespace", *embedded, "--", *agent)],
+        "exec, proxy": [(*wirefault, "exec", "--tap", "proxy", *embedded, "--", *agent)],
+        "run, command": [(*wirefault, "run", *link, "--", *agent)],
+        "lab up": [(*wirefault, "lab", "up", *embedded), down],
+        "run --lab": [(*wirefault, "lab", "up", *embedded), (*wirefault, "run", "--lab", *_PROMPTS), down],
+    }
+
+
+MODES = tuple(_commands("", ""))
+
+
+@dataclass
+class Trial:
+    """One signal and what it left."""
+
+    number: int
+    mode: str
+    signal: str
+    after_s: float
+    target: str = ""
+    """The process that got it; empty if none was there any more."""
+    codes: list[int] = field(default_factory=list)
+    """Of the mode's commands."""
+    left: list[str] = field(default_factory=list)
+    """Each thing that should not be there, in words."""
+
+
+class _Shop(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        return
+
+
+@contextmanager
+def upstreams() -> Iterator[tuple[str, str]]:
+    """The URLs of a shop, which an agent asks, and of a shared Toxiproxy."""
+    shop = ThreadingHTTPServer(("127.0.0.1", 0), _Shop)
+    Thread(target=shop.serve_forever, daemon=True).start()
+    words = [*_WIREFAULT, "toxiproxy", "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as toxiproxy:
+        assert toxiproxy.stdout is not None
+        url = next(word for line in toxiproxy.stdout for word in line.split() if word.startswith("http://"))
+        try:
+            yield f"http://127.0.0.1:{shop.server_port}", url.rstrip("/.,;")
+        finally:
+            toxiproxy.terminate()
+            shop.shutdown()
+            shop.server_close()
+
+
+def carry_out(trial: Trial, folder: Path, shop: str, shared: str) -> Trial:
+    """Run the trial's commands in the folder and note what is left."""
+    folder.mkdir(parents=True)
+    (folder / "p").mkdir(mode=0o700)
+    (folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+    mark = f"{os.getpid()}-{trial.number}"
+    environ = {**os.environ, _MARK: mark, "XDG_STATE_HOME": str(folder / "p"), "PYTHONUNBUFFERED": "1"}
+    mounts = _mounts()
+    commands = _commands(shop, shared)[trial.mode]
+    with (folder / "output.txt").open("wb") as output:
+        for place, command in enumerate(commands):
+            start = partial(
+                subprocess.Popen, command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=output
+            )
+            with start(stderr=subprocess.STDOUT, start_new_session=True) as process:
+                is_hit = place == (1 if len(commands) == 3 else 0)
+                if is_hit:
+                    _strike(trial, mark, process)
+                try:
+                    trial.codes.append(process.wait(HANG_S))
+                except subprocess.TimeoutExpired:
+                    trial.left.append(f"hang: {' '.join(command[2:5])}")
+                    process.kill()
+    trial.left += _orphans(mark)
+    trial.left += [f"mount: {mount}" for mount in _mounts() - mounts]
+    private = (path.name for path in (folder / "p").glob("wirefault/*"))
+    trial.left += [f"private file: {name}" for name in private if name != "signing_key"]
+    if "shared" in trial.mode:
+        trial.left += _toxics(shared, folder)
+    printed = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
+    logs = [*(folder / "logs").glob("lab/**/*.log")]
+    printed += "".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)
+    if "Traceback (most recent call last)" in printed:
+        trial.left.append(f"traceback: {printed.strip().splitlines()[-1][:120]}")
+    return trial
+
+
+def _strike(trial: Trial, mark: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait, and send the signal to one of the trial's processes, chosen by the trial's number."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(trial.after_s)
+    pids = _processes(mark)
+    if not pids:
+        return
+    pid = random.Random(trial.number).choice(sorted(pids))
+    trial.target = pids[pid]
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.Signals[trial.signal])
+        if trial.signal == "SIGSTOP":
+            time.sleep(_STOPPED_S)
+            os.kill(pid, signal.SIGCONT)
+
+
+def _processes(mark: str) -> dict[int, str]:
+    """The processes with that mark in their environment, and their commands."""
+    wanted = f"{_MARK}={mark}".encode()
+    pids: dict[int, str] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                words = (entry / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+                pids[int(entry.name)] = " ".join(Path(word).name for word in words if word)[:100]
+    return pids
+
+
+def _orphans(mark: str) -> list[str]:
+    """What still runs when all commands have ended and some time has passed; it is killed."""
+    end = time.monotonic() + _ORPHAN_S
+    while (left := _processes(mark)) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return [f"orphan: {words}" for words in left.values()]
+
+
+def _mounts() -> set[str]:
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    return {line.split()[4] for line in lines if "wirefault" in line or "tap-" in line}
+
+
+def _toxics(url: str, folder: Path) -> list[str]:
+    """The proxies of the folder's labs on the shared server, with their toxics."""
+    labs = {path.name for path in (folder / "logs" / "lab").glob("lab-*")}
+    with ToxiproxyClient(url) as client:
+        proxies = client.proxies()
+    names = [name for name in proxies if not labs or any(name.startswith(lab) for lab in labs)]
+    return [f"proxy: {name} with {len(proxies[name].toxics)} toxics" for name in names]
+
+
+def usual_seconds(folder: Path, modes: Sequence[str], shop: str, shared: str) -> dict[str, float]:
+    """How long the command of each mode takes undisturbed; what it leaves is a failure of this script."""
+    seconds = {}
+    for number, mode in enumerate(modes):
+        began = time.monotonic()
+        trial = carry_out(Trial(-1 - number, mode, "SIGCONT", 0.0), folder / f"usual-{number}", shop, shared)
+        assert not trial.left, trial
+        seconds[mode] = time.monotonic() - began
+    return seconds
+
+
+def drawn_trials(seed: int, count: int, seconds: Mapping[str, float]) -> list[Trial]:
+    """The trials of that seed, in turn over the modes."""
+    draws = random.Random(seed)
+    modes = list(seconds)
+    return [
+        Trial(
+            number,
+            modes[number % len(modes)],
+            draws.choice(SIGNALS).name,
+            round(draws.uniform(0.1, seconds[modes[number % len(modes)]]), 3),
+        )
+        for number in range(count)
+    ]
+
+
+def carry_out_all(
+    trials: Sequence[Trial], folder: Path, shop: str, shared: str, at_once: int, say: Callable[[Trial], None]
+) -> list[Trial]:
+    """Carry out the trials, some at once; the folders of those that left nothing are removed."""
+
+    def one(trial: Trial) -> Trial:
+        own = folder / f"t{trial.number}"
+        carry_out(trial, own, shop, shared)
+        if not trial.left:
+            rmtree(own, ignore_errors=True)
+        say(trial)
+        return trial
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(one, trials))
+
+
+def main() -> int:
+    """Return 0 if no trial left anything."""
+    parser = argparse.ArgumentParser(prog="python -m bench.signals", description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of trials")
+    arguments = parser.parse_args()
+    # short, since it is part of the path of a Unix socket
+    folder = Path(tempfile.mkdtemp(prefix="s-"))
+    with upstreams() as (shop, shared):
+        seconds = usual_seconds(folder, MODES, shop, shared)
+        print("usual seconds:", {mode: round(took, 1) for mode, took in seconds.items()}, flush=True)
+        trials = drawn_trials(arguments.seed, arguments.count, seconds)
+        if arguments.only:
+            trials = [trials[number] for number in arguments.only]
+
+        def say(trial: Trial) -> None:
+            what = "; ".join(trial.left) or "nothing"
+            where = f"{trial.signal} to {trial.target or 'no process'} after {trial.after_s:.1f} s"
+            print(f"{trial.number:3} {trial.mode}: {where}: {trial.codes} left {what}", flush=True)
+
+        done = carry_out_all(trials, folder, shop, shared, arguments.at_once, say)
+    bad = [trial for trial in done if trial.left]
+    kinds = Counter(left.partition(":")[0] for trial in bad for left in trial.left)
+    struck = sum(bool(trial.target) for trial in done)
+    print(f"{struck} signals in {len(done)} trials; {len(bad)} left something: {dict(kinds)}")
+    if bad:
+        print(f"their folders: {folder}")
+    else:
+        rmtree(folder, ignore_errors=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
