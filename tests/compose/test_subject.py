@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from ipaddress import IPv4Address
 from pathlib import Path
 from threading import Thread
 
@@ -12,9 +14,10 @@ import pytest
 
 from tests.compose.engine import IMAGE, V1, V2, docker, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
+from tests.compose.test_boundary import SEARCH
 from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.support import until
-from wirefault.core.sockets import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, TOXIPROXY_PORT
+from wirefault.core.sockets import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, MANAGER_PORT, TOXIPROXY_PORT
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_run
 from wirefault.wiring.links import lab_links
@@ -113,19 +116,145 @@ def test_ingress_does_not_route_to_lab_services(lab: Lab) -> None:
     assert not [(url, how) for url, how in zip(urls, statuses, strict=True) if how[0] in "23"]
 
 
-def test_unlisted_host_becomes_link(lab: Lab) -> None:
-    class Hello(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(204)
-            self.end_headers()
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    """A server on this machine, which repeats the path of the request."""
 
-    with HTTPServer(("0.0.0.0", 0), Hello) as server:
+    class Echo(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = f"you asked for {self.path}".encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("0.0.0.0", 0), Echo) as server:
+        server.daemon_threads = True
         Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://host.docker.internal:{server.server_port}/"
-        assert lab.python("subject", BY_THE_INGRESS.format(urls=[url])) == "204"
+        yield server
         server.shutdown()
+
+
+def test_unlisted_host_becomes_link(lab: Lab, server: HTTPServer) -> None:
+    url = f"http://host.docker.internal:{server.server_port}/"
+    assert lab.python("subject", BY_THE_INGRESS.format(urls=[url])) == "200"
     rows = lab.rows("SELECT link, status FROM found_links")
     assert url.rstrip("/") in {json.loads(link)["upstream"] for link, status in rows if status == "open"}
+
+
+RAW = """
+import json, socket
+from concurrent.futures import ThreadPoolExecutor
+
+def answer(data):
+    with socket.create_connection(("ingress-proxy", 7100), timeout={patience}) as client:
+        received = b""
+        try:
+            for part in data:
+                client.sendall(part.encode())
+                if part.startswith("CONNECT"):
+                    received += client.recv(4096)
+            while part := client.recv(65536):
+                received += part
+        except OSError:
+            pass
+        return received.decode("latin-1")
+
+with ThreadPoolExecutor(20) as pool:
+    print(json.dumps(list(pool.map(answer, {requests}))))
+"""
+
+
+def raw_answers(lab: Lab, *requests: list[str], patience: float = 60) -> list[str]:
+    """What the ingress answers to the parts of each request, until it closes the connection."""
+    return list(json.loads(lab.python("subject", RAW.format(requests=list(requests), patience=patience))))
+
+
+def spellings(address: str) -> list[str]:
+    """An IPv4 address as resolvers accept it."""
+    number = int(IPv4Address(address))
+    first, rest = number >> 24, number & 0xFFFFFF
+    return [
+        address, str(number), hex(number), f"0{number:o}", f"{first}.{rest}", f"0x{first:x}.{rest}",
+        f"[::ffff:{address}]", f"[::ffff:{number >> 16:x}:{number & 0xFFFF:x}]",
+    ]  # fmt: skip
+
+
+def test_control_is_reached_in_no_spelling(lab: Lab) -> None:
+    ports = {"gateway": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT, "proxy_mgr": MANAGER_PORT}
+    networks = {service: lab.container(service)["NetworkSettings"]["Networks"] for service in ports}
+    servers = [
+        (host, ports[service])
+        for service, attached in networks.items()
+        for name in attached.keys() & networks["gateway"].keys()  # the gateway dials for the subject
+        for host in spellings(attached[name]["IPAddress"])
+    ]
+    loopback = ["0.0.0.0", "127.1", "[::1]", "[::]", "localhost", *spellings("127.0.0.1")]
+    servers += [(host, port) for host in loopback for port in ports.values()]
+    get = "GET {} HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n"
+    plain = [[get.format(f"http://{host}:{port}/", host, port)] for host, port in servers]
+    tunnels = [
+        [f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n", get.format("/", host, port)]
+        for host, port in servers
+    ]
+    answers = raw_answers(lab, *plain, *tunnels)
+    assert len(answers) == 2 * len(servers) > 100
+    for answer in answers:
+        statuses = re.findall(r"HTTP/1\.1 (\d+) (.*)", answer)
+        assert statuses, answer
+        assert {status for status, text in statuses if "established" not in text} <= {"403", "502"}, answer
+
+
+def test_invented_hosts_do_not_hide_the_real_one(lab: Lab, server: HTTPServer) -> None:
+    invented = [
+        [f"GET http://invented-{n}.example/ HTTP/1.1\r\nConnection: close\r\n\r\n"] for n in range(40)
+    ]
+    raw_answers(lab, *invented)
+    url = f"http://host.docker.internal:{server.server_port}/"
+    host = {"WIRING": f"{FOLDER}/wirefault.yaml"}
+    (lab.folder / "experiments" / "down.yaml").write_text("{faults: [{fault: unavailable}]}")
+    assert lab.play("wirefault faults set experiments/down.yaml", **host).returncode == 0
+    try:
+        assert lab.python("subject", BY_THE_INGRESS.format(urls=[url])) == "503"
+    finally:
+        assert lab.play("wirefault faults clear", **host).returncode == 0
+
+
+def test_two_hosts_on_one_connection_are_answered_in_order(lab: Lab, server: HTTPServer) -> None:
+    host = f"host.docker.internal:{server.server_port}"
+    both = (
+        f"GET http://{host}/first HTTP/1.1\r\nHost: {host}\r\n\r\n"
+        "GET http://unknown.example/ HTTP/1.1\r\nHost: unknown.example\r\nConnection: close\r\n\r\n"
+    )
+    [answer] = raw_answers(lab, [both], patience=10)
+    assert re.findall(r"HTTP/1\.[01] (\d+)", answer) == ["200", "502"]
+    assert answer.index("you asked for /first") < answer.index("502")
+
+
+@pytest.mark.parametrize("baggage", ["", "wirefault.run=another,wirefault.episode=e,wirefault.attempt=1"])
+def test_baggage_of_the_subject_evades_no_fault(lab: Lab, baggage: str) -> None:
+    host = {"WIRING": f"{FOLDER}/wirefault.yaml"}
+    (lab.folder / "experiments" / "down.yaml").write_text("{faults: [{fault: unavailable, links: tools}]}")
+    assert lab.play("wirefault faults set experiments/down.yaml", **host).returncode == 0
+    code = f"""
+import requests
+url = "http://proxies:{AT_THE_SUBJECT["calculator"]}/calculate"
+print([requests.get(url, headers={{"baggage": {baggage!r}}}, timeout=60).status_code for _ in range(20)])
+"""
+    try:
+        assert json.loads(lab.python("subject", code)) == [503] * 20
+    finally:
+        assert lab.play("wirefault faults clear", **host).returncode == 0
+
+
+def test_subject_has_no_file_of_the_lab_and_no_token(lab: Lab) -> None:
+    token = lab.python("gateway", "print(open('/run/wirefault/token').read())")
+    printed = lab.python("subject", SEARCH.format(reversed=token[::-1]))
+    assert printed.splitlines()[-1] == "True False []"
 
 
 def test_subject_has_certificates_read_only_and_no_key(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_p
 from wirefault.cli.main import main
 from wirefault.core import signing
 from wirefault.core.errors import InputError
-from wirefault.core.files import UnsafeFileError, make_private_folder
+from wirefault.core.files import make_private_folder
 from wirefault.experiments.evidence import AlteredError, evidence_of, sign_recording
 from wirefault.experiments.saved import SavedExperiment, load_saved
 
@@ -165,12 +165,14 @@ def test_interrupted_experiment_is_altered_if_its_plan_is(tmp_path: Path) -> Non
         load_saved(saved.logs, saved.experiment_id, {"LOGS_DIR": str(saved.logs)})
 
 
-def test_linked_manifest_is_refused(saved: SavedExperiment, tmp_path: Path) -> None:
+def test_linked_manifest_is_altered(saved: SavedExperiment, tmp_path: Path) -> None:
     manifest = saved.folder / "manifest.json"
     manifest.rename(tmp_path / "elsewhere.json")
     manifest.symlink_to(tmp_path / "elsewhere.json")
-    with pytest.raises(UnsafeFileError, match="not a regular file"):
-        evidence_of(saved.logs, saved.experiment_id)
+    [place] = evidence_of(saved.logs, saved.experiment_id).alterations
+    assert place.startswith(f"{manifest}:1: ") and "not a regular file" in place
+    for command in COMMANDS:
+        assert read_by(*command.split()).exit_code == 2, command
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_p
 from wirefault.cli import running
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
-from wirefault.experiments.evidence import evidence_of
+from wirefault.experiments.evidence import AlteredError, evidence_of
 from wirefault.experiments.saved import SavedExperiment, load_saved
 
 MARK = "code-ran"
@@ -243,7 +243,7 @@ def test_linked_folder_redirects_nothing(folder: Path, place: str) -> None:
     shutil.rmtree(linked)
     linked.symlink_to(folder / "mine")
     for write in (saved.write_plan, lambda: saved.note_end(limited="x"), lambda: saved.write_verdict({})):
-        with pytest.raises((OSError, InputError), match="refusing to use it"):
+        with pytest.raises((OSError, InputError, AlteredError), match="refusing to use it"):
             write()
     assert list((folder / "mine").iterdir()) == []
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wirefault.core.errors import UNKNOWN, UserError
 from wirefault.core.files import (
+    UnsafeFileError,
     files_below,
     folders_in,
     names_in,
@@ -145,7 +146,7 @@ def remove_signature(logs: Path, name: str) -> None:
 def evidence_of(logs: Path, name: str) -> Evidence:
     """Check the files of a run or an experiment. A run of an experiment is checked without the other runs.
 
-    Raises ``UnsafeFileError`` or another ``OSError`` if the manifest cannot be read.
+    Raises ``OSError`` if the manifest cannot be read.
     """
     experiment = owner_of(logs, name)
     home = _home(logs, experiment or name)
@@ -153,6 +154,8 @@ def evidence_of(logs: Path, name: str) -> Evidence:
         data = _read(logs, home / MANIFEST, MAX_MANIFEST_BYTES)
     except FileNotFoundError:
         return _unsigned(logs, name, experiment)
+    except UnsafeFileError as error:
+        return Evidence("altered", (f"{home / MANIFEST}:1: {error}",))
     try:
         manifest = _Manifest.model_validate_json(data)
     except ValidationError as error:
