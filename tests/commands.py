@@ -17,7 +17,9 @@ from tests.shared_imports import shared_imports
 from wirefault.cli.main import main
 
 
-def wirefault(folder: Path, environ: Mapping[str, str], *words: str) -> CompletedProcess[str]:
+def wirefault(
+    folder: Path, environ: Mapping[str, str], *words: str, stdin_text: str = ""
+) -> CompletedProcess[str]:
     """Call the command in this folder; return its exit code and the output of it and its processes."""
     with tempfile.TemporaryDirectory() as outputs, ExitStack() as around:
         stdout, stderr = Path(outputs, "stdout"), Path(outputs, "stderr")
@@ -25,6 +27,7 @@ def wirefault(folder: Path, environ: Mapping[str, str], *words: str) -> Complete
         around.enter_context(chdir(folder))
         around.enter_context(_environment(environ))
         around.enter_context(_printed_to(stdout, stderr))
+        around.enter_context(_reading(Path(outputs, "stdin"), stdin_text))
         code = _exit_code(words)
         around.close()
         return CompletedProcess(words, code, stdout.read_text("utf-8"), stderr.read_text("utf-8"))
@@ -49,6 +52,20 @@ def _environment(environ: Mapping[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def _reading(path: Path, text: str) -> Iterator[None]:
+    """Redirect standard input to a file with the text."""
+    path.write_text(text, encoding="utf-8")
+    before = os.dup(0)
+    with path.open("rb") as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from tests.cli_process import CliProcess
 from tests.commands import wirefault
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import environ_in
+from tests.support import until
 from tests.upstream import Upstream, requests_of
 from wirefault.history.events import Event, Exchange, LinkOpened, WentPastLab
 from wirefault.history.reader import latest_run, read_history
@@ -60,10 +63,12 @@ FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"
 class Ran:
     """A command run by ``wirefault exec`` in its own folder."""
 
-    def __init__(self, folder: Path, *words: str, environ: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *words: str, environ: dict[str, str] | None = None, stdin_text: str = ""
+    ) -> None:
         self.out = folder / "out"
         words = ("exec", "--out", str(self.out), "--seed", "7", *words)
-        done = wirefault(folder, environ_in(folder) | (environ or {}), *words)
+        done = wirefault(folder, environ_in(folder) | (environ or {}), *words, stdin_text=stdin_text)
         self.code, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
 
     def events(self) -> list[Event]:
@@ -100,7 +105,7 @@ def test_calls_of_any_command_are_found_faulted_and_recorded(
         command = ["--record", str(wiring), "--", sys.executable, agent, record.url, "Say hello"]
         ran = Ran(tmp_path, *options, *command, environ={"SEED": "mine", "MODEL": "gpt-5"})
         link = port_link(record)
-        assert "shop:" in ran.stderr, ran.stderr
+        assert "shop:" in ran.stdout, ran.stderr
         struck, again = ran.exchanges(link)
         assert [fault.kind for fault in struck.faults if fault.injected] == [
             "lose_reply"
@@ -108,7 +113,7 @@ def test_calls_of_any_command_are_found_faulted_and_recorded(
         assert record.requests == [("POST", "/orders")] * 2
         assert [exchange.target for exchange in ran.exchanges("openai")] == ["/v1/chat/completions"]
         assert set(links_in(ran)) == {link, "openai"}
-        assert "mine: mine gpt-5 None" in ran.stderr
+        assert "mine: mine gpt-5 None" in ran.stdout
         assert ran.code == 1  # a write that was done again is a finding
         assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(ran.stderr.split())
 
@@ -132,10 +137,46 @@ def test_recorded_wiring_runs_by_its_own_hint(tmp_path: Path, prompts: str) -> N
     assert rerun.returncode == 0, rerun.stdout + rerun.stderr
 
 
+def test_command_has_its_arguments_input_and_outputs(tmp_path: Path) -> None:
+    program = tmp_path / "agent"
+    program.write_text('#!/bin/sh\nprintf "%s|" "$@" "$OPENAI_API_KEY"; cat; echo no >&2\n', encoding="utf-8")
+    program.chmod(0o755)
+    ran = Ran(tmp_path, "--scripted", "--", "./agent", "agent", ".", "-x", "a b", stdin_text="line\n")
+    assert ran.stdout == "agent|.|-x|a b|scripted-model|line\n" and ran.code == 0
+    assert "no\n" in ran.stderr and "history: " in ran.stderr
+
+
+STUBBORN = """
+import signal, sys, time
+def note(number, frame):
+    print("signal", number, flush=True)
+    if number in map(int, sys.argv[1:]):
+        sys.exit(0)
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, note)
+open("up", "w").close()
+while True:
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(("ends_by", "signals"), [(2, [2]), (15, [2, 15]), (9, [2, 15])])
+def test_interrupted_command_gets_signal_then_sigterm(
+    tmp_path: Path, ends_by: int, signals: list[int]
+) -> None:
+    words = ("exec", "--tap", "proxy", "--", sys.executable, "-c", STUBBORN, str(ends_by))
+    with CliProcess(tmp_path, environ_in(tmp_path), *words) as running:
+        until((tmp_path / "up").exists)
+        running.send_signal(signal.SIGINT)
+        lines = running.output().splitlines()
+    assert [line for line in lines if line.startswith("signal ")] == [f"signal {each}" for each in signals]
+    assert running.returncode == 130
+
+
 def test_run_without_fault_met_is_not_success(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "--faults", "moderate", "--", sys.executable, "-c", "print('nothing to do')")
     assert ran.code == 2
-    assert "nothing to do" in ran.stderr and "no fault was met" in ran.stderr
+    assert ran.stdout == "nothing to do\n" and "no fault was met" in ran.stderr
     assert "no calls: the lab saw" in ran.stderr
 
 
@@ -144,12 +185,12 @@ def test_run_without_fault_met_is_not_success(tmp_path: Path) -> None:
 def test_traffic_past_lab_is_reported_and_not_success(tmp_path: Path, faults: str, code: int) -> None:
     with shop(tmp_path / "shop.db") as record:
         command = [sys.executable, "-c", PATIENT, record.url]
-        ran = Ran(tmp_path, "--tap", "proxy", "--faults", faults, "--json", "--", *command)
+        ran = Ran(tmp_path, "--tap", "proxy", "--faults", faults, "--json", "sum.json", "--", *command)
     assert ran.code == code, ran.stderr
     place = record.url.removeprefix("http://")
     [seen] = [event for event in ran.events() if isinstance(event, WentPastLab)]
     assert (f"{seen.host}:{seen.port}", seen.program[:6]) == (place, "python")
-    summary = json.loads(ran.stdout.splitlines()[-1])
+    summary = json.loads((tmp_path / "sum.json").read_text(encoding="utf-8"))
     assert [past["port"] for past in summary["went_past"]] == [seen.port]
     assert [finding["rule"] for finding in summary["findings"]] == ["past_the_lab"]
     assert f"connection bypassed the lab: {seen.program} to {place}" in " ".join(ran.stderr.split())
@@ -157,7 +198,7 @@ def test_traffic_past_lab_is_reported_and_not_success(tmp_path: Path, faults: st
 
 def test_failed_command_is_reported_with_exit_code(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "--", sys.executable, "-c", "raise SystemExit('no')")
-    assert ran.code == 1 and "ended with exit code 1" in ran.stdout
+    assert ran.code == 1 and "ended with exit code 1" in ran.stderr
 
 
 def test_failed_server_is_neither_the_commands_nor_the_labs_failure(tmp_path: Path) -> None:
@@ -175,7 +216,7 @@ def test_failed_server_is_neither_the_commands_nor_the_labs_failure(tmp_path: Pa
 def test_offline_reaches_no_outside_host(tmp_path: Path, agent: str) -> None:
     with shop(tmp_path / "shop.db") as record:
         ran = Ran(tmp_path, "--offline", "--", sys.executable, agent, record.url, "Say hello")
-    assert ran.code == 1 and "failed:" in ran.stderr and "model:" not in ran.stderr
+    assert ran.code == 1 and "failed:" in ran.stdout and "model:" not in ran.stdout
     assert not ran.exchanges("openai")
 
 
@@ -186,7 +227,8 @@ def test_offline_reaches_no_outside_host(tmp_path: Path, agent: str) -> None:
         (["--tap", "socks", "--", "true"], "'socks' is not one of"),
         (["--faults", "lost-replys", "--", "true"], "did you mean 'lost-replies'"),
         (["--", "no-such-program"], "missing program 'no-such-program'"),
-        (["--", "agent.py"], "'agent.py' is a file, not a program: name its interpreter first"),
+        (["--", "agent.py"], "'agent.py' is a file, not a program: name its interpreter"),
+        (["--json", "--", "true"], "--json: needs a file, not '--'"),
         (["--record", "no/such/found.yaml", "--", "true"], "no/such/found.yaml: no such folder"),
         ([], "Missing argument"),
     ],

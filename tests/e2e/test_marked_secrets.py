@@ -114,5 +114,5 @@ def test_marked_secrets_are_in_no_file_and_output(
     assert len(exchanges) == len(TARGETS) + len(BODIES) + len(HEADERS)
     assert len({exchange.target for exchange in exchanges}) == len(TARGETS) + 2
     assert "[secret]" in (work / "found.yaml").read_text(encoding="utf-8")
-    assert "of the lab: []" in done.stderr
-    assert "no end of line: [secret]" in done.stderr
+    assert "of the lab: []" in done.stdout
+    assert "no end of line: [secret]" in done.stdout

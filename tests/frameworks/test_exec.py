@@ -31,13 +31,22 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 def exec_run(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> tuple[int, list[Event]]:
     """The exit code, and the history, of a command as a person types it."""
     arguments = ["exec", "--scripted", "--offline", "--out", str(folder), "--toxiproxy", "embedded"]
-    arguments += ["--seed", "1", "--attempt-time", str(ATTEMPT_S), "--json", *words, "--no-charts"]
+    arguments += [
+        "--seed",
+        "1",
+        "--attempt-time",
+        str(ATTEMPT_S),
+        "--json",
+        str(folder / "summary.json"),
+        *words,
+        "--no-charts",
+    ]
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environ |= {"PATH": agent.path, "OPENAI_API_KEY": "none-needed", "MPLBACKEND": "Agg"}
     environ["PLAYBOOKS"] = str(EXAMPLES / "playbooks.yaml")
     done = wirefault(folder, environ, *arguments, "--", *agent.command, prompt)
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    summary: dict[str, Any] = json.loads(done.stdout)
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     return done.returncode, list(read_run(folder / "logs", summary["run_id"]))
 
 

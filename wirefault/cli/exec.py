@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -20,7 +21,6 @@ from wirefault.cli.options import (
     PromptsOptions,
     RunOptions,
     charts_option,
-    json_option,
     options,
     out_option,
     setting_options,
@@ -60,7 +60,7 @@ DEFAULTS = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_
 @click.command(
     "exec",
     cls=Command,
-    brief=("texts", "file", "faults", "seed", "scripted", "passed", "offline", "record", "as_json", "out"),
+    brief=("texts", "file", "faults", "seed", "scripted", "passed", "offline", "record", "json_file", "out"),
     examples=(
         "wirefault exec --faults lost-replies -- python my_agent.py",
         'wirefault exec --scripted --prompt "Order two mugs" -- ./my-agent {prompt}',
@@ -118,7 +118,14 @@ DEFAULTS = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_
     ),
     out_option,
     charts_option(False),
-    json_option,
+    option(
+        "--json",
+        "json_file",
+        type=_PATH,
+        metavar="FILE",
+        section="Output",
+        help="Write the summary as one JSON object to this file.",
+    ),
     toxiproxy_option,
 )
 @click.argument("command", nargs=-1, required=True)
@@ -136,19 +143,23 @@ def exec_command(
     toxiproxy: str,
     out: Path | None,
     charts: bool,
-    as_json: bool,
+    json_file: Path | None,
     **settings: str | None,
 ) -> None:
     """Run a command unchanged, break the links it uses, and show what it did about it.
 
     COMMAND, after --, runs once, or once per prompt. It needs no changes or variables: the servers that it
-    calls are detected. The prompt replaces {prompt} in COMMAND, or else is its standard input, which is
-    empty without prompts. Exit codes: 0 no findings, 1 findings or a failed command, 2 no fault was met.
+    calls are detected. It has its usual input, output and terminal; the report is on standard error. A
+    prompt replaces {prompt} in COMMAND, or else is its standard input. Exit codes: 0 no findings, 1 findings
+    or a failed command, 2 no fault was met.
     """
     if record is not None and record.exists():
         raise InputError(f"--record {record}: exists already; name another file, or remove it")
-    if record is not None and not record.absolute().parent.is_dir():
-        raise InputError(f"--record {record}: no such folder")
+    for name, file_to_write in (("--record", record), ("--json", json_file)):
+        if file_to_write is not None and str(file_to_write).startswith("-"):
+            raise InputError(f"{name}: needs a file, not {str(file_to_write)!r}")
+        if file_to_write is not None and not file_to_write.absolute().parent.is_dir():
+            raise InputError(f"{name} {file_to_write}: no such folder")
     if command[0] and (problem := program_problem(command[0], Path(), os.environ)):
         raise InputError(problem)
     has_prompts = bool(texts or file)
@@ -163,15 +174,16 @@ def exec_command(
     wiring = replace(wiring, arguments=(EXEC, *words, "--", *command))
     prompts = PromptsOptions(file, texts if has_prompts else (shlex.join(command),), (), "")
     defaults = {name: value for name, value in DEFAULTS.items() if settings.get(name) is None}
-    how = RunOptions(toxiproxy=toxiproxy, out=out, as_json=as_json, charts=charts)
+    alone = file is None and len(texts) < 2
+    how = RunOptions(toxiproxy=toxiproxy, out=out, as_is=alone, on_stderr=True, charts=charts)
     completed = run_in_own_lab(wiring, prompts, {**settings, **defaults}, how)
-    sys.exit(_show(completed, wiring, intercept, record, prompts if has_prompts else None))
+    sys.exit(_show(completed, wiring, intercept, record, json_file, prompts if has_prompts else None))
 
 
 def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: bool) -> Wiring:
     in_command = any(PROMPT in word for word in command)
     prompt = {} if in_command else {"prompt": "stdin" if has_prompts else "none"}
-    subject = {"command": list(command), "folder": ".", "show": True, **prompt}
+    subject = {"command": list(command), "folder": ".", "show": "as-is", **prompt}
     return build_wiring(SpecFile("wirefault exec", {"intercept": intercept, "subject": subject}), Path())
 
 
@@ -180,6 +192,7 @@ def _show(
     wiring: Wiring,
     intercept: dict[str, Any],
     record: Path | None,
+    json_file: Path | None,
     prompts: PromptsOptions | None,
 ) -> int:
     """Show the servers called, write the observed wiring, and return the exit code."""
@@ -194,6 +207,8 @@ def _show(
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
     plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not any_met))
+    if json_file is not None:
+        _write(json_file, "--json", json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(record, events, intercept, wiring.subject, prompts)
@@ -226,16 +241,12 @@ def _write_wiring(
 ) -> None:
     started = next(event for event in events if isinstance(event, RunStarted))
     here = path.absolute().parent
-    command = command.model_copy(update={"folder": os.path.relpath(Path.cwd(), here)})
+    command = command.model_copy(update={"folder": os.path.relpath(Path.cwd(), here), "show": True})
     redaction = Redaction(os.environ)
     public = command.model_copy(update={"command": redaction.words(command.command)})
     texts = tuple(map(redaction.text, prompts.texts)) if prompts else ()
     file = os.path.relpath(prompts.file, here) if prompts and prompts.file else ""
-    try:
-        text = recorded_wiring(started.wired, intercept, public, prompts=file, texts=texts)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--record {path}: {error.strerror}") from None
+    _write(path, "--record", recorded_wiring(started.wired, intercept, public, prompts=file, texts=texts))
     click.echo(f"the observed wiring: {path}", err=True)
     for name in sorted(_mixed_links(started.wired, events)):
         click.echo(
@@ -251,6 +262,13 @@ def _mixed_links(links: Links, events: Iterable[Event]) -> set[str]:
     """Return the found links on which some requests asked a model, and others may have changed something."""
     exchanges = (event for event in events if isinstance(event, Exchange))
     return {e.link for e in exchanges if links[e.link].recognised and not (e.of_model or e.method == "GET")}
+
+
+def _write(path: Path, option_name: str, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{option_name} {path}: {error.strerror}") from None
 
 
 NOTHING_MET = (

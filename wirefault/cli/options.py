@@ -45,6 +45,8 @@ class RunOptions:
     toxiproxy: str = "auto"
     out: Path | None = None
     as_json: bool = False
+    as_is: bool = False  # the subject has this process's input
+    on_stderr: bool = False  # the console, since standard output is the subject's
     workers: str = "1"
     # of an experiment
     changes: dict[str, Any] = field(default_factory=dict)

@@ -77,9 +77,10 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
             raise_again()
             opened = InterruptibleSubject(opened, raise_again)
             # with --json, standard output contains only the object
-            console = plain_console(stderr=document.as_json)
+            console = plain_console(stderr=document.as_json or document.on_stderr)
             keys = [prompt.key for prompt in everything]
-            audience = ConsoleAudience(console, alone=not document.is_part, whole=keys)
+            alone = not document.is_part and not document.on_stderr
+            audience = ConsoleAudience(console, alone=alone, whole=keys)
             try:
                 run = run_prompts(document.run_id, configuration, opened, prompts, audience)
                 audience.close()

@@ -324,7 +324,14 @@ def run_in_own_lab(
     title = _title(wiring, how.subject, len(loaded.entries))
     saved = saved_anew(plan_plain_run(title, configuration, loaded.entries, how.subject or "", loaded.source))
     control = RunControl(
-        choice, print_to_stderr, lambda _: None, workers, verbose=not how.as_json, as_json=how.as_json
+        choice,
+        print_to_stderr,
+        lambda _: None,
+        workers,
+        verbose=not how.as_json,
+        as_json=how.as_json,
+        as_is=how.as_is,
+        on_stderr=how.on_stderr,
     )
     with _explained_file_errors():
         code = run_experiment(saved, control, LocalEngine()).code

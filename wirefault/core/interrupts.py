@@ -13,8 +13,27 @@ INTERRUPTED = 130  # 128 + SIGINT: the shell's exit code for a program ended by 
 INTERRUPTED_LINE = "interrupted"
 
 
+class Interrupted(KeyboardInterrupt):
+    """A person ended the run; ``signal`` is the signal for its command, 0 if it needs none."""
+
+    def __init__(self, reason: str, signal: int = 0) -> None:
+        super().__init__(reason)
+        self.signal = signal
+
+
+def interruption_reason(number: int) -> str:
+    """Return the launcher's reason to end a run when a person interrupted it by that signal."""
+    return f"{INTERRUPTED_LINE}\n{number}"
+
+
+def interrupting_signal(reason: str) -> int:
+    """Return the signal in an ``interruption_reason``, 0 in any other reason."""
+    line, _, number = reason.partition("\n")
+    return int(number) if line == INTERRUPTED_LINE and number else 0
+
+
 class SignalFlag:
-    """A flag that a signal handler sets and other code reads.
+    """A flag that a signal handler sets and other code reads, and the number of the signal.
 
     Unlike ``threading.Event.set``, ``set`` takes no lock. A handler interrupts the main thread, which may
     hold that lock, and would deadlock.
@@ -22,9 +41,13 @@ class SignalFlag:
 
     def __init__(self) -> None:
         self._is_set = False
+        self.signal = 0
 
-    def set(self, *_: object) -> None:
-        """Accept and ignore the arguments of a signal handler."""
+    def set(self, *handled: object) -> None:
+        """Accept the arguments of a signal handler."""
+        match handled:
+            case (int(number), _):
+                self.signal = self.signal or number
         self._is_set = True
 
     def is_set(self) -> bool:

@@ -38,6 +38,10 @@ class RunControl:
     """The runs print on the console, not into files."""
     as_json: bool = False
     """A single run ends with its summary as JSON."""
+    as_is: bool = False
+    """The subject of a single run has this process's input."""
+    on_stderr: bool = False
+    """Its console is standard error, since standard output is the subject's."""
     halt: Halt = field(default_factory=Halt)
     """Checked by the engine all the time."""
     progress: Callable[[ArmSoFar], None] | None = None
@@ -129,7 +133,9 @@ def _carry_out(
     settings = arm.settings.model_copy(update={"budgets": shared})
     document = partial(run_document, run_id, settings, subject=plan.subject)
     if plan.source is not None and len(prompts) == len(plan.prompts):
-        return lab.run(document(plan.source, as_json=how.as_json), None, lane)
+        return lab.run(
+            document(plan.source, as_json=how.as_json, as_is=how.as_is, on_stderr=how.on_stderr), None, lane
+        )
     whole = str(saved.prompts_file) if how.verbose else ""
     source = PromptsSource(str(saved.write_prompts(prompts, run_id)))
     log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_id}.txt")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, error_text
-from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, SignalFlag
+from wirefault.core.interrupts import INTERRUPTED, SignalFlag, interruption_reason
 from wirefault.core.processes import reason_file, stop_file
 from wirefault.core.run_key import handed_key
 from wirefault.lab.forking import forking
@@ -87,13 +87,21 @@ class RunningLab:
         command = python(RUN_PROCESS, str(file))
         with handed_key(lab.key_secret(document.subject), document.run_id) as (variables, descriptors):
             descriptors.append(lab.lifeline_end)
-            agent = start("agent", command, lab.environ(variables, lane), descriptors, log, self._fork)
+            agent = start(
+                "agent",
+                command,
+                lab.environ(variables, lane),
+                descriptors,
+                log,
+                self._fork,
+                own_input=document.as_is,
+            )
         try:
             while (code := agent.poll()) is None:
                 if self._interrupted.is_set():
                     if self._saying.acquire(blocking=False):
                         self._say("interrupted: healing and stopping")
-                    lab.tell(reason_file, INTERRUPTED_LINE)
+                    lab.tell(reason_file, interruption_reason(self._interrupted.signal))
                     _end(agent)
                     return INTERRUPTED
                 if self._halt.end_now:

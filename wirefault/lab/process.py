@@ -119,24 +119,34 @@ def start(
     descriptors: Sequence[int],
     log: ProcessLog | None,
     fork: Fork = cannot_fork,
+    *,
+    own_input: bool = False,
 ) -> Process:
     """Start the command in its own session, so that Ctrl-C reaches only the launcher. Raises ``OSError``.
 
-    ``fork`` is tried first.
+    ``fork`` is tried first, except with ``own_input``: then it may read the launcher's input.
     """
     output = log.open() if log else None
     environ = {**environ, "PYTHONUNBUFFERED": "1"}
-    forked = fork(command, environ, descriptors, output)
+    forked = None if own_input else fork(command, environ, descriptors, output)
     child = forked or subprocess.Popen(
         command,
         env=environ,
-        stdin=subprocess.DEVNULL,
+        stdin=None if own_input and _may_read_input() else subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT if output else None,
         pass_fds=list(descriptors),
         start_new_session=True,
     )
     return Process(name, child, log, output)
+
+
+def _may_read_input() -> bool:
+    """Whether standard input is open, and not the terminal of a program in the foreground."""
+    try:
+        return not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
 
 
 @contextmanager

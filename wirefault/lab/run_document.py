@@ -34,6 +34,10 @@ class RunDocument:
     """A file with all prompts of which these are some, for their numbers on the console."""
     as_json: bool = False
     """End with the summary as one JSON object on standard output."""
+    as_is: bool = False
+    """The subject has this process's input."""
+    on_stderr: bool = False
+    """The console is standard error, since standard output is the subject's."""
 
     def write(self, path: Path) -> None:
         """Raises ``OSError``."""

@@ -8,14 +8,14 @@ import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-from wirefault.core.interrupts import INTERRUPTED_LINE
+from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted, interrupting_signal
 from wirefault.core.processes import reason_to_end, watch_lifeline
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
 
 _LAUNCHER_ENDED = "the launcher ended"
 
 
-class EndedByLauncher(KeyboardInterrupt):
+class EndedByLauncher(Interrupted):
     """The launcher ends the run and tells the user why; the text is the reason."""
 
 
@@ -53,9 +53,13 @@ def interrupt_once(environ: Mapping[str, str]) -> Callable[[], None]:
 
 def _end_by(number: int, environ: Mapping[str, str], *, orphaned: bool) -> KeyboardInterrupt:
     if number == signal.SIGTERM and orphaned:
-        return KeyboardInterrupt(_LAUNCHER_ENDED)
+        return Interrupted(_LAUNCHER_ENDED)
     reason = reason_to_end(environ) if number == signal.SIGTERM else ""
-    return EndedByLauncher(reason) if reason else KeyboardInterrupt(INTERRUPTED_LINE)
+    if not reason:
+        return Interrupted(INTERRUPTED_LINE, number)
+    if passed_on := interrupting_signal(reason):
+        return EndedByLauncher(INTERRUPTED_LINE, passed_on)
+    return EndedByLauncher(reason)  # the lab has failed
 
 
 class InterruptibleSubject(SubjectWrapper):

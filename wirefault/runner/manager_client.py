@@ -232,7 +232,7 @@ class ManagerClient:
         The manager heals an open attempt. Raises nothing: a lease that could not be returned expires.
         """
         self._stop_beating.set()
-        if self._beating:
+        if self._beating and self._beating.ident is not None:  # an interruption may come before its start
             self._beating.join()
         try:
             return self._release()

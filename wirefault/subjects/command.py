@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted
 from wirefault.history.events import EXIT_CODE
 from wirefault.subjects.exit_reason import FIRST_SHELL_CODE, failure_reason
 from wirefault.subjects.process import MAX_KEPT_BYTES, OutputTail, ProcessGroup, exit_description
@@ -37,8 +38,8 @@ class CommandSubject(Subject):
     def __init__(self, spec: CommandSpec, surroundings: Surroundings) -> None:
         self._spec = spec
         self._surroundings = surroundings
-        self._words = resolved_words(spec.command, surroundings, "command")
         self._folder = existing_folder(spec.folder, surroundings) if spec.folder else None
+        self._words = resolved_words(spec.command, surroundings, "command", self._folder)
         self.notes = surroundings.tap.notes
         self.name = f"command: {' '.join(spec.command)}"
 
@@ -52,6 +53,11 @@ class CommandSubject(Subject):
             process = self._start(prompt, folder, context, start.fd)
             try:
                 in_time = process.wait(context.settings.attempt_time)
+                was_interrupted = process.was_interrupted
+            except Interrupted as end:
+                if end.signal:
+                    process.interrupt(end.signal)
+                raise
             finally:
                 process.close()
                 stdout, stderr = process.stdout.take(), process.stderr.take()
@@ -60,6 +66,8 @@ class CommandSubject(Subject):
                 files.remove_if_empty()
             if not start.was_received():
                 raise LabFailed(f"the command could not be started: {stderr.last_statement()}")
+        if was_interrupted:
+            raise Interrupted(INTERRUPTED_LINE)
         if not in_time:
             return limit_reached(context.settings.attempt_time)
         if process.exit_code:
@@ -83,7 +91,8 @@ class CommandSubject(Subject):
     def _start(
         self, prompt: str, folder: Path, context: AttemptContext, started_fd: int | None
     ) -> ProcessGroup:
-        place, stdin = self._spec.prompt, ""
+        place = self._spec.prompt
+        stdin = None if self._spec.show == "as-is" else ""
         environ = {**self._surroundings.environ, **attempt_environ(context.identity)}
         if isinstance(place, InVariable):
             environ[place.variable] = prompt

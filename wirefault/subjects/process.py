@@ -7,9 +7,11 @@ Linux the tree is empty.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -18,9 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Literal
 
 from wirefault.history.logs import strip_control
+from wirefault.subjects.terminal import Terminal
 
 MAX_KEPT_BYTES = 256 * 1024
 _READ_BYTES = 64 * 1024
@@ -64,7 +67,8 @@ class OutputTail:
 class OutputReader:
     """Reads a pipe in a thread to its end, so that the writer never waits.
 
-    ``shown_on`` is a copy's descriptor. The copy passes ``redact``, line by line where lines come whole.
+    ``shown_on`` is a copy's descriptor. The copy passes ``redact``, line by line where lines come whole, or
+    ``at_once`` as it comes.
     """
 
     def __init__(
@@ -73,8 +77,11 @@ class OutputReader:
         limit: int = MAX_KEPT_BYTES,
         shown_on: int | None = None,
         redact: Callable[[str], str] = str,
+        *,
+        at_once: bool = False,
     ) -> None:
         self._shown_on = shown_on
+        self._at_once = at_once
         self._redact = redact
         self._unshown = bytearray()
         self._pipe = pipe
@@ -84,13 +91,13 @@ class OutputReader:
         self._left_out = 0
         self._ended = False
         os.set_blocking(pipe.fileno(), False)
-        self._thread = threading.Thread(target=self._read, name="output of the subject", daemon=True)
-        self._thread.start()
+        self._closed = threading.Event()
+        threading.Thread(target=self._read, name="output of the subject", daemon=True).start()
 
     def join(self, timeout_s: float | None) -> bool:
         """Whether the pipe ended in time."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        # not Thread.join, which after an interruption takes a running thread for ended (bpo-45274)
+        return self._closed.wait(timeout_s)
 
     def seen(self) -> OutputTail:
         """Return the output since the last ``take``."""
@@ -108,14 +115,18 @@ class OutputReader:
         return printed
 
     def _read(self) -> None:
-        with self._pipe:
-            while not self._ended:
-                readable, _, _ = select.select([self._pipe], [], [], _LINE_WAIT_S if self._unshown else None)
-                if readable:
-                    self._drain()
-                else:
-                    with self._lock:
-                        self._show_until(len(self._unshown))
+        try:
+            with self._pipe:
+                while not self._ended:
+                    bound_s = _LINE_WAIT_S if self._unshown else None
+                    readable, _, _ = select.select([self._pipe], [], [], bound_s)
+                    if readable:
+                        self._drain()
+                    else:
+                        with self._lock:
+                            self._show_until(len(self._unshown))
+        finally:
+            self._closed.set()
 
     def _drain(self) -> None:
         """Read all that is available now."""
@@ -123,15 +134,23 @@ class OutputReader:
             for _ in range(_MAX_READS):  # the writer may be as fast as this reader
                 if self._ended:
                     return
-                part = os.read(self._pipe.fileno(), _READ_BYTES)
+                part = self._read_part()
                 self._ended = not part
                 self._end += part
                 if self._shown_on is not None:
                     self._unshown += part
-                    is_long = self._ended or len(self._unshown) > self._limit
+                    is_long = self._ended or self._at_once or len(self._unshown) > self._limit
                     self._show_until(len(self._unshown) if is_long else self._unshown.rfind(b"\n") + 1)
                 if len(self._end) > 2 * self._limit:
                     self._shorten(self._limit)
+
+    def _read_part(self) -> bytes:
+        try:
+            return os.read(self._pipe.fileno(), _READ_BYTES)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return b""  # the end of a terminal
 
     def _show_until(self, end: int) -> None:
         text = bytes(self._unshown[:end]).decode("utf-8", "surrogateescape")
@@ -161,6 +180,8 @@ class OutputReader:
 _REAPER = str(Path(__file__).with_name("reaper.py"))
 # for killed processes to end
 _END_BOUND_S = 10.0
+# for an interrupted command to end by the user's signal, and by SIGTERM
+_GRACE_S = 3.0
 
 
 class ProcessGroup:
@@ -174,36 +195,57 @@ class ProcessGroup:
         command: Sequence[str],
         environ: Mapping[str, str],
         folder: Path,
-        stdin_text: str = "",
+        stdin_text: str | None = "",
         # descriptors that stay open in the command
         inherited: Sequence[int] = (),
-        # copies its output to standard error
-        shown_live: bool = False,
+        # copies its output to standard error; "as-is": each stream to the same one of this process, and on a
+        # terminal the command has a terminal
+        show: bool | Literal["as-is"] = False,
         # removes secrets from that copy
         redact: Callable[[str], str] = str,
     ) -> None:
+        """``stdin_text``: None for this process's input."""
         lifeline, self._lifeline = os.pipe()
+        self._terminal = Terminal(own_input=stdin_text is None) if show == "as-is" else None
+        slaves = self._terminal.slaves if self._terminal else {}
         try:
-            with _file_with(stdin_text) as stdin:
+            with _file_with(stdin_text or "") as file:
                 self._popen = subprocess.Popen(
                     [sys.executable, "-I", "-S", _REAPER, str(lifeline), *command],
                     env=dict(environ),
                     cwd=folder,
-                    stdin=stdin,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
+                    stdin=slaves.get(0) if stdin_text is None else file,
+                    stdout=slaves.get(1, subprocess.PIPE),
+                    stderr=slaves.get(2, subprocess.PIPE),
                     pass_fds=[lifeline, *inherited],
                     start_new_session=True,
                 )
         except BaseException:
             os.close(self._lifeline)
+            if self._terminal:
+                self._terminal.start()
+                self._terminal.close()
             raise
         finally:
             os.close(lifeline)
-        assert self._popen.stdout and self._popen.stderr
-        shown_on = sys.stderr.fileno() if shown_live else None
-        self.stdout = OutputReader(self._popen.stdout, shown_on=shown_on, redact=redact)
-        self.stderr = OutputReader(self._popen.stderr, shown_on=shown_on, redact=redact)
+        if self._terminal:
+            self._terminal.start()
+        self.stdout = self._reader(1, self._popen.stdout, show, redact)
+        self.stderr = self._reader(2, self._popen.stderr, show, redact)
+
+    def _reader(
+        self,
+        descriptor: int,
+        pipe: IO[bytes] | None,
+        show: bool | Literal["as-is"],
+        redact: Callable[[str], str],
+    ) -> OutputReader:
+        shown_on = (descriptor if show == "as-is" else 2) if show else None
+        master = self._terminal.output(descriptor) if self._terminal else None
+        if master is not None:
+            pipe = os.fdopen(master, "rb")
+        assert pipe
+        return OutputReader(pipe, shown_on=shown_on, redact=redact, at_once=master is not None)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it ended in time with all its descendants."""
@@ -212,6 +254,19 @@ class ProcessGroup:
             return False
         self._popen.wait()
         return self.stderr.join(_END_BOUND_S)
+
+    def interrupt(self, number: int) -> None:
+        """Pass the signal on, then send SIGTERM, each with time to end; ``close`` kills what is left."""
+        for each in dict.fromkeys((number, signal.SIGTERM)):
+            with suppress(OSError):  # it has ended
+                os.write(self._lifeline, bytes([each]))
+            if self.wait(_GRACE_S):
+                return
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether it failed after Ctrl-C in its terminal."""
+        return bool(self.exit_code) and self._terminal is not None and self._terminal.interrupted
 
     @property
     def exit_code(self) -> int | None:
@@ -224,6 +279,9 @@ class ProcessGroup:
             os.close(self._lifeline)
             self._lifeline = -1
         self.wait(_END_BOUND_S)
+        if self._terminal:
+            self._terminal.close()
+            self._terminal = None
 
 
 def _file_with(text: str) -> IO[bytes]:

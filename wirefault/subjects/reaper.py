@@ -10,10 +10,12 @@ library only, since it starts with each attempt.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import select
 import signal
 import sys
+import termios
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -47,6 +49,7 @@ def _set_for_this_process(option: int, value: int) -> None:
 
 def _become(command: list[str], reaper: int) -> None:
     os.setsid()
+    _take_terminal()
     _set_for_this_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != reaper:  # the reaper died before this call
         os._exit(_CANNOT_RUN)
@@ -56,6 +59,15 @@ def _become(command: list[str], reaper: int) -> None:
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode(errors="replace"))
     os._exit(_CANNOT_RUN)
+
+
+def _take_terminal() -> None:
+    """Make the terminal on a standard stream, if there is one, the controlling terminal."""
+    for descriptor in (0, 1, 2):
+        if os.isatty(descriptor):
+            with suppress(OSError):
+                fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
+            return
 
 
 def _wait(child: int, lifeline: int, woken: int) -> int:

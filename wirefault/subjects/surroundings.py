@@ -47,8 +47,13 @@ def original_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in _LAB_VARIABLES if name in environ}
 
 
-def run_environ(environ: Mapping[str, str], links: Iterable[Link], topology: Topology) -> dict[str, str]:
-    """Return the subject's variables: the original ones, and those that lead to its links through the lab."""
+def run_environ(
+    environ: Mapping[str, str], links: Iterable[Link], topology: Topology, *, scripted: bool = False
+) -> dict[str, str]:
+    """Return the subject's variables: the original ones, and those that lead to its links through the lab.
+
+    ``scripted``: the scripted model also answers for the APIs of links that are found later.
+    """
     links = list(links)
     own = {
         name: value
@@ -56,7 +61,8 @@ def run_environ(environ: Mapping[str, str], links: Iterable[Link], topology: Top
         if name not in _LAB_VARIABLES and not name.startswith(_LAB_PREFIX)
     } | json.loads(environ.get(ORIGINAL_VARIABLE) or "{}")
     addresses = {name: value for link in links for name, value in link_variables(link, topology).items()}
-    return {**own, **_missing_keys(links, own), **_no_proxy(own), **addresses}
+    dialects = [*_KEYS] if scripted else [link.dialect for link in links if link.upstream == SCRIPTED]
+    return {**own, **_missing_keys(dialects, own), **_no_proxy(own), **addresses}
 
 
 def link_variables(link: Link, topology: Topology) -> dict[str, str]:
@@ -100,9 +106,9 @@ def attempt_environ(identity: Identity) -> dict[str, str]:
     }
 
 
-def _missing_keys(links: Iterable[Link], environ: Mapping[str, str]) -> dict[str, str]:
+def _missing_keys(dialects: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return a placeholder key for each API of the scripted model that has no key."""
-    keys = [_KEYS.get(link.dialect, ()) for link in links if link.upstream == SCRIPTED]
+    keys = [_KEYS.get(dialect, ()) for dialect in dialects]
     return {names[0]: _PLACEHOLDER for names in keys if names and not any(map(environ.get, names))}
 
 
@@ -139,11 +145,12 @@ class Surroundings:
 def make_surroundings(wiring: Wiring, configuration: Configuration, tap: Tap = NO_TAP) -> Surroundings:
     """Return the surroundings for a run of that wiring behind that tap."""
     topology = configuration.topology
+    scripted = wiring.intercept is not None and wiring.intercept.models == "scripted"
     return Surroundings(
         where=wiring.file or "the command line",
         folder=wiring.folder.absolute(),
         logs=configuration.logs.absolute(),
-        environ=tap.environ(run_environ(configuration.environ, wiring.links, topology)),
+        environ=tap.environ(run_environ(configuration.environ, wiring.links, topology, scripted=scripted)),
         links={link.name: link_address(link, topology) for link in wiring.links},
         redact=Redaction(configuration.environ).text,
         tap=tap,
@@ -179,10 +186,13 @@ class AttemptFiles:
             replace_shared(self._logs, self.folder / name, data)
 
 
-def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> list[str]:
-    """Return the command with absolute paths of files in the wiring's folder, since it runs elsewhere.
+def resolved_words(
+    words: list[str], surroundings: Surroundings, key: str, folder: Path | None = None
+) -> list[str]:
+    """Return the command with absolute paths of files in the wiring's folder, unless it runs there.
 
-    Raises ``SettingsError`` if the program is missing.
+    ``folder``: where it runs; None for a new one for each attempt. Raises ``SettingsError`` if the program is
+    missing.
     """
     program, *arguments = words
     if any(SECRET in word for word in words):
@@ -194,6 +204,8 @@ def resolved_words(words: list[str], surroundings: Surroundings, key: str) -> li
         raise SettingsError(f"{surroundings.where}: subject.{key}: {problem}")
     if os.sep in program:
         program = str(surroundings.folder / program)
+    if folder is not None and folder.samefile(surroundings.folder):
+        return [program, *arguments]
     return [program, *(_absolute(word, surroundings.folder) for word in arguments)]
 
 
@@ -212,11 +224,12 @@ def check_program(wiring: Wiring, environ: Mapping[str, str]) -> None:
 
 def program_problem(program: str, folder: Path, environ: Mapping[str, str]) -> str:
     """Return why the program cannot run in that folder, in words; empty if it can."""
-    named = str(folder / program) if os.sep in program else program
+    named = os.path.join(folder, program) if os.sep in program else program  # noqa: PTH118 - keeps "./"
     if which(named, path=environ.get("PATH", os.defpath)) is not None:
         return ""
     if (folder / program).is_file():
-        return f"{program!r} is a file, not a program: name its interpreter first, such as python or node"
+        how = "make it executable" if os.sep in program else f"write .{os.sep}{program} if it is executable"
+        return f"{program!r} is a file, not a program: name its interpreter, such as python or node, or {how}"
     return f"missing program {program!r}"
 
 

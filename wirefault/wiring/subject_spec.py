@@ -83,7 +83,11 @@ class CommandSpec(Spec):
         description="where its answer is; json: in the last line of its output that is a JSON object",
     )
     folder: str = Field("", description=f"{_FOLDER}; default: a new one for each attempt")
-    show: bool = Field(False, description="show its output on standard error while it runs")
+    show: bool | Literal["as-is"] = Field(
+        False,
+        description="show its output on standard error while it runs; as-is: on its own streams, with the"
+        " terminal if there is one",
+    )
 
 
 class RequestSpec(Spec):
