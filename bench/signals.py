@@ -146,7 +146,6 @@ def carry_out(trial: Trial, folder: Path, shop: str, shared: str) -> Trial:
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     mark = f"{os.getpid()}-{trial.number}"
     environ = {**os.environ, _MARK: mark, "XDG_STATE_HOME": str(folder / "p"), "PYTHONUNBUFFERED": "1"}
-    mounts = _mounts()
     commands = _commands(shop, shared)[trial.mode]
     with (folder / "output.txt").open("wb") as output:
         for place, command in enumerate(commands):
@@ -163,7 +162,7 @@ def carry_out(trial: Trial, folder: Path, shop: str, shared: str) -> Trial:
                     trial.left.append(f"hang: {' '.join(command[2:5])}")
                     process.kill()
     trial.left += _orphans(mark)
-    trial.left += [f"mount: {mount}" for mount in _mounts() - mounts]
+    trial.left += [f"mount: {mount}" for mount in _mounts(folder)]
     private = (path.name for path in (folder / "p").glob("wirefault/*"))
     trial.left += [f"private file: {name}" for name in private if name != "signing_key"]
     if "shared" in trial.mode:
@@ -215,9 +214,10 @@ def _orphans(mark: str) -> list[str]:
     return [f"orphan: {words}" for words in left.values()]
 
 
-def _mounts() -> set[str]:
+def _mounts(folder: Path) -> set[str]:
+    """The mounts below the folder, or of something in it."""
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    return {line.split()[4] for line in lines if "wirefault" in line or "tap-" in line}
+    return {line.split()[4] for line in lines if str(folder) in line}
 
 
 def _toxics(url: str, folder: Path) -> list[str]:

@@ -36,7 +36,11 @@ from wirefault.wiring.prompts import Prompts, PromptsError, PromptsSource, load_
 
 def main(path: str) -> int:
     """Execute the document and return the exit code, after one line for an error that is meant for people."""
-    document = read_run_document(Path(path))
+    try:
+        document = read_run_document(Path(path))
+    except FileNotFoundError:  # its files were swept
+        sys.stderr.write("error: the launcher ended before the run began\n")
+        return LAB_FAILED
     try:
         return carry_out(load_configuration(os.environ, decided=document.settings), document)
     except SettingsError as error:
