@@ -5,6 +5,7 @@ It begins when faults are set, yields the lane to any run, and continues afterwa
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from proxy_manager.gateway_control import GatewayFaults
 from proxy_manager.lane import LaneParts
+from wirefault.core.redaction import Redaction
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import AttemptArmed, EpisodeStarted, Exchange, RunStarted
 from wirefault.history.reader import LIVE, read_file
@@ -75,9 +77,10 @@ class LiveTraffic:
             self._parts.state.insert_run(
                 run.run_id, lab_id, lane, run.settings, run.settings_hash, run.seed, now, status="live"
             )
+            recorded = Redaction(os.environ).value(links.dump())
             self._parts.history.write(
                 self.run_id,
-                RunStarted(now, self.run_id, lab_id, lane, 0, settings, _SUBJECT, 0, links=links.dump()),
+                RunStarted(now, self.run_id, lab_id, lane, 0, settings, _SUBJECT, 0, links=recorded),
                 EpisodeStarted(now, _EPISODE, "(whatever crosses the lab outside any run)", None),
             )
         self._parts.gateway.begin(attempt, run.settings_hash)

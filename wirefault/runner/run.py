@@ -138,7 +138,7 @@ class Runner:
                 len(prompts.entries),
                 len(prompts.problems),
                 prompts.source,
-                links.dump(),
+                self._redaction.value(links.dump()),
                 self._redaction.words(self._wiring.arguments),
                 subject_kind=self._subject.kind,
                 versions={"wirefault": __version__, "python": platform.python_version()},
