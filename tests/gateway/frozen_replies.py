@@ -30,7 +30,7 @@ WEATHER = {"city": "Zürich", "temperature": 21.5, "unit": "celsius", "days": [{
 BILL = {"order": "A-17", "total": 42.0, "currency": "EUR", "status": "paid", "date": "2026-05-04"}
 
 
-def _sent(request: Request) -> bytes:
+def _encoded(request: Request) -> bytes:
     lines = [f"{request.method} {request.target} HTTP/1.1", "Host: x"]
     lines += [f"{name}: {value}" for name, value in request.headers]
     lines += [f"Content-Length: {len(request.body)}"] if request.body else []
@@ -47,11 +47,11 @@ def _chunked(reply: Reply) -> bytes:
 
 
 def _get(target: str) -> bytes:
-    return _sent(Request((), b"", "GET", target))
+    return _encoded(Request((), b"", "GET", target))
 
 
 def _tool_talks() -> Iterator[tuple[str, str, Talk]]:
-    order = _sent(Request((("Content-Type", "application/json"),), b'{"item": "pen"}', "POST", "/orders"))
+    order = _encoded(Request((("Content-Type", "application/json"),), b'{"item": "pen"}', "POST", "/orders"))
     json_talk = [
         (_get("/weather?city=Z"), _sized(json_reply(200, WEATHER))),
         (_get("/weather?city=Z"), _sized(json_reply(200, {**WEATHER, "temperature": 3}))),
@@ -78,10 +78,10 @@ def _model_talks() -> Iterator[tuple[str, str, Talk]]:
             str(form),
             form.dialect,
             [
-                (_sent(form.request()), framed(form.reply(CALLS))),
-                (_sent(form.request(*CALL.calls)), framed(form.reply(CALL))),
-                (_sent(form.request(*CALLS.calls)), framed(form.reply(TEXT))),
-                (_sent(form.request(*CALLS.calls)), framed(form.reply(FINAL))),
+                (_encoded(form.request()), framed(form.reply(CALLS))),
+                (_encoded(form.request(*CALL.calls)), framed(form.reply(CALL))),
+                (_encoded(form.request(*CALLS.calls)), framed(form.reply(TEXT))),
+                (_encoded(form.request(*CALLS.calls)), framed(form.reply(FINAL))),
             ],
         )
 
@@ -120,14 +120,14 @@ def _mcp_talks() -> Iterator[tuple[str, str, Talk]]:
     headers = (("Content-Type", "application/json"), ("Mcp-Session-Id", "s1"))
 
     def posted(message: Any) -> bytes:
-        return _sent(Request(headers, json.dumps(message).encode(), "POST", "/mcp"))
+        return _encoded(Request(headers, json.dumps(message).encode(), "POST", "/mcp"))
 
     def streamed(*messages: Any) -> bytes:
         return _chunked(Reply(body=b"".join(write_event(message, "message") for message in messages)))
 
     accepted = _sized(Reply((), b"", 202))
     rest = [(posted(CANCEL), accepted), (posted(READY), accepted)]
-    pushed = _sent(Request((("Accept", "text/event-stream"), *headers[1:]), b"", "GET", "/mcp"))
+    pushed = _encoded(Request((("Accept", "text/event-stream"), *headers[1:]), b"", "GET", "/mcp"))
     yield (
         "mcp json",
         "mcp",

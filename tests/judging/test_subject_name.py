@@ -13,7 +13,7 @@ from wirefault.wiring.links import Link, lab_links
 SELF_TEST = "self-test subject: scripted model"
 
 
-def asked(link="model", **more):
+def ask(link="model", **more):
     return exchange(link=link, dialect="openai_chat", **more)
 
 
@@ -22,27 +22,27 @@ def asked(link="model", **more):
     [
         ({}, [], "langchain agent, no model was called"),
         ({}, [exchange()], "langchain agent, no model was called"),
-        ({}, [asked(model="scripted-diligent")], f"langchain agent, {SELF_TEST}"),
-        ({"persona": "quitter"}, [asked()], f"langchain agent, {SELF_TEST} (quitter)"),
+        ({}, [ask(model="scripted-diligent")], f"langchain agent, {SELF_TEST}"),
+        ({"persona": "quitter"}, [ask()], f"langchain agent, {SELF_TEST} (quitter)"),
         ({}, [model_call()], f"langchain agent, {SELF_TEST}"),
         ({}, [model_call(status=None)], "langchain agent, no model answered"),
-        ({}, [model_call(), asked(status=503, unavailable=True)], "langchain agent, no model answered"),
+        ({}, [model_call(), ask(status=503, unavailable=True)], "langchain agent, no model answered"),
         (
             {"model": "compatible", "groq_model": "openai/gpt-oss-120b"},
-            [asked(model="qwen2.5-coder"), asked(model="qwen2.5-coder")],
+            [ask(model="qwen2.5-coder"), ask(model="qwen2.5-coder")],
             "langchain agent, answered by qwen2.5-coder (compatible)",
         ),
         (
             {"model": "groq"},
-            [asked(model="b"), asked(model="a"), asked()],
+            [ask(model="b"), ask(model="a"), ask()],
             "langchain agent, answered by a and b and a model that did not name itself (groq)",
         ),
-        ({"model": "groq"}, [asked(status=429)], "langchain agent, no model answered"),
+        ({"model": "groq"}, [ask(status=429)], "langchain agent, no model answered"),
         # a fault answered instead of the model, or hid its answer
-        ({"model": "groq"}, [asked(forwarded=False)], "langchain agent, no model answered"),
+        ({"model": "groq"}, [ask(forwarded=False)], "langchain agent, no model answered"),
         (
             {"model": "groq"},
-            [asked(status=500, upstream_status=200, model="a")],
+            [ask(status=500, upstream_status=200, model="a")],
             "langchain agent, answered by a (groq)",
         ),
     ],
@@ -55,7 +55,7 @@ def test_own_agent(settings, events, name):
 @pytest.mark.parametrize("old", [f"{SELF_TEST} (diligent)", "langchain agent, openai/gpt-oss-120b (groq)"])
 def test_model_in_name_of_older_history_is_not_believed(old):
     started = replace(run_started(model="groq"), subject=old)
-    assert subject_name(started, [asked(model="a")]) == "langchain agent, answered by a (groq)"
+    assert subject_name(started, [ask(model="a")]) == "langchain agent, answered by a (groq)"
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_model_in_name_of_older_history_is_not_believed(old):
     [
         ([Link("shop", "http://h")], [exchange(link="shop", dialect="http")], "mine"),
         ([lab_links()["model"]], [], "mine, no model was called through the lab"),
-        ([lab_links()["model"]], [asked()], f"mine, {SELF_TEST}"),
-        ([Link("llm", "https://h", "anthropic")], [asked("llm", model="claude")], "mine, answered by claude"),
+        ([lab_links()["model"]], [ask()], f"mine, {SELF_TEST}"),
+        ([Link("llm", "https://h", "anthropic")], [ask("llm", model="claude")], "mine, answered by claude"),
         # a link that was found at run time is a model's by its requests
-        ([Link("h", "https://h", found=True)], [asked("h", model="gpt")], "mine, answered by gpt"),
+        ([Link("h", "https://h", found=True)], [ask("h", model="gpt")], "mine, answered by gpt"),
     ],
     ids=str,
 )

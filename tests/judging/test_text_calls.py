@@ -129,11 +129,11 @@ BOOKING = json.dumps({"name": "book_table", "arguments": {"for": 2}})
 
 @pytest.mark.parametrize(("body", "flagged"), [(OFFERED, True), ({"messages": []}, False)])
 def test_offered_tools_are_read_from_the_requests(body, flagged):
-    asked = exchange(
+    model_request = exchange(
         link="llm",
         dialect="openai_chat",
         method="POST",
         target="/v1/chat/completions",
         request_body=json.dumps(body),
     )
-    assert ("tool_call_as_text" in judged(BOOKING, asked).flags) is flagged
+    assert ("tool_call_as_text" in judged(BOOKING, model_request).flags) is flagged

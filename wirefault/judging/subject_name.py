@@ -9,7 +9,7 @@ from wirefault.history.events import LAB_MODEL, SELF_TEST, Event, Exchange, Mode
 from wirefault.wiring.links import SCRIPTED
 
 _OWN = "langchain agent"
-# Histories before this version have the model that was asked for in the subject's name.
+# Histories before this version have the model that was requested in the subject's name.
 _NAME_WITH_MODEL = re.compile(rf"(?:{_OWN}, )?{re.escape(SELF_TEST)}.*|{_OWN}, .* \(.*\)")
 
 
@@ -19,13 +19,13 @@ def subject_name(started: RunStarted, events: Iterable[Event]) -> str:
     name = started.subject
     if not started.subject_kind and _NAME_WITH_MODEL.fullmatch(name):
         name = _OWN
-    asked = [event for event in events if _asked_model(event)]
-    answers = [answer for event in asked if (answer := _answer(event))]
-    if any(isinstance(event, Exchange) for event in asked):  # the gateway saw what the caller recorded
-        answers = [answer for event in asked if isinstance(event, Exchange) and (answer := _answer(event))]
+    calls = [event for event in events if _asked_model(event)]
+    answers = [answer for event in calls if (answer := _answer(event))]
+    if any(isinstance(event, Exchange) for event in calls):  # the gateway saw what the caller recorded
+        answers = [answer for event in calls if isinstance(event, Exchange) and (answer := _answer(event))]
     if answers:
         return ", ".join([name, *_models(started, answers)])
-    if asked:
+    if calls:
         return f"{name}, no model answered"
     if name == _OWN:
         return f"{name}, no model was called"
