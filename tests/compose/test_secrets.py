@@ -45,13 +45,13 @@ def test_key_that_the_model_server_repeats_is_in_no_file_and_log(lab: Lab) -> No
     outputs = {service: "\n".join(lab.log(service)) for service in lab.containers()}
     outputs["the command"] = done.stdout + done.stderr
     assert [name for name, text in outputs.items() if KEY in text] == []
-    found = subprocess.run(
+    matches = subprocess.run(
         ["grep", "-rlaF", KEY, lab.logs, lab.folder / "state"],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
-    assert (found.returncode, found.stdout) == (1, "")
+    assert (matches.returncode, matches.stdout) == (1, "")
     volume = lab.python(
         "gateway",
         "import os; print(*[open('/run/wirefault/' + n).read() for n in os.listdir('/run/wirefault')])",

@@ -159,8 +159,8 @@ def test_marked_secrets_are_in_no_file_of_a_run(tmp_path: Path, kind: str) -> No
     assert all(text in received for text in (mark(5), mark(6), mark(12))), done.stderr
     assert leaks(done, work, private) == set()
     again = wirefault(work, environ, "report", "latest")
-    shown = wirefault(work, environ, "show", "latest", "1", "--full")
-    assert leaks(again, work) | leaks(shown, work) == set()
+    timeline = wirefault(work, environ, "show", "latest", "1", "--full")
+    assert leaks(again, work) | leaks(timeline, work) == set()
 
 
 def test_key_of_a_real_model_is_in_no_file_of_a_demo(tmp_path: Path) -> None:
