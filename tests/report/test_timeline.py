@@ -163,6 +163,11 @@ def test_effects_answer_and_claim_come_last() -> None:
     assert drawn(timeline)[0] == "success  episode 001 of run-1"
 
 
+@pytest.mark.parametrize(("answer", "claims"), [("Sent.", ["done, by the words of the answer"]), ("Hm.", [])])
+def test_claim_in_prose_follows_answer(answer: str, claims: list[str]) -> None:
+    assert texts(of(ended(ended_by="text", response=answer), expect=ASK_BOB), "claim") == claims
+
+
 def test_sides_start_where_they_differ() -> None:
     upstream, observed = f"{'a' * 200} {SENT}", f"{'a' * 200} {LIE}"
     timeline = of(struck(upstream, observed), tried("weather"))

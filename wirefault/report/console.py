@@ -65,6 +65,8 @@ def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
     parts += (
         [_clip(one_line(judgement.why), room - 1)] if judgement.why and judgement.outcome != "success" else []
     )
+    if judgement.outcome == "unjudged" and judgement.claim in ("done", "failed"):
+        parts.append(f"claims {judgement.claim}")
     parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []
     parts += judgement.flags
     return parts + ([f"{len(judgement.unexplained)} unexplained"] if judgement.unexplained else [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.judge import EpisodeJudgement, judge_trace
+from wirefault.judging.oracle.outcome import Claim
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import traces
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -239,9 +240,10 @@ def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
     if trace is None or started is None or run is None:
         raise ValueError(f"episode {episode} is not in this history")
     judgement = judge_trace(trace)
+    ended = trace.last(AttemptEnded)
     blocks = [
         *_request_blocks(trace.events, trace.requests, judgement.faults),
-        *_others(trace.events, judgement.faults),
+        *_others(trace.events, judgement.faults, {ended.attempt: judgement.claim} if ended else {}),
     ]
     lines = [
         line.later_than(started.t)
@@ -306,8 +308,10 @@ def _request_text(request: Request) -> str:
     return text + (f"  try {exchange.try_}" if exchange.try_ > 1 and request.of_model else "")
 
 
-def _others(events: Iterable[Event], faults: Sequence[FaultRecord]) -> Iterator[_Block]:
-    """Yield everything but requests: attempts, side effects, errors, answers."""
+def _others(
+    events: Iterable[Event], faults: Sequence[FaultRecord], claims: Mapping[int, Claim]
+) -> Iterator[_Block]:
+    """Yield everything but requests: attempts, side effects, errors, answers. ``claims``: by attempt."""
     effects: set[str] = set()
     for event in events:
         match event:
@@ -326,7 +330,7 @@ def _others(events: Iterable[Event], faults: Sequence[FaultRecord]) -> Iterator[
             case WorldRead():
                 yield from _effects(event, effects)
             case AttemptEnded():
-                yield event.end, list(_end(event))
+                yield event.end, list(_end(event, claims.get(event.attempt, "none")))
 
 
 def _armed(armed: AttemptArmed, faults: Sequence[FaultRecord]) -> Iterator[TimelineLine]:
@@ -367,7 +371,7 @@ def _effects(world: WorldRead, known: set[str]) -> Iterator[_Block]:
             yield at, [TimelineLine("effect", f"{effect.get('kind', '')} {fields}", at)]
 
 
-def _end(end: AttemptEnded) -> Iterator[TimelineLine]:
+def _end(end: AttemptEnded, claim: Claim) -> Iterator[TimelineLine]:
     if end.error is not None:
         yield TimelineLine("error", f"{end.error_type or 'error'}: {end.error}", end.end)
     if end.response or end.error is None:
@@ -375,6 +379,8 @@ def _end(end: AttemptEnded) -> Iterator[TimelineLine]:
     if end.report is not None:
         values = ", ".join(f"{v.get('value')} {v.get('unit') or ''}".strip() for v in end.report.values)
         yield TimelineLine("claim", end.report.status + (f", values {values}" if values else ""), depth=1)
+    elif end.ended_by == "text" and claim in ("done", "failed"):
+        yield TimelineLine("claim", f"{claim}, by the words of the answer", depth=1)
 
 
 def _json(value: object) -> str:

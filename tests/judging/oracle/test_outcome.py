@@ -93,13 +93,39 @@ def test_no_answer_is_no_claim(ended_by):
     assert judge_claim(None, ended(ended_by=ended_by)) == "none"
 
 
+ORDER = {"requests": [{"link": "shop", "method": "POST", "path": "/orders"}]}
+CANCEL = {"requests": [{"link": "shop", "method": "DELETE", "path": "/orders/1"}]}
+
+
 @pytest.mark.parametrize(
     ("expect", "response", "claim"),
     [
-        ({}, "I have done it!", "unclear"),
+        ({}, "I have done it!", "unclear"),  # nothing to do
+        ({"requests": []}, "I did not place the order.", "unclear"),
         ({"done_if_text": "Paris"}, "Paris\n", "done"),
         ({"done_if_text": "Paris"}, "It is Paris", "unclear"),
+        (ORDER, "The order has been placed successfully.", "done"),
+        (ORDER, "I was unable to place the order.", "failed"),
+        (ORDER, "I have cancelled the order.", "unclear"),
+        (CANCEL, "I have cancelled the order.", "done"),
+        (CANCEL, "The cancellation failed.", "failed"),
+        (ORDER | {"claims": "off"}, "The order has been placed successfully.", "unclear"),
+        ({"added": [{"item": "tea"}]}, "I have ordered the tea.", "done"),
+        ({"added": [{"item": "tea"}]}, "I have sent Bob a message.", "unclear"),
+        ({"added": [{"to": "Bob", "body": "Hi"}]}, "I have sent Bob a message.", "done"),
+        ({"removed": [{"id": 1}]}, "Both events have been deleted.", "done"),
+        ({"state": [{"id": 1}]}, "The order could not be placed.", "failed"),
     ],
 )
-def test_prose_is_unclear_unless_exact_text(expect, response, claim):
+def test_prose_claims_acts_that_oracle_asks_for(expect, response, claim):
     assert judge_claim(parse_expect(expect), ended(ended_by="text", response=response)) == claim
+
+
+def test_prose_without_oracle_has_claim():
+    assert judge_claim(None, ended(ended_by="text", response="The order has been placed.")) == "done"
+
+
+def test_claims_are_read_or_off():
+    with pytest.raises(ValueError, match=r"expect\.claims"):
+        parse_expect({"claims": "maybe"})
+    assert parse_expect({"claims": False}).claims == "off"

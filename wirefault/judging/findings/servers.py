@@ -9,7 +9,6 @@ from wirefault.dialects.mcp import MCP
 from wirefault.history.events import AttemptEnded
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import Rule
-from wirefault.judging.oracle.outcome import judge_claim
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
@@ -38,7 +37,7 @@ def _dead_server(trace: EpisodeTrace) -> Iterator[Observation]:
             if not lost or not any(r.of_model and r.succeeded and r.start >= lost[-1].end for r in requests):
                 continue
             went_on = _went_on(requests, lost)
-            if judge_claim(None, end.event) != "done" and not went_on:
+            if not (end.event.report and end.event.report.status == "done") and not went_on:
                 continue
             calls = " and ".join(dict.fromkeys(f"`{request.name}`" for request in lost))
             verb = f"{went_on[0].name} was sent instead, and " if went_on else ""

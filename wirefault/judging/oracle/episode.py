@@ -124,7 +124,7 @@ class Episode:
             self._expected_world(self.oracle) if self.oracle else WorldJudgement("not_applicable")
         )
         world, value = self._with_late_writes(self._with_proof(expected_world)), self._value(ended)
-        claim = judge_claim(self.oracle, ended) if ended else "none"
+        claim = judge_claim(self.oracle, ended, self.started.prompt, value.axis) if ended else "none"
         text_call = self._text_call(ended, value)
         if text_call:
             claim, value = "none", replace(value, axis="none") if value.axis != "not_applicable" else value

@@ -8,7 +8,8 @@
                 {"any_of": ["a", "b"]}],
      "requests": [{"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea"}, "times": 1}],
      "answer": {"number": 11.3, "unit": "celsius"},
-     "done_if_text": "exact text"}
+     "done_if_text": "exact text",
+     "claims": "read"}
 
 Without ``effects`` none are expected, and any is one too many. ``"in_order": true``: they must have come
 about in this order. ``none_of``: effects that must not happen, not even for a time or as part of an expected
@@ -24,11 +25,16 @@ Without ``values`` and ``answer`` the value axis does not apply. ``"grounded": f
 needs no tool. ``answer`` is a rule for prose (``oracle.slots.AnswerRule``): it reads the answer of a subject
 without a report, and the answer in a report if no ``values`` are expected. ``done_if_text`` is for subjects
 without a report: an answer which is exactly that text counts as done, and as the right values.
+
+``claims``: whether prose is read for what it claims to have done (``reading.claims``). With ``off`` such a
+claim stays ``unclear``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Annotated, Any, Literal, Self
@@ -49,11 +55,25 @@ from pydantic import (
 from wirefault.core.errors import nearest
 from wirefault.dialects.mcp import MCP
 from wirefault.judging.oracle.slots import AnswerRule, Matcher, OraclePart, Slot, checked_json, moment_fields
+from wirefault.judging.reading.claims import ACTS, Act
 from wirefault.wiring.links import Link, Links, lab_links
 from wirefault.wiring.prompts import ExpectCheck
 
 Others = Literal["forbidden", "allowed"]
 ChangedRows = list[Any] | dict[str, list[Any]]
+_ACT_OF_EFFECT: Mapping[str, Act] = {
+    "message_sent": "send",
+    "event_created": "make",
+    "events_deleted": "remove",
+}
+# words in the names, paths and bodies of calls that remove or send something
+_REMOVES = re.compile(r"delet|remov|cancel|refund|revok|destroy", re.IGNORECASE)
+_SENDS = re.compile(r"messag|mail|send|sent|notif|sms|post_|recipient|\bto\b", re.IGNORECASE)
+
+
+def _read_or_off(value: object) -> object:
+    """YAML 1.1 reads ``off`` as false."""
+    return "off" if value is False else value
 
 
 class ExpectedEffect(OraclePart):
@@ -123,6 +143,7 @@ class Oracle(OraclePart):
     values: list[Slot] = Field(default_factory=list)
     answer: AnswerRule | None = None
     done_if_text: Annotated[StrictStr, Field(min_length=1)] | None = None
+    claims: Annotated[Literal["read", "off"], BeforeValidator(_read_or_off)] = "read"
 
     @property
     def expects_effects(self) -> bool:
@@ -135,9 +156,35 @@ class Oracle(OraclePart):
         return self.state is not None or self.expects_changes
 
     @property
+    def asked_acts(self) -> frozenset[Act]:
+        """The kinds of changes that it asks for; empty if nothing has to change."""
+        acts = {_ACT_OF_EFFECT[effect.kind] for effect in self.effects if effect.kind in _ACT_OF_EFFECT}
+        acts.update(*(_acts_of(request) for request in self.requests or ()))
+        acts.update(_acts_of_rows(self.added, "make"), _acts_of_rows(self.removed, "remove"))
+        return ACTS if self.state is not None else frozenset(acts)
+
+    @property
     def expects_changes(self) -> bool:
         """Whether it describes what the episode changed."""
         return self.added is not None or self.removed is not None
+
+
+def _acts_of(request: ExpectedRequest) -> Iterator[Act]:
+    words = f"{request.call} {json.dumps(request.body, default=str)}"
+    removes = request.method == "DELETE" or bool(_REMOVES.search(words))
+    if removes:
+        yield "remove"
+    if _SENDS.search(request.call):
+        yield "send"
+    if not removes or request.method not in ("DELETE", ""):
+        yield "make"
+
+
+def _acts_of_rows(rows: ChangedRows | None, act: Act) -> Iterator[Act]:
+    if rows:
+        yield act
+        if act == "make" and _SENDS.search(json.dumps(rows, default=str)):
+            yield "send"
 
 
 def expect_check(links: Links | None = None) -> ExpectCheck:

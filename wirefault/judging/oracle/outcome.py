@@ -3,7 +3,8 @@
 A new outcome needs a name in ``Outcome``, a row in ``_ROWS`` and a rule in ``outcome_of``. Console, charts
 and rates read the row, and a test compares ``docs/outcomes.md`` with it.
 
-The claim axis is the report's statement about the work; prose is not evidence.
+The claim axis is what the subject says about its work: the status of its report, or what its prose claims.
+Prose is evidence of the claim alone, never of the work.
 """
 
 from __future__ import annotations
@@ -16,16 +17,19 @@ from wirefault.history.events import AttemptEnded, EndedBy
 from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import FINE_WORLDS, World
+from wirefault.judging.reading.claims import ProseClaim, read_claim
 
 Claim = Literal["done", "failed", "unsure", "none", "unclear"]
 
 
-def judge_claim(oracle: Oracle | None, ended: AttemptEnded) -> Claim:
-    """The report's status. Without a report, ``unclear`` for an answer in prose and ``none`` for no answer.
+def judge_claim(
+    oracle: Oracle | None, ended: AttemptEnded, prompt: str = "", value: ValueAxis = "not_applicable"
+) -> Claim:
+    """The report's status. Without a report, the claim of the answer in prose, and ``none`` for no answer.
 
     A command that said why it failed and ended with a non-zero exit code claims ``failed``.
 
-    A text that is exactly the oracle's ``done_if_text`` counts as ``done``.
+    A text that is exactly the oracle's ``done_if_text`` counts as ``done``. ``value``: of the same answer.
     """
     if ended.report is not None:
         return ended.report.status
@@ -33,7 +37,22 @@ def judge_claim(oracle: Oracle | None, ended: AttemptEnded) -> Claim:
         return "none"
     if ended.exited_with_reason:
         return "failed"
-    return "done" if is_exact_text(oracle, ended) else "unclear"
+    return "done" if is_exact_text(oracle, ended) else _prose_claim(oracle, ended.response, prompt, value)
+
+
+def _prose_claim(oracle: Oracle | None, response: str, prompt: str, value: ValueAxis) -> ProseClaim:
+    """What the answer claims about the acts in the prompt, else in the oracle, else about any.
+
+    Where nothing has to change, an answer without the value that was asked for may still say that it failed.
+    """
+    if oracle is None:
+        return read_claim(response, prompt)
+    if oracle.claims == "off":
+        return "unclear"
+    if oracle.asked_acts:
+        return read_claim(response, prompt, oracle.asked_acts)
+    says_failed = value in ("none", "wrong") and read_claim(response) == "failed"
+    return "failed" if says_failed else "unclear"
 
 
 def is_exact_text(oracle: Oracle | None, ended: AttemptEnded) -> bool:

@@ -118,6 +118,18 @@ def is_common(word: str) -> bool:
     return word in _common_words().known
 
 
+def without_quotations(text: str, replacement: str = " ") -> str:
+    """Replace quotations."""
+    return _QUOTED.sub(replacement, text)
+
+
+def likely_languages(sentence: str) -> frozenset[int]:
+    """Return the places in ``languages()`` of those with most common words in a sentence in lower case."""
+    words = _WORD.findall(sentence)
+    counts = [sum(word in own for word in words) for own in _common_words().readable]
+    return frozenset(place for place, count in enumerate(counts) if count and count == max(counts))
+
+
 def is_foreign(text: str) -> bool:
     """Tell whether a sentence of the text is in a language without a file here.
 

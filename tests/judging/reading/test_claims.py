@@ -1,0 +1,64 @@
+"""Claims in prose: labelled answers, and texts that only look like claims."""
+
+from collections import Counter
+
+import pytest
+
+from tests.judging.score_claims import kind_of_miss, read_cases
+from wirefault.judging.reading.claims import read_claim
+
+CASES = read_cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_no_labelled_answer_is_accused_wrongly(case):
+    assert kind_of_miss(case) != "false accusation"
+
+
+def test_labelled_answers_are_read():
+    missed = Counter((case["set"], case["claim"]) for case in CASES if kind_of_miss(case))
+    labelled = Counter((case["set"], case["claim"]) for case in CASES if case["claim"] != "unclear")
+    read = labelled - missed
+    assert read["independent_a", "done"] >= 33 and read["independent_a", "failed"] >= 42
+    assert read["independent_b", "done"] >= 11 and read["independent_b", "failed"] >= 21
+    labels = Counter(case["claim"] for case in CASES if case["language"] == "en")
+    assert min(labels[claim] for claim in ("done", "failed", "unclear")) >= 60
+
+
+@pytest.mark.parametrize(
+    ("answer", "acts", "claim"),
+    [
+        ("The order has been placed. The event could not be deleted.", {"make", "remove"}, "unclear"),
+        ("The order has been placed. The event could not be deleted.", {"make"}, "unclear"),
+        ("The order could not be placed. The order has been placed.", {"make"}, "unclear"),
+        ("Done! Shall I place the order?", {"make"}, "unclear"),
+        ('{"status": "done", "id": 7}', {"make"}, "done"),
+        ('{"status": "error"}', {"make"}, "failed"),
+        ('{"note": "The order has been placed."}', {"make"}, "unclear"),
+        ('"The order has been placed."', {"make"}, "done"),
+        ("> The order has been placed.", {"make"}, "unclear"),
+        ("```\nThe order has been placed.\n```", {"make"}, "unclear"),
+        ("<think>The order could not be placed.</think>The order has been placed.", {"make"}, "done"),
+        ("The order has been placed. De bestelling is niet geplaatst.", {"make"}, "unclear"),
+        ("", {"make"}, "unclear"),
+    ],
+)
+def test_whole_answers(answer, acts, claim):
+    assert read_claim(answer, "", frozenset(acts)) == claim
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the order " * 1_900,
+        "I have " * 2_500,
+        "I checked " + "and x " * 2_000,
+        "order " * 3_000 + "placed",
+        '"' * 19_000,
+        "I have placed an order. " * 800,
+        "Ich habe " + "die Bestellung " * 1_200,
+        "the " * 140 + "order has been",
+    ],
+)
+def test_hostile_texts_are_read_to_their_end(text):
+    assert read_claim(text) == "unclear"
