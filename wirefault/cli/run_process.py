@@ -11,7 +11,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wirefault.core.errors import DISK_FULL, LAB_FAILED, UNKNOWN, USAGE, InputError, UserError, error_text
+from wirefault.core.errors import (
+    DISK_FULL,
+    LAB_FAILED,
+    UNKNOWN,
+    USAGE,
+    InputError,
+    UserError,
+    error_text,
+    resource_problem,
+)
 from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
 from wirefault.gateway.cassettes import check_cassettes
@@ -93,7 +102,8 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
             except UnsafeFileError:
                 raise  # the message is complete
             except OSError as error:
-                complain(logs, error_text(error))
+                hint = "" if resource_problem(error) else f"; is LOGS_DIR={logs} a writable folder?"
+                complain(logs, error_text(error) + hint)
                 return LAB_FAILED
     except EndedByLauncher:  # before the first prompt the launcher reports the reason
         return LAB_FAILED
