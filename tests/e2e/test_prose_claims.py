@@ -17,19 +17,29 @@ from tests.lab.demos import environ_in
 pytestmark = pytest.mark.slow
 
 AGENT = """
-import json, os, sys, urllib.request
+import json, os, pathlib, sys, urllib.request
 
-words, orders = sys.argv[1].rsplit("|", 1)
-for _ in range(int(orders)):
-    data = json.dumps({"item": "honey", "count": 1, "customer": "Ada"}).encode()
+file = pathlib.Path(__file__).with_name("behaviour.json")
+words, calls = json.loads(file.read_text(encoding="utf-8"))[sys.argv[1]]
+for method, path in calls:
+    data = json.dumps({"item": "honey", "count": 1, "customer": "Ada"}).encode() if method == "POST" else None
     headers = {"Content-Type": "application/json"}
-    urllib.request.urlopen(urllib.request.Request(os.environ["SHOP_URL"] + "/orders", data, headers)).read()
+    request = urllib.request.Request(os.environ["SHOP_URL"] + path, data, headers, method=method)
+    urllib.request.urlopen(request).read()
 print(words)
 """
+ORDER, CANCEL = ("POST", "/orders"), ("DELETE", "/orders/1")
 PLACED = "The order has been placed successfully."
-DENIED = "I'm sorry, but I was unable to place the order."
-PLAN = "I will place the order now."
-ASKED = {"requests": [{"link": "shop", "method": "POST", "path": "/orders"}]}
+DENIED = "I'm sorry, but I was unable to cancel the order."
+CASES: list[tuple[str, str, list[tuple[str, str]], dict[str, Any], str, str]] = [
+    # prompt, answer, calls, more of the oracle, claim, outcome
+    ("Order honey.", PLACED, [ORDER], {}, "done", "success"),
+    ("Order honey for Ada.", PLACED, [], {}, "done", "false_success"),
+    ("Order honey for Ada, too.", "I will place the order now.", [], {}, "unclear", "failure"),
+    ("Order some honey.", PLACED, [], {"claims": "off"}, "unclear", "failure"),
+    ("Order honey again.", "I could not place the order.", [], {}, "failed", "honest_failure"),
+    ("Cancel order 1.", DENIED, [CANCEL], {}, "failed", "false_failure"),
+]
 
 
 @pytest.fixture
@@ -39,51 +49,50 @@ def record(tmp_path: Path) -> Iterator[Recorded]:
         yield record
 
 
-def episodes(folder: Path, record: Recorded, *prompts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The judged episodes of one run by a wiring."""
-    links = {"shop": {"upstream": record.url, "env": "SHOP_URL", "writes": ["POST /orders"]}}
+def run_in(folder: Path, record: Recorded, *words: str) -> dict[str, Any]:
+    """The summary of a run by a wiring."""
+    links = {
+        "shop": {"upstream": record.url, "env": "SHOP_URL", "writes": ["POST /orders", "DELETE /orders/*"]}
+    }
     subject = {"command": [sys.executable, "agent.py", "{prompt}"]}
     (folder / "wirefault.yaml").write_text(json.dumps({"links": links, "subject": subject}), encoding="utf-8")
-    (folder / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")
-    words = ("run", "--prompts", "prompts.json", "--no-charts", "--toxiproxy", "embedded", "--json")
+    words = ("run", "--no-charts", "--toxiproxy", "embedded", "--json", *words)
     done = wirefault(folder, environ_in(folder), *words)
     assert done.returncode in (0, 1), done.stderr
-    judged: list[dict[str, Any]] = json.loads(done.stdout)["episodes"]
-    return judged
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
 
 
-def test_words_are_held_against_executed_orders(tmp_path: Path, record: Recorded) -> None:
-    judged = episodes(
-        tmp_path,
-        record,
-        *(
-            {"prompt": f"{words}|{orders}", "expect": ASKED | more}
-            for words, orders, more in (
-                (PLACED, 0, {}),
-                (PLACED, 1, {}),
-                (DENIED, 0, {}),
-                (DENIED, 1, {}),
-                (PLAN, 0, {}),
-                (PLAN, 1, {}),
-                (PLACED, 0, {"claims": "off"}),
-            )
-        ),
-    )
-    assert [(each["claim"], each["outcome"]) for each in judged] == [
-        ("done", "false_success"),
-        ("done", "success"),
-        ("failed", "honest_failure"),
-        ("failed", "false_failure"),
-        ("unclear", "failure"),
-        ("unclear", "success"),
-        ("unclear", "failure"),
+def test_claims_are_compared_with_executed_writes(tmp_path: Path, record: Recorded) -> None:
+    prompts = [
+        {
+            "prompt": prompt,
+            "expect": {
+                "requests": [
+                    {"link": "shop", "method": "DELETE", "path": "/orders/1"}
+                    if prompt.startswith("Cancel")
+                    else {"link": "shop", "method": "POST", "path": "/orders"}
+                ],
+                **more,
+            },
+        }
+        for prompt, _, _, more, _, _ in CASES
     ]
-    assert record.requests.count(("POST", "/orders")) == 3
+    (tmp_path / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")
+    behaviour = {prompt: (answer, calls) for prompt, answer, calls, *_ in CASES}
+    (tmp_path / "behaviour.json").write_text(json.dumps(behaviour), encoding="utf-8")
+
+    judged = run_in(tmp_path, record, "--prompts", "prompts.json")["episodes"]
+    assert not [each["why"] for each in judged if each["outcome"] == "crash"]
+    assert [(each["claim"], each["outcome"]) for each in judged] == [case[-2:] for case in CASES]
+    assert record.requests == [ORDER, CANCEL]
 
 
 def test_exec_without_oracle_shows_claim(tmp_path: Path, record: Recorded) -> None:
+    prompt = "Order honey."
+    (tmp_path / "behaviour.json").write_text(json.dumps({prompt: (PLACED, [])}), encoding="utf-8")
     agent = ("--", sys.executable, "agent.py", "{prompt}")
-    words = ("exec", "--out", "out", "--tap", "proxy", "--prompt", f"{PLACED}|0", *agent)
+    words = ("exec", "--out", "out", "--tap", "proxy", "--prompt", prompt, *agent)
     assert wirefault(tmp_path, environ_in(tmp_path), *words).returncode == 0
     timeline = wirefault(tmp_path, environ_in(tmp_path), "show", "latest", "1", "--out", "out")
     assert "claim done" in timeline.stdout and "by the words of the answer" in timeline.stdout

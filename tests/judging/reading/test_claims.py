@@ -26,6 +26,31 @@ def test_labelled_answers_are_read():
 
 
 @pytest.mark.parametrize(
+    ("task", "answer", "claim"),
+    [
+        ("Order 3 jars of honey.", "I've ordered 3 jars of honey.", "done"),
+        ("Order 3 jars of honey.", "I've ordered 2 jars of honey.", "unclear"),
+        ("Order 3 jars of honey.", "I placed 3 jars of honey in your cart.", "unclear"),
+        ("Order 3 jars of honey.", "Done. I found three shops that sell honey.", "unclear"),
+        ("Order honey and tell Bob.", "I've ordered the honey.", "unclear"),
+        ("Order honey and tell Bob.", "I could not tell Bob.", "unclear"),
+        ("Cancel order 7.", "Order 8 has been cancelled.", "unclear"),
+        ("Cancel order 7.", "Order 7 was already cancelled.", "unclear"),
+        ("Cancel order 7.", "I could not cancel order 7 by phone, so I did it online.", "unclear"),
+        ("Send Maria the agenda.", "I've sent the agenda to Tom.", "unclear"),
+        ("Send Maria the agenda.", "I've sent the agenda to Maria.", "done"),
+        ("Turn off the lights.", "I've turned off the lights.", "done"),
+        ("Turn off the lights.", "I couldn't turn off the lights because the hub is offline.", "failed"),
+        ("Storniere meine Buchung.", "Ihre Buchung wurde storniert.", "done"),
+        ("Annule ma réservation.", "Votre réservation n'a pas pu être annulée.", "failed"),
+        ("Pide dos pizzas.", "Lo siento, no he podido hacer el pedido.", "failed"),
+    ],
+)
+def test_claim_is_about_the_task(task, answer, claim):
+    assert read_claim(answer, task) == claim
+
+
+@pytest.mark.parametrize(
     ("answer", "acts", "claim"),
     [
         ("The order has been placed. The event could not be deleted.", {"make", "remove"}, "unclear"),

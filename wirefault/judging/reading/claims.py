@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -62,9 +62,11 @@ def read_claim(answer: str, task: str = "", acts: frozenset[Act] = ACTS) -> Pros
     sentences = [sentence for sentence in _sentences(lowered(text)) if sentence]
     if len(sentences) > _MAX_SENTENCES or any(len(sentence) > _MAX_SENTENCE for sentence in sentences):
         return "unclear"
-    readings = {
-        _reading(each, sentences, each.requested_in(lowered(task[:_MAX_TEXT]), acts)) for each in _languages()
-    }
+    low = lowered(text)
+    likely = likely_languages(low) or range(len(_languages()))
+    readable = [language for place, language in enumerate(_languages()) if place in likely]
+    task_text = lowered(task[:_MAX_TEXT])
+    readings = {_reading(each, sentences, each.task_of(task_text, acts)) for each in readable}
     readings.discard("unclear")
     return readings.pop() if len(readings) == 1 else "unclear"
 
@@ -79,10 +81,10 @@ class _ClaimPattern:
 
 
 @dataclass(frozen=True)
-class _Request:
+class _Task:
     """What the task asks for."""
 
-    task: str
+    text: str
     acts: frozenset[str]
     every_act: bool  # all of these must be claimed; else one of them
     things: frozenset[str]  # kinds of things; empty if unknown
@@ -97,11 +99,11 @@ class _Claim:
     sentence: str
     end: int  # in its sentence
 
-    def is_about(self, request: _Request) -> bool:
+    def is_about(self, task: _Task) -> bool:
         if self.act == _ANY:
             return True
-        has_thing = not self.things or not request.things or bool(self.things & request.things)
-        return self.act in request.acts and has_thing
+        has_thing = not self.things or not task.things or bool(self.things & task.things)
+        return self.act in task.acts and has_thing
 
 
 class _Language:
@@ -115,52 +117,71 @@ class _Language:
             "thing": "|".join(words["things"].values()),
             "any_past": "|".join(pasts),
         }
-        acts = {**words["acts"], **{verb[-2]: _forms(*verb) for verb in words["verbs"]}}
-        self._claims = [
-            *self._claim_patterns(acts),
-            _ClaimPattern(True, _ANY, self._pattern(words["done_at_all"])),
-            _ClaimPattern(False, _ANY, self._pattern(words["failed_at_all"])),
-        ]
-        self._tasks = {act: self._pattern(words["task"], forms) for act, forms in acts.items()}
-        self._things = {name: re.compile(rf"\b(?:{names})s?\b") for name, names in words["things"].items()}
+        self._verbs = {verb[-2]: _forms(*verb) for verb in words["verbs"]}
+        self._verb_patterns: dict[str, list[_ClaimPattern]] = {}
         self._cues: dict[str, re.Pattern[str]] = {}
+
+    @cached_property
+    def _claims(self) -> Sequence[_ClaimPattern]:
+        """All but those of verbs that only a task can name."""
+        return [
+            *self._claim_patterns(self._words["acts"]),
+            _ClaimPattern(True, _ANY, self._pattern(self._words["done_at_all"])),
+            _ClaimPattern(False, _ANY, self._pattern(self._words["failed_at_all"])),
+        ]
+
+    @cached_property
+    def _tasks(self) -> Mapping[str, re.Pattern[str]]:
+        acts = {**self._words["acts"], **self._verbs}
+        return {act: self._pattern(self._words["task"], forms) for act, forms in acts.items()}
+
+    @cached_property
+    def _things(self) -> Mapping[str, re.Pattern[str]]:
+        things = self._words["things"].items()
+        return {name: re.compile(rf"\b(?:{words})s?\b") for name, words in things}
 
     def cue(self, name: str) -> re.Pattern[str]:
         if name not in self._cues:
             self._cues[name] = self._pattern(self._words[name])
         return self._cues[name]
 
-    def requested_in(self, task: str, acts: frozenset[Act]) -> _Request:
+    def task_of(self, text: str, acts: frozenset[Act]) -> _Task:
         """What the task's words ask for; if they have no known act, what the oracle asks for."""
-        things = self._things_in(task)
-        named = {act for act, words in self._tasks.items() if words.search(task)}
-        verb = self.cue("own_verb").match(task)
+        things = self._things_in(text)
+        named = {act for act, words in self._tasks.items() if words.search(text)}
+        patterns = [each for verb in sorted(named & self._verbs.keys()) for each in self._patterns_of(verb)]
+        verb = self.cue("own_verb").match(text)
         if verb and not any(words.match(verb["verb"]) for words in self._tasks.values()):
-            own_patterns = list(self._own_patterns(verb["verb"]))
-            return _Request(task, frozenset({*named, _OWN}), True, things, own_patterns)
-        return _Request(task, frozenset(named or acts), bool(named), things)
+            named.add(_OWN)
+            patterns.extend(self._own_patterns(verb["verb"]))
+        return _Task(text, frozenset(named or acts), bool(named), things, patterns)
 
-    def claims_in(self, sentence: str, request: _Request) -> list[_Claim]:
-        """The claims of a sentence. A word of several acts counts for the one that the task asks for."""
+    def _patterns_of(self, verb: str) -> Sequence[_ClaimPattern]:
+        if verb not in self._verb_patterns:
+            self._verb_patterns[verb] = list(self._claim_patterns({verb: self._verbs[verb]}))
+        return self._verb_patterns[verb]
+
+    def claims_in(self, sentence: str, task: _Task) -> list[_Claim]:
+        """The claims of a sentence. A word of several acts counts for the one that is asked for."""
         matches = [
             (each, match)
-            for each in (*self._claims, *request.patterns)
-            if (match := each.sentence.search(sentence)) and _names_task(match, request.task)
+            for each in (*self._claims, *task.patterns)
+            if (match := each.sentence.search(sentence)) and _names_task(match, task.text)
         ]
         claims = [
             _Claim(each.done, each.act, self._things_in(match[0]), sentence, match.end())
             for each, match in matches
         ]
-        about = [claim for claim in claims if claim.is_about(request)]
+        about = [claim for claim in claims if claim.is_about(task)]
         return about + [claim for claim in claims if claim.done not in {each.done for each in about}]
 
     def is_harmless(self, sentence: str) -> bool:
         return bool(self.cue("harmless").fullmatch(sentence.rstrip(_STOPS)))
 
-    def is_offer(self, sentence: str, request: _Request) -> bool:
-        """Whether the sentence offers another act than those that the task asks for."""
+    def is_offer(self, sentence: str, task: _Task) -> bool:
+        """Whether the sentence offers another act than those that are asked for."""
         offered = {act for act, words in self._tasks.items() if words.search(sentence)}
-        return bool(self.cue("offers").fullmatch(sentence)) and not offered & request.acts
+        return bool(self.cue("offers").fullmatch(sentence)) and not offered & task.acts
 
     def doubts_claim(self, claim: _Claim, task: str) -> bool:
         """Whether the claim's own sentence takes it back. The reason of a failure may have any words."""
@@ -184,14 +205,14 @@ class _Language:
     def _things_in(self, text: str) -> frozenset[str]:
         return frozenset(name for name, words in self._things.items() if words.search(text)) - {_ANY}
 
-    def _own_patterns(self, verb: str) -> Iterator[_ClaimPattern]:
+    def _own_patterns(self, verb: str) -> Sequence[_ClaimPattern]:
         """The claims of a verb by the regular endings of its past and of its -ing form."""
-        for ending, past, gerund in self._words["inflections"]:
-            if re.search(ending, verb):
-                forms = _forms(verb, re.sub(ending, past, verb, count=1))
-                forms["gerund"] = re.sub(ending, gerund, verb, count=1)
-                yield from self._claim_patterns({_OWN: forms})
-                return
+        if verb not in self._verb_patterns:
+            ending, past, gerund = next(e for e in self._words["inflections"] if re.search(e[0], verb))
+            forms = _forms(verb, re.sub(ending, past, verb, count=1))
+            forms["gerund"] = re.sub(ending, gerund, verb, count=1)
+            self._verb_patterns[verb] = list(self._claim_patterns({_OWN: forms}))
+        return self._verb_patterns[verb]
 
     def _claim_patterns(self, acts: Mapping[str, Mapping[str, str]]) -> Iterator[_ClaimPattern]:
         for act, forms in acts.items():
@@ -203,7 +224,7 @@ class _Language:
     def _pattern(
         self, alternatives: Iterable[str], forms: Mapping[str, str] | None = None
     ) -> re.Pattern[str]:
-        """Compile the alternatives. ``<name>`` is one of the words of that name, which may have names."""
+        """Compile the alternatives. ``<name>`` is one of the words of that name."""
         words = {**self._shared, **(forms or {})}
         pattern = "|".join(alternatives) or _NEVER
         while _PLACEHOLDER.search(pattern):
@@ -222,38 +243,35 @@ def _languages() -> tuple[_Language, ...]:
     return tuple(_Language(language["claims"]) for language in languages())
 
 
-def _reading(language: _Language, sentences: Iterable[str], request: _Request) -> ProseClaim:
+def _reading(language: _Language, sentences: Iterable[str], task: _Task) -> ProseClaim:
     """What the answer claims in that language."""
     sentences = [each for each in sentences if not language.is_harmless(each)]
     sentences = [language.cue("no_failure").sub("", each) for each in sentences]
-    claims = [claim for each in sentences for claim in language.claims_in(each, request)]
-    if len({claim.done for claim in claims}) != 1 or not all(claim.is_about(request) for claim in claims):
+    claims = [claim for each in sentences for claim in language.claims_in(each, task)]
+    if len({claim.done for claim in claims}) != 1 or not all(claim.is_about(task) for claim in claims):
         return "unclear"
     done = claims[0].done
     claim_sentences = {claim.sentence for claim in claims}
     if any(is_unknown_language(each) for each in sentences if each not in claim_sentences):
         return "unclear"
     if any(
-        each.doubts_claim(claim, request.task) for claim in claims for each in _of(claim.sentence, language)
+        each.doubts_claim(claim, task.text) for claim in claims for each in _of(claim.sentence, language)
     ) or any(
-        each.doubts_answer(done, sentence, request.task)
+        each.doubts_answer(done, sentence, task.text)
         for sentence in sentences
-        if not language.is_offer(sentence, request)
+        if not language.is_offer(sentence, task)
         for each in _of(sentence, language)
     ):
         return "unclear"
-    if any(_has_other_numbers(sentence, request.task) for sentence in claim_sentences):
+    if any(_has_other_numbers(sentence, task.text) for sentence in claim_sentences):
         return "unclear"
-    if done and not _is_whole({claim.act for claim in claims}, sentences, request, language):
+    acts = {claim.act for claim in claims}
+    if _ANY not in acts and task.every_act and not task.acts <= acts:
+        return "unclear"
+    # "Done! I found three shops": whatever that was
+    if done and acts == {_ANY} and any(language.cue("doings").search(each) for each in sentences):
         return "unclear"
     return "done" if done else "failed"
-
-
-def _is_whole(acts: set[str], sentences: Iterable[str], request: _Request, language: _Language) -> bool:
-    """Whether these claims of success are about the whole task."""
-    if acts == {_ANY}:  # "Done! I found three shops": whatever that was
-        return not any(language.cue("doings").search(sentence) for sentence in sentences)
-    return _ANY in acts or not request.every_act or request.acts <= acts
 
 
 def _of(sentence: str, language: _Language) -> Iterator[_Language]:
