@@ -19,6 +19,13 @@ from wirefault.history.writer import Writer
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Link, Links
 
+_FACTS = (
+    *("method", "target", "fingerprint", "call", "try_", "status", "upstream_status", "forwarded"),
+    *("request_bytes", "reply_bytes", "request_complete", "reply_complete", "client_left", "message"),
+    *("tool", "tool_answer", "eligible", "faulted_reply"),
+)
+_FAULT_FACTS = ("id", "kind", "injected", "why_not", "evidence", "content", "answered")
+
 
 class Log(list[Any]):
     """Bytes of one side and what else happened to it; adjacent bytes are joined."""
@@ -139,24 +146,24 @@ class MemoryUpstream:
 
 
 class _Records(Writer):
-    """Keeps the history's records, without times."""
+    """Keeps of the history's records what does not differ between two runs."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
 
     def write_lines(self, records: Any) -> None:
         for record in map(json.loads, records):
-            for fault in record.get("faults", ()):
-                fault["shows"] = _without_times(fault["shows"] or {})
-            record["faults"] = [_without_times(fault) for fault in record.get("faults", ())]
-            self.records.append(_without_times(record))
+            faults = record.get("faults", ())
+            facts = {name: record[name] for name in _FACTS if name in record}
+            self.records.append({**facts, "faults": [_facts_of(fault) for fault in faults]})
 
     def close(self) -> None:
         pass
 
 
-def _without_times(fields: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in fields.items() if k not in ("start", "ms") and not k.endswith("_ms")}
+def _facts_of(fault: dict[str, Any]) -> dict[str, Any]:
+    shows = {name: value for name, value in (fault["shows"] or {}).items() if name != "delay_ms"}
+    return {**{name: fault[name] for name in _FAULT_FACTS if name in fault}, "shows": shows}
 
 
 async def _turns() -> None:

@@ -317,7 +317,7 @@ class LinkListener:
 
     @cached_property
     def is_lines(self) -> bool:
-        """Whether its messages are lines, which are HTTP inside the gateway only."""
+        """Whether its messages are lines."""
         return self.link.is_stdio
 
     @cached_property

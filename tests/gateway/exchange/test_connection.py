@@ -12,10 +12,11 @@ from wirefault.faults.base import Act, Changed
 from wirefault.faults.catalogue.http.body import Truncate
 from wirefault.faults.plan import MetFault, Plan
 from wirefault.gateway.endpoint import lab_endpoint
-from wirefault.gateway.exchange.connection import FaultDelay, RequestQueue
+from wirefault.gateway.exchange.carrier import HTTP
+from wirefault.gateway.exchange.client_side import FaultDelay
+from wirefault.gateway.exchange.connection import RequestQueue
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.relay import RequestCopies
-from wirefault.gateway.exchange.upstream import message_for
 from wirefault.gateway.http1.heads import BadHead, RequestHead, read_request
 from wirefault.gateway.lane import Lane, LinkListener
 from wirefault.wiring.links import Link, Links
@@ -89,13 +90,13 @@ def test_stopped_delay_is_recorded_and_releases_nothing() -> None:
 
 def test_changed_request_is_sent_with_upstreams_host() -> None:
     changed = request(Act(request=Request((("Host", "x"),), b"new", "PUT", "/b")))
-    _, message = message_for(changed, ENDPOINT, b"", is_tool=True)
+    _, message = HTTP.request_for(changed.head, b"", changed.plan, ENDPOINT, b"")
     assert message == b"PUT /b HTTP/1.1\r\nHost: 127.0.0.1:80\r\nContent-Length: 3\r\n\r\nnew"
 
 
 def test_changeable_reply_is_requested_uncompressed() -> None:
     changed = request(Act(reply=Changed))
-    _, message = message_for(changed, ENDPOINT, b"", is_tool=True)
+    _, message = HTTP.request_for(changed.head, b"", changed.plan, ENDPOINT, b"")
     assert b"\r\nAccept-Encoding: identity\r\n" in message
     assert changed.plan is not None
     assert changed.plan.met_faults[0].evidence == {"accept_encoding": "gzip"}

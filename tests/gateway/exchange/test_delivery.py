@@ -7,7 +7,9 @@ import asyncio
 from tests.gateway.exchange.sockets import eventually
 from wirefault.dialects.http import Ending
 from wirefault.gateway.exchange.delivery import ReplyWriter, SentReply
+from wirefault.gateway.http1.heads import read_request
 
+GET = read_request(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 
 
@@ -16,7 +18,7 @@ class Client:
 
     def __init__(self, *, hurried: bool = False) -> None:
         self.got, self.full, self.ended = b"", False, list[Ending]()
-        self.sent = SentReply("GET")
+        self.sent = SentReply(GET)
         self.writer = ReplyWriter(
             self.sent, self.write, lambda: self.full, lambda: hurried, self.ended.append
         )
@@ -56,7 +58,7 @@ def test_nothing_is_written_while_client_is_full() -> None:
 
 
 def test_broken_reply_shows_as_lost() -> None:
-    sent_reply = SentReply("GET")
+    sent_reply = SentReply(GET)
     sent_reply.take(HEAD + b"o")
     sent_reply.end("reset", keep_alive=True)
     assert sent_reply.shows() == {"lost": True, "closed": True}

@@ -117,7 +117,7 @@ def test_unedited_event_stream_is_unchanged(body: bytes, how: str, cuts: list[in
     headers = STREAM + (b"Content-Encoding: gzip\r\n" if packed else b"")
     data = framed(gzip.compress(body) if packed else body, how, headers)
     got = delivered(changes(Act(events=Copying)), data, cuts)
-    sent_reply = SentReply("GET")
+    sent_reply = SentReply(HEAD)
     sent_reply.take(got)
     assert sent_reply.whole and sent_reply.digest == body_digest(body)
 

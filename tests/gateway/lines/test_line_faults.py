@@ -154,6 +154,7 @@ def test_raw_line_bytes_are_unchanged(lab: Lab, ends: Ends, arm: Any):
     assert read(ends.client) == b"no JSON\n"
     assert read(ends.client) == answer(2)
     assert faulted(lab).faults[0].injected
+    assert faulted(lab).reply_bytes == 9 + len(b"\nno JSON"), "bytes that the client got, and no framing"
 
 
 def test_unterminated_line_joins_next_one(lab: Lab, ends: Ends, arm: Any):

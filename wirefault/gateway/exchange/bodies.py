@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from wirefault.dialects.http import Reply, data_of, split_events
 from wirefault.dialects.mcp import ToolAnswer, read_message
-from wirefault.gateway.http1.messages import Decoder, Unreadable, content_encoding, reply_of
+from wirefault.gateway.exchange.carrier import MessageReader
+from wirefault.gateway.http1.messages import Decoder, Unreadable
 
 MAX_KEPT_BODY = 64 * 1024
 MAX_SERVER_REPLY = 4 << 20
@@ -78,25 +79,25 @@ def _unzipped(data: bytes, cut: bool) -> tuple[bytes, bool]:
 
 
 class UpstreamStart:
-    """An upstream's reply before faults: its header block, empty until it came, and the start of its body."""
+    """An upstream's reply before faults: its reader, once its head came, and the start of its body."""
 
-    __slots__ = ("block", "body_start")
+    __slots__ = ("body_start", "reader")
 
     def __init__(self) -> None:
         self.body_start = BodyStart(FAULTED_START)
-        self.block = b""
+        self.reader: MessageReader | None = None
 
 
 class ServerReply:
     """An MCP server's reply before faults changed it: up to 4 MiB of its body, read when the exchange ends.
 
-    ``block`` is the header block, empty without one.
+    ``reader``: None until its head came.
     """
 
-    __slots__ = ("_body", "block")
+    __slots__ = ("_body", "reader")
 
     def __init__(self) -> None:
-        self.block = b""
+        self.reader: MessageReader | None = None
         self._body = bytearray()
 
     def keep(self, data: bytes) -> None:
@@ -106,10 +107,10 @@ class ServerReply:
     @property
     def body(self) -> bytes:
         """What has come of the body, decoded; empty if it is too large or unreadable."""
-        if not self.block or len(self._body) > MAX_SERVER_REPLY:
+        if self.reader is None or len(self._body) > MAX_SERVER_REPLY:
             return b""
         try:
-            return Decoder(content_encoding(self.block), MAX_SERVER_REPLY).feed(bytes(self._body))
+            return Decoder(self.reader.encoding, MAX_SERVER_REPLY).feed(bytes(self._body))
         except Unreadable:
             return b""
 
@@ -120,9 +121,9 @@ class ServerReply:
         Empty without a whole response, and for a reply that is too large or unreadable.
         """
         body = self.body
-        if not body:
+        if self.reader is None or not body:
             return ""
-        in_events = reply_of(self.block).is_event_stream
+        in_events = self.reader.message.is_event_stream
         sources = map(data_of, split_events(body)) if in_events else (body,)
         messages = (message for source in sources if (message := read_message(source)))
         return next((message.tool_answer for message in messages if message.kind == "response"), "")
@@ -156,8 +157,8 @@ class ReplyRecord:
     size: int
     """Written to the client, the header block included."""
     done: bool
-    block: bytes
-    """Header block that the client got."""
+    reader: MessageReader | None
+    """The reader of the reply that the client got; None without a head."""
     body_start: BodyStart | None
     upstream: UpstreamStart | None
     """The upstream's reply before faults; None where no fault may change it."""
@@ -174,5 +175,9 @@ class ReplyRecord:
         self.status = self.upstream_status = self.client_eof_at = None
         self.size = self.size_before_eof = 0
         self.done = False
-        self.block = b""
-        self.body_start = self.upstream = self.server_reply = self.pieces = None
+        self.reader = self.body_start = self.upstream = self.server_reply = self.pieces = None
+
+    @property
+    def encoding(self) -> str:
+        """Its Content-Encoding."""
+        return self.reader.encoding if self.reader is not None else ""

@@ -57,6 +57,36 @@ class SecureStream(ByteStream, Protocol):
         """Never send that message, however the connection is closed from now on."""
 
 
+class Client(Protocol):
+    """A client to which replies are written. ``ClientTransport`` describes the members."""
+
+    lost: bool
+
+    @property
+    def full(self) -> bool: ...
+
+    @property
+    def half_closed(self) -> bool: ...
+
+    @property
+    def closing(self) -> bool: ...
+
+    @property
+    def write(self) -> Callable[[bytes], None]: ...
+
+    def pause(self, reason: PauseReason, paused: bool) -> None: ...
+
+    def after_sending(self, report: Callable[[bool], None]) -> None: ...
+
+    def close(self, *, unread: bool = False, cut: bool = False) -> None: ...
+
+    def reset(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def half_close(self, seconds: float) -> None: ...
+
+
 class ClientTransport:
     """Wraps the socket transport of one client, or TLS on it."""
 

@@ -18,12 +18,13 @@ from wirefault.gateway.exchange.bodies import (
     ServerReply,
     UpstreamStart,
 )
-from wirefault.gateway.exchange.client import ClientTransport
+from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
+from wirefault.gateway.exchange.client import Client
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import ReplyChanges
-from wirefault.gateway.http1.framing import ReplyReader, Sink
+from wirefault.gateway.http1.framing import Sink
 from wirefault.gateway.http1.heads import RequestHead
-from wirefault.gateway.http1.messages import refusal, render, steps_of
+from wirefault.gateway.http1.messages import refusal
 
 _MAX_BACKLOG = 64 * 1024
 
@@ -35,7 +36,7 @@ class ReplyDelivery:
     of bytes for the client changes.
     """
 
-    reader: ReplyReader | None
+    reader: MessageReader | None
     """Follows the upstream's reply while one is expected."""
     changes: ReplyChanges | None
     """Changes by faults; None without such faults."""
@@ -45,9 +46,15 @@ class ReplyDelivery:
     """A fault lets the client wait forever."""
 
     def __init__(
-        self, client: ClientTransport, on_written: Callable[[Ending], None], on_backlog: Callable[[], None]
+        self,
+        client: Client,
+        carrier: Carrier,
+        on_written: Callable[[Ending], None],
+        on_backlog: Callable[[], None],
     ) -> None:
         self._client = client
+        self._carrier = carrier
+        self._size = carrier.size
         self._on_written = on_written
         self._on_backlog = on_backlog
         self.reader = self.changes = self.writer = None
@@ -85,11 +92,12 @@ class ReplyDelivery:
             sink = _body_sink(exchange)
             if observe is not None:
                 sink = _both(sink, observe)
-            self.reader = ReplyReader(head.method, head.upgrade, swallow_continue, sink)
+            self.reader = self._carrier.reader(head, swallow_continue, sink)
             return
         self.changes = ReplyChanges(
             candidates,
             head,
+            self._carrier,
             keep_alive=exchange.keep_alive,
             swallow_continue=swallow_continue,
             remember=_remember_in(reply.pieces, memory) if reply.pieces else memory,
@@ -98,7 +106,7 @@ class ReplyDelivery:
         self.reader = self.changes.reader
         self.writer = self._new_writer(exchange)
 
-    def feed(self, exchange: Exchange, reader: ReplyReader, data: bytes) -> bytes:
+    def feed(self, exchange: Exchange, reader: MessageReader, data: bytes) -> bytes:
         """Give the client its part of these bytes; return the bytes after the reply's end."""
         if self.changes is not None and self.writer is not None:
             steps, surplus = self.changes.feed(data)
@@ -129,7 +137,7 @@ class ReplyDelivery:
         if changed_by is not None:
             changed_by.mark_acting(time.perf_counter())
 
-    def break_off(self, exchange: Exchange, reader: ReplyReader, reason: str | None) -> bool:
+    def break_off(self, exchange: Exchange, reader: MessageReader, reason: str | None) -> bool:
         """End an upstream's reply that broke off. True if the client has all that came, as ``complete``."""
         steps = self.changes.fail() if self.changes else (reader.take_rest(),)
         exchange.error = reader.broken_off(reason, begun=reader.begun or any(steps))
@@ -152,21 +160,26 @@ class ReplyDelivery:
         sink = _body_sink(exchange)
         if sink is not None:
             sink(reply.body)
-        self.write(exchange, _rendered(exchange, reply))
+        for step in self._steps_of(exchange, reply)[0]:
+            if isinstance(step, bytes):
+                self.write(exchange, step)
+
+    def _steps_of(self, exchange: Exchange, reply: Reply | ReplyInPieces) -> tuple[Sequence[Step], Ending]:
+        head_only = exchange.head.method == "HEAD"
+        return self._carrier.steps_of(reply, keep_alive=exchange.keep_alive, head_only=head_only)
 
     def answer_by_fault(
         self, exchange: Exchange, fault: MetFault, answer: Reply | ReplyInPieces
     ) -> Reply | None:
         """Begin a fault's answer. If it cannot be sent, return the gateway's own reply instead."""
-        head_only = exchange.head.method == "HEAD"
-        steps = fault.guarded(lambda: steps_of(answer, keep_alive=exchange.keep_alive, head_only=head_only))
-        if steps is None:
+        delivery = fault.guarded(self._steps_of, exchange, answer)
+        if delivery is None:
             return refusal(502, "bad_gateway", f"the fault {fault.id} made no reply")
         fault.mark_injected()
         fault.mark_acting(time.perf_counter())
         self.writer = self._new_writer(exchange)
-        self.writer.add(steps)
-        self.writer.finish(answer.ending)
+        self.writer.add(delivery[0])
+        self.writer.finish(delivery[1])
         return None
 
     # writing
@@ -176,7 +189,7 @@ class ReplyDelivery:
         if data:
             self._client.write(data)
             reply = exchange.reply
-            reply.size += len(data)
+            reply.size += self._size(data)
             exchange.ended = time.perf_counter()
             if reply.pieces is not None:
                 reply.pieces.keep(exchange.ended, data)
@@ -193,7 +206,7 @@ class ReplyDelivery:
             self._on_backlog()
 
         return ReplyWriter(
-            SentReply(exchange.head.method, _body_sink(exchange), upgrade=exchange.head.upgrade),
+            SentReply(exchange.head, self._carrier, _body_sink(exchange)),
             write,
             lambda: self._client.full,
             lambda: exchange.attempt_is_over,
@@ -213,15 +226,15 @@ class ReplyDelivery:
         upstream = changes.reader if changes is not None else reader
         if upstream is not None and upstream.head is not None:
             reply.upstream_status = upstream.head.status
-            reply.block = upstream.block
+            reply.reader = upstream
             if reply.upstream is not None:
-                reply.upstream.block = upstream.block
+                reply.upstream.reader = upstream
             if reply.server_reply is not None:
-                reply.server_reply.block = upstream.block
+                reply.server_reply.reader = upstream
         if writer is None and plan is None and not client_was_gone:
             return  # the usual case
         if writer is not None:
-            reply.block = writer.sent_reply.block
+            reply.reader = writer.sent_reply.reader if writer.sent_reply.reader.head is not None else None
             self.writer = self.changes = None
             self.hanging = False
             writer.stop()
@@ -292,10 +305,6 @@ def _remember_in(pieces: SentPieces, memory: Callable[[Reply], None] | None) -> 
     return remember
 
 
-def _rendered(exchange: Exchange, reply: Reply) -> bytes:
-    return render(reply, keep_alive=exchange.keep_alive, head_only=exchange.head.method == "HEAD")
-
-
 def _account_for(
     fault: MetFault, writer: ReplyWriter, changes: ReplyChanges | None, client_left: bool
 ) -> None:
@@ -312,24 +321,21 @@ def _account_for(
 
 
 class SentReply:
-    """Reads along what a client is sent of one reply. ``upgrade``: it asked for another protocol.
+    """Reads along what a client is sent of the reply to that request. ``keep`` gets its body."""
 
-    ``keep`` gets its body.
-    """
-
-    def __init__(self, method: str, keep: Sink | None = None, *, upgrade: bool = False) -> None:
+    def __init__(self, head: RequestHead, carrier: Carrier = HTTP, keep: Sink | None = None) -> None:
         self._hash = body_hash()
         self._keep = keep
         sink = self._hash.update if keep is None else self._take_body
-        self._head_only = method == "HEAD"
-        self._reader = ReplyReader(method, upgrade, True, sink)
+        self._head_only = head.method == "HEAD"
+        self.reader = carrier.reader(head, True, sink)
         self._ended_by_close = self._broken_off = False
         self.surplus = False
         """Bytes were sent after the reply's end."""
 
     def take(self, data: bytes) -> bytes:
         """Read these bytes; return the part to send: none after the head of a reply to HEAD."""
-        passed, surplus = self._reader.feed(data)
+        passed, surplus = self.reader.feed(data)
         self.surplus = self.surplus or (bool(surplus) and not self._head_only)
         return passed if self._head_only else data
 
@@ -344,16 +350,12 @@ class SentReply:
         self._ended_by_close = ending == "close" or (ending == "keep" and not keep_alive)
 
     @property
-    def block(self) -> bytes:
-        return self._reader.block
-
-    @property
     def status(self) -> int | None:
-        return self._reader.head.status if self._reader.head else None
+        return self.reader.head.status if self.reader.head else None
 
     @property
     def whole(self) -> bool:
-        return self._reader.done or (self._ended_by_close and self._reader.ends_by_close)
+        return self.reader.done or (self._ended_by_close and self.reader.ends_by_close)
 
     @property
     def digest(self) -> str:
@@ -427,7 +429,7 @@ class ReplyWriter:
     def _take_step(self, step: Step) -> None:
         if isinstance(step, bytes):
             self._queued -= len(step)
-            data = self.sent_reply.take(step) if step else b""
+            data = self.sent_reply.take(step)
             if data:
                 self._write(data)
         elif step > 0 and not self._hurried():

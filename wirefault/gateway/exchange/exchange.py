@@ -21,7 +21,6 @@ from wirefault.faults.sets.fault_set import Entry
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import sender_in
 from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord
-from wirefault.gateway.exchange.reply_changes import frame_lines
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
 from wirefault.gateway.http1.heads import RequestHead, sdk_retries
 from wirefault.gateway.http1.messages import request_of
@@ -377,8 +376,6 @@ def decide(exchange: Exchange) -> None:
         if matched.met and plan.acts and not run.in_blast_radius(origin.episode, called):
             # a blast radius limits faults; a budget is part of the subject's world and holds beyond it
             plan = plan_try(budget_faults, whole=whole) if budget_faults else outside_radius(plan)
-        if listener.is_lines:
-            frame_lines(plan)
         exchange.plan = plan if plan.met_faults else None
     if run.shadows is not None:
         decision.shadows = run.shadows.match(incoming, whole=whole)

@@ -6,10 +6,11 @@ from wirefault.dialects.base import ModelDialect
 from wirefault.dialects.outages import mcp_outage, model_outage, scripted_failure, tool_outage
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.gateway.exchange.bodies import MAX_KEPT_BODY
+from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
 from wirefault.gateway.http1.framing import ReplyReader
-from wirefault.gateway.http1.messages import Decoder, Unreadable, content_encoding, reply_of
+from wirefault.gateway.http1.messages import Decoder, Unreadable
 from wirefault.wiring.links import SCRIPTED
 
 _KNOWN_ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
@@ -22,27 +23,27 @@ def reply_outage(exchange: Exchange) -> str:
     cause anyway.
     """
     reply = exchange.reply
-    if reply.upstream_status is None or not exchange.request_done or not reply.block:
+    if reply.upstream_status is None or not exchange.request_done or reply.reader is None:
         return ""
     if not exchange.keyed:
         exchange.settle_key()
     try:
-        return _outage(exchange, reply.upstream_status)
+        return _outage(exchange, reply.upstream_status, reply.reader)
     except Exception:  # noqa: BLE001 - a plug-in's dialect may raise anything
         return ""
 
 
-def _outage(exchange: Exchange, status: int) -> str:
+def _outage(exchange: Exchange, status: int, reader: MessageReader) -> str:
     reply = exchange.reply
     whole = reply.done and not exchange.client_left
     if exchange.is_model:
-        return _model_outage(exchange, whole)
+        return _model_outage(exchange, reader, whole)
     body = _kept_body(exchange)
     if isinstance(body, str):
         return f"it answered {status} with {body}" if whole and status < 300 else ""
     if body is None:
-        return _by_status(exchange, status)
-    answer = reply_of(reply.block, body)
+        return _by_status(exchange, status, reader)
+    answer = reader.message.with_body(body)
     if exchange.message is not None:
         is_request = bool(exchange.message) and not exchange.message.startswith("notifications/")
         return mcp_outage(answer, whole=whole and is_request)
@@ -50,13 +51,13 @@ def _outage(exchange: Exchange, status: int) -> str:
     return tool_outage(answer, whole=whole and exchange.head.method != "HEAD", wants_json=wants_json)
 
 
-def _model_outage(exchange: Exchange, whole: bool) -> str:
+def _model_outage(exchange: Exchange, reader: MessageReader, whole: bool) -> str:
     reply = exchange.reply
     status = reply.upstream_status or 0
     body = _sent_body(exchange)
     if isinstance(body, str):
         return f"it answered {status} with {body}" if whole and status < 300 else ""
-    answer = reply_of(reply.block, body or b"")
+    answer = reader.message.with_body(body or b"")
     if exchange.listener.link.upstream == SCRIPTED and (failure := scripted_failure(answer)):
         return failure
     if body is None:
@@ -71,12 +72,11 @@ def _asked_dialect(exchange: Exchange) -> ModelDialect | None:
     return dialect if asks else None
 
 
-def _by_status(exchange: Exchange, status: int) -> str:
+def _by_status(exchange: Exchange, status: int, reader: MessageReader) -> str:
     """What the status alone shows."""
     if status < 400:
         return ""
-    head = reply_of(exchange.reply.block)
-    return (mcp_outage if exchange.message is not None else tool_outage)(head, whole=False)
+    return (mcp_outage if exchange.message is not None else tool_outage)(reader.message, whole=False)
 
 
 def _sent_body(exchange: Exchange) -> bytes | str | None:
@@ -100,7 +100,7 @@ def _kept_body(exchange: Exchange) -> bytes | str | None:
 
 
 def _decoded(exchange: Exchange, body: bytes) -> bytes | str | None:
-    encoding = content_encoding(exchange.reply.block)
+    encoding = exchange.reply.encoding
     if encoding not in _KNOWN_ENCODINGS:
         return None
     try:

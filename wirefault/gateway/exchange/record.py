@@ -22,7 +22,6 @@ from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY, BodyStart, kept_
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, sdk_retries
-from wirefault.gateway.http1.messages import content_encoding
 from wirefault.gateway.run import Run
 from wirefault.history.events import FaultedReply, FaultMet, LateRequest
 from wirefault.judging.requests import fate_of
@@ -43,9 +42,6 @@ def record_exchange(exchange: Exchange) -> None:
     reply = exchange.reply
     if not reply.size:
         exchange.ended = time.perf_counter()
-    if exchange.listener.is_lines:  # neither side had the gateway's own header blocks
-        exchange.request_bytes -= exchange.head.size
-        reply.size = max(reply.size - len(reply.block), 0)
     if exchange.request_done and not exchange.keyed:
         exchange.settle_key()
     run.write(_exchange_line(exchange))
@@ -297,9 +293,9 @@ def _reply_fields(exchange: Exchange) -> Iterator[str]:
     reply = exchange.reply
     if reply.upstream_status is not None and reply.upstream_status != reply.status:
         yield f',"upstream_status":{reply.upstream_status}'
-    if reply.status is not None and reply.status >= 300 and b"etry-" in reply.block.lower():
-        lines = (line.partition(":") for line in reply.block.decode("latin-1").split("\r\n"))
-        seconds = _retry_after({name.lower(): value.strip() for name, _, value in lines}, time.time())
+    if reply.status is not None and reply.status >= 300 and reply.reader is not None:
+        headers = {name.lower(): value for name, value in reply.reader.message.headers}
+        seconds = _retry_after(headers, time.time())
         if seconds is not None:
             yield f',"retry_after":{seconds:g}'
 
@@ -307,6 +303,8 @@ def _reply_fields(exchange: Exchange) -> Iterator[str]:
 def _retry_after(headers: dict[str, str], now: float) -> float | None:
     """Seconds, from a number or a date; ``retry-after-ms`` is more exact and comes first."""
     exact, text = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
+    if not (exact or text):
+        return None
     try:
         seconds = float(exact) / 1000 if exact else float(text)
     except ValueError:
@@ -327,7 +325,7 @@ def _body_fields(exchange: Exchange, encoding: str, redact: _Redact) -> Iterator
         yield ',"request_cut":true'
     reply = exchange.reply
     if reply.body_start is not None and reply.status is not None:
-        text, cut = kept_text(reply.body_start, content_encoding(reply.block), redact.body)
+        text, cut = kept_text(reply.body_start, reply.encoding, redact.body)
         yield f',"reply_body":{_quote(text)}'
         if cut or not reply.done:
             yield ',"reply_cut":true'
@@ -341,17 +339,17 @@ def _faulted_reply_field(exchange: Exchange, redact: _Redact) -> str:
         return ""
     observed: tuple[str | None, bool] = (None, False)
     if reply.body_start is not None and reply.status is not None:
-        text, cut = _first_part(reply.body_start, reply.block, redact)
+        text, cut = _first_part(reply.body_start, reply.encoding, redact)
         observed = text, cut or not reply.done
     before: tuple[str | None, bool] = (None, False)
-    if reply.upstream is not None and reply.upstream.block:
-        before = _first_part(reply.upstream.body_start, reply.upstream.block, redact)
+    if reply.upstream is not None and reply.upstream.reader is not None:
+        before = _first_part(reply.upstream.body_start, reply.upstream.reader.encoding, redact)
     elif reply.upstream is None and reply.upstream_status is not None:
         before = observed  # the fault acted on the request, or only delayed the reply
     field = FaultedReply(before[0], observed[0], before[1], observed[1], exchange.crosses_toxic)
     return f',"faulted_reply":{json.dumps(asdict(field), ensure_ascii=False)}'
 
 
-def _first_part(start: BodyStart, block: bytes, redact: _Redact) -> tuple[str, bool]:
-    text, cut = kept_text(start, content_encoding(block), redact.body)
+def _first_part(start: BodyStart, encoding: str, redact: _Redact) -> tuple[str, bool]:
+    text, cut = kept_text(start, encoding, redact.body)
     return text[:MAX_FAULTED_BODY], cut or len(text) > MAX_FAULTED_BODY

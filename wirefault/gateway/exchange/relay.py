@@ -10,16 +10,16 @@ from wirefault.dialects.http import Ending, Reply
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.exchange.bodies import ServerReply
-from wirefault.gateway.exchange.client import ClientTransport, PauseReason
+from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
+from wirefault.gateway.exchange.client import Client, PauseReason
 from wirefault.gateway.exchange.delivery import ReplyDelivery
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.executed_writes import note_write
 from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
-from wirefault.gateway.exchange.upstream import UpstreamLink, message_for
-from wirefault.gateway.http1.framing import ReplyReader
+from wirefault.gateway.exchange.upstream import UpstreamLink
 from wirefault.gateway.http1.heads import BadHead, RequestHead
-from wirefault.gateway.http1.messages import refusal, reply_of
+from wirefault.gateway.http1.messages import refusal
 from wirefault.gateway.lane import LinkListener
 
 CLIENT_LEFT = "the client left before its reply was complete"
@@ -45,14 +45,17 @@ class RelayOwner(Protocol):
 class RequestRelay:
     """Relays one exchange after the other; ``exchange`` is the one in progress."""
 
-    def __init__(self, listener: LinkListener, client: ClientTransport, owner: RelayOwner) -> None:
+    def __init__(
+        self, listener: LinkListener, client: Client, owner: RelayOwner, carrier: Carrier = HTTP
+    ) -> None:
         self._listener = listener
         # a tool has the same upstream in all runs
         self._endpoint = None if listener.is_model else listener.endpoint
         self._client = client
         self._owner = owner
+        self._carrier = carrier
         self.upstream = UpstreamLink(self, listener.connect_timeout, lambda: self.delivery.behind)
-        self.delivery = ReplyDelivery(client, self._on_written, self.upstream.throttle)
+        self.delivery = ReplyDelivery(client, carrier, self._on_written, self.upstream.throttle)
         self.exchange: Exchange | None = None
         self._copies: RequestCopies | None = None
 
@@ -67,7 +70,7 @@ class RequestRelay:
         reader = self.delivery.reader
         if reader is None or reader.head is None:
             return False
-        return reader.tunnel or reply_of(reader.block).stream_form is not None
+        return reader.tunnel or reader.message.stream_form is not None
 
     # towards the upstream
 
@@ -76,10 +79,15 @@ class RequestRelay:
         exchange.forwarding = True
         endpoint = self._endpoint or self._listener.endpoint_in(exchange.origin.run)
         upstream = self.upstream.open(endpoint)
-        head, message = message_for(exchange, endpoint, body, is_tool=self._endpoint is not None)
+        attempt = exchange.origin.attempt
+        is_lab_tool = self._endpoint is not None and endpoint.is_lab
+        lab_headers = attempt.lab_headers if is_lab_tool and attempt is not None else b""
+        head, message = self._carrier.request_for(exchange.head, body, exchange.plan, endpoint, lab_headers)
         fault = exchange.plan.request_fault if exchange.plan is not None else None
         if fault is not None and fault.act.copies > 1:
-            self._copies = RequestCopies(fault, head, message, tool_call=bool(exchange.tool))
+            self._copies = RequestCopies(
+                fault, head, message, tool_call=bool(exchange.tool), carrier=self._carrier
+            )
         else:
             self.delivery.expect(exchange, head)
         upstream.send(message)
@@ -228,12 +236,12 @@ class RequestRelay:
             if self.delivery.break_off(exchange, reader, reason):
                 self._finish(exchange)
 
-    def _on_reply_end(self, exchange: Exchange, reader: ReplyReader) -> None:
+    def _on_reply_end(self, exchange: Exchange, reader: MessageReader) -> None:
         """The upstream's reply has ended, or no more of it is needed."""
         if self._copies is not None:
             self._copies.note_reply(reader)
-        if exchange.reply.server_reply is not None:
-            exchange.reply.server_reply.block = reader.block
+        if exchange.reply.server_reply is not None and reader.head is not None:
+            exchange.reply.server_reply.reader = reader
         note_write(exchange, reader.head.status if reader.head is not None else None)
         if self.delivery.complete(exchange):
             self._finish_if_over(exchange)
@@ -325,9 +333,12 @@ class RequestCopies:
     For a tool call of MCP, the evidence has the answer to each copy but the last.
     """
 
-    def __init__(self, fault: MetFault, head: RequestHead, message: bytes, *, tool_call: bool) -> None:
+    def __init__(
+        self, fault: MetFault, head: RequestHead, message: bytes, *, tool_call: bool, carrier: Carrier = HTTP
+    ) -> None:
         self.message = message
         self.head = head
+        self._carrier = carrier
         self.left = fault.act.copies - 1
         """Copies to send after the current one."""
         self._fault = fault
@@ -337,12 +348,12 @@ class RequestCopies:
         self.reader = self._new_reader()
         """Follows the reply to the current copy, unless it is the last one."""
 
-    def _new_reader(self) -> ReplyReader:
+    def _new_reader(self) -> MessageReader:
         self._server_reply = ServerReply()
         sink = None if self._tool_answers is None else self._server_reply.keep
-        return ReplyReader(self.head.method, self.head.upgrade, True, sink)
+        return self._carrier.reader(self.head, True, sink)
 
-    def note_reply(self, reader: ReplyReader) -> None:
+    def note_reply(self, reader: MessageReader) -> None:
         """Add the status of a copy's reply to the fault's evidence, even if the reply is not whole."""
         if reader.head is not None:
             self._statuses.append(reader.head.status)
@@ -354,7 +365,7 @@ class RequestCopies:
         self.left -= 1
         evidence: dict[str, object] = {"statuses": self._statuses}
         if self._tool_answers is not None:
-            self._server_reply.block = self.reader.block
+            self._server_reply.reader = self.reader
             self._tool_answers.append(self._server_reply.tool_answer)
             evidence["tool_answers"] = self._tool_answers
         self._fault.mark_injected(evidence)

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Protocol
 
 from wirefault.core.identity import body_hash
-from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, chunk
+from wirefault.dialects.http import Ending, Reply, Step
 from wirefault.dialects.stream_forms import SERVER_SENT_EVENTS, StreamForm
 from wirefault.faults.base import Changed, EventEditor, Miss, WhyNot
-from wirefault.faults.plan import MetFault, Plan
-from wirefault.gateway.http1.framing import ReplyReader, Sink
+from wirefault.faults.plan import MetFault
+from wirefault.gateway.exchange.carrier import HTTP, Carrier
+from wirefault.gateway.http1.framing import Sink
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.http1.messages import (
     Decoder,
     Unreadable,
-    chunks,
-    content_encoding,
     decoded,
-    header_block,
-    reply_of,
-    steps_of,
 )
 
 MAX_BUFFERED_REPLY = 16 << 20
-RAW_LINES = "application/x-raw-lines"
 _MAX_REMEMBERED = 256 * 1024
 
 
@@ -36,6 +31,7 @@ class UpstreamReply:
 
     candidates: list[MetFault]
     """Faults that may change it."""
+    carrier: Carrier
     keep_alive: bool
     head_only: bool
     head: Reply = field(default_factory=Reply)
@@ -59,15 +55,16 @@ class ReplyChanges:
         self,
         candidates: Sequence[MetFault],
         head: RequestHead,
+        carrier: Carrier = HTTP,
         *,
         keep_alive: bool,
         swallow_continue: bool,
         remember: Callable[[Reply], None] | None = None,
         observe: Sink | None = None,
     ) -> None:
-        self.upstream_reply = UpstreamReply(list(candidates), keep_alive, head.method == "HEAD")
-        self.reader = ReplyReader(head.method, head.upgrade, swallow_continue, self._keep)
-        self._takes_chunks = head.lines[0].endswith(b"HTTP/1.1")
+        self.upstream_reply = UpstreamReply(list(candidates), carrier, keep_alive, head.method == "HEAD")
+        self.reader = carrier.reader(head, swallow_continue, self._keep)
+        self._takes_streams = carrier.takes_streams(head)
         self._remember = remember
         self._observe = observe
         self._memory = bytearray()
@@ -87,7 +84,8 @@ class ReplyChanges:
     def feed(self, data: bytes) -> tuple[Sequence[Step], bytes]:
         """Return what the client gets now, and the bytes after the reply's end."""
         passed, surplus = self.reader.feed(data)
-        interim, raw = passed[: self.reader.interim], passed[self.reader.interim :]
+        size = self.reader.interim
+        interim, raw = (passed[:size], passed[size:]) if size else (b"", passed)
         if self._treatment is None and self.reader.begun:
             self._treatment = self._choose_treatment()
         if self._treatment is None:
@@ -118,12 +116,11 @@ class ReplyChanges:
         whole = self.reader.head is not None and self.ending == "keep"
         if self._remember is None or not whole or len(self._memory) > _MAX_REMEMBERED:
             return
-        block = self.reader.block
         try:
-            body = decoded(bytes(self._memory), content_encoding(block), MAX_BUFFERED_REPLY)
+            body = decoded(bytes(self._memory), self.reader.encoding, MAX_BUFFERED_REPLY)
         except Unreadable:
             return
-        self._remember(reply_of(block, body))
+        self._remember(self.reader.message.with_body(body))
 
     def _choose_treatment(self) -> _Treatment:
         """Choose what happens to the reply, now that its header block is here.
@@ -135,9 +132,9 @@ class ReplyChanges:
             reply.mark_not_injected("unreadable")
             return _Unchanged()
         reply.keep_alive = reply.keep_alive and reader.keep_alive
-        reply.head, reply.encoding = reply_of(reader.block), content_encoding(reader.block)
+        reply.head, reply.encoding = reader.message, reader.encoding
         is_stream = reply.head.stream_form is not None
-        reply.streams = is_stream and self._takes_chunks and not reply.head_only
+        reply.streams = is_stream and self._takes_streams and not reply.head_only
         for fault in reply.candidates:
             if fault.act.reply is None and not reply.streams:
                 fault.mark_not_injected("not_a_stream")
@@ -202,11 +199,15 @@ class _EventStreamEdit:
         steps: list[Step] = []
         if not self._begun:
             self._begun = True
-            steps.append(header_block(self._reply.head, None, keep_alive=self._reply.keep_alive))
+            keep_alive = self._reply.keep_alive
+            steps.append(self._reply.carrier.stream_start(self._reply.head, keep_alive=keep_alive))
         for event in self._split(body):
             if self.ending == "keep":
-                steps += chunks(self._edit(event))
+                steps += self._as_sent(self._edit(event))
         return steps
+
+    def _as_sent(self, steps: Sequence[Step]) -> Sequence[Step]:
+        return self._reply.carrier.stream_steps(self._reply.head, steps)
 
     def _split(self, body: bytes) -> Sequence[bytes]:
         try:
@@ -237,12 +238,14 @@ class _EventStreamEdit:
     def end(self) -> Sequence[Step]:
         steps: list[Step] = []
         if self.ending == "keep":
-            steps += chunks([self._splitter.rest, *self._edit(None)])
+            steps += self._as_sent([self._splitter.rest, *self._edit(None)])
             self._fault.mark_not_injected(self._editor.why_not or "nothing_to_change")
-        return [*steps, chunk(b"")] if self.ending == "keep" else steps
+        if self.ending == "keep":
+            steps.append(self._reply.carrier.stream_end(self._reply.head))
+        return steps
 
     def fail(self) -> Sequence[Step]:
-        return chunks([self._splitter.rest])
+        return self._as_sent([self._splitter.rest])
 
 
 class _Buffered:
@@ -251,25 +254,26 @@ class _Buffered:
     def __init__(self, reply: UpstreamReply) -> None:
         self.ending: Ending = "keep"
         self._reply = reply
-        self._raw = bytearray()
+        self._raw: list[bytes] = []
+        self._size = 0
         self._body = bytearray()
         self._too_large = False
 
     def feed(self, raw: bytes, body: bytes) -> Sequence[Step]:
         if self._too_large:
             return (raw,)
-        self._raw += raw
+        self._raw.append(raw)
+        self._size += len(raw)
         self._body += body
-        if len(self._raw) <= MAX_BUFFERED_REPLY:
+        if self._size <= MAX_BUFFERED_REPLY:
             return ()
         self._too_large = True
         self._reply.mark_not_injected("too_large")
         return self.fail()
 
     def fail(self) -> Sequence[Step]:
-        raw = bytes(self._raw)
-        self._raw.clear()
-        return (raw,)
+        raw, self._raw = self._raw, []
+        return raw
 
     def end(self) -> Sequence[Step]:
         if self._too_large:
@@ -298,11 +302,12 @@ class _Buffered:
             fault.mark_not_injected(changed.why)
         if not isinstance(changed, Changed):
             return None
-        form = {"keep_alive": self._reply.keep_alive, "head_only": self._reply.head_only}
-        steps = fault.guarded(lambda: steps_of(changed.reply, **form))
-        if steps is not None:
-            fault.mark_injected(changed.evidence)
-            self.ending = changed.reply.ending
+        reply_form = {"keep_alive": self._reply.keep_alive, "head_only": self._reply.head_only}
+        delivery = fault.guarded(lambda: self._reply.carrier.steps_of(changed.reply, **reply_form))
+        if delivery is None:
+            return None
+        fault.mark_injected(changed.evidence)
+        steps, self.ending = delivery
         return steps
 
     def _edit_events(self, fault: MetFault, reply: Reply) -> Sequence[Step] | None:
@@ -344,31 +349,3 @@ class EventSplitter:
         if len(self.rest) > MAX_BUFFERED_REPLY:
             raise EventTooLarge
         return events
-
-
-def frame_lines(plan: Plan) -> None:
-    """Put HTTP around the raw lines of faults on a link of lines: it marks where they end."""
-    for fault in plan.met_faults:
-        act = fault.act
-        if isinstance(act.answer, ReplyInPieces):
-            act = replace(act, answer=_framed(act.answer))
-        fault.act = act if act.reply is None else replace(act, reply=_framing(act.reply))
-
-
-def _framing(change: Callable[[Reply], Changed | Miss]) -> Callable[[Reply], Changed | Miss]:
-    def change_and_frame(reply: Reply) -> Changed | Miss:
-        changed = change(reply)
-        if isinstance(changed, Changed) and isinstance(changed.reply, ReplyInPieces):
-            return replace(changed, reply=_framed(changed.reply))
-        return changed
-
-    return change_and_frame
-
-
-def _framed(reply: ReplyInPieces) -> ReplyInPieces:
-    if reply.head is not None:
-        return reply
-    if not any(isinstance(step, bytes) and step for step in reply.pieces):
-        # it gives nothing, and the stream continues
-        return replace(reply, ending="hang") if reply.ending == "keep" else reply
-    return replace(reply, head=Reply((("Content-Type", RAW_LINES),)))

@@ -8,20 +8,16 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from wirefault.dialects.http import Reply, Request
-from wirefault.faults.plan import Plan
 from wirefault.gateway.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.gateway.closed_networks import NETWORK_CLOSED
-from wirefault.gateway.endpoint import Endpoint, rewrite
-from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, ReplyReader, SizedBody
 from wirefault.gateway.http1.heads import RequestHead, find_head
 from wirefault.gateway.http1.messages import (
     Unreadable,
-    ask_for_identity,
     content_encoding,
     decoded,
-    reframed,
     render,
     reply_of,
 )
@@ -138,34 +134,6 @@ class UpstreamLink:
             self.connection = None
             connection.abort()
             self._events.on_full(False)
-
-
-def message_for(
-    exchange: Exchange, endpoint: Endpoint, body: bytes, *, is_tool: bool
-) -> tuple[RequestHead, bytes]:
-    """Return the head that is sent, and its rewritten header block with the ``body`` that follows it."""
-    head, attempt = exchange.head, exchange.origin.late_of or exchange.origin.attempt
-    if exchange.plan is not None:
-        head, body = _changed(head, exchange.plan, body)
-    if endpoint.recorder is not None:
-        ask_for_identity(head)  # so that the recording can be read, and compared in a diff
-    lab_headers = attempt.lab_headers if is_tool and endpoint.is_lab and attempt is not None else b""
-    return head, rewrite(head, endpoint, lab_headers) + body
-
-
-def _changed(head: RequestHead, plan: Plan, body: bytes) -> tuple[RequestHead, bytes]:
-    """Return the request as its faults want it: changed, and asking for a reply that they can read."""
-    fault = plan.request_fault
-    if fault is not None and fault.act.request is not None:
-        changed = fault.guarded(reframed, fault.act.request, head)
-        if changed is not None:
-            head, body = changed
-            fault.mark_injected()
-    accepted = ask_for_identity(head) if plan.reply_candidates else ""
-    if accepted not in ("", "identity"):
-        for candidate in plan.reply_candidates:
-            candidate.evidence["accept_encoding"] = accepted
-    return head, body
 
 
 class _UpstreamConnection(asyncio.Protocol):

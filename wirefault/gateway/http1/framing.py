@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from enum import Enum, auto
 
+from wirefault.dialects.http import Reply
 from wirefault.gateway.http1.heads import MAX_HEAD, BadHead, ReplyHead, read_reply
+from wirefault.gateway.http1.messages import content_encoding, reply_of
 
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?$")
 _MAX_LINE = 16 * 1024
@@ -131,6 +133,12 @@ class ChunkedBody:
 Body = SizedBody | ChunkedBody | EndlessBody
 
 
+def broken_off(reason: str | None, *, begun: bool) -> str:
+    """Return the error of a reply that its upstream cut off. ``begun``: the client has a part of it."""
+    where = "in the middle of" if begun else "before"
+    return f"the upstream closed {where} its reply" + (f": {reason}" if reason else "")
+
+
 class ReplyReader:
     """Follows the reply to one request, interim replies included. ``sink`` gets the final reply's body.
 
@@ -173,6 +181,16 @@ class ReplyReader:
         return self._body is not None
 
     @property
+    def message(self) -> Reply:
+        """The final reply as faults see it, without its body; its head must be here."""
+        return reply_of(self.block)
+
+    @property
+    def encoding(self) -> str:
+        """Its Content-Encoding."""
+        return content_encoding(self.block)
+
+    @property
     def ends_by_close(self) -> bool:
         """Whether the upstream's close is the proper end of the reply."""
         return isinstance(self._body, EndlessBody) and self.error is None
@@ -189,8 +207,7 @@ class ReplyReader:
 
     def broken_off(self, reason: str | None, *, begun: bool) -> str:
         """Return the error of a reply that its upstream cut off. ``begun``: the client has a part of it."""
-        where = "in the middle of" if begun else "before"
-        return self.error or f"the upstream closed {where} its reply" + (f": {reason}" if reason else "")
+        return self.error or broken_off(reason, begun=begun)
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
         """Return the bytes to pass on, and the bytes after the reply's end."""

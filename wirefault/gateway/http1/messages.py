@@ -140,9 +140,14 @@ def refusal(status: int, code: str, message: str) -> Reply:
     return typed_error(TOOL, status, code, message)
 
 
+def is_bodiless(status: int) -> bool:
+    """Return whether a reply with that status has no body."""
+    return status < 200 or status in _WITHOUT_BODY
+
+
 def render(reply: Reply, *, keep_alive: bool, head_only: bool) -> bytes:
     """Return the bytes of a whole reply. ``head_only``: it answers a HEAD."""
-    bodiless = reply.status < 200 or reply.status in _WITHOUT_BODY
+    bodiless = is_bodiless(reply.status)
     head = header_block(reply, len(reply.body), keep_alive=keep_alive)
     return head if head_only or bodiless else head + reply.body
 
@@ -168,7 +173,7 @@ def chunks(steps: Sequence[Step]) -> list[Step]:
 def header_block(reply: Reply, length: int | None, *, keep_alive: bool) -> bytes:
     """Return its header block with that Content-Length, or chunked without one."""
     lines = head_bytes(reply, length)[:-4].split(b"\r\n")
-    if reply.status < 200 or reply.status in _WITHOUT_BODY:
+    if is_bodiless(reply.status):
         lines.pop()  # such a reply has no framing
     if not keep_alive:
         lines.append(b"Connection: close")

@@ -1,5 +1,5 @@
-"""MCP over stdio: a client's and a server's lines as two TCP streams, with all faults of HTTP.
+"""MCP over stdio: a client's and a server's lines as two TCP streams, with the faults of HTTP.
 
-``exchange`` carries each message as the exchange that MCP over HTTP would make of it, so that faults, draws,
-records and the end of an attempt are the same on both transports. Bytes that no fault changes pass unchanged.
+Each line of the client and its response are an exchange, as over HTTP, so that draws, records and the end of
+an attempt are the same. ``carrier`` makes lines of what faults make. Other lines keep their bytes.
 """

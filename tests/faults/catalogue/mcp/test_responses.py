@@ -115,10 +115,8 @@ def test_server_dies_after_execution():
     assert made_of(act("server_death")) == ReplyInPieces(ending="close")
 
 
-def test_over_stdio_reply_is_lines():
-    late = made_of(act("late_response", mcp_try(lines=True), ms=500))
-    assert isinstance(late, ReplyInPieces) and late.pieces[0] == 0.5 and late.ending == "keep"
-    assert str(late.pieces[1]).count("\\n") == 1
+def test_reply_is_same_message_over_stdio():
+    assert made_of(act("late_response", mcp_try(lines=True))) == made_of(act("late_response"))
 
 
 @pytest.mark.parametrize(("kind", "pieces"), [("pause", 3), ("newline", 3), ("unfinished", 1)])

@@ -34,7 +34,6 @@ from wirefault.dialects.mcp import (
     McpMessage,
     error_message,
     read_message,
-    step_lines,
 )
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot, evidence_of
 
@@ -77,7 +76,7 @@ class ResponseFault(Fault):
             steps = [step for event in split_events(reply.body) for step in editor.event(event)]
             if editor.why_not is not None:
                 return Miss(editor.why_not)
-            return Changed(_stream(steps, editor.ending, tried.lines, reply.headers), editor.evidence)
+            return Changed(_stream(steps, editor.ending, reply.headers), editor.evidence)
         response = read_message(reply.body)
         if response is None or response.kind != "response":
             return Miss("nothing_to_change")
@@ -89,7 +88,7 @@ class ResponseFault(Fault):
             return Changed(reply.with_json(last), sent.evidence)
         kept = tuple(pair for pair in reply.headers if pair[0].lower() != "content-type")
         events = [_event(step) for step in sent.steps]
-        return Changed(_stream(events, sent.ending, tried.lines, kept), sent.evidence)
+        return Changed(_stream(events, sent.ending, kept), sent.evidence)
 
     def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement | Miss:
         """The replacement for that response."""
@@ -100,12 +99,7 @@ def _event(step: _Sent) -> Step:
     return write_event(step, "message") if isinstance(step, Mapping) else step
 
 
-def _stream(
-    steps: Sequence[Step], ending: Ending, lines: bool, headers: Sequence[tuple[str, str]]
-) -> ReplyInPieces:
-    """The events as lines, or as an event stream."""
-    if lines:
-        return ReplyInPieces(None, tuple(step_lines(steps)), ending)
+def _stream(steps: Sequence[Step], ending: Ending, headers: Sequence[tuple[str, str]]) -> ReplyInPieces:
     head = Reply((*EVENT_STREAM_HEAD.headers, *(h for h in headers if h[0].lower() != "content-type")))
     return ReplyInPieces(head, tuple(steps), ending)
 
