@@ -164,6 +164,27 @@ def test_hang_lasts_until_client_leaves(lab: Lab) -> None:
     assert record.start + record.ms / 1000 > leaves - 0.001  # two clocks, and ms is rounded
 
 
+@pytest.mark.parametrize(
+    ("link", "fault"),
+    [
+        ("search", {"fault": "hang", "with": {"limit": 0.2}}),
+        ("search", {"fault": "hang", "with": {"limit": 0.2, "at": "after_headers"}}),
+        ("search", {"fault": "hang", "with": {"limit": 0.2, "forwarded": False}}),
+        ("model", {"fault": "api_timeout", "with": {"limit": 0.2}}),
+    ],
+    ids=str,
+)
+def test_gateway_ends_hang_of_client_that_waits(lab: Lab, link: str, fault: dict[str, Any]) -> None:
+    lab.begin(faults={"faults": [{**fault, "links": link}]})
+    with dial(lab.address(link)) as client:
+        client.sendall(GET)
+        read_all(client)
+    record = lab.exchange()
+    assert record.faults[0].evidence["closed_after_s"] == 0.2
+    assert (record.faults[0].injected, record.client_left, record.reply_complete) == (True, False, False)
+    assert not record.unavailable
+
+
 @pytest.mark.parametrize("link", ["search", "model"])
 def test_hang_ends_with_its_attempt(lab: Lab, link: str) -> None:
     lab.begin(faults=armed("hang"))

@@ -116,7 +116,7 @@ def test_client_giving_up_on_hanging_reply_got_fault(tmp_path: Path) -> None:
         lab.begin(faults=faults)
         exchange, got = exchanged(lab, reads_the_headers_and_leaves)
     [hit] = exchange.faults
-    assert (hit.injected, hit.shows, hit.causes) == (True, LEFT, ["timeout"])
+    assert (hit.injected, hit.shows, hit.causes) == (True, LEFT, ["timeout", "closed", "reset"])
     assert (exchange.status, exchange.reply_bytes, exchange.client_left) == (200, len(got), True)
 
 

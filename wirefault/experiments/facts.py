@@ -39,6 +39,7 @@ from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.differences import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import Outcome
@@ -134,6 +135,7 @@ class Usage:
 
 
 _NONE_FAILED = FailedCalls()
+_NOTES = frozenset(rule.name for rule in RULES if rule.severity == "note")
 _NOTHING_FAILED = EpisodeOutages((), whole=True)
 _NO_USAGE = Usage()
 
@@ -214,7 +216,7 @@ def facts_of(
     assertions = [parse_assertion(entry) for entry in entries]
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
     outages = outages_in(judgement.traces.values())
-    findings = Counter(finding.episode for finding in judgement.findings)
+    findings = Counter(finding.episode for finding in judgement.findings if not _is_lowered(finding))
     repeats: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in judgement.findings:
         if finding.rule == WRITE_REPEATED.name and finding.severity != "note":
@@ -244,6 +246,11 @@ def facts_of(
         toxics_left=finished.toxics_left if finished else None,
         decided_by=tuple(what_decides(judgement)),
     )
+
+
+def _is_lowered(finding: Finding) -> bool:
+    """Whether the rule itself lowered it to a note: good to know, and nothing that is wrong."""
+    return finding.severity == "note" and finding.rule not in _NOTES
 
 
 def views_in(run_id: str, events: Sequence[Event]) -> list[EpisodeView]:

@@ -39,6 +39,8 @@ WhyNot = Literal[
 # prefix of the ids of a budget's acts; ids of fault sets must not have it
 BUDGET_ID = "budget:"
 MAX_EVIDENCE = 4096
+# The usual limits of clients are 5, 10, 30 and 60 s: a client that still waits after that has none of them.
+HANG_LIMIT_S = 65.0
 _MAX_EVIDENCE_BRACKETS = 100
 
 
@@ -161,6 +163,11 @@ class Fault(BaseModel):
     def by_order(self) -> bool:
         """Whether it depends on ``ordinal`` or ``earlier``, and thus on the order of arrival."""
         return self.remembers
+
+    @property
+    def hang_s(self) -> float:
+        """Seconds after which the gateway closes a connection that the fault lets hang; 0: never."""
+        return 0.0
 
     def wants(self, chance: Callable[[str], float]) -> bool:
         """Whether a try with these draws meets a fault that ``chooses`` by chance.

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.judging.findings.traced import model_request, observed, request
-from tests.judging.oracle.histories import called, ended, fault_met, model_call, tried
+from tests.judging.findings.traced import model_request, observed, request, rule_findings
+from tests.judging.oracle.histories import called, ended, fault_met, model_call, run_started, started, tried
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
+from wirefault.judging.trace import traces
 
 TEXT = "The tower is 330 metres tall."
 WHOLE = OPENAI_CHAT.write_reply(OPENAI_CHAT.new_reply("id", "model", 1), ModelReply(TEXT))
@@ -102,6 +103,34 @@ def test_wait_until_end():
 def stalled(acted_ms=2000.0, kind="stream_hang", **more):
     fault = fault_met(kind, id="stall", shows={"lost": True}, acted_ms=acted_ms)
     return hung(fault=fault, forwarded=True, reply_bytes=80, **more)
+
+
+def ended_by_lab(seconds, kind="stream_hang"):
+    """A request whose client still waited when the gateway closed the connection."""
+    fault = fault_met(
+        kind, id="stall", shows={"lost": True}, acted_ms=2000.0, evidence={"closed_after_s": seconds}
+    )
+    fields = {"method": "GET", "seconds": 2.0 + seconds, "fault": fault, "forwarded": True}
+    return request(1.0, complete=(True, False), **fields)
+
+
+def test_client_that_still_waited_when_the_lab_ended_the_hang():
+    assert observed(NO_TIME_LIMIT, ended_by_lab(65.0), ended()) == [
+        "GET /orders did not get the rest of its answer: its client was still connected after 65 s,"
+        " when the lab closed the connection"
+    ]
+    assert observed(NO_TIME_LIMIT, ended_by_lab(1.0), ended()) == []
+
+
+def test_limit_of_a_client_that_left_is_a_note():
+    left = stalled(until=107.98, client_left=True)
+    [finding] = rule_findings(NO_TIME_LIMIT, left, ended())
+    assert (finding.severity, finding.text) == (
+        "note",
+        "GET /orders did not get the rest of its answer, and its client left: its limit is 5 s",
+    )
+    result = NO_TIME_LIMIT.check(traces([run_started(), started(), left, ended()])[0])
+    assert result.passed
 
 
 def test_stalled_stream_counts_from_the_fault():

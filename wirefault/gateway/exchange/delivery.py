@@ -43,7 +43,7 @@ class ReplyDelivery:
     writer: ReplyWriter | None
     """Writes the steps of a reply that faults make; None without such faults."""
     hanging: bool
-    """A fault lets the client wait forever."""
+    """A fault lets the client wait."""
 
     def __init__(
         self,
@@ -59,6 +59,8 @@ class ReplyDelivery:
         self._on_backlog = on_backlog
         self.reader = self.changes = self.writer = None
         self.hanging = False
+        self._hang_limit: asyncio.TimerHandle | None = None
+        self._hang_limit_s = 0.0
 
     # state
 
@@ -76,6 +78,28 @@ class ReplyDelivery:
     def held_up(self) -> bool:
         """Whether only a fault keeps the client waiting."""
         return self.hanging or (self.writer is not None and self.writer.waiting)
+
+    def hang(self, exchange: Exchange, on_limit: Callable[[], None]) -> None:
+        """Let the client wait; call ``on_limit`` when the fault's time for that is over."""
+        self.hanging = True
+        fault = self._acting_fault(exchange)
+        # over stdio the end of one call's wait would end the whole session
+        seconds = 0.0 if fault is None or exchange.listener.is_lines else fault.fault.hang_s
+        if fault is not None and seconds:
+            self._hang_limit = asyncio.get_running_loop().call_later(seconds, on_limit)
+            self._hang_limit_s = seconds
+
+    def note_hang_ended(self, exchange: Exchange) -> None:
+        """Record in the fault that the gateway ended the wait."""
+        fault = self._acting_fault(exchange)
+        if fault is not None:
+            fault.evidence["closed_after_s"] = self._hang_limit_s
+
+    def _acting_fault(self, exchange: Exchange) -> MetFault | None:
+        """The fault that answered the request or changed its reply."""
+        if self.changes is not None:
+            return self.changes.upstream_reply.changed_by
+        return exchange.plan.request_fault if exchange.plan is not None else None
 
     # the upstream's reply
 
@@ -221,8 +245,11 @@ class ReplyDelivery:
         ``client_was_gone``: the client got nothing of the bytes that were written after it half-closed.
         """
         writer, changes, reader = self.writer, self.changes, self.reader
-        reply, plan = exchange.reply, exchange.plan
+        reply, plan, fault = exchange.reply, exchange.plan, self._acting_fault(exchange)
         self.reader = None
+        if self._hang_limit is not None:
+            self._hang_limit.cancel()
+            self._hang_limit = None
         upstream = changes.reader if changes is not None else reader
         if upstream is not None and upstream.head is not None:
             reply.upstream_status = upstream.head.status
@@ -246,7 +273,6 @@ class ReplyDelivery:
             reply.size = reply.size_before_eof
             if not reply.size:
                 reply.status = None
-        fault = changes.upstream_reply.changed_by if changes else plan.request_fault if plan else None
         if writer is None or fault is None or not fault.injected:
             return
         # of a client that half-closed before the request began, nothing is known from before it

@@ -22,6 +22,7 @@ from wirefault.gateway.http1.heads import BadHead, RequestHead
 from wirefault.gateway.http1.messages import refusal
 from wirefault.gateway.lane import LinkListener
 
+HANG_ENDED = "a fault let the client wait until the gateway closed the connection"
 CLIENT_LEFT = "the client left before its reply was complete"
 
 
@@ -259,7 +260,7 @@ class RequestRelay:
         if ending == "hang" and not client_waits:
             exchange.client_left = True
         elif ending == "hang" and not exchange.attempt_is_over:
-            self.delivery.hanging = True
+            self.delivery.hang(exchange, partial(self._end_hang, exchange))
             self.upstream.drop()
             return
         # after less or more than one whole reply, the client cannot use the connection again
@@ -270,6 +271,13 @@ class RequestRelay:
             self._client.reset()
         else:
             self._finish_if_over(exchange)
+
+    def _end_hang(self, exchange: Exchange) -> None:
+        """Close the connection of a client that still waits for what a fault keeps back."""
+        if self.exchange is exchange:
+            self.delivery.note_hang_ended(exchange)
+            exchange.error, exchange.keep_alive = HANG_ENDED, False
+            self._finish_now(exchange)
 
     def _finish_if_over(self, exchange: Exchange) -> None:
         if exchange.request_done or not exchange.keep_alive:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from wirefault.dialects.outages import has_end
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.stream_forms import recorded_events
-from wirefault.history.events import AttemptEnded, ModelCall
+from wirefault.history.events import AttemptEnded, FaultMet, ModelCall
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.damaged import answer_from, model_asked_later, readable_text, received
 from wirefault.judging.findings.finding import Rule, span_in_words
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
-_STALLS = frozenset({"hang", "stream_hang"})
+_STALLS = frozenset({"hang", "stream_hang", "api_timeout"})
 _CUT_BY = frozenset({"stream_cut", "early_end"})
 # In seconds: a request that began shortly before the end had no time to reach a limit.
 _MIN_WAIT_S = 5.0
@@ -102,6 +102,8 @@ OPEN_STREAM = Rule(
 
 
 def _no_time_limit(trace: EpisodeTrace) -> Iterator[Observation]:
+    for request in trace.requests:
+        yield from _hang_ended(trace, request)
     for end in trace.ends:
         if end.event.ended_by != "limit" or not _time_was_over(trace, end.event):
             continue
@@ -110,17 +112,42 @@ def _no_time_limit(trace: EpisodeTrace) -> Iterator[Observation]:
             if request.attempt != end.event.attempt or since is None:
                 continue
             if request.end >= end.event.end - _TOLERANCE_S and end.event.end - since >= _MIN_WAIT_S:
-                missing = (
-                    "the rest of its answer"
-                    if request.exchange and request.exchange.reply_bytes
-                    else "its answer"
-                )
                 text = (
-                    f"{request.name} did not get {missing}: its client was still connected after "
+                    f"{request.name} did not get {_missing(request)}: its client was still connected after "
                     f"{span_in_words(end.event.end - since)}, when the attempt's "
                     f"{end.event.ms / 1000:.0f} s were over"
                 )
                 yield Observation(text, (*request.ids, end.id))
+
+
+def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
+    """What ended the wait for a fault's hang: the lab, or the client's own limit, which is a note."""
+    closed_after = next((seconds for f in request.injected if (seconds := _closed_after(f))), None)
+    if closed_after is not None and closed_after >= _MIN_WAIT_S:
+        text = (
+            f"{request.name} did not get {_missing(request)}: its client was still connected after "
+            f"{span_in_words(closed_after)}, when the lab closed the connection"
+        )
+        yield Observation(text, request.ids)
+    end, since = trace.end_of(request.attempt), _hangs_since(request)
+    own = since is not None and request.exchange is not None and request.exchange.client_left
+    if since is None or not own or end is None or end.event.ended_by == "limit":
+        return
+    text = (
+        f"{request.name} did not get {_missing(request)}, and its client left: "
+        f"its limit is {span_in_words(request.end - since)}"
+    )
+    yield Observation(text, request.ids, "note")
+
+
+def _closed_after(fault: FaultMet) -> float | None:
+    """Seconds after which the gateway closed the connection that the fault let hang; None if it did not."""
+    seconds = fault.evidence.get("closed_after_s")
+    return seconds if isinstance(seconds, int | float) else None
+
+
+def _missing(request: Request) -> str:
+    return "the rest of its answer" if request.exchange and request.exchange.reply_bytes else "its answer"
 
 
 def _time_was_over(trace: EpisodeTrace, end: AttemptEnded) -> bool:
@@ -136,12 +163,17 @@ def _stalled_since(request: Request) -> float | None:
     exchange = request.exchange
     if exchange is None or request.caller_record is not None or exchange.reply_complete:
         return None
-    hangs = [
-        fault.acted_ms for fault in request.injected if fault.kind in _STALLS and fault.acted_ms is not None
-    ]
-    if hangs:
-        return exchange.start + hangs[0] / 1000
-    return None if exchange.reply_bytes else request.start
+    since = _hangs_since(request)
+    return since if since is not None or exchange.reply_bytes else request.start
+
+
+def _hangs_since(request: Request) -> float | None:
+    """When a fault began to keep its reply back; None without such a fault, or with the caller's record."""
+    exchange = request.exchange
+    if exchange is None or request.caller_record is not None:
+        return None
+    hangs = (fault.acted_ms for fault in request.injected if fault.kind in _STALLS)
+    return next((exchange.start + acted / 1000 for acted in hangs if acted is not None), None)
 
 
 NO_TIME_LIMIT = Rule(
@@ -149,18 +181,19 @@ NO_TIME_LIMIT = Rule(
     severity="risky",
     title="no time limit: waited for a hang until the lab ended it",
     fires=(
-        "The attempt's time ran out while a request had been without a byte of an answer, or a reply "
-        "had been stalled by a fault, for 5 s or more, and its client was still connected. The time counts "
-        "from the fault."
+        "A fault let a client wait, and it was still connected when the gateway closed the connection, by "
+        "default after 65 s. Or the attempt's time ran out while a request had been without a byte of an "
+        "answer, or a reply had been stalled by a fault, for 5 s or more, and its client was still "
+        "connected. The time counts from the fault. If the client left on its own, a note says its limit."
     ),
     silent=(
-        "the client left before the attempt ended",
+        "the client left before: a note at most",
         "the attempt ended on its own, or by another limit",
         "a part of the reply had arrived, and no fault stalled it: it is unknown since when the client waits",
         "the subject records its calls with their time limits, as the lab's own agent does",
     ),
     mistaken=(
-        "a client whose time limit is longer than the attempt's (`ATTEMPT_TIME`)",
+        "a client whose time limit is longer than 65 s, or than the attempt's (`ATTEMPT_TIME`)",
         "a request that the subject does not wait for: one in the background, or a long poll",
     ),
     observe=_no_time_limit,

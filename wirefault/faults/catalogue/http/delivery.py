@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from wirefault.core.caller_errors import CLOSED, HTTP_ERRORS, TIMEOUT, ErrorKind
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces
-from wirefault.faults.base import Act, Changed, Fault, Miss, Try
+from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, Miss, Try
 from wirefault.faults.catalogue.errors import error_for
 from wirefault.faults.catalogue.http.body import has_body
 
@@ -64,22 +64,37 @@ class LoseReply(Fault):
 
 
 class Hang(Fault):
-    """Stop sending and keep the connection open until the client gives up.
+    """Stop sending and keep the connection open until the client gives up, or for 65 s.
 
     ``before_headers``: nothing of the reply is sent. ``after_headers``: only the headers. ``mid_body``: half
     of the body. The upstream has executed the request; with ``forwarded: false`` it never sees it. A client
-    without a timeout waits forever; one with a timeout per read (``requests``) reports a different error for
-    each place.
+    with a timeout per read (``requests``) reports a different error for each place. Of one that still waits
+    after 65 s (``limit``), the gateway closes the connection, so that the run shows what it does then. Over
+    stdio only the client ends the wait.
     """
 
     name = "hang"
     family = "http"
-    can_cause = TIMEOUT
+    can_cause = TIMEOUT | CLOSED
 
     at: Literal["before_headers", "after_headers", "mid_body"] = Field(
         "before_headers", description="where the reply stops"
     )
     forwarded: bool = Field(True, description="forward the request to the upstream")
+    limit: float = Field(
+        HANG_LIMIT_S,
+        ge=0,
+        le=3600,
+        description="seconds until the gateway closes the connection of a client that still waits; 0: never",
+    )
+
+    @property
+    def hang_s(self) -> float:
+        return self.limit
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.limit else TIMEOUT
 
     @model_validator(mode="after")
     def _has_a_reply(self) -> Hang:

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from wirefault.core.caller_errors import NOTHING, TIMEOUT, ErrorKind
+from wirefault.core.caller_errors import CLOSED, NOTHING, TIMEOUT, ErrorKind
 from wirefault.dialects.base import ModelReply, ModelRequest, NotInDialect, reply_body
 from wirefault.dialects.http import Reply, ReplyInPieces
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_of
+from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, Miss, Try, evidence_of
 from wirefault.faults.catalogue.errors import error_for
 from wirefault.faults.catalogue.model.content import ContentFault
 
@@ -19,15 +19,31 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class ApiTimeout(Fault):
-    """Accept the request and never reply, until the client gives up.
+    """Accept the request and never reply, until the client gives up, or for 65 s.
 
-    The request is not forwarded. A client without a timeout waits forever; most others retry.
+    The request is not forwarded. Most clients with a timeout retry. Of one that still waits after 65 s
+    (``limit``), the gateway closes the connection.
     """
 
     name = "api_timeout"
     family = "model"
     where = "model"
-    can_cause = TIMEOUT
+    can_cause = TIMEOUT | CLOSED
+
+    limit: float = Field(
+        HANG_LIMIT_S,
+        ge=0,
+        le=3600,
+        description="seconds until the gateway closes the connection of a client that still waits; 0: never",
+    )
+
+    @property
+    def hang_s(self) -> float:
+        return self.limit
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.limit else TIMEOUT
 
     def act(self, tried: Try) -> Act:
         return Act(answer=ReplyInPieces(ending="hang"))

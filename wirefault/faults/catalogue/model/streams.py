@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from wirefault.core.caller_errors import CLOSED, TIMEOUT
+from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from wirefault.dialects.base import TOKENS, EventKind, ModelDialect, before_finish
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, data_of, with_data
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot, evidence_text
+from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, Miss, Try, WhyNot, evidence_text
 
 F = TypeVar("F", bound="StreamFault")
 
@@ -145,13 +145,29 @@ class StreamCut(_Stop):
 
 
 class StreamHang(_Stop):
-    """Stop the stream and keep its connection open until the client leaves.
+    """Stop the stream and keep its connection open until the client leaves, or for 65 s.
 
-    A client's read timeout ends this; a client without one waits forever.
+    A client's read timeout ends this. Of a client that still waits after 65 s (``limit``), the gateway closes
+    the connection.
     """
 
     name = "stream_hang"
-    can_cause = TIMEOUT
+    can_cause = TIMEOUT | CLOSED
+
+    limit: float = Field(
+        HANG_LIMIT_S,
+        ge=0,
+        le=3600,
+        description="seconds until the gateway closes the connection of a client that still waits; 0: never",
+    )
+
+    @property
+    def hang_s(self) -> float:
+        return self.limit
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.limit else TIMEOUT
 
     @property
     def how(self) -> Ending:
