@@ -76,7 +76,7 @@ class LineCarrier:
 
     def size(self, data: bytes) -> int:
         """Return the size without the line's end."""
-        return len(data.rstrip(b"\r\n"))
+        return len(data.removesuffix(b"\n").removesuffix(b"\r"))
 
     def steps_of(
         self, reply: Reply | ReplyInPieces, *, keep_alive: bool, head_only: bool
