@@ -60,7 +60,7 @@ from wirefault.wiring.wiring import Wiring
 class CallableAssertion(Assertion):
     """The function returns True; it gets an `EpisodeView`, or all of them with `over: arm`.
 
-    It returns True, False, None for unknown, or an `CheckResult`.
+    It returns True, False, None for unknown, or a `CheckResult`.
     """
 
     name = "callable"
