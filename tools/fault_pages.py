@@ -64,6 +64,7 @@ CLIENTS_DIALECTS = {
     "anthropic": "anthropic",
     "google-genai": "gemini",
     "ollama": "ollama",
+    "bedrock": "bedrock",
 }
 _NOT_ACTED = "not injected"
 
@@ -161,8 +162,8 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             *_families(),
             "## Dialects of models",
             "In which form of each API's replies a fault was seen to act, between a provider's own client and"
-            " a server; for Ollama it is a plain client. A fault of event streams leaves whole replies as"
-            " they are. A fault without a form in a dialect is recorded as `not_in_dialect`.",
+            " a server; for Ollama and Bedrock it is a plain client. A fault of event streams leaves whole"
+            " replies as they are. A fault without a form in a dialect is recorded as `not_in_dialect`.",
             *_table(list(dialect_rows([kind.name for kind in FAULTS], seen)), ("fault", *dialect_columns())),
             "## What clients see",
             *_seen(seen),

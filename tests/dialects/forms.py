@@ -100,6 +100,36 @@ def _ollama_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, Any
     return {**body, "messages": messages}
 
 
+def _converse_reply(reply: ModelReply) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
+    blocks += [{"toolUse": _tool_use(call)} for call in reply.calls]
+    message = {"role": "assistant", "content": blocks}
+    usage = {"inputTokens": 9, "outputTokens": 7, "totalTokens": 16}
+    end = {
+        "stopReason": "tool_use" if reply.calls else "end_turn",
+        "usage": usage,
+        "metrics": {"latencyMs": 5},
+    }
+    return {"output": {"message": message}, **end}
+
+
+def _tool_use(call: ToolCall) -> dict[str, Any]:
+    return {"toolUseId": call.id, "name": call.name, "input": json.loads(call.arguments)}
+
+
+def _converse_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": USER}]}]
+    for call in earlier:
+        messages.append({"role": "assistant", "content": [{"toolUse": _tool_use(call)}]})
+        result = {"toolUseId": call.id, "content": [{"json": {"temperature": 21.5}}], "status": "success"}
+        messages.append({"role": "user", "content": [{"toolResult": result}]})
+    offered = [
+        {"toolSpec": {"name": name, "description": about, "inputSchema": {"json": schema}}}
+        for name, (about, schema) in TOOLS.items()
+    ]
+    return {"messages": messages} | ({"toolConfig": {"tools": offered}} if tools else {})
+
+
 def _completion(reply: ModelReply) -> dict[str, Any]:
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -207,7 +237,8 @@ WRITERS: dict[Dialect, Writer] = {
     ),
     "openai_responses": Writer("/v1/responses", _response, _response_request),
     "ollama": Writer("/api/chat", _ollama_reply, _ollama_request),
+    "bedrock": Writer("/model/m/converse", _converse_reply, _converse_request, "/model/m/converse-stream"),
 }
-STREAM_TYPES = {"ollama": "application/x-ndjson"}
+STREAM_TYPES = {"ollama": "application/x-ndjson", "bedrock": "application/vnd.amazon.eventstream"}
 FORMS = [Form(dialect, stream) for dialect in WRITERS for stream in (False, True)]
 STREAMS = [form for form in FORMS if form.stream]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+from zlib import crc32
 
 from tests.dialects.forms import Form
 from tests.dialects.gemini_forms import GeminiClient, gemini_client
@@ -186,6 +189,44 @@ def _ask_ollama(client: PlainClient, body: dict[str, Any]) -> Answer:
     return ModelReply(text, tuple(calls), finish), tokens
 
 
+def _ask_bedrock(client: PlainClient, body: dict[str, Any]) -> Answer:
+    """As the documentation of ``converse`` and ``converse_stream`` reads a reply."""
+    request = {key: value for key, value in body.items() if key not in ("stream", "model", "max_tokens")}
+    if not body["stream"]:
+        whole = json.loads(b"".join(client.post("/model/m/converse", request)))
+        blocks = whole["output"]["message"]["content"]
+        uses = [block["toolUse"] for block in blocks if "toolUse" in block]
+        calls = [ToolCall(use["name"], json.dumps(use["input"]), use["toolUseId"]) for use in uses]
+        text = "".join(block.get("text", "") for block in blocks)
+        return ModelReply(text, tuple(calls), whole["stopReason"]), whole["usage"]["totalTokens"]
+    text, finish, tokens = "", "", None
+    calls = []
+    for kind, value in _frames(b"".join(client.post("/model/m/converse-stream", request))):
+        if kind == "contentBlockStart":
+            use = value["start"]["toolUse"]
+            calls.append(ToolCall(use["name"], "", use["toolUseId"]))
+        elif kind == "contentBlockDelta" and "toolUse" in value["delta"]:
+            arguments = calls[-1].arguments + value["delta"]["toolUse"]["input"]
+            calls[-1] = ToolCall(calls[-1].name, arguments, calls[-1].id)
+        elif kind == "contentBlockDelta":
+            text += value["delta"]["text"]
+        finish = value["stopReason"] if kind == "messageStop" else finish
+        tokens = value["usage"]["totalTokens"] if kind == "metadata" else tokens
+    return ModelReply(text, tuple(calls), finish), tokens
+
+
+def _frames(data: bytes) -> Iterator[tuple[str, Any]]:
+    """The kinds and values of AWS's events, read without code of the product; their checksums are checked."""
+    while data:
+        length, headers = struct.unpack(">II", data[:8])
+        assert struct.unpack(">I", data[8:12])[0] == crc32(data[:8])
+        assert struct.unpack(">I", data[length - 4 : length])[0] == crc32(data[: length - 4])
+        kind = re.search(rb":event-type\x07..(\w+)", data[12 : 12 + headers], re.S)
+        assert kind, "an exception, not an event"
+        yield kind[1].decode().partition("\x0d")[0], json.loads(data[12 + headers : length - 4])
+        data = data[length:]
+
+
 def _open_gemini(base_url: str, **_: Any) -> AbstractContextManager[GeminiClient]:
     return gemini_client(base_url)
 
@@ -197,6 +238,7 @@ SDKS = [
     Sdk("google-genai", "gemini", "", _open_gemini, _ask_gemini),
     Sdk("anthropic", "anthropic", "", anthropic.Anthropic, _ask_messages),
     Sdk("ollama", "ollama", "", PlainClient, _ask_ollama),
+    Sdk("bedrock", "bedrock", "", PlainClient, _ask_bedrock),
 ]
 CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False, True)]
 

@@ -32,7 +32,7 @@ class ModelServer:
             body = request.json
             self.bodies.append(body)
             path = request.target.partition("?")[0]
-            streams = bool(body.get("stream")) or ":stream" in path
+            streams = bool(body.get("stream")) or ":stream" in path or path.endswith("-stream")
             form = Form(dialect_of(path, of_model=True), streams)
             reply = self.rewrite(form, form.reply(self.script(body)))
             for part in _events(reply) if form.stream else whole(reply):

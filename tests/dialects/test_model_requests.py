@@ -10,6 +10,7 @@ import pytest
 from wirefault.dialects.model_requests import may_ask_model, spoken_model_api
 
 USER = {"role": "user", "content": "Order honey"}
+IN_BLOCKS = {"role": "user", "content": [{"text": "Order honey"}]}
 CHAT = {"model": "m", "messages": [USER]}
 CLAUDE = {"model": "claude", "max_tokens": 100, "messages": [USER]}
 PARTS = {"contents": [{"role": "user", "parts": [{"text": "Order honey"}]}]}
@@ -38,6 +39,9 @@ VERTEX = "/v1/projects/p/locations/eu/publishers"
         ("/api/chat", CHAT, "ollama"),
         ("/api/generate", {"model": "m", "prompt": "Once"}, "ollama"),
         ("/api/embed", {"model": "m", "input": ["honey"]}, "ollama"),
+        ("/model/m/converse", {"messages": [IN_BLOCKS]}, "bedrock"),
+        ("/model/arn%3Aaws%3Abedrock%2Fm/converse-stream", {"messages": [IN_BLOCKS]}, "bedrock"),
+        ("/model/m/invoke", {"inputText": "Order honey"}, "bedrock"),
     ],
 )
 def test_request_to_model_is_recognised(path: str, body: dict[str, Any], dialect: str) -> None:
@@ -65,6 +69,9 @@ def test_request_to_model_is_recognised(path: str, body: dict[str, Any], dialect
         ("/api/chat", {"messages": [USER]}),  # of a web front end: its server chooses the model
         ("/api/chat", {"model": "m", "messages": [{"id": "1", "role": "user", "parts": [], "content": ""}]}),
         ("/api/generate", {"model": "T", "count": 3}),
+        ("/model/m/converse", {"messages": [USER]}),  # a text, not blocks
+        ("/model/17/converse", {"text": "Hi"}),
+        ("/model/17/invoke", {"count": 3}),
         ("/v1/models", {"model": "T", "messages": [USER]}),
         ("/pages/7:generateContent", {"title": "Spring"}),
         ("/v1/chat/completions", [USER]),

@@ -62,7 +62,7 @@ def test_further_choices_stay_unchanged():
     assert [choice["message"]["content"] for choice in again["choices"]] == ["a", "b"]
 
 
-NOT_IN_REPLY = {"ollama": {"id-1"}}
+NOT_IN_REPLY = {"ollama": {"id-1"}, "bedrock": {"id-1", "m"}}
 
 
 @FORM

@@ -24,7 +24,14 @@ PRICES = "m: {input: 1000000, output: 0}\n"  # a dollar for each token of the re
 UNPRICED = json_reply(200, {"model": "x", "usage": {"prompt_tokens": 1, "completion_tokens": 1}})
 FORM = FORMS[0]
 # status and type of an exhausted quota, and of one answered with 402
-QUOTA = {"openai_chat": 429, "openai_responses": 429, "anthropic": 402, "gemini": 429, "ollama": 429}
+QUOTA = {
+    "openai_chat": 429,
+    "openai_responses": 429,
+    "anthropic": 402,
+    "gemini": 429,
+    "ollama": 429,
+    "bedrock": 400,
+}
 
 
 @dataclass

@@ -50,6 +50,14 @@ class LinkDialect(Protocol):
         """Any error as JSON. ``fields`` are further ones of the error object; ``id`` is the request's."""
 
 
+@runtime_checkable
+class NamesErrorsInHeader(Protocol):
+    """A dialect whose errors have their type in a header."""
+
+    def error_headers(self, type: str, status: int) -> Mapping[str, str]:
+        """The headers of such an error. ``type`` may be no name of the API's."""
+
+
 def error_reply(
     dialect: LinkDialect, kind: str, *, id: str = "", retry_after: float | None = None, **values: Any
 ) -> Reply:
@@ -66,12 +74,12 @@ def error_reply(
     message = form.message.format_map({"model": "the model", **values})
     fields = {name: values[name] for name in form.fields}
     body = dialect.error_body(form.type, message, code=form.code, id=id, **fields)
-    return _with_id(dialect, form.status, body, id, headers)
+    return _with_names(dialect, form.status, form.type, body, id, headers)
 
 
 def typed_error(dialect: LinkDialect, status: int, type: str, message: str, *, id: str = "") -> Reply:
     """An error that the dialect has no name for, in its form."""
-    return _with_id(dialect, status, dialect.error_body(type, message, id=id), id, {})
+    return _with_names(dialect, status, type, dialect.error_body(type, message, id=id), id, {})
 
 
 def html_reply(status: int, title: str, headers: Mapping[str, str] | None = None) -> Reply:
@@ -86,11 +94,13 @@ def seconds(value: float) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def _with_id(
-    dialect: LinkDialect, status: int, body: dict[str, Any], id: str, headers: Mapping[str, str]
+def _with_names(
+    dialect: LinkDialect, status: int, type: str, body: dict[str, Any], id: str, headers: Mapping[str, str]
 ) -> Reply:
+    """The error with its id, and its type where that is a header."""
     ids = {dialect.id_header: id} if id and dialect.id_header else {}
-    return json_reply(status, body, {**headers, **ids})
+    types = dialect.error_headers(type, status) if isinstance(dialect, NamesErrorsInHeader) else {}
+    return json_reply(status, body, {**headers, **ids, **types})
 
 
 _PIECE = 16

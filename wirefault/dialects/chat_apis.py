@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs
 
+from wirefault.dialects import bedrock_messages
 from wirefault.dialects.anthropic import ANTHROPIC
 from wirefault.dialects.base import ModelDialect, OfferedTool, ToolCall
+from wirefault.dialects.bedrock import BEDROCK
 from wirefault.dialects.gemini import GEMINI, json_schema
 from wirefault.dialects.gemini_contents import call_in, named_field, read_call, to_messages
 from wirefault.dialects.http import Request
@@ -16,7 +18,7 @@ from wirefault.dialects.json_values import as_list, as_object, as_objects, as_te
 from wirefault.dialects.ollama import OLLAMA
 from wirefault.dialects.openai_chat import OPENAI_CHAT, as_streamed
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
-from wirefault.dialects.stream_forms import JSON_LINES
+from wirefault.dialects.stream_forms import AWS_EVENT_STREAM, JSON_LINES
 
 ChatPart = dict[str, Any]
 
@@ -381,6 +383,47 @@ def _ollama_messages(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, A
             yield {"role": message.get("role"), "content": message.get("content")}
 
 
+_BEDROCK_REFUSED = {
+    "guardrailConfig": "guardrails are unavailable",
+    "promptVariables": "no prompt is stored; send its text",
+}
+
+
+def bedrock_as_chat(request: Request) -> dict[str, Any]:
+    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
+    body, read = checked_body(request, _BEDROCK_REFUSED), BEDROCK.read_request(request)
+    choice = as_object(as_object(body.get("toolConfig")).get("toolChoice"))
+    forced = as_object(choice.get("tool")).get("name")
+    wishes = {
+        "tools": [function_tool(tool) for tool in read.tools],
+        "tool_choice": function_choice(forced) if forced else "required" if "any" in choice else "auto",
+    }
+    messages = list(_bedrock_messages(bedrock_messages.to_messages(body)))
+    streams = request.path.endswith("-stream")
+    return {"model": read.model, "stream": streams, "messages": messages, **wishes}
+
+
+def _bedrock_messages(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for at, message in enumerate(messages):
+        parts = as_objects(message.get("content"))
+        originals = [part["part"] for part in parts if part.get("type") == "tool_use"]
+        calls = BEDROCK.read_request(Request().with_json({"messages": [{"content": originals}]})).calls
+        results = [part for part in parts if part.get("type") == "tool_result"]
+        rest = [
+            p for p in parts if p.get("type") is None and not p.keys() & {"cachePoint", "reasoningContent"}
+        ]
+        for part in rest:
+            if "text" not in part:
+                raise ValueError(f"'messages.{at}': only text is supported here, not {', '.join(part)}")
+        text = "\n".join(as_text(part["text"]) for part in rest)
+        for part in results:
+            yield tool_message(part.get("tool_use_id"), as_text(part.get("content")))
+        if message.get("role") == "assistant":
+            yield assistant_message(text, list(calls))
+        elif rest or not results:
+            yield {"role": message.get("role"), "content": text}
+
+
 _CHAT_REFUSED = {
     "functions": "send 'tools'",
     "function_call": "send 'tool_choice'",
@@ -435,6 +478,10 @@ CHAT_APIS: Mapping[str, ChatApi] = {
         f"{base}/models/{{model}}{end}": _GEMINI_API
         for base in ("/v1beta", *V1_BASES)  # the official clients' usual version has changed
         for end in GEMINI.path_end
+    },
+    **{
+        f"/model/{{model}}{end}": ChatApi(BEDROCK, bedrock_as_chat, stream_type=AWS_EVENT_STREAM.content_type)
+        for end in BEDROCK.path_end
     },
     "/api/chat": ChatApi(OLLAMA, ollama_as_chat, usage_key="", stream_type=JSON_LINES.content_type),
 }

@@ -1,8 +1,8 @@
 """Reads and writes the messages in model requests of chat completions, Anthropic's messages API, OpenAI's
-Responses API and Gemini. Pure.
+Responses API, Gemini, Ollama and Bedrock. Pure.
 
 A message is recognized by its shape. In the Responses API it is an item of the ``input``, and tool calls,
-their results and the model's reasoning are items too. Gemini's contents come in Anthropic's form here.
+their results and the model's reasoning are items too. Gemini's and Bedrock's come in Anthropic's form.
 A *unit* must stay together for the API to accept it: a message, or an assistant's message with tool calls and
 all the results that answer them.
 """
@@ -14,13 +14,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from wirefault.dialects import Dialect
+from wirefault.dialects import Dialect, bedrock_messages
 from wirefault.dialects.gemini_contents import CONTENTS, from_messages, to_messages
 from wirefault.dialects.http import Request
 from wirefault.dialects.json_values import as_object, as_objects
 
 ChatMessage = dict[str, Any]
 _KEYS = ("messages", "input", CONTENTS)
+_BEDROCK = "bedrock"
 _CALL_ITEM, _RESULT_ITEM = "function_call", "function_call_output"
 
 
@@ -42,6 +43,8 @@ class Conversation:
         """The request's JSON with these messages."""
         if self.key == CONTENTS:
             return from_messages(self.body, self.messages)
+        if self.dialect == _BEDROCK:
+            return bedrock_messages.from_messages(self.body, self.messages)
         among = self.messages if self.dialect == "anthropic" else self.messages[:1]
         apart = [message for message in among if self.system_field and _is_system(message)]
         system = {self.system_field: _joined([message.get("content") for message in apart])} if apart else {}
@@ -83,6 +86,8 @@ def read_conversation(request: Request, dialect: Dialect) -> Conversation:
         raise ValueError("no messages")
     if key == CONTENTS:
         return Conversation(dialect, body, to_messages(body), key)
+    if dialect == _BEDROCK:
+        return Conversation(dialect, body, bedrock_messages.to_messages(body), key)
     messages = body.pop(key)
     if key == "input" and isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]

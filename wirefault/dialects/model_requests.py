@@ -19,6 +19,7 @@ JsonObject = Mapping[str, Any]
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "model", "ipython"})
 _ITEMS = frozenset({"message", "function_call", "function_call_output", "reasoning", "item_reference"})
+_INVOKED = frozenset({"anthropic_version", "messages", "prompt", "inputText", "inputs", "texts"})
 # Fields of the messages of web front ends (the AI SDK's), which send them to a server of their own.
 _OF_FRONT_END = frozenset({"parts", "id", "createdAt"})
 
@@ -111,6 +112,17 @@ def _ollama_generate(path: str, body: JsonObject, cut: bool) -> Dialect:
     return "ollama" if _has_model(body, cut) and has_text else ""
 
 
+def _bedrock_converse(path: str, body: JsonObject, cut: bool) -> Dialect:
+    messages = as_objects(body.get("messages"))
+    in_blocks = all(isinstance(message.get("content"), list) for message in messages)
+    return "bedrock" if in_blocks and _has_messages(body.get("messages")) else ""
+
+
+def _bedrock_invoke(path: str, body: JsonObject, cut: bool) -> Dialect:
+    """The body is the model's own; these are the fields of those that Bedrock serves."""
+    return "bedrock" if body.keys() & _INVOKED else ""
+
+
 _RESPONSES_BASE = re.compile(r"\A(?:/[^/]+)*/(?:v1|openai)/responses\Z|\A/responses\Z")
 _BY_PATH: tuple[tuple[re.Pattern[str], Callable[[str, JsonObject, bool], Dialect]], ...] = (
     (re.compile(r"/chat/completions\Z"), _chat_completions),
@@ -120,4 +132,6 @@ _BY_PATH: tuple[tuple[re.Pattern[str], Callable[[str, JsonObject, bool], Dialect
     (re.compile(r"/(?:v1|deployments/[^/]+)/(?:completions|embeddings)\Z"), _completions),
     (re.compile(r"/api/chat\Z"), _ollama_chat),
     (re.compile(r"/api/(?:generate|embed|embeddings)\Z"), _ollama_generate),
+    (re.compile(r"/model/[^/]+/converse(?:-stream)?\Z"), _bedrock_converse),
+    (re.compile(r"/model/[^/]+/invoke(?:-with-response-stream)?\Z"), _bedrock_invoke),
 )

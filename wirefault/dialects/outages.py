@@ -12,17 +12,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from wirefault.dialects.base import FinishesWithContent, ModelDialect, reply_body
+from wirefault.dialects.bedrock import ERROR_TYPE, exception_in
 from wirefault.dialects.http import Reply, data_of, split_events, value_of
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, parsed
 from wirefault.dialects.mcp import read_message
-from wirefault.dialects.stream_forms import JSON_LINES
+from wirefault.dialects.stream_forms import AWS_EVENT_STREAM, JSON_LINES
 
 UNABLE_HEADER = "x-scripted-model-unable"
 """Header of the scripted model's refusals of requests that a provider's model would answer."""
 SCRIPTED_FAILED = "scripted_model: "
 # A model's server that refuses the caller, not the request: no key, no credit, unknown model or region, too
-# many requests, too late. Groq answers 498 if its capacity is used up.
-_MODEL_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 423, 425, 429, 451, 498, 499})
+# many requests, too late. Groq answers 498 if its capacity is used up, Bedrock 424 if the model failed.
+_MODEL_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 423, 424, 425, 429, 451, 498, 499})
 # All that an agent can do about a tool's 408 is to ask again; it has to handle other refusals of its tools.
 _TOOL_STATUSES = frozenset({408})
 # A gateway in front of an API refuses with HTML, the API with JSON. These are about the request all the same.
@@ -41,6 +42,7 @@ _REQUEST_ERRORS = frozenset(
         *("context_length_exceeded", "string_above_max_length", "request_too_large", "out_of_range"),
         *("tool_use_failed", "json_validate_failed", "unprocessable_entity", "validation_error"),
         *("content_filter", "content_policy_violation", "moderation_blocked", "invalid_value"),
+        "validationexception",
     }
 )
 _SERVER_ERRORS = frozenset(
@@ -62,6 +64,9 @@ _CALLER_ERRORS = frozenset(
         *("permission_denied", "billing_error", "insufficient_quota", "billing_hard_limit_reached"),
         *("rate_limit_error", "rate_limit_exceeded", "resource_exhausted", "failed_precondition"),
         *("model_not_found", "not_found_error", "unsupported_country_region_territory"),
+        *("throttlingexception", "servicequotaexceededexception", "accessdeniedexception"),
+        *("unrecognizedclientexception", "expiredtokenexception", "resourcenotfoundexception"),
+        *("invalidsignatureexception", "missingauthenticationtokenexception", "modelnotreadyexception"),
     }
 )
 # Anthropic and Gemini answer these with the type of a bad request.
@@ -160,6 +165,8 @@ def _blocked(body: dict[str, Any]) -> bool:
 def _is_stream(reply: Reply) -> bool:
     """Whether the body is an event stream. Some servers name another type, or a stream that is JSON."""
     start = reply.body.lstrip()[:16]
+    if reply.stream_form is AWS_EVENT_STREAM:
+        return start[:1] == b"\0"
     if reply.stream_form is JSON_LINES:
         return start[:1] == b"{"
     if reply.is_event_stream:
@@ -229,6 +236,9 @@ def mcp_outage(reply: Reply, *, whole: bool) -> str:
 def _errors(reply: Reply) -> Iterator[Any]:
     """The errors that the body holds: one object or text each."""
     if not _is_stream(reply):
+        if reply.status >= 400 and (kind := reply.header(ERROR_TYPE).partition(":")[0]):
+            yield {**reply.json_object(), "type": kind}
+            return
         try:
             value = parsed(reply.body) if reply.body.lstrip()[:1] in (b"{", b"[") else None
         except ValueError:
@@ -238,6 +248,8 @@ def _errors(reply: Reply) -> Iterator[Any]:
     for event in _events(reply):
         value = value_of(event)
         errors = list(_errors_in(value))
+        if kind := exception_in(event):
+            errors = [{**as_object(value), "type": kind}]
         yield from errors
         if not errors and event.startswith(b"event: error"):
             yield value if isinstance(value, dict) else data_of(event).decode("utf-8", "replace")

@@ -11,6 +11,7 @@ from wirefault.core.plugins import WithPlugins
 from wirefault.dialects import Dialect
 from wirefault.dialects.anthropic import ANTHROPIC
 from wirefault.dialects.base import LinkDialect, ModelDialect
+from wirefault.dialects.bedrock import BEDROCK
 from wirefault.dialects.gemini import GEMINI
 from wirefault.dialects.mcp import MCP
 from wirefault.dialects.ollama import OLLAMA
@@ -18,7 +19,14 @@ from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 from wirefault.dialects.tool import TOOL
 
-_MODEL_DIALECTS: tuple[ModelDialect, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, OLLAMA)
+_MODEL_DIALECTS: tuple[ModelDialect, ...] = (
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    ANTHROPIC,
+    GEMINI,
+    OLLAMA,
+    BEDROCK,
+)
 _GROUP = "wirefault.dialects"
 
 

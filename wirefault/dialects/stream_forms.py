@@ -1,14 +1,18 @@
 """The forms of event streams: how their bytes are cut into events, and where an event's data is. Pure.
 
-Server-sent events end with a blank line. Ollama sends newline-delimited JSON: each line is an event. The
-first byte of an event shows its form: a line of JSON begins with a brace, a field of the other form does not.
+Server-sent events end with a blank line. Ollama sends newline-delimited JSON: each line is an event. Bedrock
+sends AWS's event stream: binary frames with their length, headers and checksums. The first byte of an event
+shows its form: a line of JSON begins with a brace, a frame with a zero (it is shorter than 16 MiB).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
+from zlib import crc32
 
 from wirefault.dialects.json_values import parsed
 
@@ -67,9 +71,108 @@ class _JsonLines:
         return data + b"\n"
 
 
+# https://smithy.io/2.0/aws/amazon-eventstream.html: total length, length of the headers, checksum of both;
+# headers; payload; checksum of all before it. Integers are big-endian, checksums are CRC-32.
+_PRELUDE = struct.Struct(">II")
+_CHECKSUM = struct.Struct(">I")
+_FRAMING = _PRELUDE.size + 2 * _CHECKSUM.size
+_STRING = 7
+_STRING_LENGTH = struct.Struct(">H")
+# sizes of the values of header types: true, false, byte, short, integer, long, timestamp, uuid
+_VALUE_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One message of AWS's event stream; of its headers those that are texts."""
+
+    headers: Mapping[str, str]
+    payload: bytes
+
+    def encoded(self) -> bytes:
+        """The frame's bytes."""
+        headers = b"".join(_encoded_header(*header) for header in self.headers.items())
+        prelude = _PRELUDE.pack(_FRAMING + len(headers) + len(self.payload), len(headers))
+        head = prelude + _CHECKSUM.pack(crc32(prelude))
+        return head + headers + self.payload + _CHECKSUM.pack(crc32(head + headers + self.payload))
+
+
+def read_frame(event: bytes) -> Frame | None:
+    """The frame; None for bytes that are not exactly one, or do not match their checksums."""
+    if not event or _frame_length(event) != len(event):
+        return None
+    body, checksum = event[:-4], _CHECKSUM.unpack(event[-4:])[0]
+    start, end = _PRELUDE.size + 4, _PRELUDE.size + 4 + _PRELUDE.unpack_from(event)[1]
+    if crc32(body) != checksum or end > len(body):
+        return None
+    try:
+        return Frame(dict(_headers(body[start:end])), body[end:])
+    except (ValueError, struct.error, IndexError):
+        return None
+
+
+def _frame_length(data: bytes) -> int:
+    """The length of the frame that begins there; 0 if too little of it is here, -1 if it is none."""
+    if len(data) < _PRELUDE.size + 4:
+        return 0
+    length, headers = _PRELUDE.unpack_from(data)
+    checksum = _CHECKSUM.unpack_from(data, _PRELUDE.size)[0]
+    plausible = _FRAMING + headers <= length < 1 << 24
+    return int(length) if plausible and crc32(data[: _PRELUDE.size]) == checksum else -1
+
+
+def _encoded_header(name: str, value: str) -> bytes:
+    raw_name, raw_value = name.encode(), value.encode()
+    return (
+        bytes([len(raw_name)]) + raw_name + bytes([_STRING]) + _STRING_LENGTH.pack(len(raw_value)) + raw_value
+    )
+
+
+def _headers(data: bytes) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(data):
+        name_end = at + 1 + data[at]
+        name, kind = data[at + 1 : name_end].decode(), data[name_end]
+        at = name_end + 1
+        if kind in _VALUE_SIZES:
+            at += _VALUE_SIZES[kind]
+            continue
+        size = _STRING_LENGTH.unpack_from(data, at)[0]
+        at += 2 + size
+        if kind == _STRING:
+            yield name, data[at - size : at].decode()
+
+
+class _AwsEventStream:
+    content_type = "application/vnd.amazon.eventstream"
+
+    def ends(self, data: bytes, searched: int) -> Iterator[int]:
+        """Frames are cut by their lengths, so that the search begins at the first one again. What is not a
+        frame ends with the data.
+        """
+        at = 0
+        while at < len(data):
+            length = _frame_length(data[at : at + _PRELUDE.size + 4])
+            at = at + length if length > 0 else len(data)
+            if length == 0 or at > len(data):
+                return
+            yield at
+
+    def data_of(self, event: bytes) -> bytes:
+        frame = read_frame(event)
+        return frame.payload if frame is not None else b""
+
+    def with_data(self, event: bytes, data: bytes) -> bytes:
+        """Its checksums are right again: the damage is the server's, not the network's."""
+        frame = read_frame(event)
+        return event if frame is None else Frame(frame.headers, data).encoded()
+
+
 SERVER_SENT_EVENTS: StreamForm = _ServerSentEvents()
 JSON_LINES: StreamForm = _JsonLines()
-_FORMS = (SERVER_SENT_EVENTS, JSON_LINES)
+AWS_EVENT_STREAM: StreamForm = _AwsEventStream()
+_FORMS = (SERVER_SENT_EVENTS, JSON_LINES, AWS_EVENT_STREAM)
+_BY_FIRST_BYTE = {b"{": JSON_LINES, b"\0": AWS_EVENT_STREAM}
 
 
 def form_of_type(content_type: str) -> StreamForm | None:
@@ -80,7 +183,7 @@ def form_of_type(content_type: str) -> StreamForm | None:
 
 def form_of_event(event: bytes) -> StreamForm:
     """The form of an event."""
-    return JSON_LINES if event[:1] == b"{" else SERVER_SENT_EVENTS
+    return _BY_FIRST_BYTE.get(event[:1], SERVER_SENT_EVENTS)
 
 
 def recorded_events(body: str) -> list[bytes]:

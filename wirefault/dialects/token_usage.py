@@ -23,12 +23,14 @@ _IN = (
     ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
     ("promptTokenCount", "toolUsePromptTokenCount"),
     ("prompt_eval_count",),
+    ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
 )
 _OUT = (
     ("completion_tokens",),
     ("output_tokens",),
     ("candidatesTokenCount", "thoughtsTokenCount"),
     ("eval_count",),
+    ("outputTokens",),
 )
 
 
@@ -85,6 +87,11 @@ def read_stream_usage(stream: bytes) -> TokenUsage:
     places = [match.start() for match in _HAS_USAGE.finditer(plain)]
     ends = [*([name.start()] if name else []), *places[:1], *places[1:][-1:]]
     return _joined(read_usage(value_of(_line_at(plain, place))) for place in ends)
+
+
+def read_events_usage(events: Iterable[bytes]) -> TokenUsage:
+    """The same in the events of a stream that has no lines."""
+    return _joined(read_usage(value_of(event)) for event in events if may_have_usage(event))
 
 
 def _line_at(stream: bytes, place: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -30,6 +31,7 @@ from wirefault.wiring.links import Link
 _MAX_EVIDENCE = 32 * 1024
 _MCP_DIALECT = f',"dialect":"{MCP.name}"'
 _NOTABLE_S = 0.01
+_SIGNING_KEY = re.compile(r"\AAWS4-\S+ Credential=([^/,\s]+)")
 _MAX_ID = 10**40  # Python refuses to print a number of some thousand digits
 
 
@@ -266,7 +268,8 @@ def _secret(exchange: Exchange) -> str:
     noted = exchange.head.noted
     for name in CREDENTIALS if noted else ():
         if noted.get(name):
-            return noted[name].rpartition(" ")[2]
+            key = _SIGNING_KEY.search(noted[name])  # AWS: each request has a signature of its own
+            return key[1] if key else noted[name].rpartition(" ")[2]
     return credential_in_query(exchange.head.target)
 
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wirefault.dialects.base import TOKENS, ModelDialect
-from wirefault.dialects.http import Reply
+from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.dialects.token_usage import TokenUsage, may_have_usage, read_stream_usage, read_usage
+from wirefault.dialects.stream_forms import AWS_EVENT_STREAM
+from wirefault.dialects.token_usage import (
+    TokenUsage,
+    may_have_usage,
+    read_events_usage,
+    read_stream_usage,
+    read_usage,
+)
 from wirefault.gateway.exchange.bodies import SentPieces
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY, EventSplitter
@@ -35,6 +43,8 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
             usage = _usage_of(reply.head.with_body(reply.read_rest()))
     except Exception:  # noqa: BLE001 - a body may be anything, a plug-in's dialect may raise anything
         return ""
+    if not usage.model and usage != TokenUsage():
+        usage = replace(usage, model=_model_in_path(exchange))
     if exchange.decision is not None and exchange.decision.charge is not None:
         exchange.decision.charge.usage = usage
     fields = {
@@ -45,6 +55,13 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
     }
     known = {name: value for name, value in fields.items() if value is not None}
     return f",{json.dumps(known, separators=(',', ':'))[1:-1]}" if known else ""
+
+
+def _model_in_path(exchange: Exchange) -> str:
+    """The model that the request's path names, where the reply names none; empty without one."""
+    dialect = MODEL_DIALECTS.get(exchange.dialect)
+    request = Request(method=exchange.head.method, target=exchange.head.target)
+    return dialect.read_request(request).model if dialect is not None else ""
 
 
 def _has_no_usage(pieces: Sequence[tuple[float, bytes]]) -> bool:
@@ -102,7 +119,8 @@ class _SentReply:
         rest = b"".join(data for _, data in self._pieces)
         if self._decoder is None and self.head is not None:
             framed = bytes(self._decoded or self._body) + rest
-            if self.head.stream_form is not None or not may_have_usage(framed):
+            has_lines = self.head.stream_form not in (None, AWS_EVENT_STREAM)
+            if has_lines or not may_have_usage(framed):
                 return framed
         self._reader.feed(rest)
         self._decode()
@@ -112,6 +130,8 @@ class _SentReply:
 def _usage_of(reply: Reply | None) -> TokenUsage:
     if reply is None or reply.status >= 300 or not may_have_usage(reply.body):
         return TokenUsage()
+    if reply.stream_form is AWS_EVENT_STREAM:
+        return read_events_usage(reply.events())
     return read_stream_usage(reply.body) if reply.stream_form is not None else read_usage(reply.json())
 
 

@@ -73,12 +73,20 @@ OLLAMA = [
     {"role": "assistant", "content": "", "tool_calls": [{"id": "c2", "function": {"name": "send"}}]},
     {"role": "tool", "tool_name": "send", "tool_call_id": "c2", "content": '{"sent": "é"}'},
 ]
+BEDROCK = [
+    {"role": "user", "content": [{"text": "Find the weather in Zürich, and send it to Bob"}]},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c1", "name": "get_weather", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"json": {"temp": 12}}]}}]},
+    {"role": "assistant", "content": [{"toolUse": {"toolUseId": "c2", "name": "send", "input": {}}}]},
+    {"role": "user", "content": [{"toolResult": {"toolUseId": "c2", "content": [{"text": "sent é"}]}}]},
+]
 CONVERSATIONS = {
     "openai_chat": ("messages", OPENAI),
     "anthropic": ("messages", ANTHROPIC),
     "openai_responses": ("input", RESPONSES),
     "gemini": ("contents", GEMINI),
     "ollama": ("messages", OLLAMA),
+    "bedrock": ("messages", BEDROCK),
 }
 
 
@@ -110,6 +118,8 @@ def tool_ids(message: dict[str, Any]) -> list[str]:
     ids += [part.get("id", part.get("tool_use_id")) for part in calls]
     tooled = [part.get("functionCall", part.get("functionResponse")) for part in parts]
     ids += [each["id"] for each in tooled if each]
+    used = [part.get("toolUse", part.get("toolResult")) for part in parts]
+    ids += [each["toolUseId"] for each in used if each]
     return [id for id in ids if isinstance(id, str)]
 
 
