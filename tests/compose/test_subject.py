@@ -14,8 +14,8 @@ import pytest
 
 from tests.compose.engine import IMAGE, V1, V2, docker, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
-from tests.compose.test_boundary import SEARCH
 from tests.compose.test_isolation import PORTS, addresses, from_service
+from tests.compose.test_reach import SEARCH
 from tests.support import until
 from wirefault.core.sockets import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, MANAGER_PORT, TOXIPROXY_PORT
 from wirefault.history.events import Exchange

@@ -154,7 +154,8 @@ def test_marked_secrets_are_in_no_file_of_a_run(tmp_path: Path, kind: str) -> No
         }
         (mine / "exp.json").write_text(json.dumps(experiment))
         file = mine / ("exp.json" if kind == "experiment" else "w.json")
-        done = wirefault(work, environ, "run", str(file), "--seed", "7")
+        calm = () if kind == "experiment" else ("--toxic-prob", "0", "--error-prob", "0")
+        done = wirefault(work, environ, "run", str(file), "--seed", "7", *calm)
         received = "".join(target for _, target in server.requests)
     assert all(text in received for text in (mark(5), mark(6), mark(12))), done.stderr
     assert leaks(done, work, private) == set()

@@ -39,7 +39,8 @@ for tap in ("namespace", "proxy"):
         folder = Path(sys.argv[1], tap + "".join(option))
         folder.mkdir()
         words = ("exec", "--tap", tap, "--out", str(folder), *option, "--", *{CALL!r})
-        said = wirefault(folder, dict(os.environ), *words).stderr
+        done = wirefault(folder, dict(os.environ), *words)
+        said = done.stdout + done.stderr
         counted = subprocess.run(table, capture_output=True, text=True, check=True).stdout
         told.append([tap, bool(option), counted, said])
 print(json.dumps(told))

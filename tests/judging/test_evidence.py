@@ -324,7 +324,8 @@ def test_fault_without_effect_has_reason():
         (fault_met("delay", shows={"delay_ms": 20}), GAVE_UP, 1),
         (fault_met("delay", shows={"delay_ms": 950}), GAVE_UP, 0),
         (fault_met("hang", shows={"lost": True}), GAVE_UP, 0),
-        (fault_met("hang", shows={"lost": True}), CLOSED, 1),
+        (fault_met("hang", shows={"lost": True}), CLOSED, 0),  # the gateway ends a hang
+        (fault_met("hang", shows={"lost": True}, causes=["timeout"]), CLOSED, 1),
         (fault_met("hang", shows={"lost": True}, acted_ms=1200), GAVE_UP, 1),  # the client had left before
         (
             fault_met("hang", shows={"lost": True}, causes=["closed"]),

@@ -97,7 +97,7 @@ def test_only_model_calls_meet_faults(tmp_path: Path, tap: str) -> None:
     assert injected_kinds(exchanges) == ["tool_error", "unavailable"]
     forwarded = [(each.method, each.target) for each in exchanges if each.forwarded]
     assert forwarded == server.requests
-    assert "fine 503" in ran.stderr and '"isError": true' in ran.stderr and '"done": "weather"' in ran.stderr
+    assert "fine 503" in ran.stdout and '"isError": true' in ran.stdout and '"done": "weather"' in ran.stdout
     rows = {row.entry: (row.eligible, row.injected) for row in summarise(ran.events()).faults}
     assert rows == {"tool_error": (1, 1), "unavailable": (2, 1)}
     assert load_wiring(tmp_path / "found.yaml").links[link].dialect == "mcp"
@@ -108,7 +108,7 @@ def test_sdk_client_and_server_meet_faults(tmp_path: Path, tap: str, sdk_address
     words = json.dumps({"url": sdk_address, "limit_s": 20, "steps": ["weather", "fine", "fine"]})
     client = command("python_2.txt", "python_2.py")
     ran = exec_run(tmp_path, tap, "sh", "-c", 'echo "$0" | "$@"', words, *client)
-    steps = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith('{"step"')]
+    steps = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith('{"step"')]
     assert ["error" in steps[0], "code" in steps[1], steps[2].get("text")] == [
         True,
         True,

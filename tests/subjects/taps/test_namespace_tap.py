@@ -150,7 +150,7 @@ def test_processes_outside_can_be_neither_entered_nor_read(tmp_path: Path, tap: 
 
 
 def test_private_folder_and_databases_are_hidden(tmp_path: Path, ingress: AnsweringIngress) -> None:
-    secret = make_private_folder() / f"secret-{os.getpid()}.json"
+    secret = make_private_folder() / f"secret-{os.getpid()}.txt"
     secret.write_text("the token")
     database = tmp_path / "state" / "state.db"
     database.parent.mkdir(exist_ok=True)
