@@ -204,7 +204,7 @@ def _processes(mark: str) -> dict[int, str]:
 
 
 def _orphans(mark: str) -> list[str]:
-    """What still runs when all commands have ended and some time has passed; it is killed."""
+    """Kill and return the processes that still run some time after all commands have ended."""
     end = time.monotonic() + _ORPHAN_S
     while (left := _processes(mark)) and time.monotonic() < end:
         time.sleep(_POLL_S)

@@ -43,7 +43,7 @@ _MORE_DESCRIPTORS = 8
 
 @dataclass(frozen=True)
 class Use:
-    """What a process uses: resident memory and descriptors."""
+    """The resident memory and the descriptors of a process."""
 
     megabytes: float
     descriptors: int

@@ -170,7 +170,7 @@ with ThreadPoolExecutor(20) as pool:
 
 
 def raw_answers(lab: Lab, *requests: list[str], patience: float = 60) -> list[str]:
-    """What the ingress answers to the parts of each request, until it closes the connection."""
+    """The ingress's replies to the parts of each request, until it closes the connection."""
     return list(json.loads(lab.python("subject", RAW.format(requests=list(requests), patience=patience))))
 
 

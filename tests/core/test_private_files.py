@@ -1,4 +1,4 @@
-"""What labs keep in the private folder, and what is swept there."""
+"""Files of labs in the private folder, and their sweep."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_end_with_text_loses_only_its_end() -> None:
 @pytest.mark.parametrize(
     "body", [{**GENERATED, **COUNTS}, {"model": "m", "message": {"content": "a"}, **COUNTS}]
 )
-def test_tokens_are_beside_message(body: dict[str, Any]) -> None:
+def test_tokens_are_read_next_to_message(body: dict[str, Any]) -> None:
     expected = TokenUsage("m", 9, 7)
     assert may_have_usage(lines(body)) and read_usage(body) == expected
     first = {"model": "m", "message": {"content": "a"}, "done": False}

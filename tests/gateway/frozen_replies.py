@@ -1,4 +1,4 @@
-"""What each fault of the catalogue makes on the wire: a digest for each fault and way of talking.
+"""A digest of the bytes that each fault of the catalogue makes on the wire, for each kind of link.
 
 python -m tests.gateway.frozen_replies            write the digests anew
 python -m tests.gateway.frozen_replies FOLDER     write what was digested, to compare two versions
@@ -193,7 +193,7 @@ _OTHER_FORMS = {str(form) for form in FORMS} - {"openai_chat-json", "openai_chat
 
 
 def happened(fault: type[Fault], parameters: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What each way of talking makes of the fault: the bytes of client and server, and the records."""
+    """The fault on each kind of link: the bytes of client and server, and the records."""
     entry = {"fault": fault.name, "links": "all", "with": parameters}
     for name, dialect, talk in (*_tool_talks(), *_model_talks(), *_mcp_talks()):
         if parameters and fault.where == "any" and name in _OTHER_FORMS:

@@ -175,7 +175,7 @@ async def _turns() -> None:
 
 
 def _drive(link: Link, fault: dict[str, Any], play: Callable[[LinkListener, Log, Log], Any]) -> Any:
-    """Return the log of the client, that of the server, and the records."""
+    """Return the client's log, the server's log and the records."""
     client, server, writer = Log(), Log(), _Records()
     links = Links([link])
     values = {"seed": 1, "error_prob": 0, "faults": json.dumps({"faults": [fault]})}

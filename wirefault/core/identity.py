@@ -173,7 +173,7 @@ class Identity:
 
 
 class Sender(NamedTuple):
-    """What a request's baggage says about its sender."""
+    """The sender that a request's baggage names."""
 
     identity: Identity
     mac: str

@@ -1,4 +1,4 @@
-"""What labs and runs keep in the user's private folder while they last, and what killed ones left there.
+"""The files of labs and runs in the user's private folder, and the sweep of files that killed ones left.
 
 Each owner holds a lock, which the system frees when its process ends, however it ends. A sweep removes all
 that is no longer locked: a lab's files have its unredacted commands and, for ``lab up``, its token.

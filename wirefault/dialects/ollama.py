@@ -130,7 +130,7 @@ class Ollama:
         return {**whole, "message": {**message, **({"tool_calls": calls} if calls else {})}}
 
     def spread(self, body: dict[str, Any]) -> Iterator[bytes]:
-        """The reply in lines. The last one has no text, and all that a whole reply has beside its content."""
+        """The reply in lines. The last one has the fields of a whole reply except its content."""
         begun = {key: body[key] for key in ("model", "created_at") if key in body}
         key = "response" if _is_generated(body) else "message"
         content = as_object(body.get("message")) if key == "message" else body

@@ -13,7 +13,7 @@ from wirefault.dialects.json_values import as_object, as_text
 # Most streams have no usage, or one event with it: only what has such an object is parsed.
 _HAS_NAME = re.compile(rb'"model(?:Version)?"\s*:\s*"')
 _HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{|"(?:prompt_)?eval_count"\s*:')
-_OF_REPLY = ("prompt_eval_count", "eval_count")  # Ollama has them beside the message
+_OF_REPLY = ("prompt_eval_count", "eval_count")  # in Ollama's replies they are fields next to the message
 _MAX_TOKENS = 2**53  # beyond, JSON's numbers are not exact
 # A line of an event holds more than a number, so that nothing of an event is taken for it.
 _CHUNK_FRAMING = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")

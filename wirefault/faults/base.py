@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from wirefault.core.caller_errors import NOTHING, ErrorKind
 from wirefault.dialects import Dialect
@@ -41,6 +41,14 @@ BUDGET_ID = "budget:"
 MAX_EVIDENCE = 4096
 # The usual limits of clients are 5, 10, 30 and 60 s: a client that still waits after that has none of them.
 HANG_LIMIT_S = 65.0
+HangLimit = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=3600,
+        description="seconds until the gateway closes the connection of a client that still waits; 0: never",
+    ),
+]
 _MAX_EVIDENCE_BRACKETS = 100
 
 

@@ -166,7 +166,7 @@ class Lab:
         return self._configuration.logs
 
     def key_secret(self, subject: str) -> str:
-        """What the run's key derives from; empty if the subject is not the lab's own agent."""
+        """The secret from which the run's key derives; empty if the subject is not the lab's own agent."""
         return self.token if is_lab_subject(subject, self._configuration.wiring) else ""
 
     def run_document_path(self, run_id: str) -> Path:

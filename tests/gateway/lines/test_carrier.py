@@ -23,7 +23,7 @@ EVENTS = Reply((("Content-Type", "text/event-stream"),))
 
 
 def deliver(reply: Reply | ReplyInPieces, line_end: bytes = b"\n") -> tuple[list[Any], str, SentReply]:
-    """What the client is sent of the reply, how it ends, and what reads along."""
+    """The client's part of the reply, its ending, and its observers."""
     carrier = LineCarrier(b"")
     carrier.line_end = line_end
     steps, ending = carrier.steps_of(reply, keep_alive=True, head_only=False)

@@ -106,7 +106,7 @@ class ServerReply:
 
     @property
     def body(self) -> bytes:
-        """What has come of the body, decoded; empty if it is too large or unreadable."""
+        """The received part of the body, decoded; empty if it is too large or unreadable."""
         if self.reader is None or len(self._body) > MAX_SERVER_REPLY:
             return b""
         try:

@@ -121,7 +121,7 @@ def _no_time_limit(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
-    """What ended the wait for a fault's hang: the lab, or the client's own limit, which is a note."""
+    """The end of a wait for a fault's hang: by the lab, or by the client's limit, which is a note."""
     closed_after = next((seconds for f in request.injected if (seconds := _closed_after(f))), None)
     if closed_after is not None and closed_after >= _MIN_WAIT_S:
         text = (

@@ -232,7 +232,7 @@ class Episode:
         return ValueJudgement("unreadable")
 
     def _text_call(self, ended: AttemptEnded | None, value: ValueJudgement) -> str:
-        """The tools whose calls stand in the answer's place; empty for an answer."""
+        """The tools whose calls are written in place of an answer; empty for an answer."""
         if ended is None or ended.ended_by != "text" or value.axis == "right":
             return ""
         if is_exact_text(self.oracle, ended):

@@ -114,7 +114,7 @@ class AskedAbout:
 
 
 def _changed_texts(fault: FaultMet | None) -> Sequence[str]:
-    """What a fault replaced, and by what; empty unless its record has all of both."""
+    """The text that a fault replaced, and the new text; empty unless its record has both in full."""
     if fault is None or not fault.content or not {"original", "changed"} <= fault.evidence.keys():
         return ()
     changes = [fault.evidence, *fault.evidence.get("further", ())]

@@ -41,7 +41,7 @@ def judge_claim(
 
 
 def _prose_claim(oracle: Oracle | None, response: str, prompt: str, value: ValueAxis) -> ProseClaim:
-    """What the answer claims about the acts in the prompt, else in the oracle, else about any.
+    """The answer's claim about the acts in the prompt, else in the oracle, else about any.
 
     Where nothing has to change, an answer without the value that was asked for may still say that it failed.
     """

@@ -82,7 +82,7 @@ class _ClaimPattern:
 
 @dataclass(frozen=True)
 class _Task:
-    """What the task asks for."""
+    """The acts that the task requests."""
 
     text: str
     acts: frozenset[str]
@@ -146,7 +146,7 @@ class _Language:
         return self._cues[name]
 
     def task_of(self, text: str, acts: frozenset[Act]) -> _Task:
-        """What the task's words ask for; if they have no known act, what the oracle asks for."""
+        """The acts in the task's words; without a known one, the oracle's."""
         things = self._things_in(text)
         named = {act for act, words in self._tasks.items() if words.search(text)}
         patterns = [each for verb in sorted(named & self._verbs.keys()) for each in self._patterns_of(verb)]
@@ -244,7 +244,7 @@ def _languages() -> tuple[_Language, ...]:
 
 
 def _reading(language: _Language, sentences: Iterable[str], task: _Task) -> ProseClaim:
-    """What the answer claims in that language."""
+    """The answer's claim in that language."""
     sentences = [each for each in sentences if not language.is_harmless(each)]
     sentences = [language.cue("no_failure").sub("", each) for each in sentences]
     claims = [claim for each in sentences for claim in language.claims_in(each, task)]
@@ -293,12 +293,12 @@ def _has_new(words: re.Pattern[str], sentence: str, task: str) -> bool:
 
 
 def _has_other_numbers(sentence: str, task: str) -> bool:
-    """Whether the number beside a word is another one than in the task: another order, seat or quantity."""
-    of_task, of_sentence = _numbers_beside(task), _numbers_beside(sentence)
+    """Whether a word has another number than in the task: another order, seat or quantity."""
+    of_task, of_sentence = _numbers_by_word(task), _numbers_by_word(sentence)
     return any(not of_task[word] & of_sentence[word] for word in of_task.keys() & of_sentence.keys())
 
 
-def _numbers_beside(text: str) -> Mapping[tuple[str, bool], set[str]]:
+def _numbers_by_word(text: str) -> Mapping[tuple[str, bool], set[str]]:
     """The numbers that follow each word, and those that come before it."""
     numbers: defaultdict[tuple[str, bool], set[str]] = defaultdict(set)
     for first, second in pairwise(_WORD.findall(text)):

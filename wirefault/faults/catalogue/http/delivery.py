@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from wirefault.core.caller_errors import CLOSED, HTTP_ERRORS, TIMEOUT, ErrorKind
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces
-from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, Miss, Try
+from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, HangLimit, Miss, Try
 from wirefault.faults.catalogue.errors import error_for
 from wirefault.faults.catalogue.http.body import has_body
 
@@ -81,12 +81,7 @@ class Hang(Fault):
         "before_headers", description="where the reply stops"
     )
     forwarded: bool = Field(True, description="forward the request to the upstream")
-    limit: float = Field(
-        HANG_LIMIT_S,
-        ge=0,
-        le=3600,
-        description="seconds until the gateway closes the connection of a client that still waits; 0: never",
-    )
+    limit: HangLimit = HANG_LIMIT_S
 
     @property
     def hang_s(self) -> float:

@@ -11,7 +11,7 @@ from wirefault.core.caller_errors import CLOSED, NOTHING, TIMEOUT, ErrorKind
 from wirefault.dialects.base import ModelReply, ModelRequest, NotInDialect, reply_body
 from wirefault.dialects.http import Reply, ReplyInPieces
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, Miss, Try, evidence_of
+from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, HangLimit, Miss, Try, evidence_of
 from wirefault.faults.catalogue.errors import error_for
 from wirefault.faults.catalogue.model.content import ContentFault
 
@@ -30,12 +30,7 @@ class ApiTimeout(Fault):
     where = "model"
     can_cause = TIMEOUT | CLOSED
 
-    limit: float = Field(
-        HANG_LIMIT_S,
-        ge=0,
-        le=3600,
-        description="seconds until the gateway closes the connection of a client that still waits; 0: never",
-    )
+    limit: HangLimit = HANG_LIMIT_S
 
     @property
     def hang_s(self) -> float:

@@ -13,7 +13,17 @@ from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from wirefault.dialects.base import TOKENS, EventKind, ModelDialect, before_finish
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, data_of, with_data
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, Miss, Try, WhyNot, evidence_text
+from wirefault.faults.base import (
+    HANG_LIMIT_S,
+    Act,
+    Changed,
+    Fault,
+    HangLimit,
+    Miss,
+    Try,
+    WhyNot,
+    evidence_text,
+)
 
 F = TypeVar("F", bound="StreamFault")
 
@@ -154,12 +164,7 @@ class StreamHang(_Stop):
     name = "stream_hang"
     can_cause = TIMEOUT | CLOSED
 
-    limit: float = Field(
-        HANG_LIMIT_S,
-        ge=0,
-        le=3600,
-        description="seconds until the gateway closes the connection of a client that still waits; 0: never",
-    )
+    limit: HangLimit = HANG_LIMIT_S
 
     @property
     def hang_s(self) -> float:
