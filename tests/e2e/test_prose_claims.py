@@ -56,7 +56,8 @@ def run_in(folder: Path, record: Recorded, *words: str) -> dict[str, Any]:
     }
     subject = {"command": [sys.executable, "agent.py", "{prompt}"]}
     (folder / "wirefault.yaml").write_text(json.dumps({"links": links, "subject": subject}), encoding="utf-8")
-    words = ("run", "--no-charts", "--toxiproxy", "embedded", "--json", *words)
+    calm = ("--toxic-prob", "0", "--error-prob", "0")
+    words = ("run", "--no-charts", "--toxiproxy", "embedded", "--json", *calm, *words)
     done = wirefault(folder, environ_in(folder), *words)
     assert done.returncode in (0, 1), done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
