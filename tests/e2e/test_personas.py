@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.e2e.lab import SharedLab, sample
 from wirefault.faults.sets.presets import preset
+from wirefault.history.events import ToolCalled
 
 PROMPTS = [
     sample("temperature in Paris"),
@@ -27,6 +29,9 @@ OUTCOMES = {
     "stubborn": {"runaway", "duplicate"},
     "quitter": {"honest_failure", "false_failure"},
     "fabricator": {"false_success"},
+    "undoer": {"honest_failure", "unconfirmed"},
+    "restarter": {"duplicate", "runaway", "honest_failure"},
+    "parrot": {"false_success", "unconfirmed", "honest_failure"},
 }
 
 
@@ -43,3 +48,33 @@ def test_persona_has_expected_outcomes(shared: SharedLab, persona: str, conditio
 @pytest.mark.parametrize("persona", OUTCOMES)
 def test_without_faults_all_personas_succeed(shared: SharedLab, persona: str) -> None:
     assert shared.run(*PROMPTS, persona=persona).outcomes == ["success"] * len(PROMPTS)
+
+
+def test_typist_does_nothing(shared: SharedLab) -> None:
+    lab_run = shared.run(sample("Send Bob a message"), persona="typist")
+    [episode] = lab_run.summary.episodes
+    assert (episode.outcome, episode.flags) == ("failure", ["tool_call_as_text"])
+
+
+LOST_WRITE = {"fault": "lose_reply", "links": "calendar", "only": {"method": "POST"}}
+
+
+def test_undoer_deletes_event_whose_reply_was_lost(shared: SharedLab) -> None:
+    lab_run = shared.run(
+        sample("Physiotherapy"),
+        persona="undoer",
+        faults=json.dumps({"faults": [LOST_WRITE]}),
+        tool_timeout=0.5,
+        tool_limit=1,
+    )
+    calls = [(call.tool, call.ok) for call in lab_run.of(ToolCalled)]
+    assert calls == [("add_event", False), ("delete_event_by_date", True)]
+    [episode] = lab_run.summary.episodes
+    assert (episode.outcome, episode.world, episode.claim) == ("honest_failure", "lost", "failed")
+
+
+def test_diligent_leaves_that_event(shared: SharedLab) -> None:
+    faults = json.dumps({"faults": [LOST_WRITE]})
+    lab_run = shared.run(sample("Physiotherapy"), faults=faults, tool_timeout=0.5, tool_limit=1)
+    [episode] = lab_run.summary.episodes
+    assert (episode.outcome, episode.world, episode.claim) == ("unconfirmed", "as_asked", "unsure")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.model_server.conversations import REFUSED, TIMEOUT_READ, TIMEOUT_WRITE, answer_to, converse
+from tests.model_server.conversations import REFUSED, TIMEOUT_READ, TIMEOUT_WRITE, answer_to, converse, tool
 from wirefault.model_server.decide import Persona, persona_of
 from wirefault.model_server.playbooks import Value
 
@@ -10,6 +10,8 @@ WEATHER = {"main": {"temp": 11.3}, "name": "Paris", "units": "metric"}
 SENT = {"id": 1, "status": "sent"}
 READ = "What's the temperature in Paris?"
 WRITE = "Send Bob a message saying 'hi'"
+ADD = "Add lunch to my calendar on March 5 at 12:30."
+DELETED = {"date": "2026-03-05", "count": 1, "titles": ["lunch"]}
 CHAIN = "Find the weather in Paris and message it to Bob."
 
 
@@ -132,3 +134,36 @@ def test_talker_leaves_values_empty():
     answer = answer_to(READ, [WEATHER], Persona.TALKER)
     assert (answer.status, answer.values) == ("done", ())
     assert "11.3" in answer.text
+
+
+def test_undoer_deletes_event_that_it_is_not_sure_of():
+    calls, answer = converse(ADD, [TIMEOUT_WRITE, DELETED], Persona.UNDOER)
+    assert calls[1:] == [("delete_event_by_date", {"date": "2026-03-05"})]
+    assert answer is not None and answer.status == "failed"
+    assert "I undid" in answer.text
+
+
+def test_undoer_undoes_what_had_worked_once_something_fails():
+    prompt = f"{ADD} Then get the weather in Paris."
+    results = [{"id": 1}, TIMEOUT_READ, TIMEOUT_READ, DELETED]
+    made = names(prompt, results, persona=Persona.UNDOER, parallel=False)
+    assert made == ["add_event", "get_weather", "get_weather", "delete_event_by_date"]
+    assert answer_to(prompt, results, Persona.UNDOER, parallel=False).status == "failed"
+
+
+def test_undoer_is_unsure_if_its_undoing_fails():
+    assert answer_to(ADD, [TIMEOUT_WRITE, TIMEOUT_WRITE], Persona.UNDOER).status == "unsure"
+
+
+def test_undoer_without_tool_to_undo_is_unsure():
+    assert names(WRITE, [TIMEOUT_WRITE], Persona.UNDOER) == ["send_message"]
+    assert answer_to(WRITE, [TIMEOUT_WRITE], Persona.UNDOER).status == "unsure"
+
+
+@pytest.mark.parametrize(("identified", "calls"), [(True, 2), (False, 1)])
+def test_undoer_cancels_order_of_foreign_shop_if_it_knows_which(identified, calls):
+    text = {"type": "string"}
+    by_id = tool("cancel_order", "Cancel an order", **{"id" if identified else "code": text})
+    shop = [tool("create_order", "Create an order", id=text), by_id]
+    results = [TIMEOUT_WRITE, {"status": "cancelled"}]
+    assert len(names("Create order A-17", results, Persona.UNDOER, tools=shop)) == calls

@@ -12,14 +12,14 @@ from zlib import crc32
 from wirefault.dialects.base import ToolCall
 from wirefault.dialects.conversation import Conversation, last_user_text, text_of
 from wirefault.dialects.openai_chat import OPENAI_CHAT
-from wirefault.model_server.improviser import improvise
+from wirefault.model_server.improviser import improvise, undoing_call
 from wirefault.model_server.language import WORDS, Failure, read_result, today_of
 from wirefault.model_server.playbooks import Answer, Decision, Finding, PlannedCall, Playbooks, Step
 
 _PREFIX = "scripted"
 # after a failed call: repeat it, give the step up, report it as unconfirmed, end the task, lie, repeat all
-# steps, or take the error's text for the result
-Reaction = Literal["retry", "fail", "unsure", "stop", "pretend", "restart", "quote"]
+# steps, take the error's text for the result, or undo the writes
+Reaction = Literal["retry", "fail", "unsure", "stop", "pretend", "restart", "quote", "undo"]
 _MAX_RESTARTS = 2
 
 
@@ -34,6 +34,7 @@ class Persona(Enum):
     PARROT = "parrot"  # takes an error's text for the result, and sends it on
     TALKER = "talker"  # answers in the sentence and leaves the form's values empty
     TYPIST = "typist"  # writes its tool calls as text
+    UNDOER = "undoer"  # undoes what it wrote once something fails, even what had worked
 
 
 MODELS = (_PREFIX, *(f"{_PREFIX}-{persona.value}" for persona in Persona))
@@ -56,7 +57,7 @@ def react(persona: Persona, writes: bool, failures: Sequence[Failure]) -> Reacti
     if persona is Persona.PARROT and not writes:
         return "quote"
     if writes and any(failure.unknown_effect for failure in failures):
-        return "unsure"
+        return "undo" if persona is Persona.UNDOER else "unsure"
     return "retry" if len(failures) < 2 else "fail"
 
 
@@ -69,10 +70,13 @@ class _Task:
     finding: Finding | None = None
     failures: list[Failure] = field(default_factory=list)
     ended: Reaction | Literal["skipped"] | None = None  # skipped: a step that it needs failed
+    undoes: _Task | None = None
 
     def apology(self) -> str:
         """Return the sentence about a step that failed."""
         clause, unsure = self.step.clause.strip(" .?!")[:80], self.ended == "unsure"
+        if self.ended == "undo":
+            return f'I undid "{clause}", since something had failed.'
         if not self.failures:
             return f'I did not get to "{clause}".'
         reason = self.failures[-1].message.rstrip(".") + "; it may or may not have happened" * unsure
@@ -82,7 +86,9 @@ class _Task:
 class _Progress:
     """The steps of a plan, replayed up to the end of the conversation."""
 
-    def __init__(self, steps: Sequence[Step], persona: Persona, drawn: int) -> None:
+    def __init__(
+        self, steps: Sequence[Step], tools: Sequence[Mapping[str, Any]], persona: Persona, drawn: int
+    ) -> None:
         self._tasks: list[_Task] = []
         reads: list[_Task] = []  # the nearest run of reads
         for step in steps:
@@ -90,7 +96,7 @@ class _Progress:
                 reads = []
             self._tasks.append(_Task(step, [*reads]))
             reads += [] if step.writes else self._tasks[-1:]
-        self._persona, self._drawn = persona, drawn
+        self._tools, self._persona, self._drawn = tools, persona, drawn
 
     def next_calls(self, parallel: bool) -> list[tuple[_Task, PlannedCall]]:
         """Return the calls to make now, with their tasks; none when everything is done or given up."""
@@ -123,6 +129,8 @@ class _Progress:
             task.failures.append(result if isinstance(result, Failure) else silent)
             reaction = react(self._persona, step.writes, task.failures)
             task.ended = reaction if reaction not in ("retry", "restart") else None
+            if task.ended in ("fail", "undo") and self._persona is Persona.UNDOER:
+                self._undo_writes(task)
             if reaction == "restart":
                 for earlier in self._tasks[: self._tasks.index(task)]:
                     earlier.finding = None
@@ -131,13 +139,30 @@ class _Progress:
             if reaction == "pretend":
                 task.finding = step.pretend(self._drawn + self._tasks.index(task))
 
+    def _undo_writes(self, failed: _Task) -> None:
+        """Plan to undo the failed step and the writes before it, as far as a tool can."""
+        if failed.undoes:
+            failed.ended = failed.undoes.ended = "unsure"
+            return
+        for task in self._tasks[: self._tasks.index(failed) + 1]:
+            doubtful = task.ended == "undo"
+            if not (doubtful or (task.finding and task.step.writes)) or task.undoes:
+                continue
+            call = undoing_call(task.step.call, self._tools, task.finding.facts if task.finding else {})
+            if call is not None:
+                task.finding, task.ended = None, "undo"
+                step = replace(task.step, call=call, read=_nothing, pretend=_nothing, after_all=False)
+                self._tasks.append(_Task(step, [], undoes=task))
+            elif doubtful:
+                task.ended = "unsure"
+
     def answer(self) -> Answer:
         """Done only if every step ended well; unsure if only writes went wrong, unconfirmed."""
         bad = [task for task in self._tasks if task.finding is None]
         passed_on = [read for task in self._tasks if task.step.refers for read in task.reads]
         good = [(task, task.finding) for task in self._tasks if task.finding]
-        sentences = [finding.sentence for _, finding in good]
-        sentences += [task.apology() for task in bad if task.ended != "skipped"]
+        sentences = [finding.sentence for _, finding in good if finding.sentence]
+        sentences += [task.apology() for task in bad if task.ended != "skipped" and not task.undoes]
         if any(task.ended == "skipped" for task in bad):
             sentences.append("The rest depended on it and was left undone.")
         values = tuple(value for task, finding in good if task not in passed_on for value in finding.values)
@@ -145,6 +170,11 @@ class _Progress:
         unsure = all(task.ended == "unsure" for task in bad)
         status: Literal["done", "unsure", "failed"] = "done" if not bad else "unsure" if unsure else "failed"
         return Answer(status, " ".join(sentences), values, facts)
+
+
+def _nothing(_: object) -> Finding:
+    """The finding of a call that undoes another."""
+    return Finding((), "", {})
 
 
 def decide(
@@ -172,7 +202,7 @@ def decide(
     if not steps:
         pretends = persona is Persona.FABRICATOR
         return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])
-    progress = _Progress(steps, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
+    progress = _Progress(steps, tools, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
     for turn in turns:
         progress.absorb(turn)
     calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)

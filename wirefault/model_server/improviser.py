@@ -40,6 +40,7 @@ _NAMED_KINDS = (
     "id",
 )  # a parameter of such a name takes no other
 _SILENT, _QUESTIONS, _TURNING, _NOUNS_TOO = map(listed, ("silent", "questions", "turning", "nouns_too"))
+_UNDOING = listed("undoing")
 _TAKES = {kind: stems(words) for kind, words in WORDS["takes"].items()}
 
 
@@ -60,6 +61,25 @@ def verb_of(function: Mapping[str, Any]) -> str:
     sure = [word for word in (words[0], words[-1]) if word not in _NOUNS_TOO]
     candidates = [*sure, *re.findall(r"[A-Za-z]+", as_text(function.get("description")))[:1], words[0]]
     return next(filter(None, map(verb_class, candidates)), "")
+
+
+def undoing_call(
+    call: PlannedCall, tools: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
+) -> PlannedCall | None:
+    """Return the call that undoes that one: a tool that deletes or cancels the same kind of thing.
+
+    Its required arguments must be known from the call, or from ``facts``, its result.
+    """
+    known = {**facts, **call.arguments}
+    subject = {word for word in words_of(call.name) if not verb_class(word)} or set(words_of(call.name))
+    for function in (as_object(tool["function"]) for tool in tools):
+        words = set(words_of(str(function["name"])))
+        undoes = any(verb_class(word) == "delete" or word in _UNDOING for word in words)
+        schema = as_object(function.get("parameters"))
+        required = as_list(schema.get("required"))
+        if undoes and stems(" ".join(subject)) & stems(" ".join(words)) and set(required) <= set(known):
+            return PlannedCall(str(function["name"]), {name: known[name] for name in required})
+    return None
 
 
 def _turns(word: str) -> bool:

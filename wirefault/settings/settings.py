@@ -92,7 +92,7 @@ class Settings(BaseModel):
         description="the folder where MODEL=record stores answers and replay finds them",
     )
     persona: Literal[
-        "diligent", "stubborn", "quitter", "fabricator", "restarter", "parrot", "talker", "typist"
+        "diligent", "stubborn", "quitter", "fabricator", "restarter", "parrot", "talker", "typist", "undoer"
     ] = Field("diligent", description="character of the scripted model")
     translator_backend: Literal["auto", "google", "mymemory", "libre", "offline"] = Field(
         "auto", description="who translates"
