@@ -175,6 +175,26 @@ def test_failed_interception_that_the_subject_got_past_counts_for_nothing():
     assert judge_episode(episode(NOT_INTERCEPTED, later, expect={})).outcome == "success"
 
 
+CLOSED = replace(NOT_INTERCEPTED, why="closed_at_certificate", detail="")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([CLOSED], "invalid"),
+        ([CLOSED, exchange("other", tls="fresh")], "invalid"),
+        # the client trusts the lab: it did not need that connection
+        ([exchange("shop", tls="fresh", start=102.0), CLOSED], "crash"),
+        ([exchange("shop", tls="kept", status=502, start=102.0), CLOSED], "crash"),
+        # a toxic may be why it left
+        ([armed(timeout("shop")), CLOSED], "crash"),
+        ([armed(timeout("message")), CLOSED], "invalid"),
+    ],
+)
+def test_client_that_closes_at_the_certificate_may_have_another_reason(events, expected):
+    assert judge_episode(episode(*events, CRASHED, expect={})).outcome == expected
+
+
 def test_invalid_depends_on_call_alone():
     failed = exchange("weather", **BROKEN)
     assert outcome(failed, expect={}) == "invalid"

@@ -202,7 +202,9 @@ def _show(
     rows = calls_by_link(events)
     summary = summarise(events)
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
-    missed |= dict.fromkeys(event.text for event in events if isinstance(event, InterceptionFailed))
+    reasons = " ".join(episode.why for episode in summary.episodes)
+    failures = [event for event in events if isinstance(event, InterceptionFailed)]
+    missed |= dict.fromkeys(e.text for e in failures if e.why != "closed_at_certificate" or e.text in reasons)
     missed |= dict.fromkeys(f"connection bypassed the lab: {past.text}" for past in summary.went_past)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)

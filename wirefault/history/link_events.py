@@ -295,12 +295,18 @@ class ConnectionEnded:
         return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
 
 
-WhyNotIntercepted = Literal["authority_refused", "http2_only", "upstream_untrusted"]
+WhyNotIntercepted = Literal["authority_refused", "closed_at_certificate", "http2_only", "upstream_untrusted"]
+_CLIENT_TRUSTS_OTHERS = (
+    "as one with compiled-in roots, a pinned key or its own authority does: let it pass (--pass {host}), give"
+    " it the link's address in a wiring, or make it trust the lab's authority (the file that SSL_CERT_FILE"
+    " names in its environment; for PHP an ini file with curl.cainfo=${SSL_CERT_FILE} and"
+    " openssl.cafile=${SSL_CERT_FILE})"
+)
 _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
-    "authority_refused": (
-        "the client refused the lab's certificate, as one with compiled-in roots, a pinned key or its own"
-        " authority does: give it the link's address, let it pass (--pass {host}), or make it trust the lab's"
-        " authority (SSL_CERT_FILE; for PHP an ini file with curl.cainfo and openssl.cafile)"
+    "authority_refused": f"the client refused the lab's certificate, {_CLIENT_TRUSTS_OTHERS}",
+    "closed_at_certificate": (
+        "the client closed the connection after the lab's certificate, without any request, "
+        f"{_CLIENT_TRUSTS_OTHERS}"
     ),
     "http2_only": (
         "the client speaks HTTP/2 alone: make it speak HTTP/1.1, give it the link's address, or let it pass"

@@ -129,7 +129,7 @@ class Recorder:
         for event in events:
             if isinstance(event, ConnectionEnded):
                 self._say_once(event.not_intercepted)
-            elif isinstance(event, InterceptionFailed):
+            elif isinstance(event, InterceptionFailed) and event.why != "closed_at_certificate":
                 self._say_once(event.text)
         return events
 

@@ -40,12 +40,30 @@ def test_policy_treatment(policy: Policy, host: str, treatment: Treatment) -> No
 
 
 @pytest.mark.parametrize(
+    ("policy", "treatment"),
+    [
+        (Policy(), Treatment.LINK),
+        (Policy(offline=True, only=["127.0.0.1"]), Treatment.LINK),
+        (Policy(passed=["shop.test:443"]), Treatment.PASS),
+        (Policy(passed=["shop.test"], refused=["*.test"]), Treatment.REFUSE),
+    ],
+)
+def test_name_of_this_machine_is_passed_and_refused_by_name(policy: Policy, treatment: Treatment) -> None:
+    assert policy.rule_name("shop.test", 443).treatment is treatment
+
+
+@pytest.mark.parametrize(
     ("pattern", "host", "port", "meant"),
     [
         ("a.b", "a.b", 1, True),
         ("a.b:1", "a.b", 1, True),
         ("a.b:1", "a.b", 2, False),
         ("a.b", "x.a.b", 1, False),
+        ("localhost:1", "127.0.0.1", 1, True),
+        ("localhost:1", "127.0.0.1", 2, False),
+        ("127.0.0.1", "localhost", 1, True),
+        ("[::1]", "localhost", 1, True),
+        ("localhost", "192.0.2.1", 1, False),
         ("[::1]", "::1", 1, True),
         ("[::1]:1", "::1", 1, True),
         ("[::1]:1", "::1", 2, False),

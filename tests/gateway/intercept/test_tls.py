@@ -172,6 +172,50 @@ def test_untrusting_client_is_recorded_as_failed_interception(lab: Lab) -> None:
     assert "unknown ca" in failed.text and f"--pass {failed.host}" in failed.text
 
 
+def failures_of(lab: Lab) -> list[str]:
+    assert lab.settle()["settled"]
+    return [event.why for event in lab.recorded() if isinstance(event, InterceptionFailed)]
+
+
+def test_client_that_closes_at_the_certificate_is_a_failed_interception(lab: Lab) -> None:
+    lab.begin()
+    secure(lab).close()
+    failed = lab.exchanges()[-1]
+    assert isinstance(failed, InterceptionFailed) and failed.why == "closed_at_certificate"
+    assert f"--pass {failed.host}" in failed.text
+
+
+def test_client_that_closes_within_the_handshake_is_a_failed_interception(lab: Lab) -> None:
+    lab.begin()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        trusting(lab.pem).wrap_bio(incoming, outgoing, server_hostname="search.test").do_handshake()
+    with dial(plain_address(lab)) as client:
+        client.sendall(outgoing.read())
+        assert client.recv(1)
+    assert lab.exchanges()[-1].event == "interception_failed"
+
+
+@pytest.mark.parametrize("by_tcp", [False, True])
+def test_client_that_closes_after_its_request_is_not(
+    lab: Lab, service: ScriptedUpstream, by_tcp: bool
+) -> None:
+    lab.begin()
+    with secure(lab) as client:
+        client.sendall(GET)
+        read_all(client, len(service.reply))
+        client.plain.shutdown(socket.SHUT_WR) if by_tcp else client.end_by_tls()
+    assert failures_of(lab) == []
+
+
+def test_client_that_stays_until_the_attempt_ends_is_not(lab: Lab) -> None:
+    lab.begin()
+    with secure(lab) as client:
+        assert failures_of(lab) == []
+        read_all(client)
+    assert failures_of(lab) == []
+
+
 def test_broken_handshake_is_no_failed_interception(lab: Lab) -> None:
     lab.begin()
     with dial(plain_address(lab)) as client:

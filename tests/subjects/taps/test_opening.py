@@ -54,6 +54,19 @@ def test_bundle_has_user_system_and_lab_certificates(tmp_path: Path, ingress: An
         assert ingress.authority.pem.strip() in text
 
 
+@pytest.mark.parametrize(
+    ("users", "folders"), [(None, ":{}"), ("/etc/php/mine", "/etc/php/mine:{}"), ("", "{}")]
+)
+def test_php_reads_the_bundle_from_an_ini_file(
+    tmp_path: Path, ingress: AnsweringIngress, users: str | None, folders: str
+) -> None:
+    environ = {"PATH": ""} if users is None else {"PATH": "", "PHP_INI_SCAN_DIR": users}
+    trust = write_trust(tmp_path, ingress.authority.pem, environ)
+    assert trust.variables["PHP_INI_SCAN_DIR"] == folders.format(tmp_path)
+    lines = (tmp_path / "php.ini").read_text(encoding="ascii").splitlines()
+    assert lines == ["curl.cainfo=${SSL_CERT_FILE}", "openssl.cafile=${SSL_CERT_FILE}"]
+
+
 def test_user_options_are_kept(tmp_path: Path, ingress: AnsweringIngress) -> None:
     environ = {**os.environ, "NODE_OPTIONS": "--no-warnings", "JAVA_TOOL_OPTIONS": "-Xmx1g", "NO_PROXY": "*"}
     with opened(ingress, tmp_path, "proxy", environ) as tap:

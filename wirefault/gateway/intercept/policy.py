@@ -49,6 +49,8 @@ class Ruling:
 
 
 _LINK = Ruling(Treatment.LINK)
+_PASSED = Ruling(Treatment.PASS, "it is to pass (--pass)")
+_REFUSED = Ruling(Treatment.REFUSE, "it is to be refused (--refuse)")
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,21 @@ class Policy:
     # whether a link of the wiring leads to that host and port
     is_wired: Callable[[str, int], bool] = field(default=lambda host, port: False)
 
+    def rule_name(self, name: str, port: int) -> Ruling:
+        """Return the ruling for a name of this machine whose address was to get a link."""
+        if matches_host(self.refused, name, port):
+            return _REFUSED
+        return _PASSED if matches_host(self.passed, name, port) else _LINK
+
     def rule(self, host: str, port: int) -> Ruling:
         """Return the ruling for a host in lower case."""
         if matches_host(self.refused, host, port):
-            return Ruling(Treatment.REFUSE, "it is to be refused (--refuse)")
+            return _REFUSED
         wired = self.is_wired(host, port)
         if self.offline and not wired and not is_loopback(host):
             return Ruling(Treatment.REFUSE, "only this machine and wired hosts are called (--offline)")
         if matches_host(self.passed, host, port):
-            return Ruling(Treatment.PASS, "it is to pass (--pass)")
+            return _PASSED
         if matches_host(self.only, host, port):
             return _LINK
         if self.only:
@@ -83,7 +91,7 @@ class Policy:
 
 
 def matches_host(patterns: Sequence[str], host: str, port: int) -> bool:
-    """Whether one of the patterns matches that host and port."""
+    """Whether one of the patterns matches that host and port; all loopback names are equal."""
     return any(_matches(pattern.lower(), host, port) for pattern in patterns)
 
 
@@ -91,7 +99,9 @@ def _matches(pattern: str, host: str, port: int) -> bool:
     wanted, colon, wanted_port = pattern.rpartition(":")
     if not colon or pattern.endswith("]"):
         wanted, wanted_port = pattern, "*"
-    return fnmatchcase(host, wanted.strip("[]")) and fnmatchcase(str(port), wanted_port)
+    wanted = wanted.strip("[]")
+    same_host = fnmatchcase(host, wanted) or (is_loopback(host) and is_loopback(wanted))
+    return same_host and fnmatchcase(str(port), wanted_port)
 
 
 @dataclass(frozen=True)

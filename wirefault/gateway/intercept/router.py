@@ -23,6 +23,7 @@ from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import (
     LinkRoute,
     Policy,
+    Ruling,
     Treatment,
     is_address,
     server_of,
@@ -211,12 +212,17 @@ class Router:
                 return protocol
             arrival.host = server_name(arrival.early) or arrival.host
         ruling = self._policy.rule(arrival.host, arrival.port)
-        if ruling.treatment is Treatment.REFUSE:
-            raise Refused(403, ruling.why, why=ruling.why)
-        if ruling.treatment is Treatment.PASS:
-            return await self._tunnel(arrival, ruling.why)
+        tunnel = await self._ruled_out(arrival, ruling)
+        if tunnel is not None:
+            return tunnel
         route = self._find_route(arrival)
         return await self._dial(route) if route is not None else await self._route_to_new_host(arrival)
+
+    async def _ruled_out(self, arrival: Arrival, ruling: Ruling) -> Route | None:
+        """Return a tunnel for a host that is to pass, None for one with a link. Raises ``Refused``."""
+        if ruling.treatment is Treatment.REFUSE:
+            raise Refused(403, ruling.why, why=ruling.why)
+        return await self._tunnel(arrival, ruling.why) if ruling.treatment is Treatment.PASS else None
 
     async def _past_link(self, arrival: Arrival, route: Route) -> Route:
         """Return a tunnel in place of the link's route for a client that speaks HTTP/2 alone.
@@ -269,8 +275,12 @@ class Router:
             if protocol is ClientProtocol.CONNECT:
                 return await self._tunnel(arrival, _OWN_PROXY)
             scheme = "https" if protocol is ClientProtocol.TLS else "http"
-            if is_loopback(arrival.host):  # a certificate names the host, not its address
-                arrival.host = server_name(arrival.early) or arrival.host
+            name = server_name(arrival.early)
+            if name and is_loopback(arrival.host):  # a certificate names the host, not its address
+                arrival.host = name
+                tunnel = await self._ruled_out(arrival, self._policy.rule_name(name, arrival.port))
+                if tunnel is not None:
+                    return tunnel
         try:
             if await self._link_routes.open_count() >= _TRUSTED_LINKS:
                 await self._try_host(arrival)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -25,7 +26,8 @@ class TlsConnection(asyncio.Protocol):
     bytes.
 
     In memory, so that every way in which plain TCP can end is possible. A client that sends close_notify may
-    still read, as after a half-close of TCP. ``on_failed`` gets the reason if the handshake fails.
+    still read, as after a half-close of TCP. ``on_failed`` gets the reason if TLS fails before the client's
+    first plain byte.
     """
 
     def __init__(
@@ -41,6 +43,9 @@ class TlsConnection(asyncio.Protocol):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._handshake_done = False
+        self._has_plain = False  # the client has sent a plain byte
+        self._certificate_sent: float | None = None  # when, in seconds of ``time.perf_counter``
+        self._failed = False
         self._silent = False  # nothing more is sent to the client
         self._eof_sent = False
         self._client_ended = self._stays_open = False
@@ -54,6 +59,13 @@ class TlsConnection(asyncio.Protocol):
     def set_protocol(self, protocol: asyncio.Protocol) -> None:
         """Send plain bytes to that protocol from now on."""
         self._protocol = protocol
+
+    @property
+    def refused_for(self) -> float | None:
+        """Seconds since this side's certificate; None without one, after a plain byte and after a failure."""
+        if self._has_plain or self._failed or self._certificate_sent is None or self._tls.session_reused:
+            return None
+        return time.perf_counter() - self._certificate_sent
 
     # from the client
 
@@ -72,6 +84,7 @@ class TlsConnection(asyncio.Protocol):
             return
         self._flush()
         if plain:
+            self._has_plain = True
             self._protocol.data_received(plain)
         if ended:
             self.eof_received()
@@ -95,10 +108,10 @@ class TlsConnection(asyncio.Protocol):
 
     def _fail(self, error: ssl.SSLError) -> None:
         """End a connection that is not TLS, or no longer; only an alert may still be sent."""
-        self._silent = True
+        self._silent = self._failed = True
         self._flush()
         self._transport.close()
-        if not self._handshake_done:
+        if not self._has_plain:
             self._on_failed((error.reason or str(error)).replace("_", " ").lower())
 
     def eof_received(self) -> bool:
@@ -137,6 +150,7 @@ class TlsConnection(asyncio.Protocol):
     def _flush(self) -> None:
         encrypted = self._outgoing.read()
         if encrypted and not self._eof_sent:  # otherwise a late handshake
+            self._certificate_sent = self._certificate_sent or time.perf_counter()
             self._transport.write(encrypted)
 
     def can_write_eof(self) -> bool:
@@ -169,6 +183,8 @@ _TLS_HANDSHAKE = 0x16
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
 # An empty SETTINGS frame, which begins an HTTP/2 connection, and GOAWAY with the error HTTP_1_1_REQUIRED.
 _HTTP_1_1_REQUIRED = bytes.fromhex("000000 04 00 00000000 000008 07 00 00000000 00000000 0000000d")
+# A client that does not want the certificate closes at once; later it may have left for any other reason.
+_REFUSAL_S = 5.0
 _ONLY_HTTP2 = (
     "a client speaks only HTTP/2, which cannot be intercepted: make it speak HTTP/1.1, or give it the link's"
     " address"
@@ -219,6 +235,7 @@ class _FirstBytes(asyncio.Protocol):
         self._connection = ClientConnection(listener)
         self._tls: TlsConnection | None = None
         self._start = b""
+        self._refusal_noted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -256,6 +273,16 @@ class _FirstBytes(asyncio.Protocol):
             " it may not trust the lab's authority"
         )
 
+    def _note_refusal(self) -> None:
+        """Record a client that saw the certificate and closes without a request, as one with a pinned key."""
+        tls, client = self._tls, self._connection.client
+        if tls is None or self._start or client.closing or client.write_closed or self._refusal_noted:
+            return
+        seconds = tls.refused_for
+        if seconds is not None and seconds < _REFUSAL_S:
+            self._refusal_noted = True
+            self._record_failure("closed_at_certificate")
+
     def _hand_over(self) -> None:
         start, self._start = self._start, b""
         (self._tls or self._transport).set_protocol(self._connection)
@@ -269,11 +296,13 @@ class _FirstBytes(asyncio.Protocol):
         self._connection.client.close(unread=True)
 
     def eof_received(self) -> bool:
+        self._note_refusal()
         if self._start:
             self._hand_over()
         return self._connection.eof_received()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._note_refusal()
         self._connection.connection_lost(error)
 
     def pause_writing(self) -> None:

@@ -15,7 +15,7 @@ The gateway marks what an upstream did on its own (``Exchange.unavailable``). Th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from wirefault.dialects.outages import SCRIPTED_FAILED
@@ -28,6 +28,7 @@ from wirefault.history.events import (
     Exchange,
     InterceptionFailed,
     LateRequest,
+    LinkOpened,
     ToolTry,
     WorldProbed,
     WorldRead,
@@ -164,7 +165,7 @@ class Episode:
         if any(exchange.identity == "mismatch" for exchange in trace.exchanges):
             reasons.append("a request named another attempt than the one in progress")
         reasons += [ended.not_intercepted for ended in trace.connections if ended.lab_failed]
-        not_intercepted = _not_intercepted(trace)
+        not_intercepted = _not_intercepted(trace, _toxic_links(trace))
         reasons += [f"interception_failed: {failed.text}" for failed in not_intercepted]
         reasons += [f"oracle_failed: {probe.error}" for probe in trace.all(WorldProbed) if probe.error]
         links = {failed.link for failed in not_intercepted}
@@ -355,7 +356,7 @@ def _is_probe_after(event: Event) -> bool:
 
 def _unanswered(trace: EpisodeTrace) -> list[Exchange]:
     """The exchanges that failed with no fault of the lab on them, and that the subject did not get past."""
-    toxics = {(armed.attempt, toxic.link) for armed in trace.armed for toxic in armed.toxics}
+    toxics = _toxic_links(trace)
     answered = [exchange for exchange in trace.exchanges if _is_answer(exchange)]
     direct = [e for e in trace.all(ToolTry) if e.route == "direct" and e.error is None]
     return [
@@ -368,14 +369,30 @@ def _unanswered(trace: EpisodeTrace) -> list[Exchange]:
     ]
 
 
-def _not_intercepted(trace: EpisodeTrace) -> list[InterceptionFailed]:
-    """The failed interceptions that the subject did not get past: its link had no answer afterwards."""
+def _toxic_links(trace: EpisodeTrace) -> set[tuple[int, str]]:
+    """The links with a toxic, each with its attempt."""
+    armed = {(armed.attempt, toxic.link) for armed in trace.armed for toxic in armed.toxics}
+    return armed | {(o.attempt, toxic.link) for o in trace.all(LinkOpened) for toxic in o.toxics}
+
+
+def _not_intercepted(
+    trace: EpisodeTrace, toxic_links: Collection[tuple[int, str]]
+) -> list[InterceptionFailed]:
+    """The failed interceptions of an episode that the subject did not get past: its link had no answer
+    afterwards.
+
+    A client that closes without a word may have had another reason: a toxic (``toxic_links``: with its
+    attempt), or a connection that it did not need, if it sends requests over TLS on the same link.
+    """
+    answered = [exchange for exchange in trace.exchanges if exchange.error is None]
+    trusting = {exchange.link for exchange in trace.exchanges if exchange.tls}
     return [
         failed
         for failed in trace.all(InterceptionFailed)
-        if not any(
-            later.link == failed.link and later.start > failed.t and later.error is None
-            for later in trace.exchanges
+        if not any(later.link == failed.link and later.start > failed.t for later in answered)
+        and not (
+            failed.why == "closed_at_certificate"
+            and (failed.link in trusting or (failed.attempt, failed.link) in toxic_links)
         )
     ]
 

@@ -145,6 +145,8 @@ _BUNDLE_VARIABLES = (
     "DENO_CERT",
 )
 _ADDED_VARIABLE = "NODE_EXTRA_CA_CERTS"  # Node adds it to its own
+_PHP_VARIABLE = "PHP_INI_SCAN_DIR"
+_PHP_INI = "curl.cainfo=${SSL_CERT_FILE}\nopenssl.cafile=${SSL_CERT_FILE}\n"
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _JAVA_PASSWORD = "changeit"  # Java's default: a store must have one, and this one holds no secret
 
@@ -170,6 +172,8 @@ def write_trust(folder: Path, authority: str, environ: Mapping[str, str]) -> Tru
     extra = certificates_in([users] if users else [], authority)
     added.write_text("".join(f"{certificate}\n" for certificate in extra), encoding="ascii")
     variables = {name: str(bundle) for name in _BUNDLE_VARIABLES} | {_ADDED_VARIABLE: str(added)}
+    (folder / "php.ini").write_text(_PHP_INI, encoding="ascii")
+    variables[_PHP_VARIABLE] = _php_folders(folder, environ.get(_PHP_VARIABLE))
     return Trust(bundle, variables, _java_options(folder, certificates) if _has_java(environ) else "")
 
 
@@ -185,6 +189,11 @@ def certificates_in(files: Iterable[str], authority: str) -> list[str]:
 def quoted(path: Path) -> str:
     """Quote a path for ``NODE_OPTIONS`` and ``JAVA_TOOL_OPTIONS``."""
     return f'"{path}"' if " " in str(path) else str(path)
+
+
+def _php_folders(folder: Path, users: str | None) -> str:
+    """PHP's folders of ini files and this one. An empty entry is PHP's own; an empty list has none."""
+    return str(folder) if users == "" else f"{users or ''}{os.pathsep}{folder}"
 
 
 def _has_java(environ: Mapping[str, str]) -> bool:
@@ -216,8 +225,8 @@ PRELOAD = Path(__file__).with_name("preload.cjs")
 _INGRESS_VARIABLE = "WIREFAULT_TAP"  # preload.cjs reads it
 _SET = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _ESCAPES = (
-    "clients that ignore proxy variables bypass the lab: Python's raw urllib3 and aiohttp by default, Go to"
-    " loopback addresses, servers that MCP clients start"
+    "clients that ignore proxy variables bypass the lab: Python's raw urllib3 and aiohttp by default, PHP's"
+    " streams (file_get_contents), Go to loopback addresses, servers that MCP clients start"
 )
 _UNWATCHED = "; this system cannot detect that"
 _NOT_OFFLINE = "--offline does not stop connections that bypass the lab: only the namespace tap does"
