@@ -122,8 +122,8 @@ def soak_episodes(lab: Lab, sky: RunningLab, folder: Path, settings: Settings, e
     return watch.show("episodes")
 
 
-def soak_clients(lab: Lab, clients: int, seconds: float) -> bool:
-    """Let that many clients each keep one connection to a link's proxy and ask on it."""
+def soak_clients(lab: Lab, clients: int, seconds: float, pause_s: float) -> bool:
+    """Let that many clients each keep one connection to a link's proxy and pause after each reply."""
     watch = Watch(lab)
     requests = 0
 
@@ -139,7 +139,7 @@ def soak_clients(lab: Lab, clients: int, seconds: float) -> bool:
             )
             await reader.readexactly(size)
             requests += 1
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(pause_s)
         writer.close()
 
     async def all_clients() -> None:
@@ -163,6 +163,7 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--pause", type=float, default=0.2, help="seconds between a client's requests")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -170,7 +171,11 @@ def main() -> int:
         configuration = replace(in_folder(folder), settings=settings)
         with interruptible() as interrupted, Lab(configuration, Choice("embedded"), lanes=_LANES) as lab:
             sky = RunningLab(lab, interrupted, lambda _: None)
-            flat = [soak_clients(lab, arguments.clients, arguments.seconds)] if arguments.seconds else []
+            flat = (
+                [soak_clients(lab, arguments.clients, arguments.seconds, arguments.pause)]
+                if arguments.seconds
+                else []
+            )
             if arguments.episodes:
                 flat.append(soak_episodes(lab, sky, folder, configuration.settings, arguments.episodes))
     return 0 if all(flat) else 1

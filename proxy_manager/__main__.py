@@ -23,6 +23,7 @@ from wirefault.core.control_access import inherited_token
 from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.state.state import State, check_version
+from wirefault.state.state_files import RunLock
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.wiring.topology import Topology, topology_from
@@ -65,6 +66,10 @@ def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
 def serve(client: ToxiproxyClient, topology: Topology) -> int:
     state_path = _state_path()
     check_version(state_path)
+    # a launcher names its lab anew each time and holds a lock of its own; Compose's name is always the same
+    lock = RunLock(state_path.parent, f"manager-{topology.lab_id}-{topology.lane}")
+    if os.environ.get("LAB_ID") and not lock.take():
+        raise OSError(f"another lab is up in this folder and uses its {state_path}; end it first")
     logs = Path(os.environ.get("LOGS_DIR") or "logs")
     proxies = LaneProxies(client, topology)
     token = inherited_token(os.environ)
@@ -87,6 +92,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     if topology.proxy_prefix:
         heal_once(client, topology)  # others use that server too: nothing of this lab must stay on it
     gateway.close()
+    lock.free()
     return 0
 
 

@@ -28,7 +28,8 @@ from tests.compose.engine import (
     docker,
     remove,
 )
-from tests.support import free_port, until
+from tests.support import until
+from wirefault.core.sockets import MANAGER_PORT, Address
 from wirefault.history.reader import LIVE, read_run
 from wirefault.judging.summary import Summary, summarise
 from wirefault.settings.settings import NAMES
@@ -69,7 +70,6 @@ def environment(name: str = "") -> dict[str, str]:
     return own_variables | {
         "COMPOSE_PROJECT_NAME": f"{PROJECT}{name}{os.getpid()}",
         "WIREFAULT_IMAGE": IMAGE,
-        "STATUS_PORT": str(free_port()),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
@@ -204,6 +204,10 @@ class Lab:
         return "\n".join(
             f"--- {name}\n" + "\n".join(self.log(name)[-50:]) for name in sorted(self.containers())
         )
+
+    def manager(self) -> Address:
+        """Where the manager's port is published on this machine."""
+        return Address.parse(self.compose(f"port proxy_mgr {MANAGER_PORT}").strip())
 
     def toxics(self) -> dict[str, list[Any]]:
         """Proxies with toxics, by Toxiproxy's own API, read from the manager's place."""

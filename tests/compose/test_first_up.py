@@ -28,7 +28,7 @@ def test_readme_up_line_runs_alone() -> None:
 def test_run_prints_summary_and_lab_stays_up(first: FirstUp) -> None:
     assert first.code == 0
     assert "success" in first.output
-    assert first.still_up == set(LONG_LIVED)
+    assert first.still_up == {*LONG_LIVED, "init"}
 
 
 def test_agent_s_log_reads_well(clone: Lab, first: FirstUp) -> None:
@@ -71,9 +71,15 @@ def test_charts_on_host_and_in_container(clone: Lab, first: FirstUp) -> None:
 
 
 def test_manager_s_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
-    url = f"http://127.0.0.1:{clone.environ['STATUS_PORT']}/ready"
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    assert clone.manager().host == "127.0.0.1"
+    with urllib.request.urlopen(f"{clone.manager().url}/ready", timeout=10) as answer:
         assert json.load(answer) == {"ready": True}
+
+
+def test_commands_on_host_find_the_lab(clone: Lab, first: FirstUp) -> None:
+    for words in ("set light", "status", "clear"):
+        done = clone.play(f"wirefault faults {words}")
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_native_lab_gives_same_outcomes(clone: Lab, first: FirstUp) -> None:

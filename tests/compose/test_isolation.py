@@ -21,8 +21,14 @@ PORTS = [
     *(port for link in lab_links() for port in (link.port, link.port + 1000, link.port + 2000)),
     *(CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT),
 ]
-# the services' user; init may do this as root: CHOWN, DAC_OVERRIDE, FOWNER
-PLAIN, INIT = "0000000000000000", ["CHOWN", "DAC_OVERRIDE", "FOWNER"]
+# the services' user; init may do this as root
+PLAIN, INIT = "0000000000000000", ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]
+STATUS_OF_SLEEP = """
+from pathlib import Path
+
+texts = [path.read_text() for path in Path("/proc").glob("[0-9]*/status")]
+print(*(text for text in texts if "Name:\\tsleep" in text))
+"""
 CONNECT = """
 import errno, functools, json, socket
 from concurrent.futures import ThreadPoolExecutor
@@ -165,5 +171,7 @@ def test_only_init_is_root_with_few_capabilities(lab: Lab) -> None:
     }
     assert roots == {"init"}
     assert sorted(containers["init"]["HostConfig"]["CapAdd"]) == INIT
+    status = lab.python("init", STATUS_OF_SLEEP)
+    assert "Uid:\t10001\t10001\t10001\t10001" in status and f"CapEff:\t{PLAIN}" in status
     assert all(container["HostConfig"]["CapDrop"] == ["ALL"] for container in containers.values())
     assert not any(container["HostConfig"]["Privileged"] for container in containers.values())

@@ -99,14 +99,15 @@ def test_gateway_control_asks_even_its_neighbours(lab: Lab) -> None:
 
 
 def test_published_manager_refuses_pages_and_strangers(lab: Lab) -> None:
+    manager = lab.manager()
+
     def status(method: str, **headers: str) -> int:
-        port = int(lab.environ["STATUS_PORT"])
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as client:
+        with closing(http.client.HTTPConnection(manager.host, manager.port, timeout=60)) as client:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             client.request(method, "/faults", '{"faults": ""}', named)
             return client.getresponse().status
 
-    own = f"127.0.0.1:{lab.environ['STATUS_PORT']}"
+    own = str(manager)
     assert status("GET", Host=own) == 200
     assert status("GET", Host="rebound.example") == 403
     assert status("GET", Host=own, Origin="http://page.example") == 403
@@ -276,7 +277,7 @@ def test_published_port_is_loopback_alone(lab: Lab) -> None:
     code = f"""
 import socket
 try:
-    socket.create_connection(("host.docker.internal", {lab.environ["STATUS_PORT"]}), 5)
+    socket.create_connection(("host.docker.internal", {lab.manager().port}), 5)
     print("open")
 except OSError as error:
     print(type(error).__name__)

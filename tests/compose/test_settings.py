@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.rig import Lab
+from tests.compose.rig import Lab, environment
+from tests.support import until
 from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.compose
@@ -69,6 +70,31 @@ def test_invalid_value_is_one_line_error(lab: Lab) -> None:
     assert lab.runs() == before
 
 
+@pytest.mark.parametrize(
+    ("option", "prob", "code"),
+    [
+        ("--exit-code-from agent", "0", 0),
+        ("--exit-code-from agent", "7", 64),
+        ("--abort-on-container-exit", "0", 0),
+    ],
+)
+def test_up_in_a_pipeline_ends_with_the_run(lab: Lab, option: str, prob: str, code: int) -> None:
+    lab.compose("stop --timeout 3")
+    done = lab.play(f"docker compose up {option}", TOXIC_PROB=prob)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert not lab.alive()
+
+
+def test_second_lab_needs_a_folder_of_its_own(lab: Lab) -> None:
+    lab.up()
+    other = Lab(lab.folder, environment("other"), lab.generation)
+    try:
+        assert other.play("docker compose up -d").returncode != 0
+        assert "another lab is up in this folder" in other.log("proxy_mgr")[-1]
+    finally:
+        other.down()
+
+
 def test_invalid_dotenv_does_not_restart_in_loop(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("TOXIC_PROB=7\n")
     lab.compose("up -d")
@@ -79,13 +105,12 @@ def test_invalid_dotenv_does_not_restart_in_loop(lab: Lab, dotenv: Path) -> None
     )
 
 
-def test_misspelt_name_in_dotenv_stops_start(lab: Lab, dotenv: Path) -> None:
-    dotenv.write_text("TOXIC_PRB=0.5\n")
-    done = lab.play("docker compose run --rm agent")
-    assert done.returncode != 0
-    [line] = lab.log("init")
-    assert "TOXIC_PRB" in line
-    assert "did you mean 'TOXIC_PROB'?" in line
+def test_names_of_other_programs_in_dotenv_are_listed(lab: Lab, dotenv: Path) -> None:
+    dotenv.write_text("TOXIC_PRB=0.5\nDATABASE_URL=secret\n")
+    lab.compose("up -d --force-recreate --no-deps init")
+    misspelt, foreign = until(lambda: lab.log("init"))
+    assert "TOXIC_PRB is ignored" in misspelt and "did you mean 'TOXIC_PROB'?" in misspelt
+    assert foreign == ".env: ignored, not settings of Wirefault: DATABASE_URL"
 
 
 def test_fallback_needs_its_compose_file(lab: Lab) -> None:

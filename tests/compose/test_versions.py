@@ -42,7 +42,7 @@ def test_file_is_read_without_warning(generation: tuple[str, ...], files: tuple[
 
 
 def test_services_of_up(generation: tuple[str, ...]) -> None:
-    assert set(config(generation, "config", "--services").split()) - {"charts"} == {
+    assert set(config(generation, "config", "--services").split()) - {"charts", "folders"} == {
         *LONG_LIVED,
         "init",
         "agent",
@@ -62,5 +62,8 @@ def test_compose_v1_runs_lab(engine: None, tmp_path: Path) -> None:
         assert lab.toxics() == {}
         lab.compose("run --rm agent")
         assert len(lab.runs()) == 2
+        lab.compose("down")
+        lab.compose("up --exit-code-from agent", TOXIC_PROB="0", ERROR_PROB="0")
+        assert len(lab.runs()) == 3 and not lab.alive()
     finally:
         lab.down()

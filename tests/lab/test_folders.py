@@ -62,10 +62,13 @@ def test_database_keeps_its_content(project):
     assert (project / "state" / "state.db").read_bytes() == b"rows"
 
 
-def test_unknown_env_name_is_one_line(project, capsys):
-    (project / ".env").write_text("TOXIC_PRB=1\n")
-    assert main(str(project), os.getgid()) == 1
-    assert capsys.readouterr().err == "error: .env: unknown setting TOXIC_PRB; did you mean 'TOXIC_PROB'?\n"
+def test_names_of_other_programs_in_env_file_prevent_nothing(project, capsys):
+    (project / ".env").write_text("TOXIC_PRB=1\nDATABASE_URL=secret\n")
+    assert main(str(project), os.getgid()) == 0
+    assert capsys.readouterr().err == (
+        ".env: TOXIC_PRB is ignored: unknown setting; did you mean 'TOXIC_PROB'?\n"
+        ".env: ignored, not settings of Wirefault: DATABASE_URL\n"
+    )
 
 
 def gone(folder):

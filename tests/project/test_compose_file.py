@@ -28,8 +28,16 @@ def networks(service: str) -> set[str]:
 
 def test_file_has_services_of_lab():
     tools = {link.service for link in lab_links()}
-    assert set(SERVICES) == tools | {"toxiproxy", "gateway", "proxy_mgr", "agent", "init", "charts"}
-    assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["charts"]
+    assert set(SERVICES) == tools | {
+        "toxiproxy",
+        "gateway",
+        "proxy_mgr",
+        "agent",
+        "init",
+        "folders",
+        "charts",
+    }
+    assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["folders", "charts"]
 
 
 def test_agent_has_all_settings_and_only_it_has_key():
@@ -56,8 +64,9 @@ def test_every_container_is_locked_down(name):
     service = SERVICES[name]
     assert service["read_only"] and service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert ("cap_add" in service) == (name == "init")
-    assert str(service.get("user", "")).startswith("0:") == (name == "init")
+    prepares = name in ("init", "folders")
+    assert ("cap_add" in service) == prepares
+    assert str(service.get("user", "")).startswith("0:") == prepares
     assert "privileged" not in service and service["restart"] in ("no", "on-failure:3")
 
 
@@ -90,9 +99,15 @@ def test_only_gateway_and_translator_reach_internet():
     assert all(networks(name) or SERVICES[name]["network_mode"] == "none" for name in SERVICES)
 
 
-def test_one_port_is_published_on_loopback():
+def test_one_port_is_published_on_loopback_and_any_free_one_by_default():
     published = {name: SERVICES[name]["ports"] for name in SERVICES if "ports" in SERVICES[name]}
-    assert published == {"proxy_mgr": [f"127.0.0.1:${{STATUS_PORT:-{MANAGER_PORT}}}:{MANAGER_PORT}"]}
+    assert published == {"proxy_mgr": [f"127.0.0.1:${{STATUS_PORT:-}}:{MANAGER_PORT}"]}
+
+
+def test_no_service_of_up_ends_before_the_agent():
+    awaited = [SERVICES[name].get("depends_on", {}) for name in SERVICES if "profiles" not in SERVICES[name]]
+    conditions = {condition["condition"] for needed in awaited for condition in needed.values()}
+    assert conditions == {"service_healthy", "service_started"}
 
 
 @pytest.mark.parametrize("link", lab_links(), ids=lambda link: link.name)
@@ -103,8 +118,11 @@ def test_link_service_is_probed_at_its_port_and_awaited(link):
 
 def test_probed_service_has_tmp():
     beside = yaml.safe_load((ROOT / "compose.subject.yaml").read_text(encoding="utf-8"))["services"]
-    probed = [service for service in [*SERVICES.values(), beside["ingress"]] if "healthcheck" in service]
-    assert len(probed) == len(lab_links()) + len(("gateway", "proxy_mgr", "ingress"))
+    checks = [
+        (service, service.get("healthcheck", {})) for service in [*SERVICES.values(), beside["ingress"]]
+    ]
+    probed = [service for service, check in checks if "test" in check]
+    assert len(probed) == len(lab_links()) + len(("init", "gateway", "proxy_mgr", "ingress"))
     assert all("/tmp" in service["tmpfs"] for service in probed)
 
 

@@ -28,6 +28,7 @@ from wirefault.core.processes import LIFELINE_VARIABLE, TOPOLOGY_VARIABLE
 from wirefault.core.sockets import SOCKETS_VARIABLE, bind, bound_address
 from wirefault.core.spans import Span
 from wirefault.lab.process import ProcessLog, python, start
+from wirefault.state.state_files import RunLock
 from wirefault.state.tables import HeldCall
 from wirefault.wiring.topology import Topology
 
@@ -192,11 +193,16 @@ def test_heal_removes_proxies_when_manager_is_gone(plane: Plane) -> None:
     assert not any(name.startswith(plane.topology.proxy_prefix) for name in plane.client.proxies())
 
 
-def fails(topology: Topology, folder: Path, *arguments: str) -> str:
+def fails(topology: Topology, folder: Path, *arguments: str, **environ: str) -> str:
     topology.dump(folder / "topology.json")
     command = [*COMMAND, *arguments]
     done = subprocess.run(
-        command, env=environ_of(folder), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        command,
+        env=environ_of(folder) | environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 1 and "Traceback" not in done.stderr
     return done.stderr
@@ -207,6 +213,15 @@ def test_taken_port_is_one_line_error(plane: Plane) -> None:
         address = bound_address(listener)
         error = fails(replace(plane.topology, manager=address), plane.folder)
     assert error.endswith(f"proxy_manager: cannot listen on {address}: Address already in use\n")
+
+
+def test_second_lab_of_the_same_name_and_folder_is_refused(plane: Plane) -> None:
+    lab = plane.topology.lab_id
+    first = RunLock(plane.folder, f"manager-{lab}-{plane.topology.lane}")
+    assert first.take()
+    error = fails(plane.topology, plane.folder, LAB_ID=lab)
+    assert "another lab is up in this folder" in error
+    first.free()
 
 
 def test_bad_address_is_one_line_error(plane: Plane) -> None:

@@ -187,7 +187,7 @@ def test_config_sets_listen_addresses():
 
 
 BAD = [
-    ({"ports": {"serch": 5100}}, "ports.serch: no such part; did you mean 'search'"),
+    ({"ports": {"serch": 5100}}, "ports.serch: unknown part; did you mean 'search'"),
     ({"ports": {"search": 5001}}, "ports: the service of weather and the service of search .* use port 5001"),
     ({"ports": {"search": 4001}}, "ports: the service of weather and the proxy of search both use port"),
     ({"ports": {"search": 64_000}}, "ports.search: .*less than or equal to 63535"),
@@ -205,20 +205,20 @@ BAD = [
     ({"files": 5}, "files: must be an object$"),
     ({"settings": []}, "settings: "),
     ({"files": {"promts": "x"}}, "unknown key files.promts; did you mean 'prompts'"),
-    ({"proxy": {"hots": "x"}}, "unknown key proxy.hots; did you mean 'host'"),
+    ({"proxy": {"hots": "x"}}, "proxy.hots: unknown link; did you mean 'host'"),
     ({"proxy": {"host": 5}}, "proxy.host: .*string$"),
     ({"services": {"serch": "h:1"}}, "services.serch: unknown link; did you mean 'search'"),
     ({"services": {"search": "nowhere"}}, "services.search: 'nowhere' is not host:port"),
     ({"services": {"search": 5}}, "services.search: .*string$"),
-    ({"settings": {"toxic_prb": 1}}, ": settings: unknown setting toxic_prb; did you mean 'toxic_prob'"),
-    ({"settings": {"TOXIC_PROB": 1}}, ": settings: unknown setting TOXIC_PROB; did you mean 'toxic_prob'"),
+    ({"settings": {"toxic_prb": 1}}, ": settings.toxic_prb: unknown setting; did you mean 'toxic_prob'"),
+    ({"settings": {"TOXIC_PROB": 1}}, ": settings.TOXIC_PROB: unknown setting; did you mean 'toxic_prob'"),
     (b'{"settings": {"toxic_prob": NaN}}', ": settings: TOXIC_PROB=nan: "),
     ({"settings": {"toxic_prob": True}}, "TOXIC_PROB=True: must not be true or false"),
     (
         {"intervals": {"tool_timout": 1}},
-        "unknown interval intervals.tool_timout; did you mean 'tool_timeout'",
+        "intervals.tool_timout: unknown interval; did you mean 'tool_timeout'",
     ),
-    ({"intervals": {"toxic_prob": 1}}, "unknown interval intervals.toxic_prob"),
+    ({"intervals": {"toxic_prob": 1}}, "intervals.toxic_prob: unknown interval"),
     ({"intervals": {"tool_timeout": 0}}, ": intervals: TOOL_TIMEOUT=0: "),
 ]
 
@@ -229,6 +229,45 @@ def test_bad_config_is_refused_with_its_file_and_place(data, message):
     with pytest.raises(SettingsError, match=message) as caught:
         load_configuration({"CONFIG_FILE": "mine.json"})
     assert str(caught.value).startswith("mine.json")
+
+
+def test_all_wrong_keys_are_named_at_once():
+    config({"interval": {}, "settings": {"sed": 1}, "services": {"serch": "h:1", "movie": "h"}, "files": 5})
+    with pytest.raises(SettingsError) as caught:
+        load_configuration({})
+    message = str(caught.value)
+    for name in (
+        "unknown key interval",
+        "settings.sed",
+        "services.serch",
+        "'h' is not host:port",
+        "files: must",
+    ):
+        assert name in message
+    assert all(line.startswith("agent/config.json: ") for line in message.splitlines())
+
+
+def test_keys_of_similar_labs_are_taken_or_named():
+    config(
+        {
+            "proxy": {"search_tool": "proxies.example:16000", "movie": "127.0.0.1:6002"},
+            "services": {"proxy_mgr": "proxy_mgr:8000", "search_tool": "search_tool:5000"},
+            "intervals": {"proxy_mgr_wait": 0.25, "proxy_check_interval": 1},
+            "proxy_check_interval": 1,
+        }
+    )
+    configuration = load_configuration({})
+    assert configuration.settings.proxy_wait == 0.25
+    assert str(configuration.topology.proxies["search"]) == "proxies.example:16000"
+    assert configuration.topology.proxies["movie"].port == 6002
+    assert str(configuration.topology.services["search"]) == "search_tool:5000"
+    renamed, *unneeded = configuration.remarks
+    assert "intervals.proxy_mgr_wait is now called proxy_wait" in renamed
+    assert [remark.split(" is ignored: ")[0].split(": ")[1] for remark in unneeded] == [
+        "intervals.proxy_check_interval",
+        "proxy_check_interval",
+        "services.proxy_mgr",
+    ]
 
 
 def test_named_config_must_exist():

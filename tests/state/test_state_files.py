@@ -39,7 +39,7 @@ def test_killed_process_releases_lock_and_file_can_be_removed(tmp_path: Path) ->
 
 def test_released_lock_leaves_no_file(tmp_path: Path) -> None:
     lock = RunLock(tmp_path, "run-1")
-    lock.take()
+    assert lock.take() and not RunLock(tmp_path, "run-1").take()
     assert lock.is_held()
     lock.free()
     lock.free()

@@ -1,8 +1,10 @@
-"""``python -m wirefault.lab.folders PROJECT``: Compose's ``init`` step, before any service starts.
+"""``python -m wirefault.lab.folders PROJECT [READY]``: Compose's ``init`` step, before any service starts.
 
 ``state`` and ``logs`` are shared by the user, as owner, and the services, by group; others have no access.
-All files in them are open to both. An unknown name in ``.env`` is an error here: Compose passes on only the
-names that it knows.
+All files in them are open to both. A name in ``.env`` that Compose does not pass on is named here.
+
+With READY it creates that file and stays, as the services' user and without any capability: the end of any
+container would end a lab that was started with ``--abort-on-container-exit``.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 from wirefault.settings.settings import SettingsError
-from wirefault.settings.sources import from_dotenv
+from wirefault.settings.sources import dotenv_remarks
 
 _GROUP = 10001
 _DATABASES = ("state.db", "effects.db")  # SQLite would make them 0644
@@ -25,7 +28,8 @@ def main(project: str, group: int = _GROUP) -> int:
     os.chdir(project)
     os.umask(0)
     try:
-        from_dotenv(Path(".env"), of_lab=True)
+        for remark in dotenv_remarks(Path(".env")):
+            sys.stderr.write(f"{remark}\n")
         owner = Path().stat().st_uid
         for name in ("state", "logs"):
             share(Path(name), owner, group)
@@ -41,6 +45,15 @@ def main(project: str, group: int = _GROUP) -> int:
             " to be folders that can be written, on a file system that keeps owners"
         )
     return 0
+
+
+def stay(ready: Path, group: int = _GROUP) -> NoReturn:
+    """Give up all privileges, create ``ready`` and become a process that only waits."""
+    os.setgroups([])
+    os.setresgid(group, group, group)
+    os.setresuid(group, group, group)
+    ready.touch(0o666)
+    os.execvp("sleep", ["sleep", "infinity"])
 
 
 def share(folder: Path, owner: int, group: int) -> None:
@@ -94,4 +107,7 @@ def _say(message: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    code = main(sys.argv[1])
+    if code == 0 and sys.argv[2:]:
+        stay(Path(sys.argv[2]))
+    sys.exit(code)

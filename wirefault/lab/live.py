@@ -14,7 +14,8 @@ import requests
 
 from wirefault.core.control_access import bearer, inherited_token
 from wirefault.core.errors import UserError
-from wirefault.core.sockets import Address
+from wirefault.core.lab_folder import is_lab_up
+from wirefault.core.sockets import MANAGER_PORT, Address
 from wirefault.settings.configuration import running_lab
 from wirefault.wiring.links import Links
 
@@ -75,29 +76,43 @@ class LiveFaultsClient:
         return content
 
 
-# where Compose's manager has the token, on a volume
-_IN_COMPOSE = ("exec", "-T", "proxy_mgr", "cat", "/run/wirefault/token")
 _COMPOSE_BOUND_S = 20.0
 
 
 def lab_token(state: Path, environ: Mapping[str, str]) -> str:
     """Return the token of the lab with that ``state`` folder; empty if none is up.
 
-    ``lab up`` keeps it in the user's private folder. In Compose, whoever may enter the manager's container
-    has it.
+    ``lab up`` keeps it in the user's private folder. In Compose it is on a volume, and whoever may enter the
+    manager's container has it.
     """
     record = running_lab(state)
     if record is not None:
         return str(record.get("token", ""))
     with suppress(ValueError, OSError):
         return inherited_token(environ)
+    return _ask_compose("exec", "-T", "proxy_mgr", "cat", "/run/wirefault/token")
+
+
+def published_manager(state: Path) -> Address | None:
+    """Return where Compose publishes the manager of this folder's lab; None if it is not up, or if a lab of
+    ``lab up`` has that ``state`` folder.
+    """
+    if is_lab_up(state):
+        return None
+    try:
+        return Address.parse(_ask_compose("port", "proxy_mgr", str(MANAGER_PORT)))
+    except ValueError:
+        return None
+
+
+def _ask_compose(*words: str) -> str:
+    """Return the output of a Compose command on the lab of this folder; empty if it fails."""
     if not Path("docker-compose.yaml").exists():
         return ""
     for command in (("docker", "compose"), ("docker-compose",)):
         with suppress(OSError, subprocess.TimeoutExpired):
-            words = [*command, *_IN_COMPOSE]
             done = subprocess.run(
-                words, capture_output=True, text=True, timeout=_COMPOSE_BOUND_S, check=False
+                [*command, *words], capture_output=True, text=True, timeout=_COMPOSE_BOUND_S, check=False
             )
             if done.returncode == 0:
                 return done.stdout.strip()

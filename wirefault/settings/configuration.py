@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.errors import nearest
 from wirefault.core.lab_folder import (
     is_lab_up,
     lab_root,
@@ -78,7 +77,7 @@ def load_configuration(
         dotenv,
         *config.sources(config_path),
     ]
-    topology = _topology(merged, config, config_path, state.parent)
+    topology = _topology(merged, config, state.parent)
     wiring = wiring or _wiring(topology)
     settings = merge_sources([*sources, Source("default", _default_model(sources, merged))], wiring.links)
     if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
@@ -103,7 +102,7 @@ def load_configuration(
         effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
         ports=config.listening_ports(config_path),
         remarks=(
-            *config.remarks(config_path),
+            *config.remarks,
             *(dotenv_remarks(Path(".env")) if from_surroundings else ()),
         ),
         wiring=wiring,
@@ -139,7 +138,7 @@ def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dic
     return {"model": "groq" if environ.get("GROQ_API_KEY") else "scripted"}
 
 
-def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path, state: Path) -> Topology:
+def _topology(environ: Mapping[str, str], config: ConfigFile, state: Path) -> Topology:
     running = running_lab(state)
     if running and not environ.get(TOPOLOGY_VARIABLE) and not environ.get("PROXY_HOST"):
         environ = {**environ, TOPOLOGY_VARIABLE: running["topology"]}
@@ -149,17 +148,14 @@ def _topology(environ: Mapping[str, str], config: ConfigFile, config_path: Path,
         file = environ.get(TOPOLOGY_VARIABLE)
         raise SettingsError(f"{TOPOLOGY_VARIABLE}={file}: no lab's topology: {error}") from None
     proxies, services = dict(topology.proxies), dict(topology.services)
-    usual = default_topology("").services
+    usual = default_topology("")
     if config.proxy.host:
         proxies = {name: Address(config.proxy.host, address.port) for name, address in proxies.items()}
-    for name, text in config.services.items():
-        if name not in usual:
-            raise SettingsError(f"{config_path}: services.{name}: unknown link{nearest(name, usual)}")
-        try:
-            address = Address.parse(text)
-        except ValueError as error:
-            raise SettingsError(f"{config_path}: services.{name}: {error}") from None
-        if name in services and address != usual[name]:
+    for name, address in config.dialled("proxy").items():
+        if name in proxies and address != usual.proxies[name]:
+            proxies[name] = address
+    for name, address in config.dialled("services").items():
+        if name in services and address != usual.services[name]:
             services[name] = address
     return replace(topology, proxies=proxies, services=services)
 

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,10 +18,20 @@ from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import ErrorDetails
 
 from wirefault.core.errors import nearest
 from wirefault.core.plain_data import unique
+from wirefault.core.sockets import Address
 from wirefault.settings.budgets import budgets_in_full, load_budgets, prices_in_full
 from wirefault.settings.settings import NAMES, Settings, SettingsError
 from wirefault.wiring.links import Links, lab_links
@@ -130,12 +140,11 @@ def from_environment(environ: Mapping[str, str]) -> Source:
     return Source("environment", {name: environ[name.upper()] for name in NAMES if environ.get(name.upper())})
 
 
-def from_dotenv(path: Path, *, of_lab: bool = False) -> tuple[Source, dict[str, str]]:
+def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
     """Return a ``.env`` file's settings, and its other known variables (keys, locations) unchanged.
 
     Other names are ignored, since the file may belong to another program, too (``dotenv_remarks`` lists
-    them). Raises ``SettingsError`` for a misspelt known name, for any unknown name in a file that is
-    ``of_lab`` alone, and for a file that cannot be read.
+    them). Raises ``SettingsError`` for a file that cannot be read.
     """
     settings: dict[str, str] = {}
     others: dict[str, str] = {}
@@ -144,23 +153,26 @@ def from_dotenv(path: Path, *, of_lab: bool = False) -> tuple[Source, dict[str, 
             settings[name.lower()] = value or ""
         elif _is_of_installation(name):
             others[name] = value or ""
-        elif of_lab or _is_slip(name):
-            raise SettingsError(f"{path}: unknown setting {name}{nearest(name, _KNOWN)}")
     return Source(str(path), {name: value for name, value in settings.items() if value}), others
 
 
 def dotenv_remarks(path: Path) -> tuple[str, ...]:
-    """Return a sentence that lists the names in a ``.env`` file that are not Wirefault's, if any.
+    """Return sentences on the names in a ``.env`` file that are not Wirefault's.
+
+    Each that looks like a misspelt setting has one, and one lists the others.
 
     Raises ``SettingsError`` if the file cannot be read.
     """
     names = [
         name for name in _dotenv_values(path) if name.lower() not in NAMES and not _is_of_installation(name)
     ]
-    if not names:
-        return ()
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return (f"{path}: ignored, not settings of Wirefault: {', '.join(names[:_MAX_NAMED])}{more}",)
+    slips = [name for name in names if _is_slip(name)]
+    remarks = [f"{path}: {name} is ignored: unknown setting{nearest(name, _KNOWN)}" for name in slips]
+    foreign = [name for name in names if name not in slips]
+    if foreign:
+        more = f" and {len(foreign) - _MAX_NAMED} more" if len(foreign) > _MAX_NAMED else ""
+        remarks.append(f"{path}: ignored, not settings of Wirefault: {', '.join(foreign[:_MAX_NAMED])}{more}")
+    return tuple(remarks)
 
 
 def _is_of_installation(name: str) -> bool:
@@ -203,7 +215,13 @@ _INTERVALS = (
     "retry_after",
     "retry_after_max",
 )
-_OLD_INTERVALS = {"proxy_timeout": "tool_timeout"}
+# earlier names, and keys of similar labs, which have another meaning here or none
+_OLD_INTERVALS = {"proxy_timeout": "tool_timeout", "proxy_mgr_wait": "proxy_wait"}
+_UNNEEDED = {
+    ("intervals", "proxy_check_interval"): "the manager checks each toxic before a prompt is sent",
+    ("proxy_check_interval",): "the manager checks each toxic before a prompt is sent",
+    ("services", "proxy_mgr"): "agent and manager meet in state/state.db",
+}
 _HIGHEST_PORT = 63_535  # a link's gateway port is its service's port + 2000
 
 
@@ -211,7 +229,12 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Proxy(_Section):
+class _Proxy(BaseModel):
+    """``host`` of all proxies; any other key is a link's name, with its proxy's ``host:port``."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, str]
+
     host: str | None = None
 
 
@@ -230,8 +253,8 @@ class ConfigFile(_Section):
 
     ``settings`` takes any setting in lower case; ``intervals`` takes those in seconds. ``ports`` sets the
     ports of a lab without Compose; a link's name means its service. ``proxy.host`` and ``services`` (link
-    name to ``host:port``) set the addresses that the subject dials; a default address there does not override
-    the running lab's. ``files`` sets locations of files.
+    name to ``host:port``) set the addresses that the subject dials, ``proxy.LINK`` that of one link's proxy.
+    A default address there does not override the running lab's. ``files`` sets locations of files.
     """
 
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -241,31 +264,42 @@ class ConfigFile(_Section):
     services: dict[str, str] = Field(default_factory=dict)
     files: _Files = _Files()
 
-    def sources(self, path: Path) -> list[Source]:
-        """Return the settings of the file at ``path``. Raises ``SettingsError`` for an unknown interval."""
-        for key in self.intervals:
-            new = _OLD_INTERVALS.get(key)
-            if new in self.intervals:
-                raise SettingsError(f"{path}: intervals.{key} is the old name of {new}, which is also set")
-            if key not in _INTERVALS and not new:
-                raise SettingsError(f"{path}: unknown interval intervals.{key}{nearest(key, _INTERVALS)}")
-        intervals = {_OLD_INTERVALS.get(key, key): value for key, value in self.intervals.items()}
-        return [Source(f"{path}: settings", self.settings), Source(f"{path}: intervals", intervals)]
+    _remarks: tuple[str, ...] = PrivateAttr(())
 
-    def remarks(self, path: Path) -> tuple[str, ...]:
-        """Return a sentence for each old name in the file at ``path``."""
-        old = [key for key in self.intervals if key in _OLD_INTERVALS]
-        return tuple(
-            f"{path}: intervals.{key} is now called {_OLD_INTERVALS[key]} and is still read as that"
-            for key in old
-        )
+    @field_validator("settings", "intervals", "ports", "services", "proxy")
+    @classmethod
+    def _keys_and_addresses_are_right(cls, section: Any, info: ValidationInfo) -> Any:
+        name = str(info.field_name)
+        valid, kind = _valid_names(name)
+        wrong = []
+        for key, value in ((section.model_extra or {}) if isinstance(section, _Proxy) else section).items():
+            if key not in valid:
+                wrong.append(f"{name}.{key}: unknown {kind}{nearest(key, valid)}")
+            elif name in ("services", "proxy"):
+                try:
+                    Address.parse(value)
+                except ValueError as error:
+                    wrong.append(f"{name}.{key}: {error}")
+        if wrong:
+            raise ValueError("\n".join(wrong))
+        return section
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """A sentence for each key with an old name, or without a meaning here."""
+        return self._remarks
+
+    def sources(self, path: Path) -> list[Source]:
+        """Return the settings of the file at ``path``."""
+        return [Source(f"{path}: settings", self.settings), Source(f"{path}: intervals", self.intervals)]
+
+    def dialled(self, section: Literal["services", "proxy"]) -> dict[str, Address]:
+        """Return the addresses that the subject dials: those of the services, or of their proxies."""
+        texts = self.services if section == "services" else (self.proxy.model_extra or {})
+        return {name: Address.parse(text) for name, text in texts.items()}
 
     def listening_ports(self, path: Path) -> Mapping[str, int]:
-        """Return the checked ``ports``. Raises ``SettingsError`` for an unknown name or a port used twice."""
-        usual = default_ports(lab_links())
-        for name in self.ports:
-            if name not in usual:
-                raise SettingsError(f"{path}: ports.{name}: no such part{nearest(name, usual)}")
+        """Return the checked ``ports``. Raises ``SettingsError`` for a port used twice."""
         by_port: dict[int, str] = {}
         for part, address in listening_addresses(default_topology("", ports=self.ports)):
             other = by_port.setdefault(address.port, part)
@@ -298,7 +332,10 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
-        return ConfigFile.model_validate(data)
+        data, remarks = _in_present_names(data)
+        config = ConfigFile.model_validate(data)
+        config._remarks = tuple(f"{path}: {remark}" for remark in remarks)
+        return config
     except FileNotFoundError:
         if required:
             raise SettingsError(f"{path}: no such file (CONFIG_FILE)") from None
@@ -310,20 +347,59 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     except json.JSONDecodeError as error:
         raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     except ValidationError as error:
-        raise SettingsError(f"{path}: {_reason(error)}") from None
+        reasons = [line for each in error.errors(include_url=False) for line in _reasons(each)]
+        raise SettingsError("\n".join(f"{path}: {reason}" for reason in reasons)) from None
     # a duplicate key, a number that is too long, nested too deeply
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: {error}") from None
 
 
-def _reason(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    path = [str(part) for part in first["loc"]]
+def _valid_names(section: str) -> tuple[Collection[str], str]:
+    """Return the keys that a section of ``config.json`` may have, and a word for such a key."""
+    if section == "settings":
+        return NAMES, "setting"
+    if section == "intervals":
+        return _INTERVALS, "interval"
+    if section == "ports":
+        return default_ports(lab_links()), "part"
+    links = default_topology("").services
+    return [*links, "host"] if section == "proxy" else links, "link"
+
+
+def _in_present_names(data: Any) -> tuple[Any, list[str]]:
+    """Return the file's data with present names only, and a remark on each renamed or removed key."""
+    if not isinstance(data, dict):
+        return data, []
+    data = {key: dict(value) if isinstance(value, dict) else value for key, value in data.items()}
+    remarks = []
+    intervals = data.get("intervals")
+    for old, new in _OLD_INTERVALS.items() if isinstance(intervals, dict) else ():
+        if old not in intervals:
+            continue
+        if new in intervals:
+            raise ValueError(f"intervals.{old} is the old name of {new}, which is also set")
+        intervals[new] = intervals.pop(old)
+        remarks.append(f"intervals.{old} is now called {new} and is still read as that")
+    for place, reason in _UNNEEDED.items():
+        section = data if len(place) == 1 else data.get(place[0])
+        if isinstance(section, dict) and place[-1] in section:
+            del section[place[-1]]
+            remarks.append(f"{'.'.join(place)} is ignored: {reason}")
+    services = {link.service: link.name for link in lab_links() if link.service}
+    for name in ("services", "proxy", "ports"):
+        if isinstance(data.get(name), dict):
+            data[name] = {services.get(key, key): value for key, value in data[name].items()}
+    return data, remarks
+
+
+def _reasons(error: ErrorDetails) -> list[str]:
+    path = [str(part) for part in error["loc"]]
     place = ".".join(path) or "the file"
-    if first["type"] == "extra_forbidden":
-        sections: dict[str, type[_Section]] = {"proxy": _Proxy, "files": _Files}
-        section = sections.get(path[0], ConfigFile) if path[1:] else ConfigFile
-        return f"unknown key {place}{nearest(path[-1], section.model_fields)}"
-    if first["type"] in ("model_type", "dict_type"):
-        return f"{place}: must be an object"
-    return f"{place}: {first['msg']}"
+    if error["type"] == "value_error":  # of a validator above, which names the place
+        return error["msg"].removeprefix("Value error, ").splitlines()
+    if error["type"] == "extra_forbidden":
+        section: type[_Section] = _Files if path[1:] else ConfigFile
+        return [f"unknown key {place}{nearest(path[-1], section.model_fields)}"]
+    if error["type"] in ("model_type", "dict_type"):
+        return [f"{place}: must be an object"]
+    return [f"{place}: {error['msg']}"]

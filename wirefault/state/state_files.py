@@ -1,4 +1,5 @@
 """A lock that a run holds while its process is alive: a file next to ``state.db``, visible to its manager.
+A manager holds one, too, so that no second one serves the same lab.
 
 A heartbeat needs CPU time, which a busy machine may give to the manager but not to the run: the system
 divides it between sessions or containers first, and the run's session may be crowded. The lock needs no CPU
@@ -23,13 +24,18 @@ class RunLock:
         self._path = folder / f"{run_id}.run"
         self._descriptor: int | None = None
 
-    def take(self) -> None:
-        """Take the lock, for the run. A full disk prevents the lock, and only the heartbeat shows that the
-        run is alive.
+    def take(self) -> bool:
+        """Take the lock, for the run; return False if another process has it. A full disk prevents the lock,
+        and only the heartbeat shows that the run is alive.
         """
-        with suppress(OSError):
+        try:
             self._descriptor = open_shared(self._folder, self._path, os.O_RDWR | os.O_CREAT)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
 
     def free(self) -> None:
         """Free the lock at the end of the run; idempotent."""
