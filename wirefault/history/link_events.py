@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -295,7 +296,16 @@ class ConnectionEnded:
         return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
 
 
-WhyNotIntercepted = Literal["authority_refused", "closed_at_certificate", "http2_only", "upstream_untrusted"]
+WhyNotIntercepted = Literal[
+    "authority_refused",
+    "closed_at_certificate",
+    "http2_only",
+    "upstream_untrusted",
+    "upstream_refused",
+]
+# verifying fails so if the authority is unknown; a file of authorities helps against nothing else
+_UNKNOWN_ISSUER = re.compile("self.signed|issuer cert|first certificate|unknown ca", re.IGNORECASE)
+_NAME_AUTHORITY = "name its authority in a file (SSL_CERT_FILE=ca.pem wirefault ...), or "
 _CLIENT_TRUSTS_OTHERS = (
     "as one with compiled-in roots, a pinned key or its own authority does: let it pass (--pass {host}), give"
     " it the link's address in a wiring, or make it trust the lab's authority (the file that SSL_CERT_FILE"
@@ -313,8 +323,12 @@ _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
         " (--pass {host})"
     ),
     "upstream_untrusted": (
-        "the lab does not trust the server's certificate, which the client may not check: name its authority"
-        " in SSL_CERT_FILE, or let it pass (--pass {host})"
+        "the lab does not trust the server's certificate, which the client may not check: {authority}let it"
+        " pass (--pass {host})"
+    ),
+    "upstream_refused": (
+        "the server refused the lab's TLS, as one does that asks for the client's certificate: let it pass"
+        " (--pass {host})"
     ),
 }
 
@@ -336,9 +350,9 @@ class InterceptionFailed:
     def text(self) -> str:
         """What happened and what helps, as a sentence."""
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{self.host} cannot be intercepted{detail}: {_WHY_NOT_INTERCEPTED[self.why]}".replace(
-            "{host}", self.host
-        )
+        authority = _NAME_AUTHORITY if _UNKNOWN_ISSUER.search(self.detail) else ""
+        why = _WHY_NOT_INTERCEPTED[self.why].replace("{host}", self.host).replace("{authority}", authority)
+        return f"{self.host} cannot be intercepted{detail}: {why}"
 
 
 ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "disturbed"]

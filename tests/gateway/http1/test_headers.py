@@ -6,6 +6,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -141,13 +142,14 @@ class Tls(Listening):
 
     def __init__(self, certificate: Path) -> None:
         self.names: list[str | None] = []
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(certificate)
-        self._context.sni_callback = lambda _, name, __: self.names.append(name)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(certificate)
+        self.context.sni_callback = lambda _, name, __: self.names.append(name)
         super().__init__()
 
     def _serve(self, connection: socket.socket) -> None:
-        with self._context.wrap_socket(connection, server_side=True) as secure:
+        # a client may be refused
+        with suppress(ssl.SSLError), self.context.wrap_socket(connection, server_side=True) as secure:
             super()._serve(secure)
 
 
@@ -203,6 +205,40 @@ def test_wired_tls_upstream_needs_trusted_certificate(
     assert trusted or "SSL_CERT_FILE" in failed[0].text
     assert [head.split(b" ")[1] for head in server.heads] == ([b"/api/x"] if trusted else [])
     server.upstream.close()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_upstream_that_asks_for_a_client_certificate_is_not_intercepted(
+    tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch, version: ssl.TLSVersion
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    server = Tls(certificate)
+    server.context.maximum_version = version
+    server.context.verify_mode = ssl.CERT_REQUIRED
+    shop = Link("shop", upstream=f"https://localhost:{server.upstream.address.port}")
+    with gateway(tmp_path, links=Links([shop])) as lab:
+        lab.begin()
+        reply = ask(lab.address("shop"), b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert reply.startswith(b"HTTP/1.1 502 ")
+        failed = [event for event in lab.recorded() if isinstance(event, InterceptionFailed)]
+    assert [(event.link, event.why) for event in failed] == [("shop", "upstream_refused")]
+    assert f"--pass {failed[0].host}" in failed[0].text
+    server.upstream.close()
+
+
+@pytest.mark.parametrize(
+    ("detail", "helps"),
+    [
+        ("self-signed certificate in certificate chain", True),
+        ("self signed certificate", True),
+        ("unable to get local issuer certificate", True),
+        ("Hostname mismatch, certificate is not valid for 'shop'.", False),
+        ("certificate has expired", False),
+    ],
+)
+def test_file_of_authorities_is_advised_only_where_it_helps(detail: str, helps: bool) -> None:
+    text = InterceptionFailed(1.0, "e", 1, "shop", "shop:443", "upstream_untrusted", detail).text
+    assert ("SSL_CERT_FILE" in text) is helps and "--pass shop:443" in text
 
 
 @pytest.mark.parametrize("planted", [False, True])

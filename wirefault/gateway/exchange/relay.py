@@ -21,6 +21,7 @@ from wirefault.gateway.exchange.upstream import UpstreamLink
 from wirefault.gateway.http1.heads import BadHead, RequestHead
 from wirefault.gateway.http1.messages import refusal
 from wirefault.gateway.lane import LinkListener
+from wirefault.history.events import WhyNotIntercepted
 
 HANG_ENDED = "a fault let the client wait until the gateway closed the connection"
 CLIENT_LEFT = "the client left before its reply was complete"
@@ -149,15 +150,17 @@ class RequestRelay:
             self.exchange.unavailable = True
         self._answer_instead(reason, refusal(502, "bad_gateway", reason))
 
-    def on_untrusted(self, reason: str) -> None:
+    def on_untrusted(self, why: WhyNotIntercepted, reason: str) -> None:
         if self.exchange is not None and self.exchange.origin.run is not None:
             origin, run = self.exchange.origin, self.exchange.origin.run
             self.exchange.unavailable = True
             run.record_no_interception(
-                origin.episode, origin.attempt_number, self._listener.link, "upstream_untrusted", reason
+                origin.episode, origin.attempt_number, self._listener.link, why, reason
             )
-        why = f"the lab does not trust the certificate of {self._listener.name}: {reason}"
-        self._answer_instead(why, refusal(502, "bad_gateway", why))
+        text = f"no TLS between the lab and {self._listener.name}: {reason}"
+        if why == "upstream_untrusted":
+            text = f"the lab does not trust the certificate of {self._listener.name}: {reason}"
+        self._answer_instead(text, refusal(502, "bad_gateway", text))
 
     def on_unavailable(self, reason: str) -> None:
         if self.exchange is not None:

@@ -21,6 +21,7 @@ from wirefault.gateway.http1.messages import (
     render,
     reply_of,
 )
+from wirefault.history.events import WhyNotIntercepted
 
 _MAX_OUTBOX = 64 * 1024
 _RECORDING_LIMIT_S = 120.0
@@ -36,8 +37,8 @@ class UpstreamEvents(Protocol):
 
     def on_unreachable(self, reason: str) -> None: ...
 
-    def on_untrusted(self, reason: str) -> None:
-        """The server's certificate is not trusted, so that the lab cannot reach it."""
+    def on_untrusted(self, why: WhyNotIntercepted, reason: str) -> None:
+        """The lab does not trust the server's certificate, or the server refuses the lab's TLS."""
 
     def on_unavailable(self, reason: str) -> None:
         """No server can answer the request, and no fault of ours is the cause."""
@@ -149,6 +150,7 @@ class _UpstreamConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._outbox: list[bytes] = []
         self._outbox_size = 0
+        self._has_received = False
         self._eof_pending = self._close_pending = self._ended = self._reading_paused = self._reads_on = False
         recorder = endpoint.recorder
         self._recorded = _RecordedExchanges(recorder, endpoint.base_path) if recorder is not None else None
@@ -170,11 +172,28 @@ class _UpstreamConnection(asyncio.Protocol):
         except TimeoutError:
             self._fail(f"no connection within {connect_timeout:g} s")
         except ssl.SSLCertVerificationError as error:
-            if not self._ended:
-                self._ended = True
-                self._events.on_untrusted(error.verify_message)
-        except (OSError, UnicodeError) as error:  # SSLError and gaierror are among them
+            self._refuse_tls("upstream_untrusted", error.verify_message)
+        except ssl.SSLError as error:
+            if not self._note_alert(error):
+                self._fail(str(error))
+        except (OSError, UnicodeError) as error:  # gaierror is among them
             self._fail(str(error))
+
+    def _note_alert(self, error: BaseException | None) -> bool:
+        """Report a server that ends TLS by an alert before its first byte; False for any other error.
+
+        In TLS 1.3 it may check a client's certificate only after the handshake.
+        """
+        reason = (error.reason or "").replace("_", " ").lower() if isinstance(error, ssl.SSLError) else ""
+        if "alert" not in reason or self._has_received:
+            return False
+        self._refuse_tls("upstream_refused", reason)
+        return True
+
+    def _refuse_tls(self, why: WhyNotIntercepted, reason: str) -> None:
+        if not self._ended:
+            self._ended = True
+            self._events.on_untrusted(why, reason)
 
     def _fail(self, reason: str) -> None:
         if not self._ended:
@@ -267,6 +286,7 @@ class _UpstreamConnection(asyncio.Protocol):
             self.send_eof()
 
     def data_received(self, data: bytes) -> None:
+        self._has_received = True
         if self._recorded is not None:
             self._recorded.on_received(data)
             if self._reads_on and self._transport is not None and not self._recorded.reply_expected:
@@ -278,6 +298,7 @@ class _UpstreamConnection(asyncio.Protocol):
         self._end(None)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._note_alert(error)
         self._end(str(error) if error else None)
 
     def _end(self, reason: str | None) -> None:
