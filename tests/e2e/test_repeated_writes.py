@@ -39,6 +39,15 @@ def once():
         call("/orders", item="tea")
     return call("/price")["price"]
 
+if "between" in sys.argv:
+    call("/orders", item="tea")
+    try:
+        call("/price")
+    except OSError:
+        pass
+    call("/orders", item="tea")
+    print("done: two orders were placed")
+    sys.exit()
 if "once" in sys.argv:
     print("done: the order was placed, the price is", once())
     sys.exit()
@@ -139,6 +148,41 @@ def test_agent_that_orders_twice_on_its_own_is_not_accused(
     done, result = experiment(tmp_path, url, "twice")
     assert (done.returncode, len(orders)) == (0, 18), done.stderr
     assert no_duplicate(result)["verdict"] == "held"
+
+
+def test_no_listing_accuses_an_agent_that_orders_twice_on_its_own(
+    tmp_path: Path, shop: tuple[str, list[Any]]
+) -> None:
+    url, orders = shop
+    done, result = experiment(tmp_path, url, "between")
+    assert (done.returncode, len(orders)) == (0, 18), done.stderr
+    [_, method, _] = result["arms"]
+    assert (method["measures"]["findings"], method["differences"]) == ("0", [])
+    environ = environ_in(tmp_path)
+    listings = [
+        ("show", "latest", "1", "--json"),
+        ("show", method["run_ids"][0], "tea", "--json"),
+        ("runs", "verify", method["run_ids"][0], "--json"),
+        ("report", "latest", "--json"),
+        ("compare", "latest", "latest", "--json"),
+    ]
+    for words in listings:
+        listed = commands.wirefault(tmp_path, environ, *words)
+        assert listed.returncode == 0 and "write_repeated" not in listed.stdout, words
+    alone = commands.wirefault(tmp_path, environ, "runs", "verify", "latest")
+    assert "write_repeated" not in alone.stdout
+
+
+def test_listing_of_a_run_has_the_outcome_by_the_control(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
+    _, result = experiment(tmp_path, shop[0])
+    environ, [run_id] = environ_in(tmp_path), result["arms"][1]["run_ids"]
+    verified = json.loads(commands.wirefault(tmp_path, environ, "runs", "verify", run_id, "--json").stdout)
+    assert verified["outcomes"] == {"duplicate": 3}
+    timeline = json.loads(commands.wirefault(tmp_path, environ, "show", "latest", "1", "--json").stdout)
+    assert (timeline["outcome"], [finding["rule"] for finding in timeline["findings"]]) == (
+        "duplicate",
+        ["write_repeated"],
+    )
 
 
 def test_order_that_the_agent_does_not_report(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:

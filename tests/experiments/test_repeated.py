@@ -122,9 +122,44 @@ def test_invalid_episodes_are_not_judged() -> None:
     assert judged.episodes[0].outcome == "invalid"
 
 
-def test_control_that_writes_as_often_overrules_the_proof_of_the_wire() -> None:
-    struck = arm(TWICE, outcome="duplicate", outcome_by_oracle="success", findings=2, repeat_findings=1)
-    [judged] = judged_by_control(struck, arm(TWICE, TWICE)).episodes
-    assert (judged.outcome, judged.findings) == ("success", 1)
-    [judged] = judged_by_control(struck, arm(ONCE, ONCE)).episodes
-    assert (judged.outcome, judged.findings) == ("duplicate", 2)
+def repeated(**more: object) -> ArmFacts:
+    """An episode with two findings, one of them about the write that was executed twice."""
+    return arm([times(2, caused=1)], findings=2, **more)
+
+
+def test_finding_about_a_write_that_the_control_executes_as_often_does_not_count() -> None:
+    [judged] = judged_by_control(repeated(), arm(TWICE, TWICE)).episodes
+    assert (judged.outcome, judged.findings, judged.usual) == ("success", 1, ("tea",))
+    [judged] = judged_by_control(repeated(world="as_asked"), arm(TWICE, TWICE)).episodes
+    assert judged.findings == 1
+    [judged] = judged_by_control(repeated(), arm(TWICE)).episodes  # one control episode is enough for that
+    assert judged.findings == 1
+
+
+@pytest.mark.parametrize("control", [arm(ONCE, ONCE), arm(TWICE, ONCE)])
+def test_finding_stays_where_the_control_executes_it_less_often(control: ArmFacts) -> None:
+    [judged] = judged_by_control(repeated(), control).episodes
+    assert (judged.findings, judged.usual) == (2, ())
+
+
+def test_finding_about_another_write_stays() -> None:
+    coffee = times(2, same="coffee", caused=1)
+    [judged] = judged_by_control(
+        arm([times(2, caused=1), coffee], findings=2), arm(*[[times(2), times(1, same="coffee")]] * 2)
+    ).episodes
+    assert (judged.outcome, judged.findings, judged.usual) == ("duplicate", 1, ("tea",))
+
+
+def test_control_that_repeats_after_a_failure_is_not_its_usual_way() -> None:
+    calm = [times(2, caused=1)]
+    assert verdict(repeated(), arm(calm, calm)) == (
+        "unknown",
+        "POST /orders of shop executed twice, and as often in the control after a failure there",
+    )
+    [judged] = judged_by_control(repeated(), arm(calm, calm)).episodes
+    assert judged.findings == 2
+
+
+def test_write_that_the_control_never_makes_is_not_compared_with_another_one() -> None:
+    control = arm([times(2)], [times(2)])
+    assert verdict(arm([times(2), times(2, same="coffee")]), control)[0] == "deviated"

@@ -17,7 +17,9 @@ from tests.support import PATIENCE_S
 from tests.upstream import Upstream, requests_of
 from wirefault.dialects.http import Reply, json_reply
 from wirefault.history.events import Exchange
-from wirefault.judging.oracle.wire_world import deliveries, proven_duplicates
+from wirefault.judging.oracle.wire_world import deliveries
+from wirefault.judging.trace import episode_trace
+from wirefault.judging.writes import write_counts
 from wirefault.wiring.links import Link, Links
 
 FAILED = {**RESULT, "result": {"content": [], "isError": True}}
@@ -118,11 +120,11 @@ def test_faulted_result_is_not_server_answer(
     assert exchange.faults[0].injected and exchange.tool_answer == answer
 
 
-@pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (RESULT, "duplicated")])
+@pytest.mark.parametrize(("first", "executed"), [(FAILED, 1), (RESULT, 2)])
 @pytest.mark.parametrize("form", [lambda message: json_reply(200, message), stream], ids=["json", "events"])
-def test_lost_error_and_retry_are_not_duplicate(tmp_path: Path, form: Any, first: Any, axis: str) -> None:
+def test_lost_error_and_retry_are_one_execution(tmp_path: Path, form: Any, first: Any, executed: int) -> None:
     exchanges = recorded(tmp_path, form(first), form(RESULT), fault={"fault": "lose_reply"})
-    assert proven_duplicates(exchanges, ()).axis == axis
+    assert [count.executed for count in write_counts(episode_trace(exchanges))] == [executed]
 
 
 def test_each_copy_of_call_has_its_answer(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.evidence.gather import gather
+from wirefault.judging.judge import ByControl
 from wirefault.judging.trace import episode_trace
 from wirefault.report.charts.data import REFUSED
 from wirefault.report.charts.extract import run_data
@@ -134,8 +135,16 @@ def test_late_verdict_changes_outcome_not_time():
     def verdict(t, outcome):
         return EpisodeJudged(t, "001", outcome, "as_asked", "done", "right", [], 1, outcome, [])
 
-    prompt = run_data([BEGIN, EPISODE, verdict(102.0, "success"), verdict(109.0, "duplicate")]).prompts[0]
+    events = [BEGIN, EPISODE, verdict(102.0, "success"), verdict(109.0, "duplicate")]
+    prompt = run_data(events).prompts[0]
     assert (prompt.outcome, prompt.judged) == ("duplicate", 2.0)
+
+
+def test_control_of_an_experiment_decides_the_outcome():
+    judged = EpisodeJudged(102.0, "001", "success", "as_asked", "done", "right", [], 1, "success", [])
+    events = [BEGIN, EPISODE, judged]
+    [prompt] = run_data(events, {EPISODE.episode: ByControl("duplicate")}).prompts
+    assert prompt.outcome == "duplicate"
 
 
 def test_subject_names_scripted_model():

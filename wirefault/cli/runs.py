@@ -107,7 +107,7 @@ def show_command(
         return
     key = recorded.episode_named(episode)
     try:
-        timeline = timeline_of(recorded.run_of(key), key)
+        timeline = timeline_of(recorded.run_of(key), key, recorded.control.get(key))
     except ValueError as error:
         raise InputError(str(error)) from None
     if as_json:
@@ -271,6 +271,7 @@ def _resolved(run: str, out: Path | None) -> str:
 
 def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str = "") -> int:
     """Score a run again, show it and return the exit code."""
+    from wirefault.experiments.recorded import control_of_run
     from wirefault.history.reader import read_history
     from wirefault.judging.summary import summarise
 
@@ -281,7 +282,8 @@ def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str
             click.echo(history.line(event).decode("utf-8", "replace"))
             click.echo(f"evidence: {evidence.text}", err=True)
             return 0
-        summary = summarise(history.events(), torn=history.torn)
+        control = control_of_run(logs, run_id, {**os.environ, "LOGS_DIR": str(logs)})
+        summary = summarise(history.events(), torn=history.torn, control=control)
     except ValueError as error:
         raise InputError(str(error)) from None
     summary = replace(summary, remarks=[*history.integrity.remarks(), *summary.remarks])

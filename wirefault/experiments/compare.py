@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wirefault.experiments.arms import facts_of_one
-from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
@@ -91,7 +89,7 @@ def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparis
     successes = [_successes(arm, judged_arm) for arm, judged_arm in zip((first, second), judged, strict=True)]
     success, open_, paired = _difference(*successes, open_as=None)
     bounds = [_difference(*successes, open_as=taken)[0] for taken in (True, False)]
-    measures = [measures_of(facts_of_one(facts_of(arm.name, arm.events))) for arm in (first, second)]
+    measures = [measures_of(arm.facts) for arm in (first, second)]
     return ArmComparison(
         arm=name,
         run_ids=(first.run_ids, second.run_ids),

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -149,9 +149,8 @@ class EpisodeFacts:
     faults; ``delivery_unknown`` if there may be more. ``budgets_spent``: exhausted budgets;
     ``budget_strikes``: requests refused or slowed, and episodes ended, by budgets. ``drawn``: names of drawn
     faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
-    ``repeat_findings``: those of ``findings`` about repeated writes.
-    ``outcome_by_oracle``: the outcome if repeated writes are no evidence; None if it is the same.
-    ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control.
+    ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control; ``usual``:
+    those that the control executes as often without a failure, so that ``findings`` leaves them out.
     ``failed_calls``: the calls of which a request failed, with the requests for them.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
     control's, which ``findings`` counts, too.
@@ -171,16 +170,15 @@ class EpisodeFacts:
     budgets_unknown: bool = False
     budget_strikes: int = 0
     findings: int = 0
-    repeat_findings: int = 0
     outages: EpisodeOutages = _NOTHING_FAILED
     drawn: tuple[str, ...] = ()
     shadows: tuple[tuple[str, str], ...] = ()
     asserted: tuple[OfEpisode, ...] = ()
     world: World = "unknown"
     writes: tuple[WriteCount, ...] = ()
-    outcome_by_oracle: Outcome | None = None
     repeated: str = ""
     perhaps_repeated: str = ""
+    usual: tuple[str, ...] = ()
     conduct: Conduct | None = None
     differences: tuple[Finding, ...] = ()
     failed_calls: FailedCalls = _NONE_FAILED
@@ -290,17 +288,19 @@ def _facts(
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
         findings,
-        len(repeats),
         outages,
         tuple(sorted(set(_drawn(events)))),
         tuple(sorted(set(_shadows(events)))),
         asserted,
         judged.world,
-        tuple(count for count in write_counts(trace) if count.executed + count.maybe),
-        judged.outcome_by_oracle,
+        tuple(_with_cause(count, repeats) for count in write_counts(trace) if count.executed + count.maybe),
         failed_calls=failed_calls(trace, whole=outages.whole),
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
     )
+
+
+def _with_cause(count: WriteCount, repeats: Sequence[Finding]) -> WriteCount:
+    return replace(count, caused=sum(not set(count.ids).isdisjoint(each.evidence) for each in repeats))
 
 
 def _struck_by_budgets(records: Iterable[FaultRecord]) -> int:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from wirefault.core.errors import InputError, nearest
-from wirefault.experiments.arms import read_arm
+from wirefault.core.errors import InputError, UserError, nearest
+from wirefault.experiments.arms import ArmFacts, facts_of_one, read_arm
 from wirefault.experiments.evidence import Evidence, evidence_of
+from wirefault.experiments.facts import facts_of
 from wirefault.experiments.index import latest_id, recorded_runs, saved_ids
-from wirefault.experiments.plan import ExperimentPlan, between_controls
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm, between_controls
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event
 from wirefault.history.reader import HistoryError, read_run
+from wirefault.judging.judge import ByControl
 from wirefault.judging.summary import Summary, summarise
 from wirefault.wiring.prompts import Prompt
 
@@ -26,13 +28,14 @@ _LAST = 8
 class RecordedArm:
     """The recorded part of an arm. ``planned`` has the keys of its episodes in the plan's order.
 
-    A lone run is an arm without a name and without a plan.
+    A lone run is an arm without a name and without a plan. ``experiment`` has the arm and its control.
     """
 
     logs: Path
     name: str
     run_ids: Sequence[str]
     planned: Sequence[str] = ()
+    experiment: tuple[SavedExperiment, PlannedArm] | None = None
 
     @cached_property
     def events(self) -> list[Event]:
@@ -48,9 +51,25 @@ class RecordedArm:
     def summary(self) -> Summary:
         """The summary, judged now. Raises ``InputError``."""
         try:
-            return summarise(self.events)
+            return summarise(self.events, control=self.control)
         except ValueError as error:
             raise InputError(f"{', '.join(self.run_ids)}: {error}") from None
+
+    @cached_property
+    def control(self) -> Mapping[str, ByControl]:
+        """What the experiment's control shows about its episodes; empty without one."""
+        if self.experiment is None:
+            return {}
+        saved, arm = self.experiment
+        return saved.control_of(arm)
+
+    @property
+    def facts(self) -> ArmFacts:
+        """Its facts, compared with the control where there is one. Raises ``ValueError``."""
+        if self.experiment is None or not self.name:
+            return facts_of_one(facts_of(self.name, self.events))
+        saved, arm = self.experiment
+        return saved.facts_of(arm)
 
     @property
     def episodes(self) -> list[str]:
@@ -126,13 +145,35 @@ def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recordi
         raise InputError(f"{logs}: unknown run or experiment {name!r}{nearest(name, known[-_LAST:])}")
     evidence = evidence_of(logs, name)
     evidence.require_unaltered()
-    return Recording(name, {"": RecordedArm(logs, "", (name,))}, evidence)
+    arm = RecordedArm(logs, "", (name,), experiment=_experiment_of(logs, name, environ))
+    return Recording(name, {"": arm}, evidence)
+
+
+def control_of_run(logs: Path, run_id: str, environ: Mapping[str, str]) -> Mapping[str, ByControl]:
+    """What the control shows about the episodes of a run, if it is one of an experiment's arm."""
+    return RecordedArm(logs, "", (run_id,), experiment=_experiment_of(logs, run_id, environ)).control
+
+
+def _experiment_of(
+    logs: Path, run_id: str, environ: Mapping[str, str]
+) -> tuple[SavedExperiment, PlannedArm] | None:
+    """The experiment and the arm of that run; None for a lone run, and if the plan cannot be read."""
+    names = [name for name in saved_ids(logs) if run_id.startswith(f"{name}-")]
+    for name in names:
+        try:
+            saved = load_saved(logs, name, environ)
+        except (UserError, OSError):  # then the run is shown as it is
+            continue
+        for arm in saved.plan.arms:
+            if run_id in saved.run_ids(arm):
+                return saved, arm
+    return None
 
 
 def _of_experiment(saved: SavedExperiment) -> Recording:
     logs, planned = saved.plan.configuration.logs, [prompt.key for prompt in saved.plan.prompts]
     arms = {
-        arm.name: RecordedArm(logs, arm.name, run_ids, planned)
+        arm.name: RecordedArm(logs, arm.name, run_ids, planned, (saved, arm))
         for arm in saved.plan.arms
         if (run_ids := saved.run_ids(arm))
     }
@@ -154,11 +195,9 @@ def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[Saved
     recording = open_recording(logs, name, environ)
     if recording.experiment is not None:
         return recording.experiment, ()
-    for experiment in saved_ids(logs):
-        if recording.id.startswith(f"{experiment}-"):
-            saved = load_saved(logs, experiment, environ)
-            arms = [arm for arm in saved.plan.arms if recording.id in saved.run_ids(arm)]
-            return saved, [arm.name for arm in arms if not arm.is_control]
+    if (owner := _experiment_of(logs, recording.id, environ)) is not None:
+        saved, arm = owner
+        return saved, [] if arm.is_control else [arm.name]
     raise InputError(
         f"{recording.id} is a lone run without a saved plan;"
         f" wirefault runs verify {recording.id} ends with the line that repeats it"

@@ -6,18 +6,22 @@ A write is repeated if it was executed at least twice in an attempt, and more of
 episode of the same prompt, of which there must be at least two with the same count. That refutes
 ``no duplicate`` for declared writes. A probable write, or a control that does not decide, leaves it unknown.
 An oracle that found the world as asked is stronger evidence and decides alone.
+
+A write that the control executes as often, with no failure before it, is usual for the agent: findings about
+its repetition do not count.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.finding import Finding, times
+from wirefault.judging.judge import ByControl
 from wirefault.judging.writes import WriteCount
 
 _REPETITION = re.compile(r"\.r\d+$")  # suffix of the key of a repeated prompt
@@ -46,6 +50,16 @@ def with_differences(arm: ArmFacts, controls: Iterable[ArmFacts]) -> ArmFacts:
     return replace(arm, episodes=[_compared(episode, calm) for episode in arm.episodes])
 
 
+def by_control(arm: ArmFacts) -> Mapping[str, ByControl]:
+    """For each episode of a compared arm what a listing of its run has to know."""
+    return {
+        episode.episode: ByControl(
+            episode.outcome, episode.repeated, frozenset(episode.usual), episode.differences
+        )
+        for episode in arm.episodes
+    }
+
+
 def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:
     if episode.outcome == "invalid" or episode.conduct is None or not episode.delivered:
         return episode
@@ -64,23 +78,25 @@ def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFac
 
 
 def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) -> EpisodeFacts:
-    if episode.outcome == "invalid" or episode.world == "as_asked":
+    if episode.outcome == "invalid":
         return episode
     calm = _of_prompt(episode, control)
     if len(calm) < _MIN_CONTROL and after is not None:
         calm += _of_prompt(episode, after)
-    repeats = [repeat for write in episode.writes if (repeat := _repeat(write, calm)) is not None]
+    beside = [(write, _Beside.of(write, episode.writes, calm)) for write in episode.writes]
+    usual = [write for write, control_counts in beside if control_counts.is_usual(write)]
+    episode = replace(
+        episode,
+        usual=tuple(write.same for write in usual),
+        findings=episode.findings - sum(write.caused for write in usual),
+    )
+    if episode.world == "as_asked":
+        return episode
+    repeats = [repeat for write, counts in beside if (repeat := _repeat(write, counts)) is not None]
     certain = [repeat.text for repeat in repeats if repeat.certain]
     if certain:
         return replace(episode, outcome="duplicate", repeated="; ".join(certain))
-    if repeats:
-        return replace(episode, perhaps_repeated="; ".join(repeat.text for repeat in repeats))
-    if len(calm) < _MIN_CONTROL:
-        return episode
-    # the control writes as often: whatever failed, nothing was repeated
-    outcome = episode.outcome_by_oracle or episode.outcome
-    findings = episode.findings - episode.repeat_findings
-    return replace(episode, outcome=outcome, findings=findings, repeat_findings=0)
+    return replace(episode, perhaps_repeated="; ".join(repeat.text for repeat in repeats))
 
 
 def _of_prompt(episode: EpisodeFacts, control: ArmFacts) -> list[EpisodeFacts]:
@@ -88,26 +104,75 @@ def _of_prompt(episode: EpisodeFacts, control: ArmFacts) -> list[EpisodeFacts]:
     return [e for e in control.valid.episodes if _REPETITION.sub("", e.episode) == prompt]
 
 
-def _repeat(write: WriteCount, control: Sequence[EpisodeFacts]) -> _Repeat | None:
-    counts = [_count_in(write, episode) for episode in control]
-    usual = max(counts, default=0)
-    if write.executed + write.maybe < 2:
+@dataclass(frozen=True)
+class _Beside:
+    """How often each control episode executed a write.
+
+    ``open``: it may have executed it more often. ``caused``: one of them repeated it after a failure.
+    """
+
+    counts: tuple[int, ...]
+    open: bool
+    caused: bool
+
+    @classmethod
+    def of(cls, write: WriteCount, beside: Sequence[WriteCount], calm: Sequence[EpisodeFacts]) -> _Beside:
+        writes = [_counterparts(write, beside, episode.writes) for episode in calm]
+        return cls(
+            tuple(max((other.executed for other in others), default=0) for others in writes),
+            any(other.maybe for others in writes for other in others),
+            any(other.caused for others in writes for other in others),
+        )
+
+    @property
+    def agree(self) -> bool:
+        return len(set(self.counts)) == 1 and not self.open
+
+    @property
+    def in_words(self) -> str:
+        usual = max(self.counts)
+        return f"{times(usual) if usual else 'never'} in each of {len(self.counts)} control episodes"
+
+    def is_usual(self, write: WriteCount) -> bool:
+        """Whether the control executes it as often without a failure before it: the agent does so anyway."""
+        most = write.executed + write.maybe
+        return 2 <= most <= min(self.counts, default=0) and not self.caused
+
+
+def _counterparts(
+    write: WriteCount, beside: Iterable[WriteCount], control: Sequence[WriteCount]
+) -> list[WriteCount]:
+    """The same write in a control episode; without it, those of the same call that have no counterpart.
+
+    A control whose ids differ from episode to episode would otherwise seem never to have made it.
+    """
+    same = [other for other in control if other.same == write.same]
+    if same:
+        return same
+    sames = {other.same for other in beside}
+    return [other for other in control if other.call == write.call and other.same not in sames]
+
+
+def _repeat(write: WriteCount, control: _Beside) -> _Repeat | None:
+    usual, most = max(control.counts, default=0), write.executed + write.maybe
+    if most < 2 or control.is_usual(write):
         return None
-    agree = len(set(counts)) == 1 and not any(_is_open(write, episode) for episode in control)
-    if write.executed < 2 or (agree and write.executed <= usual):
-        return _perhaps_executed(write) if write.executed + write.maybe > max(usual, 1) else None
-    if agree and len(counts) >= _MIN_CONTROL:
-        every = f"{times(usual) if usual else 'never'} in each of {len(counts)} control episodes"
-        text = f"{write.call} executed {times(write.executed)}, {every}"
+    if write.executed >= 2 and control.caused and write.executed <= usual:
+        text = f"{write.call} executed {times(write.executed)}"
+        text += ", and as often in the control after a failure there"
+        return _Repeat(False, text if write.declared else f"{text}; {_undeclared(write)}")
+    if write.executed < 2 or (control.agree and write.executed <= usual):
+        return _perhaps_executed(write) if most > max(usual, 1) else None
+    if control.agree and len(control.counts) >= _MIN_CONTROL:
+        text = f"{write.call} executed {times(write.executed)}, {control.in_words}"
         return _Repeat(write.declared, text if write.declared else f"{text}; {_undeclared(write)}")
-    if write.executed <= min(counts, default=0):
-        return None
-    return _Repeat(False, "; ".join(_why_unknown(write, counts)))
+    return _Repeat(False, "; ".join(_why_unknown(write, control.counts)))
 
 
 def _perhaps_executed(write: WriteCount) -> _Repeat:
     most = write.executed + write.maybe
-    return _Repeat(False, f"{write.call} may have been executed {times(most)}")
+    text = f"{write.call} may have been executed {times(most)}"
+    return _Repeat(False, text if write.declared else f"{text}; {_undeclared(write)}")
 
 
 def _why_unknown(write: WriteCount, counts: Sequence[int]) -> Iterator[str]:
@@ -127,20 +192,3 @@ def _undeclared(write: WriteCount) -> str:
         f"the wiring does not say whether it is a write: declare it under links: {link} with"
         f" `writes: [{call}]`, or with `writes: []` if it changes nothing"
     )
-
-
-def _count_in(write: WriteCount, episode: EpisodeFacts) -> int:
-    """How often the control executed it; without the same write, the highest count of the same call.
-
-    A control whose ids differ from episode to episode would otherwise seem never to have made it.
-    """
-    same = [other.executed for other in episode.writes if other.same == write.same]
-    return max(same or _of_call(write, episode.writes), default=0)
-
-
-def _of_call(write: WriteCount, others: Iterable[WriteCount]) -> list[int]:
-    return [other.executed for other in others if other.call == write.call]
-
-
-def _is_open(write: WriteCount, episode: EpisodeFacts) -> bool:
-    return any(other.maybe for other in episode.writes if other.call == write.call)

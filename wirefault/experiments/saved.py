@@ -32,10 +32,11 @@ from wirefault.experiments.index import (
 )
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
-from wirefault.experiments.repeated import judged_by_control, with_differences
+from wirefault.experiments.repeated import by_control, judged_by_control, with_differences
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
 from wirefault.history.writer import MAX_HISTORY_BYTES
+from wirefault.judging.judge import ByControl
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
@@ -101,11 +102,19 @@ class SavedExperiment:
 
     def facts_of(self, arm: PlannedArm) -> ArmFacts:
         """The facts of its runs until now; an arm with faults is compared with the control."""
-        facts, controls = self._recorded_facts(arm), [a for a in self.plan.arms if a.is_control]
+        return self.compared(arm, self._recorded_facts(arm))
+
+    def compared(self, arm: PlannedArm, facts: ArmFacts) -> ArmFacts:
+        """Facts of that arm, compared with the control until now; those of a control are as they were."""
+        controls = [other for other in self.plan.arms if other.is_control]
         if arm.is_control or not controls:
             return facts
         calm = [self._recorded_facts(control) for control in controls[:2]]
         return with_differences(judged_by_control(facts, *calm), calm)
+
+    def control_of(self, arm: PlannedArm) -> Mapping[str, ByControl]:
+        """What the control shows about the arm's episodes until now; empty for a control."""
+        return {} if arm.is_control else by_control(self.facts_of(arm))
 
     def _recorded_facts(self, arm: PlannedArm) -> ArmFacts:
         recorded = self.run_ids(arm)

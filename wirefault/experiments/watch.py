@@ -14,14 +14,18 @@ from pathlib import Path
 from threading import Event as ThreadEvent
 from threading import Thread
 
+from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly, parse_expression
+from wirefault.experiments.facts import facts_of
 from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.repeated import by_control
 from wirefault.experiments.safety import Spending
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event, RunSealed, RunStarted
 from wirefault.history.reader import HistoryError, Tail
-from wirefault.judging.findings.rules import findings_in
+from wirefault.judging.judge import findings_by_control
 from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.trace import traces
 from wirefault.judging.usage import model_usage
 from wirefault.lab.own_lab import Halt
 
@@ -174,7 +178,7 @@ class Watch:
         """Read run by run: all events of a long, resumed arm would fill the memory."""
         for run_id in self._saved.run_ids(arm):
             if run_id not in self._sealed:
-                self._take_in(run_id, self._new_events(run_id))
+                self._take_in(arm, run_id, self._new_events(run_id))
 
     def _new_events(self, run_id: str) -> list[Event]:
         folder = self._saved.plan.configuration.logs / "runs" / run_id
@@ -187,10 +191,10 @@ class Watch:
                 continue
         return events
 
-    def _take_in(self, run_id: str, events: Sequence[Event]) -> None:
+    def _take_in(self, arm: PlannedArm, run_id: str, events: Sequence[Event]) -> None:
         self._cost += model_usage(events, self._prices).cost_usd or 0.0
         if self._tell:
-            self._look_for_findings(events)
+            self._look_for_findings(arm, events)
         for event in events:
             if isinstance(event, EpisodeJudged):
                 self._completed += event.episode not in self.arm.outcomes
@@ -198,7 +202,7 @@ class Watch:
             elif isinstance(event, RunSealed):  # the other processes had finished writing
                 self._sealed.add(run_id)
 
-    def _look_for_findings(self, events: Sequence[Event]) -> None:
+    def _look_for_findings(self, arm: PlannedArm, events: Sequence[Event]) -> None:
         """Keep the events of running episodes until they are judged."""
         judged = {event.episode for event in events if isinstance(event, EpisodeJudged)}
         for event in events:
@@ -208,4 +212,12 @@ class Watch:
                 self._running.setdefault(key, []).append(event)
         for key in judged - self.arm.outcomes.keys():
             run_events = [*([self._run] if self._run else []), *self._running.pop(key, ())]
-            self.arm.findings += [f"{key}: {finding.text}" for finding in findings_in(run_events)]
+            self.arm.findings += [f"{key}: {text}" for text in self._findings_in(arm, run_events)]
+
+    def _findings_in(self, arm: PlannedArm, events: Sequence[Event]) -> Iterator[str]:
+        """The findings in an episode's events, without those that the control until now overrules."""
+        of_episode = traces(events)
+        if self._run is None or not findings_by_control(of_episode, {}):
+            return
+        facts = self._saved.compared(arm, facts_of_one(facts_of(self._run.run_id, events)))
+        yield from (finding.text for finding in findings_by_control(of_episode, by_control(facts)))

@@ -8,17 +8,19 @@ file must be in the order written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
+from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.evidence.gather import gather, struck_exchanges
 from wirefault.judging.evidence.record import FaultRecord, Unexplained
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import trace_findings
+from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.exposure import AskedAbout
 from wirefault.judging.oracle.outcome import Claim, Outcome
@@ -26,6 +28,7 @@ from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
 from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
 from wirefault.judging.usage import ModelUsage, model_usage
+from wirefault.judging.writes import write_counts
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,6 @@ class EpisodeJudgement:
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
     why: str = ""  # in words, what the outcome does not show
-    outcome_by_oracle: Outcome | None = None  # see ``Verdict``
     touched: bool = False  # a delivered fault touched a value or call that the oracle asks about
 
     def as_event(self, t: float) -> EpisodeJudged:
@@ -64,6 +66,18 @@ class EpisodeJudgement:
 
 
 @dataclass(frozen=True)
+class ByControl:
+    """What the control of an experiment shows about an episode."""
+
+    outcome: Outcome
+    why: str = ""
+    """Which write was repeated."""
+    usual: frozenset[str] = frozenset()
+    """Writes (``WriteCount.same``) that the control executes as often, so that no finding counts."""
+    differences: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
 class RunJudgement:
     """A run, its verdicts in the order in which the episodes started, and what else its history shows."""
 
@@ -74,11 +88,17 @@ class RunJudgement:
     traces: Mapping[str, EpisodeTrace] = field(default_factory=dict)  # by episode
     stray: int = 0  # requests that belong to no episode of the run
     differences: list[str] = field(default_factory=list)  # from the recorded verdicts
+    control: Mapping[str, ByControl] = field(default_factory=dict)  # by episode, where there is one
 
     @cached_property
     def findings(self) -> list[Finding]:
         """The gravest first."""
-        return trace_findings(self.traces.values())
+        return findings_by_control(self.traces.values(), self.control)
+
+    def by_control(self, control: Mapping[str, ByControl]) -> RunJudgement:
+        """The same run, judged with its control."""
+        judged = [by_control(episode, control.get(episode.episode)) for episode in self.episodes]
+        return replace(self, episodes=judged, control=control)
 
     @cached_property
     def account(self) -> RunAccount:
@@ -130,6 +150,41 @@ def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
     )
 
 
+def by_control(judged: EpisodeJudgement, control: ByControl | None) -> EpisodeJudgement:
+    """The judgement with the outcome by the control, if there is one."""
+    if control is None or control.outcome == judged.outcome:
+        return judged
+    return replace(judged, outcome=control.outcome, why=control.why or judged.why)
+
+
+def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, ByControl]) -> list[Finding]:
+    """The findings in these episodes, the gravest first: without those about writes that the control executes
+    as often, and with the differences to it.
+    """
+    traces = list(traces)
+    usual = {
+        (trace.episode, id)
+        for trace in traces
+        if trace.episode in control
+        for count in write_counts(trace)
+        if count.same in control[trace.episode].usual
+        for id in count.ids
+    }
+    differences = [
+        finding
+        for trace in traces
+        if trace.episode in control
+        for finding in control[trace.episode].differences
+    ]
+    findings = [
+        finding
+        for finding in trace_findings(traces)
+        if finding.rule != WRITE_REPEATED.name
+        or not any((finding.episode, id) in usual for id in finding.evidence)
+    ]
+    return sorted([*findings, *differences], key=lambda finding: SEVERITIES.index(finding.severity))
+
+
 def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudgement:
     """Judge one episode by all its events. Raises ``ValueError`` without its ``EpisodeStarted``."""
     return judge_trace(episode_trace(events), finished)
@@ -159,7 +214,6 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
         faults=evidence.faults,
         unexplained=evidence.unexplained,
         why=verdict.why,
-        outcome_by_oracle=verdict.outcome_by_oracle,
         touched=_is_touched(episode, evidence.faults),
     )
 

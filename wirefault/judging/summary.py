@@ -22,7 +22,7 @@ from wirefault.history.events import (
 )
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.oracle.episode import who_failed
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.judging.rates import Rate, Share, first_attempt_rate, rate_per_prompt, success_share
@@ -145,13 +145,15 @@ class Summary:
         }
 
 
-def summarise(events: Iterable[Event], *, torn: int = 0) -> Summary:
+def summarise(
+    events: Iterable[Event], *, torn: int = 0, control: Mapping[str, ByControl] | None = None
+) -> Summary:
     """Judge a run and sum it up.
 
-    ``torn``: how many cut-off last lines the reader of the history met. Raises ``ValueError`` if the run's
-    beginning is not among the events.
+    ``torn``: how many cut-off last lines the reader of the history met. ``control``: what an experiment's
+    control shows about the episodes. Raises ``ValueError`` if the run's beginning is not among the events.
     """
-    return summary_of(judge_run(events), torn=torn)
+    return summary_of(judge_run(events).by_control(control or {}), torn=torn)
 
 
 def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wirefault.dialects.mcp import LIST, MCP
 from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldRead
@@ -78,6 +78,8 @@ class WriteCount:
     declared: bool
     executed: int
     maybe: int  # further ones that may have been executed
+    ids: tuple[str, ...] = ()  # of the events that show it
+    caused: int = 0  # findings about its repetition, see ``findings.writes``
 
 
 def writes_in(trace: EpisodeTrace) -> list[Write]:
@@ -110,9 +112,9 @@ def write_counts(trace: EpisodeTrace) -> tuple[WriteCount, ...]:
     counts: dict[str, WriteCount] = {}
     for (same, _), group in attempts.items():
         count = _counted(same, group)
-        known = counts.get(same)
-        if known is None or (count.executed, count.maybe) > (known.executed, known.maybe):
-            counts[same] = count
+        known = counts.setdefault(same, count)
+        most = max(known, count, key=lambda each: (each.executed, each.maybe))
+        counts[same] = replace(most, ids=tuple(dict.fromkeys(known.ids + count.ids)))
     return tuple(counts.values())
 
 
@@ -128,7 +130,8 @@ def _counted(same: str, group: Sequence[Write]) -> WriteCount:
     fates = [fate for write in alone for fate in write.fates] + [write.fate for write in by_key.values()]
     first, number = group[0], Counter(fates)
     declared = all(write.declared for write in group)
-    return WriteCount(first.name, first.call, same, declared, number["executed"], number["maybe"])
+    ids = tuple(dict.fromkeys(id for write in group for id in (*write.seen.ids, *write.request.ids)))
+    return WriteCount(first.name, first.call, same, declared, number["executed"], number["maybe"], ids)
 
 
 # which requests are writes
@@ -207,12 +210,6 @@ def _same_requests(trace: EpisodeTrace, requests: Sequence[Request]) -> list[str
         else received.same_fingerprint(request) or request.ids[0]
         for request in requests
     ]
-
-
-def same_exchanges(exchanges: Sequence[Exchange]) -> list[str]:
-    """For each exchange of an episode a text that is equal for the same requests; oldest first."""
-    received = _Received(exchanges, ())
-    return [received.same(exchange) for exchange in exchanges]
 
 
 class _Received:

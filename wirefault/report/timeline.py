@@ -28,8 +28,7 @@ from wirefault.history.events import (
 )
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.rules import trace_findings
-from wirefault.judging.judge import EpisodeJudgement, judge_trace
+from wirefault.judging.judge import ByControl, EpisodeJudgement, by_control, findings_by_control, judge_trace
 from wirefault.judging.oracle.outcome import Claim
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import traces
@@ -232,8 +231,11 @@ class Timeline:
         }
 
 
-def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
-    """Build the timeline of an episode from all events of its run. Raises ``ValueError`` if it is missing."""
+def timeline_of(events: Sequence[Event], episode: str, control: ByControl | None = None) -> Timeline:
+    """Build the timeline of an episode from all events of its run. Raises ``ValueError`` if it is missing.
+
+    ``control``: what an experiment's control shows about it.
+    """
     trace = next((trace for trace in traces(events) if trace.episode == episode), None)
     started = trace.last(EpisodeStarted) if trace else None
     run = next((event for event in events if isinstance(event, RunStarted)), None)
@@ -250,7 +252,8 @@ def timeline_of(events: Sequence[Event], episode: str) -> Timeline:
         for _, block in sorted(blocks, key=lambda block: block[0])
         for line in block
     ]
-    return Timeline(run.run_id, judgement, lines, trace_findings([trace]))
+    known = {episode: control} if control else {}
+    return Timeline(run.run_id, by_control(judgement, control), lines, findings_by_control([trace], known))
 
 
 def _request_blocks(

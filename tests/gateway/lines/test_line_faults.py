@@ -16,7 +16,8 @@ from tests.support import PATIENCE_S
 from wirefault.dialects.http import ReplyInPieces, json_reply
 from wirefault.faults.base import Act, Changed
 from wirefault.history.events import Exchange
-from wirefault.judging.oracle.wire_world import proven_duplicates
+from wirefault.judging.trace import episode_trace
+from wirefault.judging.writes import write_counts
 
 OWN = {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
 LINE = json.dumps(OWN).encode()
@@ -257,8 +258,8 @@ def test_server_answer_to_call_is_recorded(lab: Lab, ends: Ends, arm: Any, line:
     assert faulted(lab, 1).tool_answer == server_line
 
 
-@pytest.mark.parametrize(("first", "axis"), [(FAILED, "not_applicable"), (answer(1), "duplicated")])
-def test_lost_error_and_retry_are_not_duplicate(lab: Lab, ends: Ends, arm: Any, first: bytes, axis: str):
+@pytest.mark.parametrize(("first", "executed"), [(FAILED, 1), (answer(1), 2)])
+def test_lost_error_and_retry_are_one_execution(lab: Lab, ends: Ends, arm: Any, first: bytes, executed: int):
     arm(lambda tried: Act(reply=lambda reply: Changed(ReplyInPieces(ending="hang"))))
     for id, line in ((1, first), (2, answer(2))):
         ends.client.sendall(call(id))
@@ -267,4 +268,4 @@ def test_lost_error_and_retry_are_not_duplicate(lab: Lab, ends: Ends, arm: Any, 
     assert read(ends.client) == answer(2)
     lab.settle()
     writes = [replace(exchange, write=True) for exchange in lab.exchanges(2)]
-    assert proven_duplicates(writes, ()).axis == axis
+    assert [count.executed for count in write_counts(episode_trace(writes))] == [executed]

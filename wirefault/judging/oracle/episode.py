@@ -44,7 +44,7 @@ from wirefault.judging.oracle.tool_results import (
     tool_results,
 )
 from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_answer, judge_value
-from wirefault.judging.oracle.wire_world import judge_requests, proven_duplicates
+from wirefault.judging.oracle.wire_world import judge_requests
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
 from wirefault.judging.text_calls import text_calls
 from wirefault.judging.trace import EpisodeTrace
@@ -70,8 +70,6 @@ class Verdict:
     outcome: Outcome
     flags: list[str]
     why: str  # in words, what the outcome does not show
-    # if the wire's own proof of a repeated write did not count; None if that makes no difference
-    outcome_by_oracle: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -121,10 +119,7 @@ class Episode:
         """Return the first outcome that fits."""
         invalid, pending = self._invalid_because(), self._pending()
         ended = self.trace.last(AttemptEnded)
-        expected_world = (
-            self._expected_world(self.oracle) if self.oracle else WorldJudgement("not_applicable")
-        )
-        world, value = self._with_late_writes(self._with_proof(expected_world)), self._value(ended)
+        world, value = self._with_late_writes(self.expected_world()), self._value(ended)
         claim = judge_claim(self.oracle, ended, self.started.prompt, value.axis) if ended else "none"
         text_call = self._text_call(ended, value)
         if text_call:
@@ -142,11 +137,8 @@ class Episode:
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended, text_call)
-        by_oracle = None
-        if outcome == "duplicate" and expected_world.axis != "duplicated":
-            by_oracle = outcome_of(replace(axes, world=expected_world.axis))
         flags = sorted({*self._flags(world, value, results), *([TOOL_CALL_AS_TEXT] if text_call else [])})
-        return Verdict(axes, outcome, flags, why, by_oracle)
+        return Verdict(axes, outcome, flags, why)
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or that a person ended it; empty otherwise."""
@@ -180,12 +172,6 @@ class Episode:
             return [f"attempt {attempt} has no end in the history"]
         return []
 
-    def _with_proof(self, expected: WorldJudgement) -> WorldJudgement:
-        """Without an expected world, the axis applies only if the wire alone proves a duplicate."""
-        if expected.axis != "not_applicable":
-            return expected
-        return proven_duplicates(self.trace.exchanges, self.trace.armed)
-
     def _with_late_writes(self, world: WorldJudgement) -> WorldJudgement:
         """A write that came after its attempt's end makes this world unknown, and that of the episode in
         which it came.
@@ -205,7 +191,11 @@ class Episode:
         why = f"a write of {whose} came in this one" if others else "a write came after its attempt's end"
         return WorldJudgement("unknown", why=why)
 
-    def _expected_world(self, oracle: Oracle) -> WorldJudgement:
+    def expected_world(self) -> WorldJudgement:
+        """The world as the oracle asks for it."""
+        oracle = self.oracle
+        if oracle is None:
+            return WorldJudgement("not_applicable")
         settled = all(event.settled is True for event in self.trace.all(AttemptHealed))
         worlds = []
         if oracle.expects_effects:

@@ -3,15 +3,14 @@
 Precedence is as for the lab's own world, with one exception: a write that was provably executed too often is
 ``duplicated`` even if it is unknown whether other writes were executed.
 
-Without an oracle the wire alone can prove a duplicate: a declared write was executed twice, the second time
-after the reply to the first did not reach the caller, and with no key by which the upstream could recognise
-it. PUT and DELETE may be repeated. Any other repetition may have been intended: it is a finding, no verdict.
+Without an oracle the wire shows no duplicate: a repetition may have been intended. A failure before it makes
+it a finding, and the control of an experiment decides.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -19,14 +18,11 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from wirefault.dialects.mcp import read_message
-from wirefault.history.events import AttemptArmed, Exchange
+from wirefault.history.events import Exchange
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Pairing, json_matches, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
 from wirefault.judging.requests import FATES, Fate, answers_of, fate_of
-from wirefault.judging.sameness import idempotency_field
-from wirefault.judging.writes import is_graphql_read, same_exchanges
-from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
 
 
@@ -205,52 +201,3 @@ def _named(writes: Iterable[WireWrite]) -> str:
     """``POST /orders of shop (2 times), DELETE /orders/7 of shop``."""
     counts = Counter(write.name for write in writes)
     return ", ".join(name if n == 1 else f"{name} ({times_in_words(n)})" for name, n in counts.items())
-
-
-def proven_duplicates(exchanges: Iterable[Exchange], armed: Iterable[AttemptArmed]) -> WorldJudgement:
-    """``duplicated`` if there is any, else ``not_applicable``. The exchanges are those of one episode."""
-    toxics = [(attempt.attempt, toxic) for attempt in armed for toxic in attempt.toxics]
-    for earlier, later in _pairs(sorted(exchanges, key=lambda exchange: exchange.start)):
-        if not _reached_caller(earlier, later, toxics) and not _share_key(earlier.exchange, later.exchange):
-            why = f"{later.name} executed again after the reply to the first did not reach the caller"
-            return WorldJudgement("duplicated", why, repeated=(earlier.row, later.row))
-    return WorldJudgement("not_applicable")
-
-
-def _pairs(exchanges: Sequence[Exchange]) -> Iterator[tuple[WireWrite, WireWrite]]:
-    """Yield executed writes that are the same, each with the later ones."""
-    sames = same_exchanges(exchanges)
-    before: defaultdict[str, list[WireWrite]] = defaultdict(list)
-    for exchange, same in zip(exchanges, sames, strict=True):
-        if exchange.method in IDEMPOTENT_METHODS or is_graphql_read(exchange):
-            continue
-        for write in deliveries(exchange):
-            if write.fate == "executed":
-                yield from ((earlier, write) for earlier in before[same])
-                before[same].append(write)
-
-
-def _share_key(earlier: Exchange, later: Exchange) -> bool:
-    keys = [e.key or idempotency_field(e.request_body, e.tool) for e in (earlier, later)]
-    return bool(keys[0]) and keys[0] == keys[1]
-
-
-def _reached_caller(earlier: WireWrite, later: WireWrite, toxics: Sequence[tuple[int, PlannedToxic]]) -> bool:
-    """Whether the caller may have received the upstream's reply, as far as that can be known."""
-    exchange = earlier.exchange
-    if exchange is later.exchange:  # a fault repeated it and discarded the first reply
-        return False
-    passed_on = exchange.reply_complete and not exchange.client_left and exchange.upstream_status is None
-    swallowed = any(
-        (attempt, toxic.link) == (exchange.attempt, exchange.link) and _swallows(toxic, exchange)
-        for attempt, toxic in toxics
-    )
-    return passed_on and not swallowed
-
-
-def _swallows(toxic: PlannedToxic, exchange: Exchange) -> bool:
-    """Whether the toxic certainly keeps the reply from the caller."""
-    if toxic.stream != "downstream" or not toxic.lasts_attempt:
-        return False
-    limit = toxic.attributes.get("bytes", 0)
-    return toxic.kind == "timeout" or (toxic.kind == "limit_data" and limit < exchange.reply_bytes)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from wirefault.experiments.evidence import evidence_of
+from wirefault.experiments.recorded import control_of_run
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -25,6 +27,7 @@ from wirefault.history.reader import LIVE, HistoryError, read_file, read_history
 from wirefault.judging.evidence.gather import gather, unexplained
 from wirefault.judging.evidence.record import FaultRecord, TryEvidence
 from wirefault.judging.evidence.toxics import ToxicTimes
+from wirefault.judging.judge import ByControl
 from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.trace import EpisodeTrace, episode_trace
@@ -34,8 +37,11 @@ from wirefault.report.charts.style import group_of
 _E = TypeVar("_E")
 
 
-def run_data(events: Sequence[Event]) -> RunData:
-    """Return the data of one run. Raises ``HistoryError`` if the history has no start."""
+def run_data(events: Sequence[Event], control: Mapping[str, ByControl] | None = None) -> RunData:
+    """Return the data of one run. Raises ``HistoryError`` if the history has no start.
+
+    ``control``: what an experiment's control shows about the episodes.
+    """
     begins = sorted(_all(events, RunStarted), key=lambda event: event.t)
     if not begins:
         raise HistoryError("no run_started in this history: is the agent's file missing?")
@@ -50,7 +56,7 @@ def run_data(events: Sequence[Event]) -> RunData:
         settings=begin.settings,
         planned=begin.prompts,
         length=max(end - begin.t, 0.001),
-        prompts=tuple(_prompts(events, begin.t, crossed)),
+        prompts=tuple(_prompts(events, begin.t, crossed, control or {})),
         tries=tuple(sorted(every, key=lambda tried: (tried.start, tried.link))),
         spans=(*_toxic_spans(events, begin.t, end), *_injected_spans(events, begin.t)),
         unfinished=_unfinished(events),
@@ -180,7 +186,9 @@ def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
     return spans
 
 
-def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterator[ChartedPrompt]:
+def _prompts(
+    events: Sequence[Event], zero: float, crossed: set[str], control: Mapping[str, ByControl]
+) -> Iterator[ChartedPrompt]:
     """Return the prompts in order of their start. After a late side effect the second verdict counts."""
     verdicts: dict[str, list[EpisodeJudged]] = {}
     for verdict in sorted(_all(events, EpisodeJudged), key=lambda event: event.t):
@@ -192,9 +200,10 @@ def _prompts(events: Sequence[Event], zero: float, crossed: set[str]) -> Iterato
         last[ended.episode] = ended.end - zero
     for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
         judged = verdicts.get(begun.episode)
+        known = control.get(begun.episode) if judged else None
         yield ChartedPrompt(
             episode=begun.episode,
-            outcome=judged[-1].outcome if judged else None,
+            outcome=known.outcome if known else judged[-1].outcome if judged else None,
             judged=judged[0].t - zero if judged else None,
             response_ms=worked.get(begun.episode),
             ended=last.get(begun.episode),
@@ -283,7 +292,7 @@ def _read(logs: Path, name: str, warn: Callable[[str], None]) -> RunData:
         evidence = evidence_of(logs, name)
         evidence.require_unaltered()
         history = read_history(logs, name)
-        data = run_data(history.events())
+        data = run_data(history.events(), control_of_run(logs, name, {**os.environ, "LOGS_DIR": str(logs)}))
     except HistoryError as error:
         place = logs / "runs" / name
         where = "" if str(error).startswith(str(place)) else f"{place}: "
