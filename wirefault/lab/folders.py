@@ -1,10 +1,10 @@
-"""``python -m wirefault.lab.folders PROJECT [READY]``: Compose's ``init`` step, before any service starts.
+"""``python -m wirefault.lab.folders PROJECT [stay]``: Compose's ``init`` step, before any service starts.
 
 ``state`` and ``logs`` are shared by the user, as owner, and the services, by group; others have no access.
 All files in them are open to both. A name in ``.env`` that Compose does not pass on is named here.
 
-With READY it creates that file and stays, as the services' user and without any capability: the end of any
-container would end a lab that was started with ``--abort-on-container-exit``.
+With ``stay`` it creates the file ``ready`` in the temporary folder and stays, as the services' user and without
+any capability: the end of any container would end a lab that was started with ``--abort-on-container-exit``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -109,5 +110,5 @@ def _say(message: str) -> int:
 if __name__ == "__main__":
     code = main(sys.argv[1])
     if code == 0 and sys.argv[2:]:
-        stay(Path(sys.argv[2]))
+        stay(Path(tempfile.gettempdir()) / "ready")
     sys.exit(code)
