@@ -3,8 +3,8 @@
 ``state`` and ``logs`` are shared by the user, as owner, and the services, by group; others have no access.
 All files in them are open to both. A name in ``.env`` that Compose does not pass on is named here.
 
-With ``stay`` it creates the file ``ready`` in the temporary folder and stays, as the services' user and without
-any capability: the end of any container would end a lab that was started with ``--abort-on-container-exit``.
+With ``stay`` it creates the file ``ready`` in the temporary folder and stays, as the services' user, without
+capabilities: the end of any container would end a lab that was started with ``--abort-on-container-exit``.
 """
 
 from __future__ import annotations
