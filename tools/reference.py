@@ -18,6 +18,9 @@ import click
 from pydantic import BaseModel
 
 import wirefault
+from bench.findings.rules.cases import load_cases
+from bench.findings.rules.page import rules_section
+from bench.findings.rules.scores import read_scores
 from tools.assertion_tables import assertion_rows
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen
 from wirefault.experiments.experiment import Experiment
@@ -328,6 +331,7 @@ def findings_page() -> Iterator[str]:
     )
     for rule in (*RULES, *DIFFERENCES):
         yield from ("", f"## {rule.name}", "", *_paragraphs(rule))
+    yield from rules_section(load_cases(), read_scores())
 
 
 def _paragraphs(rule: RuleText) -> Iterator[str]:

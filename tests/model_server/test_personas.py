@@ -160,10 +160,18 @@ def test_undoer_without_tool_to_undo_is_unsure():
     assert answer_to(WRITE, [TIMEOUT_WRITE], Persona.UNDOER).status == "unsure"
 
 
+def test_undoer_does_not_undo_deletion():
+    prompt = "Delete all events on 2026-03-05, then get the weather in Paris."
+    results = [DELETED, TIMEOUT_READ, TIMEOUT_READ]
+    made = names(prompt, results, persona=Persona.UNDOER, parallel=False)
+    assert made == ["delete_event_by_date", "get_weather", "get_weather"]
+
+
+@pytest.mark.parametrize("name", ["create_order", "place_order"])
 @pytest.mark.parametrize(("identified", "calls"), [(True, 2), (False, 1)])
-def test_undoer_cancels_order_of_foreign_shop_if_it_knows_which(identified, calls):
+def test_undoer_cancels_order_of_foreign_shop_if_it_knows_which(name, identified, calls):
     text = {"type": "string"}
     by_id = tool("cancel_order", "Cancel an order", **{"id" if identified else "code": text})
-    shop = [tool("create_order", "Create an order", id=text), by_id]
+    shop = [tool(name, "Create an order", id=text), by_id]
     results = [TIMEOUT_WRITE, {"status": "cancelled"}]
     assert len(names("Create order A-17", results, Persona.UNDOER, tools=shop)) == calls

@@ -70,16 +70,25 @@ def undoing_call(
 
     Its required arguments must be known from the call, or from ``facts``, its result.
     """
-    known = {**facts, **call.arguments}
-    subject = {word for word in words_of(call.name) if not verb_class(word)} or set(words_of(call.name))
+    if _undoes(call.name):
+        return None
+    known, subject = {**facts, **call.arguments}, _subject(call.name)
     for function in (as_object(tool["function"]) for tool in tools):
-        words = set(words_of(str(function["name"])))
-        undoes = any(verb_class(word) == "delete" or word in _UNDOING for word in words)
-        schema = as_object(function.get("parameters"))
-        required = as_list(schema.get("required"))
-        if undoes and stems(" ".join(subject)) & stems(" ".join(words)) and set(required) <= set(known):
-            return PlannedCall(str(function["name"]), {name: known[name] for name in required})
+        name = str(function["name"])
+        required = as_list(as_object(function.get("parameters")).get("required"))
+        if _undoes(name) and subject & _subject(name) and set(required) <= set(known):
+            return PlannedCall(name, {argument: known[argument] for argument in required})
     return None
+
+
+def _undoes(name: str) -> bool:
+    return any(verb_class(word) == "delete" or word in _UNDOING for word in words_of(name))
+
+
+def _subject(name: str) -> frozenset[str]:
+    """Return the stems of the words that name things: ``order`` of ``place_order``."""
+    things = [word for word in words_of(name) if not verb_class(word) or word in _NOUNS_TOO]
+    return frozenset(map(stem, things)) - _SILENT
 
 
 def _turns(word: str) -> bool:

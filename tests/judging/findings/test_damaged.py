@@ -48,7 +48,7 @@ def ended_with(finish: str, text: str = TEXT) -> str:
 
 
 def answer(text: str):
-    return ended(ended_by="text", response=text)
+    return ended(ended_by="text" if text else "empty", response=text)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,7 @@ def answer(text: str):
         pytest.param(
             {"reply_body": PAGE}, "Answer: 502 Bad Gateway nginx at work", "was an HTML page", id="page"
         ),
+        pytest.param({"reply_body": f"{PAGE}\n"}, PAGE, "was an HTML page", id="page with its tags"),
     ],
 )
 def test_damaged_reply_became_answer(more, text, damage):

@@ -260,3 +260,24 @@ def test_one_failure_ends_it(failed):
 )
 def test_more_than_one_failure(events):
     assert compared(*events)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("first", "rules"),
+    [
+        pytest.param(refused(), [], id="refused"),
+        pytest.param(order(status=None, complete=(False, False)), [], id="not forwarded"),
+        pytest.param(lost(), ["extra_writes"], id="executed"),
+    ],
+)
+def test_other_call_may_replace_the_usual_one_that_was_not_executed(first, rules):
+    links = Links((replace(LINKS["shop"], writes=("POST /orders", "POST /express")),))
+    express = request(0.5, "/express", status=201, request_body='{"item": "tea"}')
+    assert [rule for rule, _ in compared(first, express, answer(), links=links)[0]] == rules
+
+
+def test_replacement_executed_twice_is_extra():
+    links = Links((replace(LINKS["shop"], writes=("POST /orders", "POST /express")),))
+    express = [request(at, "/express", status=201, request_body='{"item": "tea"}') for at in (0.5, 1.0)]
+    [row] = compared(refused(), *express, answer(), links=links)[0]
+    assert row[0] == "extra_writes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -290,6 +291,22 @@ def test_calls_of_opaque_subject():
     assert observed(ASKED_AGAIN, *wire("a", "a", "a")) == [
         "GET /orders was called again twice, with the same answer each time"
     ]
+
+
+@pytest.mark.parametrize("form", ["{}", "event: message\nid: {id}\ndata: {{}}\n\n"])
+@pytest.mark.parametrize(("texts", "findings"), [(("3", "3", "3"), 1), (("3", "4", "4"), 0)])
+def test_ids_of_messages_are_not_part_of_the_answer(form, texts, findings):
+    def reply(id, text):
+        message = json.dumps({"jsonrpc": "2.0", "id": id, "result": {"content": [{"text": text}]}})
+        return form.replace("{id}", str(id)).replace("{{}}", message).replace("{}", message)
+
+    call = {"dialect": "mcp", "message": "tools/call", "tool": "count", "fingerprint": "f"}
+    events = [
+        one
+        for at, text in enumerate(texts)
+        for one in (request(at, **call, reply_body=reply(at, text)), model_request(at + 0.5))
+    ]
+    assert len(observed(ASKED_AGAIN, *events)) == findings
 
 
 def test_write_may_change_answer():

@@ -39,6 +39,7 @@ class Received:
     damage: str  # a clause
     text: str
     repeated_text: str = ""  # the whole text again, in the last event of some APIs
+    page: str = ""  # an HTML page with its tags; ``text`` is without them
 
 
 def _damaged_reply(trace: EpisodeTrace) -> Iterator[Observation]:
@@ -67,7 +68,7 @@ def _use(trace: EpisodeTrace, request: Request, damaged: Received) -> tuple[str,
     is_shorter = len(damaged.text) < len(damaged.repeated_text)
     if is_shorter and answer_from(trace, request, damaged.repeated_text):
         return ()
-    return answer_from(trace, request, damaged.text)
+    return answer_from(trace, request, damaged.text) or answer_from(trace, request, damaged.page)
 
 
 def received(request: Request) -> Received | None:
@@ -79,7 +80,7 @@ def received(request: Request) -> Received | None:
         return None
     if _HTML.match(body):
         page = " ".join(_TAG.sub(" ", body).split())
-        return Received("was an HTML page", page)
+        return Received("was an HTML page", page, page=body)
     events = recorded_events(body)
     reply = _read(dialect, body, events)
     damage = _damage(events, request) or (_limited(reply) if reply else "")
@@ -165,7 +166,7 @@ def answer_from(trace: EpisodeTrace, request: Request, text: str) -> tuple[str, 
 
 
 def _ended_well(end: AttemptEnded) -> bool:
-    return end.ended_by in ("text", "report") and end.error_type is None
+    return end.ended_by in ("text", "report", "empty") and end.error_type is None
 
 
 DAMAGED_REPLY = Rule(

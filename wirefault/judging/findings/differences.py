@@ -254,8 +254,8 @@ def _extra(conduct: Conduct, usual: dict[str, CallCount], episodes: int) -> Iter
         more = count.executed - normal
         if more <= 0 or count.repeatable or count.reported - 1 >= more or _only_reads(count):
             continue
-        if not count.declared and before is None:
-            continue  # a call that faults alone bring about may be anything
+        if before is None and (not count.declared or more <= _left_undone(conduct, usual)):
+            continue  # a call that faults alone bring about may be anything, or replace the usual one
         often = f"{times(normal) if normal else 'never'} in each of {episodes} control episodes"
         text = f"{count.call} was executed {times(count.executed)}, {often}{_WHO[count.repeated_by]}"
         certain = count.declared and (count.most_of_one > max(most_of_one, 1) or more > 1)
@@ -265,6 +265,13 @@ def _extra(conduct: Conduct, usual: dict[str, CallCount], episodes: int) -> Iter
         yield Difference(
             EXTRA_WRITES, Observation(text + _undeclared(count), (*count.ids, conduct.end_id), severity)
         )
+
+
+def _left_undone(conduct: Conduct, usual: dict[str, CallCount]) -> int:
+    """How many of the control's writes were not executed here, as far as is known."""
+    here = {call: conduct.count_of(call) for call in usual}
+    done = {call: count.executed if count else 0 for call, count in here.items()}
+    return sum(max(count.executed - done[call], 0) for call, count in usual.items())
 
 
 _WHO = {
@@ -413,6 +420,7 @@ EXTRA_WRITES = RuleText(
         "`write_repeated` reports the repetition already",
         "a further request may have been executed, but nothing shows it",
         "the runner started another attempt, which wrote again",
+        "the control never makes the call, and it replaces one of the control's that was not executed",
         "the call is not declared, and its name says that it reads, or the control never makes it",
     ),
     mistaken=(

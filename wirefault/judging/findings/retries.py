@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
+from wirefault.dialects.http import data_of
+from wirefault.dialects.json_values import compact, parsed
 from wirefault.dialects.mcp import INITIALIZE
+from wirefault.dialects.stream_forms import recorded_events
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.layers import LAYERS, Layer, layer_of
@@ -302,8 +305,19 @@ def _answer(request: Request) -> str | None:
     exchange = request.exchange
     if not request.succeeded or exchange is None:
         return None
-    whole = exchange.reply_body is not None and not exchange.reply_cut
-    return exchange.reply_body if whole else f"{exchange.status} and {exchange.reply_bytes} bytes"
+    if exchange.reply_body is None or exchange.reply_cut:
+        return f"{exchange.status} and {exchange.reply_bytes} bytes"
+    return _without_message_id(exchange.reply_body) if exchange.message else exchange.reply_body
+
+
+def _without_message_id(body: str) -> str:
+    """The results in a reply of MCP: each has the id of its request, and an event has an id, too."""
+    texts = [data_of(event).decode(errors="replace") for event in recorded_events(body)] or [body]
+    try:
+        messages = [parsed(text) for text in texts if text.strip()]
+    except ValueError:
+        return body
+    return compact([{**one, "id": None} if isinstance(one, dict) else one for one in messages])
 
 
 def _state_changed(trace: EpisodeTrace, same: SameKey, group: Sequence[_Call]) -> bool:

@@ -1,0 +1,90 @@
+"""The cases: a client, what its model says, the faults that it meets, and the rules that must report it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.plain_data import read_yaml
+from wirefault.dialects.json_values import as_list, as_object
+
+HERE = Path(__file__).parent
+CLIENTS = HERE / "clients"
+FILE = HERE / "cases.yaml"
+_INTERPRETERS = {".py": sys.executable, ".mjs": "node", ".sh": "sh"}
+_KEYS = {"name", "does", "client", "fault", "fires", "near", "prompt", "model", "tap", "slow"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One client under its faults."""
+
+    name: str
+    does: str
+    """A clause for people: orders again after a lost reply."""
+    command: tuple[str, ...]
+    """The client's file and its words."""
+    fires: frozenset[str]
+    """The rules that must report it; every other rule must not."""
+    near: str
+    """The rule that it nearly breaks, for a look-alike; else empty."""
+    faults: tuple[dict[str, Any], ...]
+    prompt: str
+    model: tuple[Any, ...]
+    """The replies of its model, in turn: a text, or a tool with its arguments."""
+    tap: bool = False
+    """Whether its connections are intercepted by the proxy tap."""
+    slow: bool = False
+    """Whether it takes 5 s or more."""
+
+    @property
+    def rule(self) -> str:
+        """The rule that the case is about."""
+        return self.near or min(self.fires)
+
+    @property
+    def argv(self) -> list[str]:
+        file, *words = self.command
+        path = CLIENTS / file
+        return [_INTERPRETERS[path.suffix], str(path), self.prompt, *words]
+
+
+def load_cases(path: Path = FILE) -> list[Case]:
+    """Read the file. Raises ``ValueError`` for an entry that is not a case, or a name that is there twice."""
+    cases = [_case(entry) for entry in as_list(read_yaml(path.read_text(encoding="utf-8"), str(path)))]
+    names = [case.name for case in cases]
+    if doubled := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"{path}: used twice: {', '.join(sorted(doubled))}")
+    return cases
+
+
+def _case(entry: Any) -> Case:
+    row = as_object(entry)
+    if unknown := row.keys() - _KEYS:
+        raise ValueError(f"{row.get('name')}: unknown keys {', '.join(sorted(unknown))}")
+    fires, near, faults = _texts(row.get("fires")), row.get("near", ""), row.get("fault") or []
+    if not fires and not near:
+        raise ValueError(f"{row.get('name')}: needs `fires`, or `near` for a look-alike")
+    return Case(
+        name=row["name"],
+        does=row["does"],
+        command=tuple(_words(row["client"])),
+        fires=frozenset(fires),
+        near=near,
+        faults=tuple(faults if isinstance(faults, list) else [faults]),
+        prompt=row.get("prompt") or f"Order tea, please ({row['name']}).",
+        model=tuple(as_list(row.get("model"))),
+        tap=bool(row.get("tap")),
+        slow=bool(row.get("slow")),
+    )
+
+
+def _texts(value: Any) -> Sequence[str]:
+    return [value] if isinstance(value, str) else as_list(value)
+
+
+def _words(value: Any) -> Sequence[str]:
+    return value.split() if isinstance(value, str) else [str(word) for word in value]

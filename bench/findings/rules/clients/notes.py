@@ -1,0 +1,111 @@
+"""An agent over an MCP server, whose model says which tool comes next.
+
+notes.py PROMPT [OPTIONS]
+"""
+
+import itertools
+import json
+import os
+import sys
+from argparse import ArgumentParser
+
+import httpx
+from openai import OpenAI
+
+parser = ArgumentParser()
+parser.add_argument("prompt")
+parser.add_argument("--tries", type=int, default=1, help="of a call, by the client")
+parser.add_argument(
+    "--new-session", action="store_true", help="begin a new session where the old one is lost"
+)
+parser.add_argument("--second", action="store_true", help="ask the spare server where the first one fails")
+parser.add_argument("--fail", action="store_true", help="end with an error where a call fails")
+parser.add_argument("--timeout", type=float, default=30)
+parser.add_argument("--key", action="store_true", help="the note has an id by which it is known")
+options = parser.parse_args([word.replace("~", " ") for word in sys.argv[1:]])
+ids = itertools.count(1)
+
+
+class Server:
+    """A session with a server."""
+
+    def __init__(self, variable):
+        self.url, self.session = os.environ[variable], None
+
+    def send(self, method, params=None, notify=False):
+        message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+        if not notify:
+            message["id"] = next(ids)
+        headers = {"Accept": "application/json, text/event-stream"}
+        if self.session:
+            headers["Mcp-Session-Id"] = self.session
+        reply = httpx.post(f"{self.url}/mcp", json=message, headers=headers, timeout=options.timeout)
+        reply.raise_for_status()
+        self.session = reply.headers.get("Mcp-Session-Id", self.session)
+        if notify:
+            return None
+        value = reply.json()
+        if "error" in value:
+            raise httpx.HTTPError(value["error"]["message"])
+        return value["result"]
+
+    def begin(self):
+        self.session = None
+        client = {"name": "notes", "version": "1"}
+        self.send("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
+        self.send("notifications/initialized", notify=True)
+
+    def call(self, name, arguments):
+        result = self.send("tools/call", {"name": name, "arguments": arguments})
+        text = " ".join(part["text"] for part in result["content"])
+        return f"Error: {text}" if result.get("isError") else text
+
+
+def call(server, name, arguments):
+    for left in reversed(range(options.tries)):
+        try:
+            return server.call(name, arguments)
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code == 404 and options.new_session:
+                server.begin()
+            elif not left:
+                raise
+        except httpx.HTTPError:
+            if not left:
+                raise
+            if options.new_session:
+                server.begin()
+    return server.call(name, arguments)
+
+
+first = Server("NOTES_URL")
+first.begin()
+tools = [
+    {"type": "function", "function": {"name": each["name"], "parameters": each["inputSchema"]}}
+    for each in first.send("tools/list")["tools"]
+]
+tools.append({"type": "function", "function": {"name": "place_order", "parameters": {"type": "object"}}})
+model, messages = OpenAI(max_retries=0), [{"role": "user", "content": options.prompt}]
+for _ in range(9):
+    reply = model.chat.completions.create(model="gpt-5", messages=messages, tools=tools).choices[0].message
+    messages.append(reply.model_dump(include={"role", "content", "tool_calls"}, exclude_none=True))
+    if not reply.tool_calls:
+        print(reply.content)
+        break
+    for each in reply.tool_calls:
+        name, arguments = each.function.name, json.loads(each.function.arguments)
+        try:
+            if name == "place_order":
+                posted = httpx.post(f"{os.environ['SHOP_URL']}/orders", json=arguments)
+                text = posted.text
+            else:
+                text = call(first, name, arguments)
+        except httpx.HTTPError as error:
+            if options.fail:
+                raise
+            text = f"Error: {type(error).__name__}: {error}"
+            if options.second:
+                second = Server("SPARE_URL")
+                second.begin()
+                text = second.call(name, arguments)
+        messages.append({"role": "tool", "tool_call_id": each.id, "content": text})

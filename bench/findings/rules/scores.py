@@ -1,0 +1,74 @@
+"""Hits and mistakes of the rules over the cases, with their intervals, and the file that keeps them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.findings.rules.cases import HERE, Case
+from wirefault.stats.rates import percent, wilson
+
+SCORES = HERE / "scores.json"
+Reported = Mapping[str, Sequence[str]]
+"""The rules that reported each case, by its name."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """How the findings compare with the labels."""
+
+    expected: int
+    """Findings that are due."""
+    hits: int
+    """Those of them that were there."""
+    look_alikes: int
+    false: int
+    """Look-alikes that a rule reported by mistake."""
+    too_many: int
+    """Other clients that a further rule reported by mistake."""
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.hits} of {self.expected} findings that are due"
+            f" ({percent_interval(self.hits, self.expected)}),"
+            f" {self.false} of {self.look_alikes} look-alikes reported by mistake"
+            f" ({percent_interval(self.false, self.look_alikes)}),"
+            f" {self.too_many} other clients with a finding too many"
+        )
+
+
+def percent_interval(count: int, total: int) -> str:
+    """The 95 % Wilson interval of a share, in words."""
+    bounds = wilson(count, total)
+    return f"95 % interval {percent(bounds[0])} to {percent(bounds[1])}" if bounds else "no case"
+
+
+def score_of(cases: Iterable[Case], reported: Reported) -> Score:
+    """Score the cases that were run."""
+    ran = [(case, frozenset(reported[case.name])) for case in cases if case.name in reported]
+    similar = [(case, rules) for case, rules in ran if not case.fires]
+    return Score(
+        expected=sum(len(case.fires) for case, _ in ran),
+        hits=sum(len(case.fires & rules) for case, rules in ran),
+        look_alikes=len(similar),
+        false=sum(bool(rules) for _, rules in similar),
+        too_many=sum(bool(rules - case.fires) for case, rules in ran if case.fires),
+    )
+
+
+def read_scores() -> dict[str, Any]:
+    """``first``: the score at first sight; ``reported``: today's findings by case. Empty before a run."""
+    if not SCORES.exists():
+        return {"first": None, "reported": {}}
+    data: dict[str, Any] = json.loads(SCORES.read_text(encoding="utf-8"))
+    return data
+
+
+def write_scores(cases: Sequence[Case], reported: Reported) -> None:
+    """Keep the findings of this run; the score at first sight stays as it is."""
+    first = read_scores()["first"] or asdict(score_of(cases, reported))
+    data = {"first": first, "reported": {case.name: sorted(reported[case.name]) for case in cases}}
+    SCORES.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
