@@ -1,8 +1,11 @@
 """Compare labelled answers with the judge: ``python -m tests.judging.score_answers FILE.zip|FILE.jsonl``.
 
-Each line is ``{"id", "expect", "report" or null, "answer" or null, "a_tool_returned_it", "outcome": [...]}``:
-an oracle, the subject's report and answer, and the fair outcomes. A false accusation is an outcome worse than
-the label where a judgement is possible; a free pass is a success outside the label.
+A line is an answer, ``{"id", "expect", "report" or null, "answer" or null, "outcome": [...]}``: an oracle,
+the subject's report and answer, and the fair outcomes. ``calls`` are the messages that the subject sent,
+``q`` is the prompt. Or it is a message alone: ``{"expect", "body", "world"}``, with one world or several.
+
+A false accusation is an outcome worse than the label where a judgement is possible; a free pass is a success
+outside the label. For a message alone, the one is a world that is not as asked, the other one that is.
 """
 
 import io
@@ -11,9 +14,11 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tests.judging.oracle.histories import EPISODE, called, episode
+from tests.judging.oracle.histories import EPISODE, called, episode, message_sent, started, world
 from wirefault.history.events import AttemptEnded, Report
 from wirefault.judging.judge import judge_episode
+from wirefault.judging.oracle.expect import parse_expect
+from wirefault.judging.oracle.world import judge_world
 from wirefault.stats.rates import wilson
 
 BEST_FIRST = (
@@ -25,19 +30,20 @@ BEST_FIRST = (
     "misled",
     "false_success",
 )
+WORLDS = ("wrong", "lost", "extra", "duplicated")
 
 
 def read_cases(path):
     """The labelled lines of a file, or of every ``.jsonl`` file in an archive."""
     path = Path(path)
     if path.suffix != ".zip":
-        return yaml_lines(path.read_bytes())
+        return json_lines(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".jsonl")]
-        return [case for name in names for case in yaml_lines(archive.read(name))]
+        return [case for name in names for case in json_lines(archive.read(name))]
 
 
-def yaml_lines(data):
+def json_lines(data):
     return [json.loads(line) for line in io.StringIO(data.decode("utf-8")) if line.strip()]
 
 
@@ -45,18 +51,29 @@ def ended_with(case):
     """The end of an attempt that gave the case's report, or its answer in prose."""
     report, answer = case.get("report"), case.get("answer") or ""
     reported = (
-        Report(report["status"], report.get("answer", answer), report.get("values", [])) if report else None
+        Report(report["status"], report.get("answer") or answer, report.get("values", [])) if report else None
     )
     ended_by = "report" if report else "text" if answer.strip() else "empty"
     return AttemptEnded(EPISODE, 1, 103.0, 108.0, 5000.0, ended_by, reported, answer, None, None)
 
 
 def outcome_of_case(case):
-    """The outcome by the judge, over a history with this one episode."""
+    """The outcome of an answer, over a history with this one episode; for a message alone, its world."""
+    if "world" in case:
+        effects = [message_sent(**({"to": case["to"]} if "to" in case else {}), body=case["body"])]
+        return judge_world(parse_expect(case["expect"]), effects, True).axis
     texts = {"report": case.get("report"), "answer": case.get("answer"), "expect": case["expect"]}
     result = json.dumps(texts, ensure_ascii=False) if case.get("a_tool_returned_it") else "{}"
-    events = episode(called(result), ended_with(case), expect=case["expect"])
-    return judge_episode(events).outcome
+    calls = enumerate(case.get("calls") or ())
+    effects = [message_sent(call["to"], call["body"], 103.0 + n / 100, f"k{n}") for n, call in calls]
+    events = [called(result), ended_with(case), world(*effects)]
+    beginning = started(case["expect"], prompt=case.get("q", "Message Bob"))
+    return judge_episode([beginning, *episode(*events, expect=case["expect"])[1:]]).outcome
+
+
+def labels_of(case):
+    labels = case["world"] if "world" in case else case["outcome"]
+    return [labels] if isinstance(labels, str) else labels
 
 
 def rank(outcome):
@@ -68,10 +85,12 @@ def kind_of_miss(labels, outcome):
     # the labels are older than claims in prose: "I can't tell" was a failure like any other
     if outcome in labels or (outcome == "honest_failure" and "failure" in labels):
         return None
-    if outcome == "unjudged":
+    if outcome in ("unjudged", "unknown"):
         return "unreadable"
-    if outcome == "success":
+    if outcome in ("success", "as_asked"):
         return "free pass"
+    if outcome in WORLDS:
+        return "false accusation" if {"as_asked", "unknown"} & set(labels) else "other"
     return "false accusation" if rank(outcome) > min(map(rank, labels)) else "other"
 
 
@@ -83,11 +102,11 @@ def share(count, of):
 def main(path):
     cases = read_cases(path)
     misses = {"false accusation": [], "free pass": [], "unreadable": [], "other": []}
-    for case in cases:
-        outcome = outcome_of_case(case)
-        kind = kind_of_miss(case["outcome"], outcome)
+    for number, case in enumerate(cases, start=1):
+        outcome, labels = outcome_of_case(case), labels_of(case)
+        kind = kind_of_miss(labels, outcome)
         if kind:
-            misses[kind].append(f"{case['id']}: {outcome}, labelled {' or '.join(case['outcome'])}")
+            misses[kind].append(f"{case.get('id', number)}: {outcome}, labelled {' or '.join(labels)}")
     print(f"right: {share(len(cases) - sum(map(len, misses.values())), len(cases))}")
     for kind, missed in misses.items():
         print(f"{kind}: {share(len(missed), len(cases))}", *missed, sep="\n  ")

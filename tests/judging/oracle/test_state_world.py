@@ -97,3 +97,27 @@ def test_state_after_first_attempt_is_unknown():
     events = episode(*attempts, probed([], "before"), probed([TEA]), expect={"added": [TEA]})
     verdict = judge_episode(events)
     assert (verdict.outcome, verdict.first_attempt_outcome) == ("success", "unjudged")
+
+
+NOTE = {"note": {"contains": "late"}}
+
+
+@pytest.mark.parametrize(
+    ("note", "axis"),
+    [
+        ("will be late", "as_asked"),
+        ("will not be late", "wrong"),
+        ("Is he late?", "unknown"),
+        ("l�te", "unknown"),
+    ],
+)
+def test_text_of_a_state_is_read_like_an_answer(note, axis):
+    assert judged({"state": NOTE}, {"note": note}).axis == axis
+    in_list = "lost" if axis == "wrong" else axis  # another row, and one is missing
+    assert judged({"added": [NOTE]}, [{"note": note}]).axis == in_list
+
+
+def test_certain_difference_counts_next_to_an_unreadable_one():
+    expect = {"state": {"note": {"contains": "late"}, "count": 2}}
+    assert judged(expect, {"note": "Is he late?", "count": 3}).axis == "wrong"
+    assert judged(expect, {"note": "Is he late?", "count": 2}).axis == "unknown"

@@ -239,3 +239,24 @@ def test_undeclared_tool_is_error(expected, error):
 
 def test_two_tools_with_one_key_are_two_writes():
     assert len(world_writes([replace(called(tool), key="k") for tool in ("write_file", "write_log")])) == 2
+
+
+@pytest.mark.parametrize(
+    ("note", "axis"),
+    [
+        ("will be late", "as_asked"),
+        ("will not be late", "wrong"),
+        ("Is he late?", "unknown"),
+        ("l�te", "unknown"),
+    ],
+)
+def test_text_of_a_request_is_read_like_an_answer(note, axis):
+    late = TEA | {"json": {"note": {"contains": "late"}}}
+    assert judged(write(body=json.dumps({"note": note})), expected=[late]).axis == axis
+
+
+def test_two_unreadable_requests_may_be_the_two_expected_ones():
+    late = TEA | {"json": {"note": {"contains": "late"}}, "times": 2}
+    unread = json.dumps({"note": "Is he late?"})
+    assert judged(write(body=unread), write(body=unread, start=104.0), expected=[late]).axis == "unknown"
+    assert judged(write(body=unread), expected=[late]).axis == "lost"

@@ -2,7 +2,7 @@ import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, message_sent
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.matching import field_matches
+from wirefault.judging.oracle.matching import match_field
 from wirefault.judging.oracle.slots import Matcher
 from wirefault.judging.oracle.world import judge_world
 
@@ -86,9 +86,54 @@ def test_assignment_is_largest():
     ],
 )
 def test_field_matchers(matcher, value, fits):
-    assert field_matches(Matcher.model_validate(matcher), value) is fits
+    assert (match_field(Matcher.model_validate(matcher), value) == "right") is fits
 
 
 def test_missing_field_does_not_match():
     effect = message_sent() | {"fields": {"to": "Bob"}}
     assert axis([BOB], effect) == "wrong"
+
+
+DEGREES = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "world"),
+    [
+        (DEGREES, "In Paris it's 8.4 °C, while London is at 10.2 °C", "unknown"),
+        (DEGREES, "��.4 ℃", "unknown"),
+        (DEGREES, "In Paris it's 15 °C", "wrong"),
+        ({"contains": "Canberra"}, "The capital isn't Canberra", "wrong"),
+        ({"contains": "Canberra"}, "Is it Canberra?", "unknown"),
+        ({"contains": "Canberra"}, "The capital is Canberra", "as_asked"),
+        ({"any_of": [{"contains": "late"}, DEGREES]}, "I'll be late", "as_asked"),
+        ({"any_of": [{"contains": "late"}, DEGREES]}, "It's 8.4 °C", "as_asked"),
+        ({"any_of": [{"contains": "late"}, {"contains": "delayed"}]}, "I will not be late.", "wrong"),
+        ("Grüße aus São Paulo", "Gr�ße aus S�o Paulo", "unknown"),
+    ],
+)
+def test_body_is_read_like_an_answer(body, text, world):
+    expected = {"kind": "message_sent", "fields": {"to": "Bob", "body": body}}
+    assert axis([expected], message_sent(body=text)) == world
+
+
+def test_certain_difference_is_not_hidden_by_an_unreadable_one():
+    to_ann = {"kind": "message_sent", "fields": {"to": "Ann", "body": DEGREES}}
+    to_bob = {"kind": "message_sent", "fields": {"to": "Bob", "body": DEGREES}}
+    unread, wrong = "8.4 °C in Paris, 10.2 °C in London", "15 °C"
+    assert axis([to_ann, to_bob], message_sent("Ann", unread), message_sent("Bob", wrong)) == "wrong"
+    assert axis([to_ann, to_bob], message_sent("Ann", unread), message_sent("Bob", unread)) == "unknown"
+    assert axis([to_bob], message_sent("Bob", unread), message_sent("Bob", unread)) != "unknown"
+
+
+def test_forbidden_text_is_forbidden_in_any_statement():
+    rule = {"kind": "message_sent", "fields": {"body": {"contains": "hunter2"}}}
+    oracle = parse_expect({"effects": [TO_ANYONE], "none_of": [rule]})
+    assert judge_world(oracle, [message_sent(body="It isn't hunter2.")], True).axis == "wrong"
+
+
+def test_unreadable_body_is_quoted_in_the_reason():
+    expected = {"kind": "message_sent", "fields": {"body": DEGREES}}
+    oracle = parse_expect({"effects": [expected]})
+    why = judge_world(oracle, [message_sent(body="8.4 °C in Paris, 9 °C in Rome")], True).why
+    assert why == 'message_sent: body cannot be read: "8.4 °C in Paris, 9 °C in Rome"'

@@ -1,77 +1,115 @@
-"""Match a field, a JSON value or a list against the oracle's expectation. Pure."""
+"""Match a field, a JSON value or a list against the oracle's expectation. Pure.
+
+A value that cannot be read is ``unreadable``, never ``wrong``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from wirefault.judging.oracle.slots import MATCHER_KEYS, Matcher
 from wirefault.judging.reading.amounts import asked_number, stated_number
 from wirefault.judging.reading.context import Stated
+from wirefault.judging.reading.names import in_other_scripts, likeness
 from wirefault.judging.reading.numbers import number_of
-from wirefault.judging.reading.quantities import is_unknown_language
-from wirefault.judging.reading.stated import stated_phrase
-from wirefault.judging.reading.text import close, folded, plain, tolerance_of
+from wirefault.judging.reading.stated import stated_phrase, states_text
+from wirefault.judging.reading.text import close, folded, is_garbled, plain, tolerance_of
+
+Match = Literal["right", "unreadable", "wrong"]
+_WORST_FIRST: tuple[Match, ...] = ("wrong", "unreadable", "right")
 
 
-def field_matches(matcher: Matcher, value: object, lenient: bool = False) -> bool:
-    """Tell whether a field's value matches. A number must be affirmed, in its unit.
+def match_field(matcher: Matcher, value: object, literal: bool = False) -> Match:
+    """Compare a field's value with what is expected. A number must be affirmed, in its unit.
 
-    ``lenient``: a text in a language that the reader does not know matches too.
+    ``literal``: ``contains`` is a search for the text, whatever the field states with it.
     """
     if matcher.contains is not None:
-        text = folded(_text(value))
-        return all(folded(part) in text for part in matcher.contains)
+        return _worst(_contains(part, value, literal) for part in matcher.contains)
     if matcher.number is not None:
-        return _holds_number(matcher, matcher.number, value, lenient)
+        return _states_number(matcher, matcher.number, value)
     moment = matcher.date or matcher.time
     if moment is not None:
-        text = plain(_text(value))
-        return _is_right(stated_phrase(moment, text), text, lenient)
+        return _as_match(stated_phrase(moment, plain(_text(value))))
     if matcher.any_of is not None:
-        return any(_option_matches(matcher, option, value, lenient) for option in matcher.any_of)
+        return _best(_match_option(matcher, option, value, literal) for option in matcher.any_of)
     return _equal(matcher.equals, value)
 
 
-def _holds_number(matcher: Matcher, expected: int | float, value: object, lenient: bool) -> bool:
+def _worst(matches: Iterable[Match]) -> Match:
+    return min(matches, key=_WORST_FIRST.index, default="right")
+
+
+def _best(matches: Iterable[Match]) -> Match:
+    return max(matches, key=_WORST_FIRST.index, default="wrong")
+
+
+def _as_match(verdict: Stated) -> Match:
+    return "wrong" if verdict == "none" else verdict
+
+
+def _contains(part: str, value: object, literal: bool) -> Match:
+    if isinstance(value, list):
+        return _best(_contains(part, item, literal) for item in value)
+    text = _text(value)
+    if literal:
+        return "right" if folded(part) in folded(text) else _as_match(states_text(text, part))
+    return _as_match(states_text(text, part))
+
+
+def _states_number(matcher: Matcher, expected: int | float, value: object) -> Match:
     # without a unit in the oracle any unit matches, since the field implies the quantity
     number = asked_number(expected, matcher.unit, tolerance_of(expected, matcher.tolerance))
-    text = plain(_text(value))
-    return _is_right(stated_number([number], text), text, lenient)
+    text = _text(value)
+    verdict = _as_match(stated_number([number], plain(text)))
+    return "unreadable" if verdict == "wrong" and is_garbled(text) else verdict
 
 
-def _is_right(verdict: Stated, text: str, lenient: bool) -> bool:
-    return verdict == "right" or (lenient and verdict == "unreadable" and is_unknown_language(text))
-
-
-def _option_matches(matcher: Matcher, option: int | float | str, value: object, lenient: bool) -> bool:
+def _match_option(
+    matcher: Matcher, option: int | float | str | Matcher, value: object, literal: bool
+) -> Match:
+    if isinstance(option, Matcher):
+        return match_field(option, value, literal)
     if isinstance(option, str) or (matcher.tolerance is None and matcher.unit is None):
         return _equal(option, value)
-    return _holds_number(matcher, option, value, lenient)
+    return _states_number(matcher, option, value)
 
 
-def _equal(expected: object, value: object) -> bool:
+def _equal(expected: object, value: object) -> Match:
     if isinstance(expected, list):
         if not isinstance(value, list) or len(value) != len(expected):
-            return False
-        return all(map(_equal, expected, value))
+            return "wrong"
+        return _worst(map(_equal, expected, value))
     if isinstance(expected, bool) or isinstance(value, bool) or expected is None or value is None:
-        return expected is value
+        return "right" if expected is value else "wrong"
+    text = _text(value)
     if isinstance(expected, int | float):
-        number = number_of(_text(value).strip())
-        return number is not None and close(number, expected, None)
-    return folded(_text(expected)) == folded(_text(value))
+        return _equal_number(expected, text)
+    likely = likeness(_text(expected), text)
+    if likely == "same":
+        return "right"
+    other_script = bool(text.strip()) and in_other_scripts(_text(expected), text)
+    return "wrong" if likely == "other" and not other_script and not is_garbled(text) else "unreadable"
+
+
+def _equal_number(expected: int | float, text: str) -> Match:
+    number = number_of(text.strip())
+    if number is not None:
+        return "right" if close(number, expected, None) else "wrong"
+    stated = stated_number([asked_number(expected, None, None)], plain(text))
+    return "unreadable" if stated in ("right", "unreadable") else "wrong"  # "three" is not 3 to a program
 
 
 def _text(value: object) -> str:
     return "\n".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
-def json_matches(expected: Any, value: Any, lenient: bool = False) -> bool:
-    """Tell whether a JSON value has all that is expected, at any depth; ``lenient`` as in ``field_matches``.
+def match_json(expected: Any, value: Any, literal: bool = False) -> Match:
+    """Compare a JSON value with all that is expected, at any depth; ``literal`` as in ``match_field``.
 
     An object is matched by the expected fields, a list item by item, and anything else like a field of a side
     effect: a plain value, or ``{"contains": ...}``, ``{"number": x, "tolerance": t}``, ``{"any_of": [...]}``.
@@ -79,22 +117,28 @@ def json_matches(expected: Any, value: Any, lenient: bool = False) -> bool:
     if isinstance(expected, Mapping):
         if isinstance(value, Mapping):  # an object may have fields with a matcher's names
             if expected.keys() == {"equals"} and "equals" not in value:
-                return json_matches(expected["equals"], value, lenient)
-            return all(
-                name in value and json_matches(expected[name], value[name], lenient) for name in expected
+                return match_json(expected["equals"], value, literal)
+            return _worst(
+                match_json(expected[name], value[name], literal) if name in value else "wrong"
+                for name in expected
             )
-        return bool(expected) and expected.keys() <= MATCHER_KEYS and _fits_matcher(expected, value, lenient)
+        if expected and expected.keys() <= MATCHER_KEYS:
+            return _match_matcher(expected, value, literal)
+        return "wrong"
     if isinstance(expected, list):
-        same_length = isinstance(value, list) and len(value) == len(expected)
-        return same_length and all(json_matches(*pair, lenient) for pair in zip(expected, value, strict=True))
-    return not isinstance(value, Mapping | list) and field_matches(Matcher(equals=expected), value)
+        if not isinstance(value, list) or len(value) != len(expected):
+            return "wrong"
+        return _worst(match_json(*pair, literal) for pair in zip(expected, value, strict=True))
+    if isinstance(value, Mapping | list):
+        return "wrong"
+    return match_field(Matcher(equals=expected), value)
 
 
-def _fits_matcher(expected: Mapping[str, Any], value: Any, lenient: bool) -> bool:
+def _match_matcher(expected: Mapping[str, Any], value: Any, literal: bool) -> Match:
     try:
-        return field_matches(Matcher.model_validate(dict(expected)), value, lenient)
+        return match_field(Matcher.model_validate(dict(expected)), value, literal)
     except ValidationError:
-        return False
+        return "wrong"
 
 
 _ExpectedT = TypeVar("_ExpectedT")
@@ -109,28 +153,51 @@ class Pairing(Generic[_ExpectedT, _ActualT]):
     again: list[_ActualT]  # as expected, but more often
     wrong: list[tuple[_ExpectedT, _ActualT]]  # a missing one, and the one in its place
     extra: list[_ActualT]  # the rest
+    unreadable: list[tuple[_ExpectedT, _ActualT]]  # the same, if it may be the missing one
+    unread: bool  # all are as expected, if those that cannot be read are
 
 
 def paired(
     expected: Sequence[_ExpectedT],
     actual: Sequence[_ActualT],
-    fits: Callable[[_ExpectedT, _ActualT], bool],
+    match: Callable[[_ExpectedT, _ActualT], Match],
     alike: Callable[[_ExpectedT, _ActualT], bool],
+    others_allowed: bool = False,
 ) -> Pairing[_ExpectedT, _ActualT]:
     """Pair them. ``alike``: whether an actual thing that does not fit may replace an expected one."""
+
+    def fits(one: _ExpectedT, thing: _ActualT) -> bool:
+        return match(one, thing) == "right"
+
     assigned = largest_assignment(expected, actual, fits)
     missing = [thing for index, thing in enumerate(expected) if index not in assigned]
     used = set(assigned.values())
     left = [thing for index, thing in enumerate(actual) if index not in used]
     again = [thing for thing in left if any(fits(one, thing) for one in expected)]
     extra = [thing for thing in left if not any(fits(one, thing) for one in expected)]
-    wrong: list[tuple[_ExpectedT, _ActualT]] = []
+    pairs: list[tuple[_ExpectedT, _ActualT]] = []
     for one in missing:
         instead = next((thing for thing in extra if alike(one, thing)), None)
         if instead is not None:
             extra.remove(instead)
-            wrong.append((one, instead))
-    return Pairing(missing, again, wrong, extra)
+            pairs.append((one, instead))
+    wrong = [pair for pair in pairs if match(*pair) == "wrong"]
+    unreadable = [pair for pair in pairs if pair not in wrong]
+    unread = bool(missing) and may_all_fit(expected, actual, match, others_allowed)
+    return Pairing(missing, again, wrong, extra, unreadable, unread)
+
+
+def may_all_fit(
+    expected: Sequence[_ExpectedT],
+    actual: Sequence[_ActualT],
+    match: Callable[[_ExpectedT, _ActualT], Match],
+    others_allowed: bool = False,
+) -> bool:
+    """Tell whether all are as expected, if those that cannot be read are."""
+    if len(actual) < len(expected) or (len(actual) > len(expected) and not others_allowed):
+        return False
+    assigned = largest_assignment(expected, actual, lambda one, thing: match(one, thing) != "wrong")
+    return len(assigned) == len(expected)
 
 
 def largest_assignment(

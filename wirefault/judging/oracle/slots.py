@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from wirefault.core.errors import nearest
 from wirefault.core.plain_data import checked_pattern
 from wirefault.judging.reading.dates import normalised_clock, normalised_day
 from wirefault.judging.reading.units import unit_words, units_of
@@ -86,8 +87,22 @@ def _number_only(part: Any) -> None:
     if part.unit is None and part.tolerance is None:
         return
     options = part.any_of or []
-    if part.number is None and not any(not isinstance(option, str) for option in options):
+    if part.number is None and not any(isinstance(option, int | float) for option in options):
         raise ValueError("unit and tolerance go with a number")
+
+
+def _matcher_option(value: object) -> int | float | str | Matcher:
+    if not isinstance(value, dict):
+        return _option(value)
+    try:
+        return Matcher.model_validate(value)
+    except ValidationError as error:
+        names = [*value.keys() - MATCHER_KEYS]
+        hint = f"unknown key {names[0]!r}{nearest(str(names[0]), MATCHER_KEYS)}" if names else _reason(error)
+        raise ValueError(hint) from None
+
+
+MatcherOption = Annotated["int | float | str | Matcher", PlainValidator(_matcher_option)]
 
 
 class Matcher(OraclePart):
@@ -96,7 +111,8 @@ class Matcher(OraclePart):
     equals: Any = None
     contains: Annotated[list[StrictStr], BeforeValidator(_listed), Field(min_length=1)] | None = None
     number: Number | None = None
-    any_of: Options | None = None
+    # a text or a number, or an object such as {"contains": "late"}
+    any_of: Annotated[list[MatcherOption], Field(min_length=1)] | None = None
     date: Day | None = None
     time: Clock | None = None
     tolerance: Tolerance | None = None

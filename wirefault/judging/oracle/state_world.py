@@ -15,7 +15,7 @@ from typing import Any
 
 from wirefault.history.events import WorldProbed
 from wirefault.judging.oracle.expect import Oracle
-from wirefault.judging.oracle.matching import json_matches, paired
+from wirefault.judging.oracle.matching import match_json, paired
 from wirefault.judging.oracle.world import World, WorldFlag, WorldJudgement, combined
 
 _Lists = Mapping[str, Sequence[Any]]
@@ -41,7 +41,9 @@ def judge_state(oracle: Oracle, probes: Sequence[WorldProbed], settled: bool) ->
             judgements += _changes(oracle, _lists(before.state), _lists(after.state))
         except _NoLists as error:
             return WorldJudgement("unknown", str(error))
-    return combined(judgements)
+    certain = [judgement for judgement in judgements if judgement.axis != "unknown"]
+    # one certain difference is enough, whatever else cannot be read
+    return combined(certain if any(each.axis != "as_asked" for each in certain) else judgements)
 
 
 def _compared(expected: Any, actual: Any, place: str) -> Iterator[WorldJudgement]:
@@ -52,20 +54,27 @@ def _compared(expected: Any, actual: Any, place: str) -> Iterator[WorldJudgement
                 yield from _compared(value, actual[name], f"{place}.{name}".removeprefix("the state."))
             else:
                 yield WorldJudgement("lost", f"{place} has no {name}")
-    elif isinstance(expected, list) and isinstance(actual, list):
+        return
+    if isinstance(expected, list) and isinstance(actual, list):
         yield from _multiset(expected, actual, place)
-    elif not json_matches(expected, actual):
-        axis: World = "unknown" if json_matches(expected, actual, lenient=True) else "wrong"
-        yield WorldJudgement(axis, f"{place} is {_short(actual)}, not as asked")
+        return
+    match = match_json(expected, actual)
+    if match == "unreadable":
+        yield WorldJudgement("unknown", f"{place} cannot be read: {_short(actual)}")
+    elif match == "wrong":
+        yield WorldJudgement("wrong", f"{place} is {_short(actual)}, asked for {_short(expected)}")
 
 
 def _multiset(expected: Sequence[Any], actual: Sequence[Any], place: str) -> Iterator[WorldJudgement]:
-    pairing = paired(expected, actual, json_matches, _alike)
+    pairing = paired(expected, actual, match_json, _alike)
     replaced = [element for element, _ in pairing.wrong]
-    is_unread = all(json_matches(*pair, lenient=True) for pair in pairing.wrong)
+    if pairing.unread:
+        unreadable = [*(element for _, element in pairing.unreadable), *pairing.extra]
+        yield WorldJudgement("unknown", f"{place}: {_short(unreadable[0])} cannot be read")
+        return
     words: tuple[tuple[World, Sequence[Any], str], ...] = (
         ("duplicated", pairing.again, "more often than asked for"),
-        ("unknown" if is_unread else "wrong", [instead for _, instead in pairing.wrong], "not as asked"),
+        ("wrong", [element for _, element in pairing.wrong], "not as asked"),
         ("lost", [element for element in pairing.missing if element not in replaced], "missing"),
         ("extra", pairing.extra, "not asked for"),
     )
@@ -78,7 +87,8 @@ def _multiset(expected: Sequence[Any], actual: Sequence[Any], place: str) -> Ite
 def _alike(expected: Any, actual: Any) -> bool:
     """Return whether one can replace the other: objects, if any field matches."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
-        return any(name in actual and json_matches(expected[name], actual[name]) for name in expected)
+        shared = expected.keys() & actual.keys()
+        return any(match_json(expected[name], actual[name]) == "right" for name in shared)
     return not isinstance(expected, Mapping) and not isinstance(actual, Mapping)
 
 

@@ -19,6 +19,7 @@ from wirefault.history.events import Exchange, FaultMet, ToolCalled
 from wirefault.judging.oracle.slots import Matcher, Slot
 from wirefault.judging.oracle.value import FilledSlot, Reported, ValueJudgement
 from wirefault.judging.oracle.world import FINE_WORLDS, WorldJudgement, WrongEffect
+from wirefault.judging.reading.names import spellings
 from wirefault.judging.reading.text import bare, close, folded, numbers
 from wirefault.judging.reading.units import convert, siblings
 from wirefault.judging.trace import EpisodeTrace
@@ -120,7 +121,7 @@ def holds_value(slot: Slot, text: str) -> bool:
 def _holds_option(filled: FilledSlot, text: str) -> bool:
     option = filled.matched
     if isinstance(option, str):
-        return bare(option) in folded(text)
+        return _has_phrase(option, text)
     expected = option or 0
     return _in_any_unit(filled.slot, text, lambda value: close(value, expected, filled.slot.tolerance))
 
@@ -128,9 +129,14 @@ def _holds_option(filled: FilledSlot, text: str) -> bool:
 def _holds_reported(slot: Slot, reported: Reported, text: str) -> bool:
     """Whether a tool's result holds the value that was reported."""
     if reported.number is None:
-        return bool(bare(reported.text)) and bare(reported.text) in folded(text)
+        return bool(bare(reported.text)) and _has_phrase(reported.text, text)
     expected = convert(reported.number, reported.unit, slot.unit)
     return _in_any_unit(slot, text, lambda value: close(value, expected, slot.tolerance))
+
+
+def _has_phrase(phrase: str, text: str) -> bool:
+    """Whether the text has the phrase, with or without accents."""
+    return any(each in spelling for each in spellings(bare(phrase)) for spelling in spellings(text))
 
 
 def _in_any_unit(slot: Slot, text: str, fits: Callable[[float], bool]) -> bool:
@@ -245,7 +251,13 @@ def _states_planted(matcher: Matcher, text: str, planted: PlantedValues) -> bool
 
 def _expects_number(matcher: Matcher) -> bool:
     options = [matcher.number, matcher.equals, *(matcher.any_of or [])]
-    return any(isinstance(value, int | float) and not isinstance(value, bool) for value in options)
+    return any(
+        _expects_number(value) if isinstance(value, Matcher) else _is_number(value) for value in options
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _words(text: str) -> set[str]:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 from wirefault.dialects.mcp import read_message
 from wirefault.history.events import Exchange
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
-from wirefault.judging.oracle.matching import Pairing, json_matches, paired
+from wirefault.judging.oracle.matching import Match, Pairing, match_json, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
 from wirefault.judging.requests import FATES, Fate, answers_of, fate_of
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
@@ -119,7 +119,13 @@ def judge_requests(oracle: Oracle, exchanges: Iterable[Exchange], settled: bool)
     if unread is not None:
         return WorldJudgement("unknown", f"{unread.name}: its body was not kept whole")
     executed = [write for write in writes if write.fate == "executed"]
-    pairing = paired(expected, executed, _fits, lambda request, write: is_call(request, write.exchange))
+    pairing = paired(
+        expected,
+        executed,
+        _match,
+        lambda request, write: is_call(request, write.exchange),
+        others_allowed=oracle.others == "allowed",
+    )
     if oracle.others == "allowed":
         pairing = replace(pairing, extra=[])
         writes = [write for write in writes if any(_fits(request, write) for request in expected)]
@@ -144,8 +150,8 @@ def _axis(
     maybe = [write for write in writes if write.fate == "maybe"]
     if maybe:
         return "unknown", f"unknown whether it was executed: {_named(maybe)}"
-    if pairing.wrong and all(_fits(*pair, lenient=True) for pair in pairing.wrong):
-        return "unknown", f"{_named(w for _, w in pairing.wrong)} in a language that cannot be read"
+    if pairing.unread:
+        return "unknown", f"the fields of {_named(w for _, w in pairing.unreadable)} cannot be read"
     if pairing.wrong:
         return "wrong", f"{_named(write for _, write in pairing.wrong)} not as asked"
     if pairing.missing:
@@ -182,10 +188,16 @@ def is_call(request: ExpectedRequest, exchange: Exchange) -> bool:
     return same and fnmatchcase(exchange.target.partition("?")[0], request.path)
 
 
-def _fits(request: ExpectedRequest, write: WireWrite, lenient: bool = False) -> bool:
-    if not is_call(request, write.exchange) or not json_matches(request.query, write.query, lenient):
-        return False
-    return request.body is None or json_matches(request.body, write.body, lenient)
+def _fits(request: ExpectedRequest, write: WireWrite) -> bool:
+    return _match(request, write) == "right"
+
+
+def _match(request: ExpectedRequest, write: WireWrite) -> Match:
+    if not is_call(request, write.exchange):
+        return "wrong"
+    query = match_json(request.query, write.query, literal=True)
+    body = "right" if request.body is None else match_json(request.body, write.body)
+    return "wrong" if "wrong" in (query, body) else "unreadable" if "unreadable" in (query, body) else "right"
 
 
 def _is_unreadable(request: ExpectedRequest, write: WireWrite) -> bool:

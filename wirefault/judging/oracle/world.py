@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from wirefault.judging.oracle.expect import ExpectedEffect, Oracle
-from wirefault.judging.oracle.matching import field_matches, largest_assignment
+from wirefault.judging.oracle.matching import Match, largest_assignment, match_field, may_all_fit
 
 EffectRow = Mapping[str, Any]
 World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
@@ -61,19 +61,32 @@ def _in_log(rows: Sequence[EffectRow]) -> list[EffectInWorld]:
     return [EffectInWorld(row, place) for place, row in enumerate(rows)]
 
 
+# fields that hold what the agent says; in any other text ``contains`` is a search
+_SPOKEN = frozenset({"body"})
+
+
+def _match(expected: ExpectedEffect, effect: EffectInWorld, literal: bool = False) -> Match:
+    """Compare an effect of the expected kind by its named fields; one that is not whole is wrong."""
+    if not effect.whole or effect.kind != expected.kind:
+        return "wrong"
+    matches = {_match_named(expected, effect, name, literal) for name in expected.fields}
+    return "wrong" if "wrong" in matches else "unreadable" if "unreadable" in matches else "right"
+
+
+def _match_named(expected: ExpectedEffect, effect: EffectInWorld, name: str, literal: bool = False) -> Match:
+    if name not in effect.fields:
+        return "wrong"
+    return match_field(expected.fields[name], effect.fields[name], literal or name not in _SPOKEN)
+
+
 def _matches(expected: ExpectedEffect, effect: EffectInWorld) -> bool:
     """Whether the effect is whole, of the expected kind, and each named field matches."""
-    return effect.whole and effect.kind == expected.kind and not _wrong_fields(expected, effect)
+    return _match(expected, effect) == "right"
 
 
-def _wrong_fields(expected: ExpectedEffect, effect: EffectInWorld, lenient: bool = False) -> list[str]:
+def _wrong_fields(expected: ExpectedEffect, effect: EffectInWorld) -> list[str]:
     """The named fields that do not match."""
-    fields = effect.fields
-    return [
-        name
-        for name, matcher in expected.fields.items()
-        if name not in fields or not field_matches(matcher, fields[name], lenient)
-    ]
+    return [name for name in expected.fields if _match_named(expected, effect, name) != "right"]
 
 
 @dataclass(frozen=True)
@@ -259,7 +272,11 @@ class _Comparison:
         self._wrong = _paired(self._missing, others)
         in_place = {wrong.effect for wrong in self._wrong}
         self._extra = [effect for effect in others if effect not in in_place]
-        self._forbidden = [effect for effect in log if any(_matches(rule, effect) for rule in oracle.none_of)]
+        self._unread = bool(self._missing) and may_all_fit(expected, effects, _match)
+        # a forbidden text is forbidden in any statement
+        against = {effect: {_match(rule, effect, literal=True) for rule in oracle.none_of} for effect in log}
+        self._forbidden = [effect for effect in log if "right" in against[effect]]
+        self._may_be_forbidden = [effect for effect in log if "unreadable" in against[effect]]
 
     def _is_expected(self, effect: EffectInWorld) -> bool:
         return any(_matches(slot, effect) for slot in self._oracle.effects)
@@ -278,9 +295,9 @@ class _Comparison:
     def _axis(self) -> tuple[World, str]:
         if self._again:
             return "duplicated", self._how_often()
-        if self._wrong and not any(_wrong_fields(w.expected, w.effect, lenient=True) for w in self._wrong):
-            return "unknown", f"{_counted(w.effect for w in self._wrong)} in a language that cannot be read"
-        if self._wrong:
+        if self._unread and not self._forbidden:
+            return "unknown", "; ".join(dict.fromkeys(map(_unread_fields, self._wrong)))
+        if any(_match(wrong.expected, wrong.effect) == "wrong" for wrong in self._wrong):
             return "wrong", f"{_counted(wrong.effect for wrong in self._wrong)} not as asked"
         if self._missing:
             return "lost", f"{', '.join(slot.kind for slot in self._missing)} missing"
@@ -290,6 +307,8 @@ class _Comparison:
             return "wrong", f"{_counted(self._forbidden)} that must not happen"
         if self._oracle.in_order and not _is_in_order(self._oracle.effects, self._state.effects):
             return "wrong", "not in the expected order"
+        if self._may_be_forbidden:
+            return "unknown", f"{_counted(self._may_be_forbidden)} that cannot be read may be forbidden"
         return ("as_asked" if self._state.effects or self._oracle.effects else "not_applicable"), ""
 
     def _how_often(self) -> str:
@@ -310,6 +329,18 @@ class _Comparison:
         if self._extra or self._forbidden or any(effect.kind not in kinds for effect in self._state.undone):
             flags.add("unasked")
         return frozenset(flags)
+
+
+def _unread_fields(wrong: WrongEffect) -> str:
+    """``message_sent: body cannot be read: "8 or 9 °C"``."""
+    name = wrong.fields[0]
+    return f"{wrong.effect.kind}: {name} cannot be read: {in_quotes(wrong.effect.fields.get(name))}"
+
+
+def in_quotes(value: object) -> str:
+    """Return a value on one line for a reason, cut after 80 characters."""
+    text = " ".join(str(value).split())
+    return f'"{text if len(text) <= 80 else text[:79] + "…"}"'
 
 
 def _is_in_order(expected: Sequence[ExpectedEffect], effects: Sequence[EffectInWorld]) -> bool:

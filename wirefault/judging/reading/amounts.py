@@ -48,7 +48,6 @@ _COMMA = LazyPattern(r"^\s*,\s*$")
 _MAX_MENTIONS = 200  # in one text; more is not an answer
 _LIST_GAP = LazyPattern(r"^\s*(?:,|;|,?\s*(?:<and>|<or>|<short_or>|<to>)|-|–|/|±|\+/-)\s*$")
 _FEW = LazyPattern(r"\b<few>\b")
-_NOTHING = LazyPattern(r"\W*(?:<nothing>|\?+|)\W*")
 _REFUSED = LazyPattern(r"\b<negation>\b|<refusal>")
 _IN_ODD_UNITS = LazyPattern(r"\s?(?:°\s?(?![cfk])[a-z]|(?:[^\W\d_][\w-]*\s){1,2}units?\b)")
 _WORD = LazyPattern(r"[^\W\d_]+")
@@ -268,7 +267,7 @@ def _names_dimension(wanted: Sequence[AskedNumber], low: str) -> bool:
 def _says_nothing(low: str) -> bool:
     """Tell whether a text surely has no number: it is empty, a refusal, or plain English."""
     is_data = low.lstrip()[:1] in ("{", "[", "<")
-    return is_data or any(p.search(low) for p in (_PLAIN_WORDS, _REFUSED)) or bool(_NOTHING.fullmatch(low))
+    return is_data or any(p.search(low) for p in (_PLAIN_WORDS, _REFUSED)) or context.says_nothing(low)
 
 
 def preferred(candidates: list[Candidate], wants_year: bool) -> list[Candidate]:

@@ -39,11 +39,15 @@ FAILURE = LazyPattern(r"\b<failure>\b")
 BUT = LazyPattern(r"\b<but>\b")
 COMPARED = LazyPattern(rf"(?:\b<compared>\b|[<>≥≤±])\s*(?:\w+\s)?{_AMOUNT_BEGINS}")
 BACKGROUND = LazyPattern(r"\b<background>\b")
+FORMERLY = LazyPattern(r"\b<formerly>\b")
 CURRENT = LazyPattern(r"\b<current>\b")
 # an amount of something related to the subject of the sentence
 SUBSIDIARY = LazyPattern(r"\b<subsidiary>\b")
 FORMER = LazyPattern(r"^\s*<former>\b")
 CORRECTION = LazyPattern(r"\b<correction>\b")
+# the text takes back what it has stated so far
+RETRACTION = LazyPattern(r"(?<!\w)<retraction>")
+NOTHING = LazyPattern(r"\W*(?:<nothing>|\?+|)\W*")
 CONCLUSION = LazyPattern(r"(?:\b<conclusion>\b|[=≈→⇒])[^\d\n.!?;]{0,40}$")
 ANNOUNCED_ANSWER = LazyPattern(r"\b<answer_given>(?: \w+)?\s*[\"'$€£]?$")
 FINAL_ANSWER = LazyPattern(r"\b<final_answer>\b\W{0,4}(?:is\b)?[^\d\n.!?;]{0,40}$")
@@ -144,6 +148,16 @@ def is_preceded(pattern: LazyPattern, text: str, start: int) -> bool:
 def last_correction(text: str) -> int:
     """Return the end of the last word of correction; 0 without one."""
     return max((match.end() for match in CORRECTION.finditer(text)), default=0)
+
+
+def last_retraction(text: str) -> int:
+    """Return the end of the last words that take back what comes before them; 0 without any."""
+    return max((match.end() for match in RETRACTION.finditer(text)), default=0)
+
+
+def says_nothing(text: str) -> bool:
+    """Tell whether a text is empty or a placeholder: ``N/A``, ``unknown``."""
+    return bool(NOTHING.fullmatch(text))
 
 
 def are_alternatives(text: str, end: int, start: int) -> bool:

@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING, Protocol
 
 from wirefault.judging.reading import dates
 from wirefault.judging.reading.context import (
+    FORMERLY,
     Affirmation,
     Stated,
+    clause_has,
     is_background,
+    last_retraction,
     offers_alternative,
+    says_nothing,
     sentence_around,
     status_at,
 )
 from wirefault.judging.reading.dates import DayOrTime
 from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.names import Likeness, in_other_scripts, likeness
 from wirefault.judging.reading.numbers import in_digits
 from wirefault.judging.reading.quantities import is_unknown_language, lowered
-from wirefault.judging.reading.text import compared_words, folded
+from wirefault.judging.reading.text import bare, compared_words, folded, is_garbled, plain
 
 if TYPE_CHECKING:
     from wirefault.judging.reading.amounts import AskedNumber
@@ -59,7 +64,6 @@ def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[A
     ``besides``: other slots, whose values the same text may have.
     """
     from wirefault.judging.reading.amounts import stated_number
-    from wirefault.judging.reading.text import is_garbled, plain
 
     seen = plain(text[:_MAX_TEXT])
     texts = [option for option in slot.options if isinstance(option, str)]
@@ -90,6 +94,8 @@ def _numbers(slot: AskedValue) -> list[AskedNumber]:
     ]
 
 
+_WORD = re.compile(r"[^\W_]+")
+_MAX_WORDS = 5000  # of one text in which a name with other accents is looked for
 _MAX_PLACES = 200  # of moments or phrases in one text; more is not an answer
 _NONE_OF_IT = LazyPattern(r"\b<none_of_it>\s+[\"']?$")
 _MEANWHILE = LazyPattern(r"\b<meanwhile>\s[^,]*$")
@@ -176,24 +182,56 @@ def _among_others(low: str, moment: DayOrTime, status: Affirmation) -> Affirmati
     return "offered" if is_open else status
 
 
-def _stated_words(option: str, text: str) -> Stated:
+def _stated_words(option: str, text: str, in_message: bool = False) -> Stated:
+    """``in_message``: a question or a guess is unreadable, and a forecast is a statement."""
     wanted = compared_words(option)
     if not wanted:
         return "right" if option.strip() and option.strip() in text else ("wrong" if text.strip() else "none")
     low = lowered(text)
     places = occurrences_of(wanted, text)[:_MAX_PLACES]
-    statuses = [_status(low, start, end, option) for start, end in places]
-    if "affirmed" in statuses:
+    alike = [] if places else _alike_occurrences(option, len(wanted), text)[:_MAX_PLACES]
+    statuses = [_status(low, start, end, option, in_message) for start, end in places]
+    statuses += [
+        _no_better(likely, _status(low, start, end, option, in_message)) for start, end, likely in alike
+    ]
+    ends = [end for _, end in places] or [end for _, end, _ in alike]
+    retraction = last_retraction(low)
+    if any(status == "affirmed" and end > retraction for status, end in zip(statuses, ends, strict=True)):
         return "right"
-    if "doubtful" in statuses:
+    if "affirmed" in statuses or "doubtful" in statuses:
         return "unreadable"
+    if "offered" in statuses:
+        return "unreadable" if in_message else "wrong"
     there = compared_words(text)
     if "," in text and len(wanted) > 1 and there == [wanted[-1], *wanted[:-1]]:  # Lovelace, Ada
         return "right"
+    if not places and in_other_scripts(option, text) and not says_nothing(low):
+        return "unreadable"
     return "wrong" if there else "none"
 
 
-def _status(low: str, start: int, end: int, option: str) -> Affirmation:
+def states_text(text: str, phrase: str) -> Stated:
+    """Read whether a message has a phrase: ``wrong`` without it, and where the message denies it.
+
+    A question or a guess is unreadable: a message may ask.
+    """
+    if bare(phrase) == bare(text):
+        return "right"
+    seen = plain(text[:_MAX_TEXT])
+    seen = seen if plain(phrase) == phrase else text[:_MAX_TEXT]
+    wanted = compared_words(phrase)
+    verdict = _stated_words(phrase, seen, in_message=True)
+    places = occurrences_of(wanted, seen) if wanted else []
+    if is_garbled(text[:_MAX_TEXT]) or is_unknown_language(seen, places):
+        return "right" if verdict == "right" and not is_unknown_language(seen, places) else "unreadable"
+    return verdict
+
+
+def _no_better(likely: Likeness, status: Affirmation) -> Affirmation:
+    return "doubtful" if likely == "perhaps" and status == "affirmed" else status
+
+
+def _status(low: str, start: int, end: int, option: str, in_message: bool) -> Affirmation:
     if _NONE_OF_IT.search(low[max(0, start - 15) : start]):
         return "denied"
     if _MEANWHILE.search(sentence_around(low, start, end)[0]):
@@ -207,7 +245,8 @@ def _status(low: str, start: int, end: int, option: str) -> Affirmation:
     if offers_alternative(low, start, end):
         return "doubtful" if "/" in low[max(0, start - 2) : start] + low[end : end + 2] else "offered"
     others = _OF_SOMETHING_ELSE.search(low[max(0, start - 80) : start]) or _OWNER.match(low[end : end + 60])
-    return "doubtful" if others or is_background(low, start, end) else "affirmed"
+    is_aside = clause_has(FORMERLY, low, start, end) if in_message else is_background(low, start, end)
+    return "doubtful" if others or is_aside else "affirmed"
 
 
 def occurrences_of(wanted: Sequence[str], text: str) -> list[tuple[int, int]]:
@@ -221,6 +260,17 @@ def occurrences_of(wanted: Sequence[str], text: str) -> list[tuple[int, int]]:
         if word == first and flat[at : at + size] == list(wanted)
     ]
     return places or ([] if text.isascii() else _among_other_letters(" ".join(wanted), text))
+
+
+def _alike_occurrences(option: str, size: int, text: str) -> list[tuple[int, int, Likeness]]:
+    """Find a name with other accents or spaces: ``Sao Paulo``, ``Xian``. ``size``: words of the option."""
+    there = [(match.start(), match.end(), match[0]) for match in islice(_WORD.finditer(text), _MAX_WORDS)]
+    name = " ".join(_WORD.findall(option))
+    windows = [there[at : at + length] for length in {size, 1, 2} for at in range(len(there) - length + 1)]
+    alike = (
+        (each[0][0], each[-1][1], likeness(name, " ".join(word for _, _, word in each))) for each in windows
+    )
+    return [each for each in alike if each[2] != "other"]
 
 
 def _among_other_letters(phrase: str, text: str) -> list[tuple[int, int]]:
