@@ -57,7 +57,8 @@ with socket.create_connection((shop.hostname, shop.port)) as connection:
     except TimeoutError:
         pass
 """
-FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": {"first": 1}}
+ONCE = {"first": 1, "of": "try"}
+FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": ONCE}
 
 
 class Ran:

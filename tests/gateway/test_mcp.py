@@ -90,7 +90,8 @@ def test_calls_alone_are_counted(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults(when={"nth": 2}))
         statuses = [
-            post(lab, m, **CALLS, n=n).status_code for n, m in enumerate(["initialize", *["tools/call"] * 3])
+            post(lab, m, name="add", arguments={"n": n}).status_code
+            for n, m in enumerate(["initialize", *["tools/call"] * 3])
         ]
     assert statuses == [200, 200, 500, 200]
 

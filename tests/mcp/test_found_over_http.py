@@ -20,10 +20,11 @@ from wirefault.wiring.wiring import load_wiring
 
 pytestmark = pytest.mark.slow
 
+ONCE = {"first": 1, "of": "try"}
 FAULTS = {
     "faults": [
         {"fault": "tool_error", "only": {"tool": "weather"}},
-        {"fault": "unavailable", "links": "tools", "only": {"tool": "fine"}, "when": {"first": 1}},
+        {"fault": "unavailable", "links": "tools", "only": {"tool": "fine"}, "when": ONCE},
     ]
 }
 AGENT = """

@@ -48,9 +48,8 @@ if "--ask" in sys.argv:
 order = ask(shop + "/orders", {"item": "honey", "count": 3})
 print(f"Done: ordered 3 kg of honey, order-{order['id']}.")
 """
-LOST = {
-    "faults": [{"fault": "lose_reply", "only": {"method": "POST"}, "links": "tools", "when": {"first": 1}}]
-}
+ONCE = {"first": 1, "of": "try"}
+LOST = {"faults": [{"fault": "lose_reply", "only": {"method": "POST"}, "links": "tools", "when": ONCE}]}
 WIRING = """
 links: {{shop: {{upstream: "{url}", env: SHOP_URL, writes: [POST /orders]}}}}
 subject: {{command: ["{python}", agent.py, "{{prompt}}"]}}

@@ -66,7 +66,8 @@ class Try:
     try_: int
     """Number of the HTTP try of the call, from 1."""
     ordinal: int
-    """Number of the call among the entry's calls on the link in the episode; 1 unless ``by_order``."""
+    """Number of the call among the entry's calls in the episode. If the fault is ``of_server``, number of the
+    request among those on the link that met it. 1 unless ``by_order``."""
     chance: Callable[[str], float]
     """The schedule's keyed draw in [0, 1) for this try, entry and purpose."""
     earlier: Sequence[Reply] = ()
@@ -147,9 +148,11 @@ class Fault(BaseModel):
     needs_body: ClassVar[bool] = False
     """It reads the request's body, so the gateway keeps long bodies too."""
     remembers: ClassVar[bool] = False
+    """It needs the link's earlier replies."""
+    of_server: ClassVar[bool] = False
+    """It is about the state of one server, which does not know calls."""
     session_header: ClassVar[str] = ""
     """The header with a session whose state the fault is about: once met, it strikes these sessions alone."""
-    """It needs the link's earlier replies."""
     lab_only: ClassVar[bool] = False
     """It acts only on links to the lab's own servers."""
     messages: ClassVar[tuple[str, ...]] = ("tools/call",)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections import Counter, defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from wirefault.core.identity import Identity, Sender
 from wirefault.core.redaction import Redaction
 from wirefault.dialects import Dialect
 from wirefault.dialects.mcp import MCP
+from wirefault.gateway.calls import AttemptCalls
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.run import Run
 from wirefault.settings.settings import SettingsError
@@ -90,10 +91,7 @@ class LaneAttempt:
         self._origin = Origin(run, self, episode, number, attempt_fields(episode, number), "counted")
         self._named_origin = self._origin._replace(identity="baggage")
         self._macs: set[str] = set()
-        self._calls: defaultdict[str, dict[tuple[str, int], int]] = defaultdict(dict)
-        self._arrived: dict[tuple[str, str], int] = {}
-        self._logical: dict[tuple[str, str, int], int] = {}
-        self._retries: Counter[tuple[str, str]] = Counter()
+        self.calls = AttemptCalls()
         self._waiters: list[asyncio.Future[None]] = []
 
     def is_(self, episode: str, number: int) -> bool:
@@ -123,32 +121,6 @@ class LaneAttempt:
         if during is None:
             return Origin(self.run, None, self.episode, self.number, fields, "late", self)
         return Origin(self.run, during, during.episode, during.number, fields, "late", self)
-
-    def count(self, link: str, fingerprint: str) -> int:
-        """Count a request; return its number among those with this fingerprint on that link, from 1."""
-        request = (link, fingerprint)
-        ordinal = self._arrived[request] = self._arrived.get(request, 0) + 1
-        return ordinal
-
-    def count_retry(self, link: str, fingerprint: str, body: int, call: int, *, retry: bool) -> int:
-        """Return the number of the logical call for triggers: a client's own retry has that of the call which
-        it repeats. ``body``: a hash of the request's body; ``call``: its number among all arrivals.
-        """
-        key = (link, fingerprint, body)
-        if retry and key in self._logical:
-            self._retries[link, fingerprint] += 1
-            return self._logical[key]
-        number = self._logical[key] = call - self._retries[link, fingerprint]
-        return number
-
-    def count_call(self, link: str, fingerprint: str, call: int) -> int:
-        """Return the number of this call among all calls on that link, from 1; its tries share it."""
-        calls = self._calls[link]
-        return calls.setdefault((fingerprint, call), len(calls) + 1)
-
-    def last_call(self, link: str) -> int:
-        """Return the number of the last call on that link; 1 before the first."""
-        return max(len(self._calls.get(link, ())), 1)
 
     def opened(self) -> None:
         self.open += 1

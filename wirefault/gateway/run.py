@@ -247,7 +247,8 @@ class Shadows:
         ``whole``: the faults see the whole request. Faults outside the arm's blast radius are left out.
         """
         call = incoming.counted_call or incoming.call
-        called = incoming.attempt, incoming.link, incoming.fingerprint, call
+        fingerprint = incoming.counted_fingerprint or incoming.fingerprint
+        called = incoming.attempt, incoming.link, fingerprint, call
         return [
             ShadowMet(arm, fault.id, fault.fault.name)
             for arm, matcher in self._matchers.items()

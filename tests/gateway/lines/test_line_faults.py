@@ -164,7 +164,7 @@ def test_unterminated_line_joins_next_one(lab: Lab, ends: Ends, arm: Any):
     read(ends.server)
     ends.server.sendall(answer(1))
     assert ends.client.recv(9, 0x100) == answer(1)[:9]  # MSG_WAITALL
-    ends.client.sendall(call(2))
+    ends.client.sendall(call(2, tool="multiply"))
     read(ends.server)
     ends.server.sendall(answer(2))
     assert read(ends.client) == answer(2)

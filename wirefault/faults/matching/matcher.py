@@ -262,6 +262,8 @@ class IncomingTry(NamedTuple):
     """The API that it speaks; empty if its path shows it."""
     after_write: bool = False
     """Whether an upstream has carried out a write in the episode."""
+    counted_fingerprint: str = ""
+    """The fingerprint of its call for triggers, if it differs: a retry may have ids of its own."""
 
     def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
         """The moment of the try, with an entry's counts of the tries that it matched."""
@@ -301,7 +303,8 @@ class _GroupCount:
         """Count this try and return its moment."""
         self.tries += 1
         number = incoming.counted_call or incoming.call
-        call = (incoming.attempt, incoming.link, incoming.fingerprint, number)
+        fingerprint = incoming.counted_fingerprint or incoming.fingerprint
+        call = (incoming.attempt, incoming.link, fingerprint, number)
         ordinal = self.ordinals.setdefault(call, len(self.ordinals) + 1)
         return incoming.moment(ordinal, self.tries, model_requests)
 
@@ -329,6 +332,7 @@ class FaultMatcher:
         self._sessions: defaultdict[tuple[str, str], set[_Session]] = defaultdict(set)
         self._lost: defaultdict[tuple[int, str], set[_Session]] = defaultdict(set)
         self._model_requests: Counter[tuple[str, int]] = Counter()
+        self._requests: Counter[tuple[int, str, str]] = Counter()  # that met a fault ``of_server``
         self._replies: defaultdict[tuple[str, str], list[Reply]] = defaultdict(list)
         self._clocks: dict[tuple[int, str, int], float] = {}  # of ``start: first_met``
 
@@ -431,7 +435,11 @@ class FaultMatcher:
             entry = armed.entry
             chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
             if entry.fault.wants(chance_of):
-                met.append((armed, self._try(entry, incoming, moment.calls, chance_of)))
+                ordinal = moment.calls
+                if entry.fault.of_server:
+                    self._requests[armed.place, incoming.link, incoming.episode] += 1
+                    ordinal = self._requests[armed.place, incoming.link, incoming.episode]
+                met.append((armed, self._try(entry, incoming, ordinal, chance_of)))
 
     def _is_new_session(self, armed: ArmedEntry, incoming: IncomingTry, header: str) -> bool:
         """Note the try's session. Whether it began after the entry had been met, and so still exists."""

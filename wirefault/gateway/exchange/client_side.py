@@ -10,6 +10,7 @@ from wirefault.gateway.exchange.carrier import Carrier
 from wirefault.gateway.exchange.client import Client, PauseReason
 from wirefault.gateway.exchange.exchange import Exchange, can_be_decided, decide
 from wirefault.gateway.exchange.relay import CLIENT_LEFT, RequestRelay
+from wirefault.gateway.exchange.tries import note_client_gone
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.lane import Lane, LaneAttempt, LinkListener
 
@@ -57,6 +58,7 @@ class ClientSide:
         exchange = self.relay.exchange
         if exchange is not None and not exchange.left_at:
             exchange.left_at = time.perf_counter()
+            note_client_gone(exchange)
 
     def _on_client_gone(self) -> None:
         exchange = self.relay.exchange

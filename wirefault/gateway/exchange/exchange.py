@@ -11,7 +11,14 @@ from typing import Literal
 from wirefault.core.identity import fingerprint
 from wirefault.dialects import Dialect
 from wirefault.dialects.http import Reply, Request
-from wirefault.dialects.mcp import CALL, has_mcp_header, is_mcp_message, mcp_fingerprint, read_message
+from wirefault.dialects.mcp import (
+    CALL,
+    SESSION_HEADER,
+    has_mcp_header,
+    is_mcp_message,
+    mcp_fingerprint,
+    read_message,
+)
 from wirefault.dialects.model_requests import may_ask_model, spoken_model_api
 from wirefault.dialects.registry import dialect_of
 from wirefault.faults.base import Try, WhyNot
@@ -19,10 +26,11 @@ from wirefault.faults.matching.matcher import IncomingTry
 from wirefault.faults.plan import Plan, outside_radius, plan_try
 from wirefault.faults.sets.fault_set import Entry
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
+from wirefault.gateway.calls import CallName, CountedTry
 from wirefault.gateway.endpoint import sender_in
 from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
-from wirefault.gateway.http1.heads import RequestHead, sdk_retries
+from wirefault.gateway.http1.heads import RequestHead, client_credential, read_header, sdk_retries
 from wirefault.gateway.http1.messages import request_of
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
 from wirefault.gateway.run import Run
@@ -86,6 +94,8 @@ class Exchange:
     try_: int
     keyed: bool
     """Fingerprint, call and try are filled in."""
+    counted: CountedTry | None
+    """As the count of calls has it; None where its sender counts, and without faults on its link."""
     decision: Decision | None
     """None until the faults are decided, which most requests do not need."""
     plan: Plan | None
@@ -127,7 +137,7 @@ class Exchange:
             self.message = ""
         self.tls = self.tool = self.model_api = self.fingerprint = ""
         self.call = self.try_ = self.configuration = 0
-        self.decision = self.plan = self.waiting = self.error = None
+        self.counted = self.decision = self.plan = self.waiting = self.error = None
         self.keyed = self.forwarding = self.forwarded = self.recorded = False
         self.continue_sent = self.client_left = self.unavailable = False
         self.outage = ""
@@ -199,7 +209,7 @@ class Exchange:
         if start:
             start.shorten()
         if not self.call and self.origin.attempt is not None:
-            self.call = self.origin.attempt.count(self.listener.name, self.fingerprint)
+            self.call = self.origin.attempt.calls.count_arrival(self.listener.name, self.fingerprint)
         self.try_ = self.try_ or 1
 
     def _recognise_model(self, body: bytes, *, cut: bool) -> None:
@@ -338,9 +348,10 @@ def decide(exchange: Exchange) -> None:
     is_numbered = exchange.call > 0  # by its sender
     exchange.settle_key()
     now = time.perf_counter()
-    counted_call = exchange.call if is_numbered else _counted_call(exchange, attempt, body)
+    call = CallName(exchange.fingerprint, exchange.call)
     if attempt is not None:
-        decision.link_call = _number_on_link(exchange, attempt, counted_call)
+        call = call if is_numbered else _counted_call(exchange, attempt, body, whole=whole)
+        decision.link_call = _number_on_link(exchange, attempt, call)
         if link in attempt.call_holds.links and not attempt.settling:
             decision.waits_for_toxics = attempt.call_holds.must_wait(link, decision.link_call)
     exchange.configuration = run.configuration
@@ -362,9 +373,10 @@ def decide(exchange: Exchange) -> None:
         now - attempt.began if attempt is not None else 0.0,
         decision.link_call,
         attempt.turn if attempt is not None else 1,
-        counted_call,
+        call.number,
         exchange.dialect if exchange.is_model else "",
         origin.episode in run.episodes_with_write,
+        call.fingerprint,
     )
     matched = run.matcher.match(incoming)
     decision.eligible = matched.eligible
@@ -372,7 +384,7 @@ def decide(exchange: Exchange) -> None:
     budget_faults = _met_budgets(exchange, decision, run, incoming)
     if budget_faults or matched.met:
         plan = plan_try([*budget_faults, *matched.met], whole=whole)
-        called = origin.attempt_number, link, exchange.fingerprint, counted_call
+        called = origin.attempt_number, link, *call
         if matched.met and plan.acts and not run.in_blast_radius(origin.episode, called):
             # a blast radius limits faults; a budget is part of the subject's world and holds beyond it
             plan = plan_try(budget_faults, whole=whole) if budget_faults else outside_radius(plan)
@@ -394,20 +406,34 @@ def _request_reader(head: RequestHead, body: bytes) -> Callable[[], Request]:
     return read
 
 
-def _counted_call(exchange: Exchange, attempt: LaneAttempt | None, body: bytes) -> int:
-    """Return the call's number for triggers: a retry that the client's SDK marks is a try of its call."""
-    if attempt is None:
-        return exchange.call
-    retry = bool(exchange.head.noted) and sdk_retries(exchange.head.noted) > 0
-    link = exchange.listener.name
-    return attempt.count_retry(link, exchange.fingerprint, hash(body), exchange.call, retry=retry)
+def _counted_call(exchange: Exchange, attempt: LaneAttempt, body: bytes, *, whole: bool) -> CallName:
+    """Return the call as triggers count it: a client's own retry is a try of the call that it repeats."""
+    head = exchange.head
+    is_message = exchange.message is not None
+    session = read_header(head, SESSION_HEADER) if is_message else ""
+    tried = exchange.counted = CountedTry(
+        exchange.listener.name,
+        head.method,
+        head.target,
+        exchange.fingerprint,
+        body,
+        len(body) if whole else head.length or None,
+        exchange.began,
+        of_model=exchange.is_model,
+        tool=exchange.tool,
+        is_protocol=is_message and exchange.message != CALL,
+        access=f"{client_credential(head)} {session}",
+        key_field=exchange.listener.link.key or "",
+    )
+    is_marked = bool(head.noted) and sdk_retries(head.noted) > 0
+    return attempt.calls.name(tried, exchange.call, is_marked=is_marked)
 
 
-def _number_on_link(exchange: Exchange, attempt: LaneAttempt, call: int) -> int:
+def _number_on_link(exchange: Exchange, attempt: LaneAttempt, call: CallName) -> int:
     """Number the call among all of the attempt on its link. Of MCP's messages only tool calls count."""
     if exchange.message is not None and exchange.message != CALL:
-        return attempt.last_call(exchange.listener.name)
-    return attempt.count_call(exchange.listener.name, exchange.fingerprint, call)
+        return attempt.calls.last_on_link(exchange.listener.name)
+    return attempt.calls.number_on_link(exchange.listener.name, call)
 
 
 def _met_budgets(

@@ -1,11 +1,12 @@
-"""Reads in a reply whether its upstream failed; after the client has it."""
+"""Reads in a reply whether its upstream failed, or the client's try; after the client has it."""
 
 from __future__ import annotations
 
 from wirefault.dialects.base import ModelDialect
+from wirefault.dialects.mcp import ToolAnswer
 from wirefault.dialects.outages import mcp_outage, model_outage, scripted_failure, tool_outage
 from wirefault.dialects.registry import MODEL_DIALECTS
-from wirefault.gateway.exchange.bodies import MAX_KEPT_BODY
+from wirefault.gateway.exchange.bodies import MAX_KEPT_BODY, ServerReply
 from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
@@ -31,6 +32,38 @@ def reply_outage(exchange: Exchange) -> str:
         return _outage(exchange, reply.upstream_status, reply.reader)
     except Exception:  # noqa: BLE001 - a plug-in's dialect may raise anything
         return ""
+
+
+def client_saw_failure(exchange: Exchange) -> bool:
+    """Whether the client's try failed: it has no whole reply, or one that shows a failure.
+
+    False where that is unknown. Call it when ``outage`` is known.
+    """
+    reply, plan = exchange.reply, exchange.plan
+    if exchange.client_left or not reply.done or reply.status is None or reply.status >= 400:
+        return True
+    if exchange.outage or (exchange.tool and _tool_answer(exchange) == "error"):
+        return True
+    faults = plan.met_faults if plan is not None else []
+    is_changed = any(fault.injected and not fault.act.only_delays for fault in faults)
+    if not is_changed or reply.reader is None:
+        return False
+    try:
+        return bool(_outage(exchange, reply.status, reply.reader))
+    except Exception:  # noqa: BLE001 - a plug-in's dialect may raise anything
+        return False
+
+
+def _tool_answer(exchange: Exchange) -> ToolAnswer:
+    """How the client's reply answers its call of an MCP tool; empty where that is unknown."""
+    reply = exchange.reply
+    body = _kept_body(exchange)
+    if reply.reader is None or not isinstance(body, bytes):
+        return reply.server_reply.tool_answer if reply.server_reply is not None else ""
+    answer = ServerReply()
+    answer.reader = reply.reader
+    answer.keep(body)
+    return answer.tool_answer
 
 
 def _outage(exchange: Exchange, status: int, reader: MessageReader) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -15,14 +14,19 @@ from typing import Any
 from pydantic_core import from_json
 
 from wirefault.core.caller_errors import sorted_kinds
-from wirefault.core.redaction import Redaction, credential_in_query
+from wirefault.core.redaction import Redaction
 from wirefault.dialects.json_values import as_object
 from wirefault.dialects.mcp import MCP, McpMessage
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY, BodyStart, kept_text
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
-from wirefault.gateway.http1.heads import CONTENT_ENCODING, CREDENTIALS, IDEMPOTENCY_KEY, sdk_retries
+from wirefault.gateway.http1.heads import (
+    CONTENT_ENCODING,
+    IDEMPOTENCY_KEY,
+    client_credential,
+    sdk_retries,
+)
 from wirefault.gateway.run import Run
 from wirefault.history.events import FaultedReply, FaultMet, LateRequest
 from wirefault.judging.requests import fate_of
@@ -31,7 +35,6 @@ from wirefault.wiring.links import Link
 _MAX_EVIDENCE = 32 * 1024
 _MCP_DIALECT = f',"dialect":"{MCP.name}"'
 _NOTABLE_S = 0.01
-_SIGNING_KEY = re.compile(r"\AAWS4-\S+ Credential=([^/,\s]+)")
 _MAX_ID = 10**40  # Python refuses to print a number of some thousand digits
 
 
@@ -207,7 +210,7 @@ def _wire_fields(exchange: Exchange) -> str:
     if listener.link.writes:
         fields += _write_fields(exchange, listener.link)
     if head.noted or "?" in head.target:
-        fields += _client_fields(head.noted, _secret(exchange), listener.redaction)
+        fields += _client_fields(head.noted, client_credential(exchange.head), listener.redaction)
     if reply.status != reply.upstream_status or (reply.status is not None and reply.status >= 300):
         fields += "".join(_reply_fields(exchange))
     if exchange.decision is not None and exchange.decision.shadows:
@@ -263,16 +266,6 @@ def _client_fields(noted: Mapping[bytes, str], secret: str, redaction: Redaction
     return f'{fields},"sdk_retry":{retries}' if retries else fields
 
 
-def _secret(exchange: Exchange) -> str:
-    """The client's credential without its scheme; empty without any."""
-    noted = exchange.head.noted
-    for name in CREDENTIALS if noted else ():
-        if noted.get(name):
-            key = _SIGNING_KEY.search(noted[name])  # AWS: each request has a signature of its own
-            return key[1] if key else noted[name].rpartition(" ")[2]
-    return credential_in_query(exchange.head.target)
-
-
 class _Redact:
     """Removes the secrets of one exchange, the client's own ``secrets`` among them."""
 
@@ -289,7 +282,7 @@ class _Redact:
 
 def _redact_in(exchange: Exchange) -> _Redact:
     redaction = exchange.listener.redaction
-    return _Redact(redaction, [_secret(exchange), *redaction.secrets_in(exchange.head.target)])
+    return _Redact(redaction, [client_credential(exchange.head), *redaction.secrets_in(exchange.head.target)])
 
 
 def _reply_fields(exchange: Exchange) -> Iterator[str]:

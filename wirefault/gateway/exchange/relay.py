@@ -17,6 +17,7 @@ from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.executed_writes import note_write
 from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
+from wirefault.gateway.exchange.tries import note_end_of_try
 from wirefault.gateway.exchange.upstream import UpstreamLink
 from wirefault.gateway.http1.heads import BadHead, RequestHead
 from wirefault.gateway.http1.messages import refusal
@@ -336,6 +337,7 @@ class RequestRelay:
             exchange.outage = reply_outage(exchange)
             exchange.unavailable = bool(exchange.outage)
         record_exchange(exchange)
+        note_end_of_try(exchange)
 
 
 class RequestCopies:

@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 import httptools
 
+from wirefault.core.redaction import credential_in_query
+
 MAX_HEAD = 64 * 1024
 # Validated part of an incomplete block: else a block that comes byte by byte would be read once per byte.
 _CHECKED_START = 4 * 1024
@@ -32,6 +34,7 @@ _REPLY_NOTED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SPACE = b" \t\r\n"
+_SIGNING_KEY = re.compile(r"\AAWS4-\S+ Credential=([^/,\s]+)")
 _MAX_DIGITS = 18
 _UNREADABLE = -1
 _WITHOUT_BODY = frozenset({204, 304})
@@ -277,3 +280,21 @@ def sdk_retries(noted: Mapping[bytes, str]) -> int:
         return int(stainless[:4])
     attempt = amazon.partition("attempt=")[2].partition(";")[0].strip()
     return max(int(attempt[:4]) - 1, 0) if attempt.isdecimal() else 0
+
+
+def client_credential(head: RequestHead) -> str:
+    """Return the client's credential without its scheme; empty without any."""
+    for name in CREDENTIALS if head.noted else ():
+        if value := head.noted.get(name):
+            key = _SIGNING_KEY.search(value)  # AWS: each request has a signature of its own
+            return key[1] if key else value.rpartition(" ")[2]
+    return credential_in_query(head.target)
+
+
+def read_header(head: RequestHead, name: str) -> str:
+    """Return the value of a header by its name in lower case; empty without it."""
+    for line in head.lines[1:]:
+        key, _, value = line.partition(b":")
+        if key.lower() == name.encode():
+            return value.decode("latin-1").strip()
+    return ""

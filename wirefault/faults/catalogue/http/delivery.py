@@ -156,8 +156,8 @@ class DuplicateRequest(Fault):
 class Flap(Fault):
     """Alternate between down and up: ``fails`` calls fail, then ``passes`` calls pass, and so on.
 
-    Logical calls are counted for each link and episode, so all tries of one call fail or pass together and
-    a retry does not help. Requests of failing calls are not forwarded. The client sees a 503 that comes and
+    Logical calls are counted for each episode, so all tries of one call fail or pass together and a retry
+    does not help. Requests of failing calls are not forwarded. The client sees a 503 that comes and
     goes, or a closed connection.
     """
 

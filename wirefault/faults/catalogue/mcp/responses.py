@@ -221,9 +221,9 @@ class EndedStream(ResponseFault):
 class ServerDeath(Fault):
     """Let the server die during a call and restart without its sessions.
 
-    Logical calls are counted by link and episode. The first call's connection closes (after execution, if
-    ``executed``), the next ``down`` calls find no server, and for the next ``forgets`` calls the session is
-    unknown, unless they start a new session or need none.
+    Requests that meet it are counted by link and episode, retries too. The first one's connection closes
+    (after execution, if ``executed``), the next ``down`` find no server, and for the next ``forgets`` the
+    session is unknown, unless they start a new session or need none.
 
     Over stdio the first call kills the server, and the client reads the end of its output. Only the client
     restarts the server: the session ended with the stream, and a server restarted behind the client's back
@@ -234,12 +234,14 @@ class ServerDeath(Fault):
     name = "server_death"
     family = "mcp"
     where = "mcp"
-    chooses = True
+    chooses = of_server = True
     can_cause = CLOSED | {"http_4xx"}
 
     executed: bool = Field(True, description="execute the call before the server dies")
-    down: int = Field(1, ge=0, le=10_000, description="number of calls without a server")
-    forgets: int = Field(1000, ge=0, le=10_000, description="number of later calls with an unknown session")
+    down: int = Field(1, ge=0, le=10_000, description="number of requests without a server")
+    forgets: int = Field(
+        1000, ge=0, le=10_000, description="number of later requests with an unknown session"
+    )
 
     @property
     def by_order(self) -> bool:
