@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 CLIENTS = HERE / "clients"
 FILE = HERE / "cases.yaml"
 _INTERPRETERS = {".py": sys.executable, ".mjs": "node", ".sh": "sh"}
-_KEYS = {"name", "does", "client", "fault", "fires", "near", "prompt", "model", "tap", "slow"}
+_KEYS = {"name", "does", "client", "fault", "fires", "near", "prompt", "model", "tap", "slow", "batch"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Case:
     """Whether its connections are intercepted by the proxy tap."""
     slow: bool = False
     """Whether it takes 5 s or more."""
+    batch: int = 1
+    """Cases that were written together, and scored together at first sight."""
 
     @property
     def rule(self) -> str:
@@ -79,6 +81,7 @@ def _case(entry: Any) -> Case:
         model=tuple(as_list(row.get("model"))),
         tap=bool(row.get("tap")),
         slow=bool(row.get("slow")),
+        batch=row.get("batch", 1),
     )
 
 

@@ -101,7 +101,7 @@ def _write_files(cases: Sequence[Case], folder: Path, links: dict[str, Any], *, 
     argv = {case.prompt: case.argv for case in cases}
     (folder / "clients.json").write_text(json.dumps(argv), encoding="utf-8")
     subject = {"command": [sys.executable, str(starter), "{prompt}"], "answer": "stdout"}
-    hosts = [urlsplit(link["upstream"]).hostname for link in links.values()]
+    hosts = [urlsplit(link["upstream"]).hostname for link in links.values() if "upstream" in link]
     foreign = [host for host in hosts if host and not is_loopback(host)]
     wiring: dict[str, Any] = {"links": links, "subject": subject, "allow": foreign}
     if tap:

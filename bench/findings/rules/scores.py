@@ -60,15 +60,17 @@ def score_of(cases: Iterable[Case], reported: Reported) -> Score:
 
 
 def read_scores() -> dict[str, Any]:
-    """``first``: the score at first sight; ``reported``: today's findings by case. Empty before a run."""
+    """``first``: scores at first sight by batch; ``reported``: today's findings by case."""
     if not SCORES.exists():
-        return {"first": None, "reported": {}}
+        return {"first": {}, "reported": {}}
     data: dict[str, Any] = json.loads(SCORES.read_text(encoding="utf-8"))
     return data
 
 
 def write_scores(cases: Sequence[Case], reported: Reported) -> None:
-    """Keep the findings of this run; the score at first sight stays as it is."""
-    first = read_scores()["first"] or asdict(score_of(cases, reported))
+    """Keep the findings of this run; a batch's score at first sight stays as it is."""
+    first = read_scores()["first"]
+    for batch in sorted({str(case.batch) for case in cases} - first.keys()):
+        first[batch] = asdict(score_of([case for case in cases if str(case.batch) == batch], reported))
     data = {"first": first, "reported": {case.name: sorted(reported[case.name]) for case in cases}}
     SCORES.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +17,14 @@ import uvicorn
 from flask import Flask, Response, request
 from werkzeug.serving import make_server
 
-from bench.findings.rules.cases import Case
+from bench.findings.rules.cases import CLIENTS, Case
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.dialects.conversation import content_text
 from wirefault.model_server.decide import Persona
 from wirefault.model_server.playbooks import Answer, Decision, PlannedCall
 from wirefault.model_server.server import create_app
 
+_PROGRAM = CLIENTS / "notes_server.py"
 Reply = tuple[Any, int] | tuple[Any, int, dict[str, str]]
 
 
@@ -255,6 +257,7 @@ def case_servers(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
             },
             "claude": {"upstream": model, "env": "ANTHROPIC_BASE_URL", "dialect": "anthropic"},
             "notes": {"upstream": notes, "env": "NOTES_URL", "dialect": "mcp", "writes": ["add_note"]},
+            "files": {"mcp": {"command": [sys.executable, str(_PROGRAM)]}, "writes": ["add_note"]},
             "spare": {"upstream": spare, "env": "SPARE_URL", "dialect": "mcp", "writes": ["add_note"]},
         }
         if host := own_address():

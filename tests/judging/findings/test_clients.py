@@ -53,7 +53,7 @@ def test_score_counts_misses_and_mistakes() -> None:
 
 
 def test_page_lists_every_client() -> None:
-    section = "\n".join(rules_section(CASES, {"first": None, "reported": {"hasty": ["hasty_retry"]}}))
+    section = "\n".join(rules_section(CASES, {"first": {}, "reported": {"hasty": ["hasty_retry"]}}))
     assert all(f"| {case.name} (" in section for case in CASES)
     assert "| must be reported by | was reported by |" in section
     assert "`rate_limit` | `hasty_retry` | `hasty_retry` |" in section

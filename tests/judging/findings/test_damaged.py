@@ -14,6 +14,7 @@ from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 from wirefault.history.events import EXIT_CODE
 from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
+from wirefault.judging.findings.streams import OPEN_STREAM
 
 TEXT = "The tower is 330 metres tall and was built in 1889."
 NEW = OPENAI_CHAT.new_reply("id", "model", 1)
@@ -146,6 +147,12 @@ def test_call_from_cut_arguments():
     ]
 
 
+def test_call_from_stream_that_a_fault_cut():
+    fault = fault_met("stream_cut", id="f", shows={"lost": True})
+    cut = asked_for(CUT, reply_cut=True, fault=fault, forwarded=True, complete=(True, False))
+    assert len(observed(DAMAGED_CALL, cut, ORDER, answer("done"))) == 1
+
+
 def test_mcp_call_from_cut_arguments():
     body = '{"method": "tools/call", "params": {"name": "order", "arguments": {"item": "green tea"}}}'
     call = request(1, message="tools/call", tool="order", request_body=body)
@@ -168,6 +175,42 @@ def test_mcp_call_from_cut_arguments():
 )
 def test_damaged_call_near_misses(events):
     assert observed(DAMAGED_CALL, *events, answer("done")) == []
+
+
+CALL = ModelReply(calls=(ToolCall("order", '{"item": "green tea", "count": 1}'),))
+CALL_BODY = OPENAI_CHAT.write_reply(NEW, CALL)
+CALL_EVENTS = [event.decode() for event in OPENAI_CHAT.spread(CALL_BODY)]
+ORDERED = request(1, request_body='{"item": "green tea", "count": 1}')
+LIMITED_CALL = json.dumps(OPENAI_CHAT.write_reply(NEW, replace(CALL, finish="length")))
+
+
+@pytest.mark.parametrize(
+    ("body", "damage"),
+    [
+        pytest.param("".join(CALL_EVENTS[:-2]) + ERROR, "has an error event in its stream", id="error event"),
+        pytest.param(LIMITED_CALL, "was ended by the token limit", id="token limit"),
+    ],
+)
+def test_call_of_damaged_reply_was_carried_out(body, damage):
+    asked = model_request(reply_body=body)
+    assert observed(DAMAGED_REPLY, asked, ORDERED, model_request(2, reply_body=WHOLE), answer(TEXT)) == [
+        f"the reply of POST /v1/chat/completions {damage},"
+        " and its call of order was carried out: POST /orders"
+    ]
+    assert observed(DAMAGED_REPLY, asked, model_request(0.5, reply_body=WHOLE), ORDERED, answer("Bye.")) == []
+    assert observed(DAMAGED_REPLY, asked, answer("Bye.")) == []
+
+
+def test_call_of_stream_without_end_was_carried_out():
+    asked = model_request(reply_body="".join(CALL_EVENTS[:-2]))
+    later = model_request(2, '{"messages": [1]}', reply_body=WHOLE)
+    assert observed(OPEN_STREAM, asked, ORDERED, later, answer(TEXT)) == [
+        "the stream of POST /v1/chat/completions ended without its finish reason,"
+        " and its call of order was carried out: POST /orders"
+    ]
+    assert observed(OPEN_STREAM, asked, answer("Bye.")) == []
+    whole = model_request(reply_body="".join(CALL_EVENTS))
+    assert observed(OPEN_STREAM, whole, ORDERED, answer("Bye.")) == []
 
 
 THOUGHT = "<think>The user wants tea.</think>"
@@ -233,6 +276,37 @@ def test_error_text_became_answer(text):
     assert observed(ERROR_AS_ANSWER, FAILED, answer(text)) == [
         "the answer is only the error of POST /v1/chat/completions (500), and the exit code is 0"
     ]
+
+
+TOOL_CALL = {"dialect": "mcp", "message": "tools/call", "tool": "count", "target": "/mcp"}
+TOOL_TEXT = "Error executing tool: the service is unavailable"
+TOOL_ERROR = json.dumps({"id": 1, "result": {"content": [{"text": TOOL_TEXT}], "isError": True}})
+RPC_ERROR = json.dumps({"id": 1, "error": {"code": -32603, "message": "the notes are locked"}})
+FAULTED = fault_met("tool_error", id="f")
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        pytest.param({**TOOL_CALL, "fault": FAULTED, "reply_body": TOOL_ERROR}, TOOL_TEXT, id="tool"),
+        pytest.param({**TOOL_CALL, "reply_body": RPC_ERROR}, "the notes are locked", id="JSON-RPC"),
+        pytest.param({"reply_body": '{"error": "nothing left of it"}'}, "nothing left of it", id="in a 200"),
+    ],
+)
+def test_error_with_good_status_became_answer(more, text):
+    assert len(observed(ERROR_AS_ANSWER, request(status=200, **more), answer(f"Error: {text}"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        pytest.param(TOOL_CALL | {"reply_body": TOOL_ERROR}, TOOL_TEXT, id="the tool's own"),
+        pytest.param({"reply_body": '{"error": null, "name": "green tea"}'}, "green tea", id="no error"),
+        pytest.param({"reply_body": '{"error": "late delivery", "id": 4}'}, "late delivery", id="with data"),
+    ],
+)
+def test_good_reply_is_not_an_error(more, text):
+    assert observed(ERROR_AS_ANSWER, request(status=200, **more), answer(text)) == []
 
 
 def test_error_page_became_answer():

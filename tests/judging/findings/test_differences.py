@@ -281,3 +281,34 @@ def test_replacement_executed_twice_is_extra():
     express = [request(at, "/express", status=201, request_body='{"item": "tea"}') for at in (0.5, 1.0)]
     [row] = compared(refused(), *express, answer(), links=links)[0]
     assert row[0] == "extra_writes"
+
+
+NOTE = {"link": "notes", "dialect": "mcp", "message": "tools/call", "tool": "add_note", "target": "/mcp"}
+NOTES = Links((Link("notes", "http://127.0.0.1:9001", "mcp", writes=("add_note",)),))
+ADDED = [request(status=200, tool_answer="result", **NOTE), answer("The note was added.")]
+RPC_ERROR = '{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}}'
+TOOL_ERROR = '{"jsonrpc": "2.0", "id": 1, "result": {"isError": true, "content": [{"text": "failed"}]}}'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "rules"),
+    [
+        pytest.param(RPC_ERROR, "rpc_error", ["not_done_but_told"], id="error of JSON-RPC"),
+        pytest.param(TOOL_ERROR, "tool_error", ["not_done_but_told"], id="error of a tool by a fault"),
+    ],
+)
+def test_usual_answer_after_error_of_mcp(body, kind, rules):
+    fault = fault_met(kind, id="f", content=True)
+    failed = request(status=200, reply_body=body, fault=fault, forwarded=False, **NOTE)
+    rows, _ = compared(failed, answer("The note was added."), control=(ADDED, ADDED), links=NOTES)
+    assert [rule for rule, _ in rows] == rules
+
+
+def test_error_of_the_tool_itself_may_say_that_nothing_was_left_to_do():
+    failed = request(status=200, reply_body=TOOL_ERROR, tool_answer="error", **NOTE)
+    assert compared(failed, answer("The note was added."), control=(ADDED, ADDED), links=NOTES)[0] == []
+
+
+def test_network_that_delivers_one_order_twice():
+    copies = fault_met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
+    assert compared(order(fault=copies, forwarded=True), answer())[0] == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.judging.findings.traced import CRM, SHOP, lost, model_request, observed, request, rule_findings
@@ -320,6 +322,13 @@ def test_done_after_refusal_in_a_200_of_a_fault():
     assert "a 200 with an error in it" in error_as_result(request(**struck), DONE)[0]
     executed = request(**struck, forwarded=True, upstream_status=201)
     assert error_as_result(executed, DONE) == []
+
+
+def test_other_server_may_have_done_it_after_the_refusal():
+    other = request(1, "/notes", link="crm")
+    assert error_as_result(REFUSED, other, DONE) == []
+    assert len(error_as_result(replace(other, start=99.0), REFUSED, DONE)) == 1
+    assert len(error_as_result(REFUSED, request(1, "/notes", link="crm", status=422), DONE)) == 1
 
 
 def test_done_after_500_of_the_tool_itself_is_risky():

@@ -7,17 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wirefault.dialects.base import ModelDialect, ModelReply
+from wirefault.dialects.base import ModelDialect, ModelReply, ToolCall
 from wirefault.dialects.http import data_of, value_of
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.stream_forms import recorded_events
 from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.judging.checker import Observation
+from wirefault.judging.findings.errors import has_error
 from wirefault.judging.findings.finding import Rule
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
+CUT_BY = frozenset({"stream_cut", "early_end"})
+"""Faults after which the rest of a stream is missing."""
 # A shorter text may occur in another answer by chance.
 _MIN_TEXT = 12
 _LIMITED = {"length": "the token limit", "content_filter": "a content filter"}
@@ -28,6 +31,7 @@ _SAYS_SO = re.compile(
     r"|sorry|unavailable|damaged|invalid|stopped|not|could|unable)\b|n['’]t\b|\[…\]",
     re.I,
 )
+_TWICE = "has an event twice in its stream"
 _DELTA = "response.output_text.delta"
 _KEY = re.compile(r'"(\w+)"\s*:')
 
@@ -40,6 +44,10 @@ class Received:
     text: str
     repeated_text: str = ""  # the whole text again, in the last event of some APIs
     page: str = ""  # an HTML page with its tags; ``text`` is without them
+    calls: tuple[ToolCall, ...] = ()  # those that the damage may concern
+
+
+Use = tuple[str, tuple[str, ...]]  # a clause about the use of a reply, and the ids of events that show it
 
 
 def _damaged_reply(trace: EpisodeTrace) -> Iterator[Observation]:
@@ -47,24 +55,45 @@ def _damaged_reply(trace: EpisodeTrace) -> Iterator[Observation]:
         exchange = request.exchange
         if not request.of_model or exchange is None or request.caller_record is not None:
             continue
-        if (
-            exchange.status != 200
-            or exchange.client_left
-            or exchange.reply_cut
-            or model_asked_later(trace, request)
-        ):
+        if exchange.status != 200 or exchange.client_left or exchange.reply_cut:
             continue
         damaged = received(request)
-        used = damaged and _use(trace, request, damaged)
+        used = damaged and (_use(trace, request, damaged) or _use_by_call(trace, request, damaged.calls))
         if damaged and used:
-            text = (
-                f"the reply of {request.name} {damaged.damage}, and its text was taken for the whole answer"
+            how, ids = used
+            yield Observation(
+                f"the reply of {request.name} {damaged.damage}, and {how}", (*request.ids, *ids)
             )
-            yield Observation(text, (*request.ids, *used))
 
 
-def _use(trace: EpisodeTrace, request: Request, damaged: Received) -> tuple[str, ...]:
-    """The id of the answer that has the damaged text, not the whole one."""
+def _use(trace: EpisodeTrace, request: Request, damaged: Received) -> Use | None:
+    """The answer that has the damaged text, not the whole one."""
+    if model_asked_later(trace, request):
+        return None
+    ids = _answer_with(trace, request, damaged)
+    return ("its text was taken for the whole answer", ids) if ids else None
+
+
+def _use_by_call(trace: EpisodeTrace, request: Request, calls: Sequence[ToolCall]) -> Use | None:
+    """The write that carried a call of the reply out. Arguments that are not JSON have another rule."""
+    for call in calls:
+        if call.values() is not None and (write := _carried_out(trace, request, call.arguments)):
+            return f"its call of {call.name} was carried out: {write.name}", write.ids
+    return None
+
+
+def use_by_call(trace: EpisodeTrace, request: Request) -> Use | None:
+    """The same for the calls in a stream without its end."""
+    exchange = request.exchange
+    dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
+    if exchange is None or dialect is None:
+        return None
+    body = exchange.reply_body or ""
+    reply = _read(dialect, body, recorded_events(body))
+    return _use_by_call(trace, request, reply.calls) if reply else None
+
+
+def _answer_with(trace: EpisodeTrace, request: Request, damaged: Received) -> tuple[str, ...]:
     is_shorter = len(damaged.text) < len(damaged.repeated_text)
     if is_shorter and answer_from(trace, request, damaged.repeated_text):
         return ()
@@ -86,7 +115,9 @@ def received(request: Request) -> Received | None:
     damage = _damage(events, request) or (_limited(reply) if reply else "")
     text = readable_text(dialect, body)
     repeated = reply.text if reply and reply.text != text else ""
-    return Received(damage, text, repeated) if damage else None
+    # a piece that came twice leaves arguments that are not JSON, or is none of theirs
+    calls = reply.calls if reply and damage != _TWICE else ()
+    return Received(damage, text, repeated, calls=tuple(calls)) if damage else None
 
 
 def readable_text(dialect: ModelDialect, body: str) -> str:
@@ -114,7 +145,7 @@ def _damage(events: Sequence[bytes], request: Request) -> str:
         return "has an event in its stream that cannot be read"
     numbers = [value["sequence_number"] for value in values if _is_numbered(value)]
     if "duplicate_event" in request.fault_kinds or len(set(numbers)) < len(numbers):
-        return "has an event twice in its stream"
+        return _TWICE
     if numbers and sorted(numbers) != list(range(min(numbers), max(numbers) + 1)):
         return "lacks an event of its stream"
     return ""
@@ -176,8 +207,9 @@ DAMAGED_REPLY = Rule(
     fires=(
         "A reply of the model had status 200, but an error event in its stream, an event that cannot be "
         "read, that is missing or that comes twice, or it was an HTML page, or a content filter or the token "
-        "limit ended it. Its client did not ask again, and the answer has the text that can be read of it. "
-        "Subjects that keep a record are not judged by it."
+        "limit ended it. Its client did not ask again, and the answer has the text that can be read of it; "
+        "or a write with the arguments of a call in it was sent before the model was asked again. Subjects "
+        "that keep a record are not judged by it."
     ),
     silent=(
         "the answer says so: it has a word for it beside the reply's text (error, incomplete, cut off ...)",
@@ -196,33 +228,35 @@ def _damaged_call(trace: EpisodeTrace) -> Iterator[Observation]:
     for request in trace.requests:
         exchange = request.exchange
         dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
-        if exchange is None or dialect is None or exchange.status != 200 or exchange.reply_cut:
+        if exchange is None or dialect is None or exchange.status != 200:
+            continue
+        if exchange.reply_cut and not request.fault_kinds & CUT_BY:  # the record of a cut stream says so, too
             continue
         body = exchange.reply_body or ""
         reply = _read(dialect, body, recorded_events(body))
         for call in reply.calls if reply else ():
             if call.arguments.strip() and call.values() is None:
-                yield from _carried_out(trace, request, call.name, call.arguments)
+                write = _carried_out(trace, request, call.arguments)
+                if write is not None:
+                    what = f"a call of {call.name} whose arguments are no JSON: {_start(call.arguments)}"
+                    yield Observation(f"{write.name} was sent for {what}", (*request.ids, *write.ids))
 
 
-def _carried_out(trace: EpisodeTrace, request: Request, name: str, arguments: str) -> Iterator[Observation]:
+def _carried_out(trace: EpisodeTrace, request: Request, arguments: str) -> Request | None:
     """The next write of the attempt, before the model was asked again, if its arguments are the call's."""
     keys = set(_KEY.findall(arguments))
     for other in trace.requests:
         if other.attempt != request.attempt or other.start < request.end or other is request:
             continue
         if other.of_model:
-            return
+            return None
         exchange = other.exchange
         if other.is_read or exchange is None or exchange.request_cut:
             continue
         fields = _fields(exchange)
         if keys and fields and set(fields) <= keys and all(_is_in(fields[key], arguments) for key in fields):
-            text = (
-                f"{other.name} was sent for a call of {name} whose arguments are no JSON: {_start(arguments)}"
-            )
-            yield Observation(text, (*request.ids, *other.ids))
-            return
+            return other
+    return None
 
 
 def _fields(exchange: Exchange) -> dict[str, Any]:
@@ -317,7 +351,7 @@ def _error_as_answer(trace: EpisodeTrace) -> Iterator[Observation]:
             exchange = request.exchange
             if request.attempt != end.event.attempt or exchange is None or exchange.reply_cut:
                 continue
-            if (request.status or 0) >= 400 and _is_only(answer, exchange.reply_body or ""):
+            if has_error(request) and _is_only(answer, exchange.reply_body or ""):
                 error = f"the error of {request.name} ({request.status})"
                 text = f"the answer is only {error}, and the exit code is 0"
                 yield Observation(text, (*request.ids, end.id))
@@ -368,14 +402,15 @@ ERROR_AS_ANSWER = Rule(
     severity="risky",
     title="the text of an error as the answer",
     fires=(
-        "A reply of 400 or more reached the subject, and its answer has the text of that reply and no other "
-        "word, but for `error`, `status` and the like; the exit code is 0. A reader may take it for a "
-        "result."
+        "An error reached the subject: 400 or more, an error of JSON-RPC, a 200 with nothing but an error, "
+        "or a fault's error of an MCP tool. Its answer has the text of that reply and no other word, but for "
+        "`error`, `status` and the like; the exit code is 0. A reader may take it for a result."
     ),
     silent=(
         "the answer has words besides: it says what could not be done",
         "the exit code is not 0, or the subject reports by a form",
         "the answer is a JSON form of the program's, with the error in it",
+        "an MCP tool answered with an error itself: its text may be what was asked for",
         "the history has not all of the reply",
     ),
     mistaken=("a task that asks for the text of the error",),

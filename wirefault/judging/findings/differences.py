@@ -14,6 +14,7 @@ from typing import Literal
 
 from wirefault.history.events import EXIT_CODE, AttemptEnded
 from wirefault.judging.checker import Observation, Severity
+from wirefault.judging.findings.errors import has_error
 from wirefault.judging.findings.finding import RuleText, times
 from wirefault.judging.findings.writes import MAY_BE_AS_ASKED, undeclared
 from wirefault.judging.requests import Request
@@ -127,7 +128,7 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
             fault.content or fault.kind == "status"
             for request in trace.requests
             for fault in request.injected
-            if request.succeeded
+            if request.succeeded and not has_error(request)
         ),
         past_lab=bool(trace.past_lab),
         crashed=event.ended_by == "exception",
@@ -172,7 +173,7 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
     single = [write for write in executed if not write.key]
     by_same: defaultdict[str, int] = defaultdict(int)
     for write in single:
-        by_same[write.same] += len([fate for fate in write.fates if fate == "executed"])
+        by_same[write.same] += 1  # the network may deliver one request several times
     ids = tuple(id for write in group for id in write.seen.ids)
     return CallCount(
         call,
@@ -190,10 +191,8 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
 
 def _failure_was_seen(write: Write) -> bool:
     """Whether the caller got an error for it that does not say that nothing was left to do."""
-    status = write.seen.status
-    return (status is not None and status >= 400 and status not in MAY_BE_AS_ASKED) or bool(
-        write.seen.reply_lost
-    )
+    seen = write.seen
+    return bool(seen.reply_lost) or (has_error(seen) and seen.status not in MAY_BE_AS_ASKED)
 
 
 def _repeater(trace: EpisodeTrace, executed: Sequence[Write]) -> Repeater:
@@ -417,6 +416,7 @@ EXTRA_WRITES = RuleText(
         _STOPPED,
         "the control executes it as often: the agent does so on its own",
         "the executions share an idempotency key, or the call is PUT or DELETE",
+        "the network delivered one request several times (`duplicate_request`)",
         "`write_repeated` reports the repetition already",
         "a further request may have been executed, but nothing shows it",
         "the runner started another attempt, which wrote again",

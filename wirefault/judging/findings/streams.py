@@ -9,13 +9,20 @@ from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.stream_forms import recorded_events
 from wirefault.history.events import AttemptEnded, FaultMet, ModelCall
 from wirefault.judging.checker import Observation
-from wirefault.judging.findings.damaged import answer_from, model_asked_later, readable_text, received
+from wirefault.judging.findings.damaged import (
+    CUT_BY,
+    Use,
+    answer_from,
+    model_asked_later,
+    readable_text,
+    received,
+    use_by_call,
+)
 from wirefault.judging.findings.finding import Rule, span_in_words
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
 _STALLS = frozenset({"hang", "stream_hang", "api_timeout"})
-_CUT_BY = frozenset({"stream_cut", "early_end"})
 # In seconds: a request that began shortly before the end had no time to reach a limit.
 _MIN_WAIT_S = 5.0
 _TOLERANCE_S = 0.5
@@ -26,7 +33,9 @@ def _open_stream(trace: EpisodeTrace) -> Iterator[Observation]:
     for request in trace.requests:
         if not request.of_model or request.exchange is None or request.ids[0] in repeated:
             continue
-        used = _has_no_end(request) and (_use_by_record(trace, request) or _use_by_answer(trace, request))
+        used = _has_no_end(request) and (
+            _use_by_record(trace, request) or _use_by_answer(trace, request) or _use_by_write(trace, request)
+        )
         if used:
             how, ids = used
             text = f"the stream of {request.name} ended without its finish reason, and {how}"
@@ -49,7 +58,7 @@ def _has_no_end(request: Request) -> bool:
 
 
 def _was_cut(request: Request) -> bool:
-    return any(fault.kind in _CUT_BY and not fault.why_not for fault in request.injected)
+    return any(fault.kind in CUT_BY and not fault.why_not for fault in request.injected)
 
 
 def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
@@ -80,6 +89,13 @@ def _use_by_answer(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[st
     return ("was taken for the whole answer", ids) if ids else None
 
 
+def _use_by_write(trace: EpisodeTrace, request: Request) -> Use | None:
+    """Whether a subject without a record carried a call of the stream out before it asked the model again."""
+    if request.caller_record is not None or received(request) is not None:
+        return None
+    return use_by_call(trace, request)
+
+
 OPEN_STREAM = Rule(
     name="open_stream",
     severity="risky",
@@ -87,7 +103,8 @@ OPEN_STREAM = Rule(
     fires=(
         "An event stream of the model stopped before its finish reason, the client stayed until then and did "
         "not ask again, and the part that had arrived was used: a tool call in it was executed, or it became "
-        "the answer. If the subject keeps no record, only an answer with the words of the stream counts."
+        "the answer. If the subject keeps no record, only an answer with the words of the stream counts, or "
+        "a write with the arguments of a call in it before the model was asked again."
     ),
     silent=(
         "the client left on its own: it had all that it wanted",

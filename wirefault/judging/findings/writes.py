@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.checker import Observation, Severity
+from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.requests import Request
 from wirefault.judging.sameness import without_call_ids
@@ -278,19 +279,19 @@ def _is_error_body(request: Request) -> bool:
         body = as_object(parsed(exchange.reply_body or ""))
     except ValueError:
         return False
-    return bool(body.get("error")) and not set(body) - {"error", "message", "code", "status", "success", "ok"}
+    return is_only_error(body)
 
 
 def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Request]) -> bool:
-    """Whether another write of that link, or an earlier attempt, may have done it instead."""
-    first = writes[0]
+    """Whether another write may have done it: of that link, of another attempt, or after a failure."""
+    first, other_links = writes[0], [write.request for write in writes_in(trace) if write.fate != "refused"]
     return any(
         request.is_write
         and request.link_name == first.link_name
         and (request.attempt, request.name) != (first.attempt, first.name)
         and request.executed != "no"
         for request in trace.requests
-    )
+    ) or any(request.link_name != first.link_name and request.start >= first.end for request in other_links)
 
 
 def _error(request: Request) -> str:
@@ -312,7 +313,8 @@ ERROR_AS_RESULT = Rule(
         "the report says failed or unsure, or there is none: prose is not read",
         "one try of that method and path was executed, or may have been without a 5xx of the upstream itself",
         "a fault replaced the reply of a write that the upstream executed (`executed: true`)",
-        "another write on the same link was, or one of another attempt: it may have done the same",
+        "another write on the same link was, or one of another attempt, or one of any link after the failure:"
+        " it may have done the same",
         "the status is 404, 409, 410 or 412: if something exists already, or is gone already, that may be "
         "as asked",
         "an MCP tool answered with an error itself: its text may say the same",

@@ -6,6 +6,7 @@ notes.py PROMPT [OPTIONS]
 import itertools
 import json
 import os
+import subprocess
 import sys
 from argparse import ArgumentParser
 
@@ -22,6 +23,10 @@ parser.add_argument("--second", action="store_true", help="ask the spare server 
 parser.add_argument("--fail", action="store_true", help="end with an error where a call fails")
 parser.add_argument("--timeout", type=float, default=30)
 parser.add_argument("--key", action="store_true", help="the note has an id by which it is known")
+parser.add_argument("--stdio", action="store_true", help="the server is a program that it starts")
+parser.add_argument(
+    "--print-result", default="", help="print the tool's result instead of the model's answer"
+)
 options = parser.parse_args([word.replace("~", " ") for word in sys.argv[1:]])
 ids = itertools.count(1)
 
@@ -78,7 +83,37 @@ def call(server, name, arguments):
     return server.call(name, arguments)
 
 
-first = Server("NOTES_URL")
+class Program(Server):
+    """A server over stdio, begun again by ``begin``."""
+
+    def __init__(self, variable):
+        self.words = json.loads(os.environ[variable])
+
+    def send(self, method, params=None, notify=False):
+        message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
+        if not notify:
+            message["id"] = next(ids)
+        try:
+            self.process.stdin.write(json.dumps(message) + "\n")
+            self.process.stdin.flush()
+            line = "" if notify else self.process.stdout.readline()
+        except OSError:
+            line = ""
+        if notify:
+            return None
+        if not line:
+            raise httpx.ReadError("the server has ended")
+        value = json.loads(line)
+        if "error" in value:
+            raise httpx.HTTPError(value["error"]["message"])
+        return value["result"]
+
+    def begin(self):
+        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        super().begin()
+
+
+first = Program("FILES_MCP_JSON") if options.stdio else Server("NOTES_URL")
 first.begin()
 tools = [
     {"type": "function", "function": {"name": each["name"], "parameters": each["inputSchema"]}}
@@ -86,11 +121,14 @@ tools = [
 ]
 tools.append({"type": "function", "function": {"name": "place_order", "parameters": {"type": "object"}}})
 model, messages = OpenAI(max_retries=0), [{"role": "user", "content": options.prompt}]
+last_result = ""
 for _ in range(9):
     reply = model.chat.completions.create(model="gpt-5", messages=messages, tools=tools).choices[0].message
     messages.append(reply.model_dump(include={"role", "content", "tool_calls"}, exclude_none=True))
     if not reply.tool_calls:
-        print(reply.content)
+        print(
+            options.print_result.replace("{result}", last_result) if options.print_result else reply.content
+        )
         break
     for each in reply.tool_calls:
         name, arguments = each.function.name, json.loads(each.function.arguments)
@@ -109,3 +147,4 @@ for _ in range(9):
                 second.begin()
                 text = second.call(name, arguments)
         messages.append({"role": "tool", "tool_call_id": each.id, "content": text})
+        last_result = text

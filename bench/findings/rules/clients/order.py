@@ -28,6 +28,7 @@ parser.add_argument("--timeout", type=float, default=30)
 parser.add_argument("--bearer", nargs="*", default=[], help="keys, one for each try")
 parser.add_argument("--optional", default="", help="a step that may fail: its method")
 parser.add_argument("--fallback", default="", help="a step instead of one that failed for good")
+parser.add_argument("--fallback-link", default="", help="of that step, if it is another one")
 parser.add_argument("--says", default="The order has been placed.")
 parser.add_argument("--fails", default="", help="the answer after a failure; without one it crashes")
 parser.add_argument("--code", type=int, default=0, help="the exit code after a failure with an answer")
@@ -35,7 +36,7 @@ options = parser.parse_args([word.replace("~", " ") for word in sys.argv[1:]])
 own_key, tries_made = str(uuid.uuid4()), 0
 
 
-def send(step):
+def send(step, link=options.link):
     global tries_made
     method, path, item = (*step.split(":"), "")[:3]
     body, headers = ({"item": item, "count": 1} if item else None), {}
@@ -51,7 +52,7 @@ def send(step):
     if options.bearer:
         headers["Authorization"] = f"Bearer {options.bearer[min(tries_made, len(options.bearer) - 1)]}"
     tries_made += 1
-    return call(options.link, path, body, method, headers, options.timeout, options.via)
+    return call(link, path, body, method, headers, options.timeout, options.via)
 
 
 def carry_out(step):
@@ -61,7 +62,7 @@ def carry_out(step):
         except Failed as error:
             if not left or (options.only_on and error.status not in options.only_on):
                 if options.fallback:
-                    return send(options.fallback)
+                    return send(options.fallback, options.fallback_link or options.link)
                 if step.startswith(options.optional or "-"):
                     return ""
                 raise
