@@ -263,6 +263,51 @@ def test_tool_outages(reply, how):
     assert tool_outage(reply, whole=True) == how
 
 
+UNAVAILABLE = b"<html><body><p>503 Service Temporarily Unavailable</p></body></html>"
+GRAPHQL = {"message": "boom", "extensions": {"code": "INTERNAL_SERVER_ERROR"}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "how"),
+    [
+        (json_reply(200, {"error": "Internal Server Error"}), "an error: Internal Server Error"),
+        (json_reply(200, {"error": "502 Bad Gateway"}), "an error: 502 Bad Gateway"),
+        (json_reply(200, {"status": 500, "error": "oops"}), "an error: oops"),
+        (json_reply(200, {"errors": [GRAPHQL], "data": None}), "an error: boom"),
+        (Reply(HTML, UNAVAILABLE), "an HTML page: 503 Service Temporarily Unavailable"),
+        (Reply(JSON_TYPE, b""), "an empty body"),
+    ],
+)
+def test_errors_of_a_tool_in_other_forms(reply, how):
+    assert tool_outage(reply, whole=True) == f"it answered 200 with {how}"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        json_reply(200, {"error": "insufficient stock"}),
+        json_reply(200, {"error": "this item is currently unavailable"}),
+        json_reply(200, {"error": "500 is the maximum"}),
+        json_reply(200, {"error": "out of stock", "code": 409}),
+        json_reply(200, {"error": None, "status": 500}),
+        json_reply(200, {"errors": [GRAPHQL], "data": {"orders": []}}),
+        json_reply(200, {"errors": [{"message": "unknown field", "extensions": {"code": "BAD_USER_INPUT"}}]}),
+        Reply(HTML, b"<html><body><p>500 ways to make tea</p></body></html>"),
+        Reply(HTML, b"<html><body>A bad gateway is one that answers with 502.</body></html>"),
+        Reply(HTML, b""),
+    ],
+    ids=lambda reply: reply.body[:40].decode(),
+)
+def test_answers_of_a_tool_that_are_no_outage(reply):
+    assert tool_outage(reply, whole=True) == ""
+
+
+def test_page_does_not_answer_a_request_that_sent_json():
+    page = Reply(HTML, b"<html><title>Sign in</title></html>")
+    assert tool_outage(page, whole=True) == ""
+    assert tool_outage(page, whole=True, no_page=True) == "it answered 200 with an HTML page: Sign in"
+
+
 def test_client_that_accepts_json_first_gets_none():
     assert tool_outage(Reply((), b""), whole=True, wants_json=True) == "it answered 200 with an empty body"
     page = Reply(HTML, b"<html><title>Sign in</title></html>")

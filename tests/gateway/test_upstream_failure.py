@@ -166,6 +166,21 @@ def test_tool_that_fails_in_a_200(tmp_path: Path) -> None:
     assert seen.outage == "it answered 200 with an HTML page: 503 Service Unavailable"
 
 
+@pytest.mark.parametrize("sends_json", [True, False])
+def test_page_for_a_client_that_sends_json_is_an_outage(tmp_path: Path, sends_json: bool) -> None:
+    page = b"".join(whole(Reply((("Content-Type", "text/html"),), b"<html><title>Sign in</title></html>")))
+    with (
+        Upstream(lambda connection: (read_head(connection), connection.sendall(page))) as upstream,
+        gateway(tmp_path, search=upstream.address) as lab,
+    ):
+        lab.begin()
+        sent = {"json": {"item": "tea"}} if sends_json else {"data": "item=tea"}
+        requests.post(lab.url("search"), headers=lab.identity("search"), timeout=PATIENCE_S, **sent)
+        exchange = lab.exchange()
+    assert exchange.outage == ("it answered 200 with an HTML page: Sign in" if sends_json else "")
+    assert exchange.unavailable is sends_json
+
+
 def test_invalid_reply_is_upstream_failure_even_if_client_leaves(tmp_path: Path) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)

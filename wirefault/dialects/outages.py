@@ -81,10 +81,17 @@ _HTML = re.compile(
     rb"\A\s*(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.S
 )
 _TITLE = re.compile(rb"<(?:title|h1)[^>]*>([^<]{0,200})<", re.IGNORECASE)
+_MARKUP = re.compile(rb"<(style|script)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.IGNORECASE | re.S)
 _ERROR_TITLE = re.compile(
     r"\A\s*(?:error|http)?\s*(?:50[0-4]|52\d|530)\b|internal server error|bad gateway|"
     r"(?:service|temporarily|currently|site) unavailable|gateway time-?out|under maintenance|"
     r"maintenance mode|down for maintenance|application error|web server is (?:down|returning)",
+    re.IGNORECASE,
+)
+# The same as a whole text. An item that is "currently unavailable" is a refusal.
+_ERROR_PHRASE = re.compile(
+    r"\W*(?:error|http)?\W*(?:5\d\d)?\W*(?:internal (?:server )?error|bad gateway|gateway time-?out|"
+    r"service (?:is )?(?:temporarily |currently )?unavailable|application error)\W*",
     re.IGNORECASE,
 )
 _MAX_MESSAGE = 200
@@ -179,8 +186,12 @@ def _events(reply: Reply) -> list[bytes]:
     return list(reply.events() if reply.stream_form is not None else split_events(reply.body))
 
 
-def tool_outage(reply: Reply, *, whole: bool, wants_json: bool = False) -> str:
-    """The same for any other server. ``wants_json``: it was a read, and its client accepts JSON first."""
+def tool_outage(reply: Reply, *, whole: bool, wants_json: bool = False, no_page: bool = False) -> str:
+    """The same for any other server.
+
+    ``wants_json``: it was a read, and its client accepts JSON first. ``no_page``: the request sent JSON, so
+    that a page does not answer it.
+    """
     status = reply.status
     if status >= 400:
         return f"it answered {status}" if status >= 500 or status in _TOOL_STATUSES else ""
@@ -189,21 +200,32 @@ def tool_outage(reply: Reply, *, whole: bool, wants_json: bool = False) -> str:
     if _is_html(reply):
         title = _title(reply)
         is_error_page = _ERROR_TITLE.search(title) is not None
-        if is_error_page or wants_json or _is_json_type(reply):
+        if is_error_page or wants_json or no_page or _is_json_type(reply):
             return f"it answered {status} with an HTML page{_quoted(title)}"
         return ""
     if not reply.body.strip():
-        return f"it answered {status} with an empty body" if whole and wants_json else ""
+        is_json = wants_json or _is_json_type(reply)
+        return f"it answered {status} with an empty body" if whole and is_json else ""
     if not _is_json_type(reply):
         return ""
     try:
         value = parsed(reply.body)
     except ValueError:
         return f"it answered {status} with a body that is not JSON" if whole else ""
-    error = as_object(value).get("error")
-    if _is_server_error(error):
-        return f"it answered {status} with an error{_quoted(_message(error))}"
-    return ""
+    failed = next(filter(_is_server_error, _tool_errors(as_object(value))), None)
+    return f"it answered {status} with an error{_quoted(_message(failed))}" if failed is not None else ""
+
+
+def _tool_errors(value: dict[str, Any]) -> Iterator[Any]:
+    """The errors that a tool's JSON reports: under ``error``, and GraphQL's where there is no data."""
+    error = value.get("error")
+    if isinstance(error, dict | str) and error:
+        yield error
+        if isinstance(error, str):  # Spring and others name status and phrase beside each other
+            yield {**value, "message": error}
+    if not value.get("data"):
+        for error in as_objects(value.get("errors")):
+            yield {"type": as_object(error.get("extensions")).get("code"), **error}
 
 
 def mcp_outage(reply: Reply, *, whole: bool) -> str:
@@ -310,7 +332,9 @@ def _is_about_request(error: Any) -> bool:
 def _is_server_error(error: Any) -> bool:
     """Whether a tool's error in a 200 says that the server failed: by a status of 5xx, or by its type."""
     code = _code(error)
-    return (code is not None and code >= 500) or bool(_names(error) & _SERVER_ERRORS)
+    if (code is not None and code >= 500) or _names(error) & _SERVER_ERRORS:
+        return True
+    return isinstance(error, str) and _ERROR_PHRASE.fullmatch(error) is not None
 
 
 def _message(error: Any) -> str:
@@ -334,7 +358,10 @@ def _is_json_type(reply: Reply) -> bool:
 
 def _title(reply: Reply) -> str:
     match = _TITLE.search(reply.body[:8192])
-    return match[1].decode("utf-8", "replace") if match else ""
+    if match:
+        return match[1].decode("utf-8", "replace")
+    text = b" ".join(_MARKUP.sub(b" ", reply.body[:8192]).split()).decode("utf-8", "replace")
+    return text if _ERROR_PHRASE.fullmatch(text) else ""
 
 
 def _quoted(message: str) -> str:

@@ -80,8 +80,10 @@ def _outage(exchange: Exchange, status: int, reader: MessageReader) -> str:
     if exchange.message is not None:
         is_request = bool(exchange.message) and not exchange.message.startswith("notifications/")
         return mcp_outage(answer, whole=whole and is_request)
-    wants_json = exchange.head.method == "GET" and _accepts_json_first(exchange)
-    return tool_outage(answer, whole=whole and exchange.head.method != "HEAD", wants_json=wants_json)
+    method = exchange.head.method
+    wants_json = method == "GET" and _header(exchange, b"accept", b",") == b"application/json"
+    no_page = _header(exchange, b"content-type") == b"application/json"
+    return tool_outage(answer, whole=whole and method != "HEAD", wants_json=wants_json, no_page=no_page)
 
 
 def _model_outage(exchange: Exchange, reader: MessageReader, whole: bool) -> str:
@@ -142,10 +144,10 @@ def _decoded(exchange: Exchange, body: bytes) -> bytes | str | None:
         return "a body that does not match its Content-Encoding"
 
 
-def _accepts_json_first(exchange: Exchange) -> bool:
+def _header(exchange: Exchange, name: bytes, separator: bytes = b";") -> bytes:
+    """The first value of the request's header without its parameters, in small letters."""
     for line in exchange.head.lines[1:]:
-        name, _, value = line.partition(b":")
-        if name.strip().lower() == b"accept":
-            first = value.partition(b",")[0].partition(b";")[0].strip().lower()
-            return first == b"application/json"
-    return False
+        header, _, value = line.partition(b":")
+        if header.strip().lower() == name:
+            return value.partition(separator)[0].partition(b";")[0].strip().lower()
+    return b""
