@@ -54,7 +54,7 @@ def test_plugin_fault_is_listed_shown_and_run(folder: Path) -> None:
     install, *commands = (shlex.split(line) for line in lines.splitlines())
     assert install == ["pip", "install", "."]
     listed, output, recorded = (call(folder, sys.executable, "-m", *words) for words in with_json(commands))
-    assert f"The numbers of a JSON reply have lost their digits. (from {PACKAGE})" in " ".join(listed.split())
+    assert f"Numbers in a JSON reply are rounded. (from {PACKAGE})" in " ".join(listed.split())
     assert output.startswith(f"rounded   (tool links) (from {PACKAGE})\n")
     summary = json.loads(recorded)
     assert summary["outcomes"] == {"misled": 1}

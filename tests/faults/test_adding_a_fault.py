@@ -1,4 +1,4 @@
-"""docs/extending.md, followed word by word; the same fault is added to the HTTP family too."""
+"""docs/extending.md, followed step by step; the same fault is added to the HTTP family too."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_fault(tree: Path, family: str) -> None:
 
 @pytest.mark.parametrize("family", ["meaning", "http"])
 def test_two_files_add_fault_everywhere(tmp_path: Path, family: str) -> None:
-    for name in ("wirefault", "tools"):
+    for name in ("wirefault", "tools", "bench"):
         copy_sources(ROOT / name, tmp_path / name)
     add_fault(tmp_path, family)
     script = (
@@ -70,7 +70,7 @@ def test_two_files_add_fault_everywhere(tmp_path: Path, family: str) -> None:
     )
     group, _, page = ran.stdout.partition("\n")
     assert group in ("wrong_in_content True", "other_fault True"), ran.stderr
-    assert "The numbers of a JSON reply have lost their digits." in page and "digits" in page
+    assert "Numbers in a JSON reply are rounded." in page and "digits" in page
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_example_test_passes(written: dict[str, Any]) -> None:
     exec(compile(TEST, "adding-a-fault.md", "exec"), written)
-    written["test_numbers_lose_their_digits"]()
+    written["test_numbers_are_rounded"]()
 
 
 def test_example_has_about_thirty_lines() -> None:
@@ -96,7 +96,7 @@ def test_example_is_usable_in_set_and_has_page(written: dict[str, Any]) -> None:
     fault_set = load_set(SET, "the page", REGISTRY, lab_links())
     assert [entry.id for entry in fault_set.faults] == ["rounded", "lost-messages"]
     assert [toxic.id for toxic in fault_set.toxics] == ["latency"]
-    assert "| `digits` | `0` | ≥ 0, ≤ 6 | decimal places that are left |" in fault_page(written["Rounded"])
+    assert "| `digits` | `0` | ≥ 0, ≤ 6 | decimal places that remain |" in fault_page(written["Rounded"])
 
 
 def test_set_can_be_written_in_python() -> None:

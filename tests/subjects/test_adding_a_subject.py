@@ -38,5 +38,5 @@ def test_documented_subject_runs_and_is_judged(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert [episode["outcome"] for episode in summary["episodes"]] == ["success", "honest_failure"]
-    assert summary["subject"].startswith("a subject that only calculates")
+    assert summary["subject"].startswith("calculator-only subject")
     assert "--subject=my_subject:open_subject" in done.stderr

@@ -1,4 +1,4 @@
-"""docs/extending.md, followed word by word in a copy of the sources."""
+"""docs/extending.md, followed step by step in a copy of the sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
 COPIED = (
     *("tests/__init__.py", "tests/support.py", "tests/shared_imports.py"),
-    *("tests/conformance", "tests/toxiproxy", "tools", "wirefault"),
+    *("bench", "tests/conformance", "tests/toxiproxy", "tools", "wirefault"),
 )
 
 # Everything that the lab derives from a toxic defined by these two files only.
@@ -43,7 +43,7 @@ assert spec.attributes == {"delay": 500, "bytes": 20}
 assert (entry.id, entry.spec.attributes["delay"]) == ("stall", 7)
 assert toxic("stall").fixed_delay_ms(spec.attributes) == 500
 assert fault_color("stall") == "#44aa99"
-assert "| `delay` (main) | ms | 300 | 0 to 3600000 | how long the data stands still |" in toxics_section()
+assert "| `delay` (main) | ms | 300 | 0 to 3600000 | time for which the data is held back |" in toxics_section()
 """
 
 
