@@ -43,7 +43,7 @@ assert spec.attributes == {"delay": 500, "bytes": 20}
 assert (entry.id, entry.spec.attributes["delay"]) == ("stall", 7)
 assert toxic("stall").fixed_delay_ms(spec.attributes) == 500
 assert fault_color("stall") == "#44aa99"
-assert "| `delay` (main) | ms | 300 | 0 to 3600000 | time for which the data is held back |" in toxics_section()
+assert "| `delay` (main) | ms | 300 | 0 to 3600000 | time for which data is held back |" in toxics_section()
 """
 
 
