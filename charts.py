@@ -7,12 +7,14 @@ from wirefault.core.interrupts import end_at_interrupt
 if __name__ == "__main__":
     end_at_interrupt()  # before the imports, which take a while
 
+import os
 import sys
 from pathlib import Path
 
 import click
 
 from wirefault.core.errors import LAB_FAILED, USAGE
+from wirefault.core.lab_folder import logs_folder
 from wirefault.lab.extra import NotInstalled, require_charts
 
 
@@ -21,10 +23,8 @@ from wirefault.lab.extra import NotInstalled, require_charts
 @click.option(
     "--logs",
     type=click.Path(path_type=Path),
-    default=Path("logs"),
-    envvar="LOGS_DIR",
-    show_default=True,
-    help="Where the lab logs.",
+    default=lambda: logs_folder(os.environ),
+    help="Where the lab logs. [LOGS_DIR]  [default: logs in a lab, else .wirefault/logs]",
 )
 @click.option(
     "--out",

@@ -20,6 +20,7 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.control_access import inherited_token
+from wirefault.core.lab_folder import logs_folder, state_file
 from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.state.state import State, check_version
@@ -45,7 +46,7 @@ def main() -> int:
 
 
 def _state_path() -> Path:
-    return Path(os.environ.get("STATE_DB") or "state/state.db")
+    return state_file(os.environ)
 
 
 def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
@@ -70,7 +71,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     lock = RunLock(state_path.parent, f"manager-{topology.lab_id}-{topology.lane}")
     if os.environ.get("LAB_ID") and not lock.take():
         raise OSError(f"another lab is up in this folder and uses its {state_path}; end it first")
-    logs = Path(os.environ.get("LOGS_DIR") or "logs")
+    logs = logs_folder(os.environ)
     proxies = LaneProxies(client, topology)
     token = inherited_token(os.environ)
     gateway = GatewayControl(topology.control, token, topology.ingress)

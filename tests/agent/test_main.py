@@ -34,7 +34,7 @@ class ModelReply:
 
     @property
     def info(self) -> list[dict[str, Any]]:
-        lines = (self.folder / "logs" / "info.log").read_text(encoding="utf-8").splitlines()
+        lines = (self.folder / ".wirefault" / "logs" / "info.log").read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
     def logged(self, event: str) -> list[str]:
@@ -90,7 +90,7 @@ def test_errors_are_on_console_and_in_log(
     [logged] = done.logged("error")
     assert done.err == f"error: {logged}\n"
     assert not [part for part in messages if part.lower() not in logged.lower()]
-    assert not (tmp_path / "state").exists()
+    assert not (tmp_path / ".wirefault" / "state").exists()
 
 
 def test_log_path_comes_from_config_json(tmp_path: Path) -> None:
@@ -98,15 +98,16 @@ def test_log_path_comes_from_config_json(tmp_path: Path) -> None:
     done = _run(tmp_path, CONFIG_FILE="config.json")
     assert done.code == 64
     assert "no such file" in (tmp_path / "elsewhere" / "info.log").read_text(encoding="utf-8")
-    assert not (tmp_path / "logs").exists()
+    assert not (tmp_path / ".wirefault" / "logs").exists()
 
 
 def test_unwritable_logs_are_user_error(tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "Hello there!"})
-    (tmp_path / "logs").write_text("in the way", encoding="utf-8")
+    (tmp_path / ".wirefault").mkdir()
+    (tmp_path / ".wirefault" / "logs").write_text("in the way", encoding="utf-8")
     done = _run(tmp_path)
     assert done.code == 70
-    assert "is LOGS_DIR=logs a writable folder" in done.err
+    assert "is LOGS_DIR=.wirefault/logs a writable folder" in done.err
     assert "Traceback" not in done.err
 
 
@@ -166,12 +167,12 @@ def test_ctrl_c_ends_run_with_summary_and_130(lab: Lab, tmp_path: Path) -> None:
     environ = _environ({**_of_lab(lab), **unwarned, "TOXIC_PROB": "1", "TOXICS": "latency:300"})
     command, pipe = [sys.executable, "-m", "agent"], subprocess.PIPE
     with subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=pipe, stderr=pipe, text=True) as agent:
-        history = tmp_path / "logs" / "runs"
+        history = tmp_path / ".wirefault" / "logs" / "runs"
         until(lambda: any(b"attempt_armed" in file.read_bytes() for file in history.glob("*/*")), patience=60)
         agent.send_signal(signal.SIGINT)
         out, err = agent.communicate(timeout=RUN_PATIENCE_S)
     assert (agent.returncode, err) == (130, "error: the run ended early: interrupted\n")
-    assert "history: logs/runs/" in out
+    assert "history: .wirefault/logs/runs/" in out
 
 
 def test_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wirefault.cli.main import main
+from wirefault.core.lab_folder import output_folder
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.settings.configuration import Configuration, load_configuration
@@ -29,7 +30,7 @@ def call(*arguments: str, **environ: str) -> Result:
 
 
 def logged(folder: Path) -> list[str]:
-    lines = (folder / "logs" / "info.log").read_text(encoding="utf-8").splitlines()
+    lines = (output_folder(folder) / "logs" / "info.log").read_text(encoding="utf-8").splitlines()
     return [json.loads(line)["message"] for line in lines]
 
 
@@ -43,7 +44,7 @@ def logged(folder: Path) -> list[str]:
         (
             ["--model", "replay"],
             {},
-            "MODEL=replay: state/cassettes (CASSETTES) has no cassettes: record some",
+            "MODEL=replay: .wirefault/state/cassettes (CASSETTES) has no cassettes: record some",
         ),
         (["--toxiproxy", "nonsense"], {}, "--toxiproxy='nonsense': give auto, embedded, or a URL"),
     ],
@@ -55,7 +56,7 @@ def test_invalid_setting_is_reported_and_logged(
     assert result.exit_code == 64
     assert expected in result.output
     assert [message for message in logged(folder) if expected in message]
-    assert not (folder / "state").exists()
+    assert not (folder / ".wirefault" / "state").exists()
 
 
 def test_unknown_config_key_is_reported_and_logged(folder: Path) -> None:
@@ -127,5 +128,5 @@ def test_missing_subject_program_starts_nothing(folder: Path) -> None:
     result = call("run", "exp.json")
     assert result.exit_code == 64
     assert "wiring.json: subject.command: missing program './not-installed'" in result.output
-    assert not (folder / "logs" / "experiments").exists()
+    assert not (folder / ".wirefault" / "logs" / "experiments").exists()
     assert call("plan", "exp.json").exit_code == 0

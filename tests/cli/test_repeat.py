@@ -28,7 +28,7 @@ def prompts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def recorded(prompts: Path) -> None:
     """A history of a run of the second prompt alone, which was killed, and so has no seal."""
-    writer = Writer(history_file(Path("logs"), "run-1", "agent", 0))
+    writer = Writer(history_file(Path(".wirefault/logs"), "run-1", "agent", 0))
     source = load_prompts(prompts, ["ho"], "ho").source
     settings = Settings(seed=7, translator_backend="offline").model_dump()
     begun = replace(run_started(**settings), prompts_source=source)

@@ -28,6 +28,8 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m"
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    for variable, place in (("LOGS_DIR", "logs"), ("STATE_DB", "state/state.db")):
+        monkeypatch.setenv(variable, place)
     for name in ("state", "logs"):
         (tmp_path / name).mkdir()
     return tmp_path

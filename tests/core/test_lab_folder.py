@@ -13,6 +13,8 @@ from wirefault.core.lab_folder import (
     MARKER,
     folder_program,
     lab_root,
+    logs_folder,
+    output_folder,
     sample_prompts,
 )
 
@@ -40,3 +42,28 @@ def test_marked_folder_is_lab_and_may_contain_library(
     assert (lab_root(), folder_program()) == (Path(), program)
     program.unlink()
     assert folder_program() is None
+
+
+def test_other_folders_keep_runs_in_wirefault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs" / "runs" / "tensorboard").mkdir(parents=True)
+    assert output_folder() == Path(".wirefault") and logs_folder({}) == Path(".wirefault/logs")
+    assert logs_folder({"LOGS_DIR": "mine"}) == Path("mine")
+    (tmp_path / MARKER).touch()
+    assert output_folder() == Path() and logs_folder({}) == Path("logs")
+
+
+def test_runs_of_earlier_version_or_bundle_stay_in_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "logs" / "runs" / "20260101-120000-a1b2c3-1-method").mkdir(parents=True)
+    assert output_folder() == Path()
+    (tmp_path / ".wirefault").mkdir()
+    assert output_folder() == Path(".wirefault")
+
+
+def test_named_folder_is_used_itself_unless_it_has_own_one(tmp_path: Path) -> None:
+    assert output_folder(tmp_path) == tmp_path
+    (tmp_path / ".wirefault").mkdir()
+    assert output_folder(tmp_path) == tmp_path / ".wirefault"

@@ -78,11 +78,11 @@ def test_each_shipped_experiment_is_tested(verdicts: dict[str, dict[str, Any]]) 
 
 def test_verdict_and_runs_are_saved(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
     for verdict in verdicts.values():
-        saved_folder = folder / "logs" / "experiments" / verdict["experiment"]
+        saved_folder = folder / ".wirefault" / "logs" / "experiments" / verdict["experiment"]
         assert json.loads((saved_folder / "verdict.json").read_text()) == verdict
         for arm in verdict["arms"]:
             [run_id] = arm["run_ids"]
-            assert (folder / "logs" / "runs" / run_id).is_dir()
+            assert (folder / ".wirefault" / "logs" / "runs" / run_id).is_dir()
             assert run_id in (saved_folder / f"{run_id}.txt").read_text()
 
 
@@ -108,7 +108,7 @@ def test_aborted_experiment_stays_aborted_and_healed(
 
 def judged(folder: Path, *run_ids: str) -> int:
     """How many episodes of these runs were judged."""
-    files = [folder / "logs" / "runs" / run_id / "agent-0.jsonl" for run_id in run_ids]
+    files = [folder / ".wirefault" / "logs" / "runs" / run_id / "agent-0.jsonl" for run_id in run_ids]
     return sum(file.read_text().count("episode_judged") for file in files)
 
 
@@ -127,14 +127,17 @@ def test_killed_experiment_is_resumed(tmp_path: Path) -> None:
     experiment.write_text(WAITING, encoding="utf-8")
     words = ["run", str(experiment), "--toxiproxy", "embedded", "--set", "attempt_time=60"]
     with start_wirefault(tmp_path, *words) as killed:
-        until(lambda: list(tmp_path.glob("logs/runs/*-2-method/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
+        until(
+            lambda: list(tmp_path.glob(".wirefault/logs/runs/*-2-method/gateway-0.jsonl")),
+            patience=RUN_PATIENCE_S,
+        )
         killed.kill()
-    [folder] = tmp_path.glob("logs/experiments/*")
+    [folder] = tmp_path.glob(".wirefault/logs/experiments/*")
     report = wirefault(tmp_path, "report", "latest")
     assert report.returncode == 2 and f"wirefault run --resume {folder.name}" in report.stdout
     done = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
     assert done.returncode == 0, done.stdout + done.stderr
-    runs = sorted(path.name.removeprefix(folder.name) for path in tmp_path.glob("logs/runs/*"))
+    runs = sorted(path.name.removeprefix(folder.name) for path in tmp_path.glob(".wirefault/logs/runs/*"))
     assert runs == ["-1-control", "-2-method", "-2-method.2", "-3-control-after"]
     assert wirefault(tmp_path, "report", "latest").returncode == 0
     assert "held" in wirefault(tmp_path, "list").stdout
@@ -167,14 +170,16 @@ def test_workers_do_not_change_run_experiment(tmp_path: Path) -> None:
 def test_interrupted_run_is_resumed(tmp_path: Path) -> None:
     slow = ("--only=1", "--only=2", "--seed=1", "--toxic-prob=1", "--toxics=latency:900", "--error-prob=0")
     broken = start_wirefault(tmp_path, "demo", *slow, "--no-charts", "--toxiproxy=embedded")
-    until(lambda: any(tmp_path.glob("logs/runs/*/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
+    until(lambda: any(tmp_path.glob(".wirefault/logs/runs/*/gateway-0.jsonl")), patience=RUN_PATIENCE_S)
     broken.kill()
     broken.wait()
     resumed = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
     assert resumed.returncode == 0, resumed.stderr
-    [experiment] = (tmp_path / "logs" / "experiments").iterdir()
+    [experiment] = (tmp_path / ".wirefault" / "logs" / "experiments").iterdir()
     [arm] = (
-        saved := load_saved(tmp_path / "logs", experiment.name, {"LOGS_DIR": f"{tmp_path}/logs"})
+        saved := load_saved(
+            tmp_path / ".wirefault" / "logs", experiment.name, {"LOGS_DIR": f"{tmp_path}/logs"}
+        )
     ).plan.arms
     assert {episode.episode for episode in saved.facts_of(arm).episodes} == {
         prompt.key for prompt in saved.plan.prompts

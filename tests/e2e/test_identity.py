@@ -48,7 +48,9 @@ def events(folder: Path, *words: str) -> list[Event]:
     quiet = ("--toxic-prob", "0", "--error-prob", "1", "--no-charts")
     done = wirefault(folder, environ_in(folder), "demo", *quiet, *words)
     assert done.returncode == 0, done.stderr
-    return list(read_history(folder / "logs", latest_run(folder / "logs")).events())
+    return list(
+        read_history(folder / ".wirefault" / "logs", latest_run(folder / ".wirefault" / "logs")).events()
+    )
 
 
 def test_tries_of_the_labs_own_agent_are_believed(tmp_path: Path) -> None:

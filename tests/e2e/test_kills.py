@@ -70,7 +70,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     done = wirefault(folder, *RUN, "--json")
     document = json.loads(done.stdout)
     took = time.monotonic() - began
-    return Undisturbed(fates(folder / "logs", document["experiment"]), document["verdict"], took)
+    return Undisturbed(
+        fates(folder / ".wirefault" / "logs", document["experiment"]), document["verdict"], took
+    )
 
 
 def children(launcher: int, part: str) -> list[int]:
@@ -124,7 +126,7 @@ def disturbed(folder: Path, parts: list[str], chance: random.Random, seconds: fl
 
 def has_plan(folder: Path) -> bool:
     """Else it was killed before anything was planned: there is nothing to resume."""
-    return any(folder.glob("logs/experiments/*/plan.json"))
+    return any(folder.glob(".wirefault/logs/experiments/*/plan.json"))
 
 
 def test_killed_experiment_resumes_to_same_result(tmp_path: Path, undisturbed: Undisturbed) -> None:
@@ -134,10 +136,10 @@ def test_killed_experiment_resumes_to_same_result(tmp_path: Path, undisturbed: U
     for number in range(20 * KILLS):
         folder = tmp_path / str(number)
         parts = disturbed(folder, parts, chance, undisturbed.seconds / 2)
-        [experiment] = (path.name for path in folder.glob("logs/experiments/*"))
+        [experiment] = (path.name for path in folder.glob(".wirefault/logs/experiments/*"))
         assert verdict(folder) == undisturbed.verdict, folder
-        assert fates(folder / "logs", experiment) == undisturbed.fates, folder
-        assert set(judged(folder / "logs", experiment).values()) == {1}, folder
+        assert fates(folder / ".wirefault" / "logs", experiment) == undisturbed.fates, folder
+        assert set(judged(folder / ".wirefault" / "logs", experiment).values()) == {1}, folder
         if not parts:
             return
     raise AssertionError(f"no run was hit by the kills of {parts}")

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def experiment(folder: Path) -> str:
-    [saved] = (folder / "logs" / "experiments").iterdir()
+    [saved] = (folder / ".wirefault" / "logs" / "experiments").iterdir()
     return saved.name
 
 

@@ -129,7 +129,7 @@ def test_step_retried_whole_deviates(tmp_path: Path, shop: tuple[str, list[Any]]
     assert no_duplicate(result)["message"] == (
         "POST /orders of shop executed twice, once in each of 3 control episodes"
     )
-    logs = tmp_path / "logs"
+    logs = tmp_path / ".wirefault" / "logs"
     saved = load_saved(logs, result["experiment"], {"LOGS_DIR": str(logs)})
     method = summarise(saved.history_of(saved.plan.arms[1]).events)
     assert [finding.rule for finding in method.findings] == ["write_repeated"] * 3

@@ -27,7 +27,7 @@ def run_experiment(folder: Path, experiment: dict[str, Any]) -> dict[str, Any]:
 
 def judged(folder: Path) -> list[str]:
     """The lines of the method's episodes that were judged."""
-    files = folder.glob("logs/runs/*-2-method*/agent-0.jsonl")
+    files = folder.glob(".wirefault/logs/runs/*-2-method*/agent-0.jsonl")
     return [line for file in files for line in file.read_text().splitlines() if "episode_judged" in line]
 
 
@@ -66,7 +66,7 @@ def test_faults_stay_inside_blast_radius(limited_run: tuple[Path, str]) -> None:
     verdict = json.loads((folder / "verdict.json").read_text())
     [method] = [arm for arm in verdict["arms"] if arm["arm"] == "method"]
     assert verdict["verdict"] == "held" and method["measures"]["faults_delivered"] == "2"
-    [gateway] = folder.glob("logs/runs/*-2-method/gateway-0.jsonl")
+    [gateway] = folder.glob(".wirefault/logs/runs/*-2-method/gateway-0.jsonl")
     assert '"why_not":"outside_radius"' in gateway.read_text().replace(" ", "")
 
 

@@ -108,7 +108,7 @@ def run(folder: Path, experiment: str, workers: int) -> Judged:
     done = wirefault(folder, environ_in(folder), "run", *words)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     verdict = json.loads(done.stdout)
-    logs = folder / "logs"
+    logs = folder / ".wirefault" / "logs"
     return Judged(
         verdict, done.stderr, judged_again(load_saved(logs, verdict["experiment"], {"LOGS_DIR": str(logs)}))
     )

@@ -63,7 +63,7 @@ def check(folder: Path, experiment: str) -> None:
     """Its verdict and why, and in each arm the outcome and the one fault that arrived."""
     summary, expected = experiment_json(folder, experiment), SHOWN[experiment]
     assert summary["verdict"] == expected.verdict and summary["because"].startswith(expected.because), summary
-    fates_by_arm = fates(folder / "logs", summary["experiment"])
+    fates_by_arm = fates(folder / ".wirefault" / "logs", summary["experiment"])
     calm: dict[str, tuple[str, list[str]]] = {arm: ("success", []) for arm in ("control", "control-after")}
     expected_faults = {arm: (outcome, [fault]) for arm, (outcome, fault) in expected.arms.items()}
     assert {

@@ -30,9 +30,9 @@ def test_subject_meets_faults_on_stdio(tmp_path: Path, intercept: bool):
     faults = json.dumps({"faults": [{"id": "f", "fault": "tool_error", "links": "files"}]})
     calm = ("--toxic-prob=0", "--error-prob=0", "--toxiproxy=embedded", "--no-charts")
     run = wirefault(tmp_path, os.environ, "run", "--prompt=hello", f"--faults={faults}", *calm)
-    [history] = (tmp_path / "logs" / "runs").glob("*/gateway-0.jsonl")
+    [history] = (tmp_path / ".wirefault" / "logs" / "runs").glob("*/gateway-0.jsonl")
     exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
     assert [exchange.message for exchange in exchanges] == ["initialize", "tools/call"], run.stderr
     assert [fault.injected for fault in exchanges[1].faults] == [True]
-    [answer] = (tmp_path / "logs" / "runs").glob("*/attempts/*/stdout.txt")
+    [answer] = (tmp_path / ".wirefault" / "logs" / "runs").glob("*/attempts/*/stdout.txt")
     assert json.loads(answer.read_text(encoding="utf-8"))["isError"] is True

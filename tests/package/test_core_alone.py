@@ -76,4 +76,4 @@ def test_readme_third_install(index: None, dist: Path, tmp_path: Path) -> None:
     folder.mkdir()
     done = run([str(tmp_path / "bin" / "wirefault"), "demo", *CALM, *TWO], folder)
     assert done.returncode == 0, done.stderr
-    assert list(folder.glob("logs/charts/*/overview.png"))
+    assert list(folder.glob(".wirefault/logs/charts/*/overview.png"))

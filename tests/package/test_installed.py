@@ -62,19 +62,19 @@ def test_demo_in_empty_folder_uses_lab_prompts_and_draws_charts(
     installed: Environment, first_run: FirstRun, tmp_path: Path
 ) -> None:
     assert {path.name for path in first_run.folder.iterdir()} == {"logs", "state"}
-    assert len(list(first_run.folder.glob("logs/charts/*/*.png"))) == 7
+    assert len(list(first_run.folder.glob(".wirefault/logs/charts/*/*.png"))) == 7
     [line] = re.findall(r"^wirefault (demo .*)$", first_run.output, flags=re.MULTILINE)
     assert "--prompts" not in line
     repeated = installed.wirefault(tmp_path, *shlex.split(line), "--no-charts", "--json")
     assert set(outcomes(repeated.stdout)) == {"success"}
-    [run_id] = re.findall(r"^history: logs/runs/(.*)$", first_run.output, flags=re.MULTILINE)
+    [run_id] = re.findall(r"^history: .wirefault/logs/runs/(.*)$", first_run.output, flags=re.MULTILINE)
     assert line in installed.must_run(first_run.folder, "runs", "verify", run_id)
 
 
 def test_packages_named_like_lab_are_not_imported(installed: Environment, occupied: Path, few: str) -> None:
     demo = installed.wirefault(occupied, "demo", *CALM, "--prompts", few, "--json")
     assert outcomes(demo.stdout) == ["success", "success"], demo.stderr
-    assert list(occupied.glob("logs/charts/*/overview.png"))
+    assert list(occupied.glob(".wirefault/logs/charts/*/overview.png"))
     assert "wirefault run" in installed.must_run(occupied, "lab", "up")
     try:
         assert "faults of light" in installed.must_run(occupied, "faults", "set", "light")
@@ -99,7 +99,7 @@ def test_user_agent_package_is_subject_on_request(
     words = ("--subject", "agent.mine:open_subject", "--prompts", few, "--no-charts")
     output = installed.must_run(folder, "demo", *CALM, *words, **path)
     assert "--subject=agent.mine:open_subject" in output
-    [run] = folder.glob("logs/runs/*/agent-0.jsonl")
+    [run] = folder.glob(".wirefault/logs/runs/*/agent-0.jsonl")
     assert "I am mine." in run.read_text(encoding="utf-8")
     assert traces(folder) == {"agent", "agent.mine"}
 

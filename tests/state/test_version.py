@@ -13,7 +13,9 @@ import pytest
 
 from tests.support import PATIENCE_S
 from wirefault.core.processes import TOPOLOGY_VARIABLE
+from wirefault.core.sqlite import UnsafeDatabaseError
 from wirefault.settings.settings import SettingsError
+from wirefault.state.effects import check_effects
 from wirefault.state.state import State, check_version
 from wirefault.wiring.topology import default_topology
 
@@ -60,11 +62,32 @@ def test_empty_file_and_this_version_pass(path):
         assert state.run("run-1").seed == 7
 
 
-def test_missing_or_foreign_file_is_left_to_others(path):
+def test_missing_file_is_not_created(path):
     check_version(path)
     assert not path.exists()
-    path.write_bytes(b"no database" * 99)
-    check_version(path)
+
+
+FOREIGN = {
+    "text": (None, "it is not an SQLite database"),
+    "tables": ("CREATE TABLE users (name TEXT); CREATE TABLE runs (km REAL)", "its tables are runs, users"),
+    "version": ("CREATE TABLE users (name TEXT); PRAGMA user_version = 5", "its tables are users"),
+    "wal": ("PRAGMA journal_mode = WAL; CREATE TABLE users (name TEXT)", "in WAL mode"),
+}
+
+
+@pytest.mark.parametrize(("script", "reason"), FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize("check", [check_version, check_effects])
+def test_file_of_another_program_is_refused_by_name_and_unchanged(path, check, script, reason):
+    if script is None:
+        path.write_bytes(b"no database" * 99)
+    else:
+        fill(path, script)
+    before = path.read_bytes()
+    with pytest.raises(UnsafeDatabaseError) as refusal:
+        check(path)
+    assert str(refusal.value).startswith(f"{path} belongs to another program: ")
+    assert reason in str(refusal.value)
+    assert path.read_bytes() == before and [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.settings.configuration import load_configuration
+from wirefault.state.effects import check_effects
 from wirefault.state.state import check_version
 from wirefault.subjects.surroundings import link_variables
 from wirefault.wiring.topology import Topology
@@ -56,6 +57,8 @@ def _up(toxiproxy: str, wiring: Path | None) -> None:
     require_packages(configuration.wiring)
     choose_toxiproxy(toxiproxy, configuration.environ)
     check_version(configuration.state)
+    if configuration.wiring.is_lab:
+        check_effects(configuration.effects)
     code = daemon.bring_up(configuration, toxiproxy, print_to_stderr)
     if code == 0:
         _print_addresses(load_configuration(os.environ).topology)

@@ -12,6 +12,7 @@ import click
 
 from wirefault.cli.help import option
 from wirefault.core.errors import InputError
+from wirefault.core.lab_folder import logs_folder, output_folder
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links
@@ -116,7 +117,10 @@ toxiproxy_option = option(
     help="Use this Toxiproxy: auto, embedded, or a server's URL.",
 )
 out_option = option(
-    "--out", type=_PATH, section="Output", help="Keep state/ and logs/ in this folder.  [default: .]"
+    "--out",
+    type=_PATH,
+    section="Output",
+    help="Keep state/ and logs/ in this folder.  [default: . in a lab, else .wirefault]",
 )
 json_option = option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object.")
 engine_option = option(
@@ -202,16 +206,17 @@ def environ_below(out: Path | None) -> dict[str, str]:
     """The environment, with state and logs below that folder."""
     environ = dict(os.environ)
     if out is not None:
+        folder = output_folder(out)
         environ |= {
-            "STATE_DB": str(out / "state" / "state.db"),
-            "EFFECTS_DB": str(out / "state" / "effects.db"),
-            "LOGS_DIR": str(out / "logs"),
+            "STATE_DB": str(folder / "state" / "state.db"),
+            "EFFECTS_DB": str(folder / "state" / "effects.db"),
+            "LOGS_DIR": str(folder / "logs"),
         }
     return environ
 
 
 def logs_in(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("LOGS_DIR") or "logs")
+    return logs_folder(environ)
 
 
 prompts_options = options(prompt_option, prompts_option, only_option, match_option)

@@ -35,6 +35,7 @@ from wirefault.cli.options import (
     workers_option,
 )
 from wirefault.core.errors import USAGE, InputError
+from wirefault.core.lab_folder import logs_folder
 from wirefault.settings.settings import INTERNAL, NAMES
 from wirefault.wiring.prompts import PromptsError
 
@@ -295,7 +296,7 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.settings.settings import SettingsError
     from wirefault.subjects.loading import is_lab_subject
 
-    logs, prompts = Path(os.environ.get("LOGS_DIR") or "logs"), _prompts(chosen)
+    logs, prompts = logs_folder(os.environ), _prompts(chosen)
     try:
         configuration = load_configuration(os.environ)
         logs = configuration.logs

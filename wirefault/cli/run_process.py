@@ -23,6 +23,7 @@ from wirefault.core.errors import (
 )
 from wirefault.core.files import UnsafeFileError
 from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE, end_at_interrupt, end_quickly
+from wirefault.core.lab_folder import logs_folder
 from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error, strip_control
 from wirefault.judging.oracle.expect import expect_check
@@ -53,7 +54,7 @@ def main(path: str) -> int:
     try:
         return carry_out(load_configuration(os.environ, decided=document.settings), document)
     except SettingsError as error:
-        complain(Path(os.environ.get("LOGS_DIR") or "logs"), str(error))
+        complain(logs_folder(os.environ), str(error))
         return USAGE
     except UserError as error:
         sys.stderr.write(f"error: {strip_control(str(error))}\n")

@@ -59,6 +59,7 @@ from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import dotenv_remarks
+from wirefault.state.effects import check_effects
 from wirefault.state.state import check_version
 from wirefault.subjects.loading import split_subject_name
 from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_variables
@@ -201,7 +202,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     configuration = saved.plan.configuration
     require_packages(configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
-    check_version(configuration.state)
+    _check_databases(configuration)
     engine = _engine(how.engine)
     console = plain_console(stderr=how.as_json)  # with --json, standard output contains only the object
     console.print(saved.plan.experiment.title, style="bold", markup=False)
@@ -308,9 +309,9 @@ def run_in_own_lab(
         check_cassettes(configuration.settings)
         loaded = prompts.load(configuration.prompts, configuration.wiring.links)
         workers = workers_for(configuration.wiring, how.workers)
-        check_version(configuration.state)
+        _check_databases(configuration)
     except (SettingsError, PromptsError) as error:
-        log_error(Path(os.environ.get("LOGS_DIR") or (how.out or Path()) / "logs"), str(error))
+        log_error(logs_in(environ_below(how.out)), str(error))
         # the console shows it, so an unwritable log is not fatal / otherwise .env is not read,
         # because the run has its settings already
         raise
@@ -344,6 +345,13 @@ def run_in_own_lab(
     if how.charts is not False and (configuration.logs / "runs" / run_id).exists():
         _draw_charts(configuration.logs, run_id, history)
     return CompletedRun(code, configuration.logs, run_id)
+
+
+def _check_databases(configuration: Configuration) -> None:
+    """Raise for a database of another version or another program. Raises ``UserError``."""
+    check_version(configuration.state)
+    if configuration.wiring.is_lab:
+        check_effects(configuration.effects)
 
 
 def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:

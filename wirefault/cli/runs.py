@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 ACTIVE_WITHIN_S = 60.0
 _CODES = {"not worse": 0, "worse": DEVIATED, "unknown": UNKNOWN}
-_out = option("--out", type=click.Path(path_type=Path), help="Read logs/ of this folder.  [default: .]")
+_out = option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Read logs/ of this folder, or of its .wirefault/.  [default: .]",
+)
 _json = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 

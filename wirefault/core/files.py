@@ -148,6 +148,21 @@ def remove_empty_logs(root: Path, folder: Path) -> None:
             os.rmdir(folder.name, dir_fd=parent)
 
 
+# holds ``logs`` and ``state`` in a folder that is not a lab
+OUTPUT_FOLDER = ".wirefault"
+_GITIGNORE = b"# written by Wirefault; git ignores this folder\n*\n"
+
+
+def make_output_folder(folder: Path) -> None:
+    """Create a folder of logs or state. Git ignores a new ``.wirefault`` above it. Raises ``OSError``."""
+    own = next((parent for parent in folder.parents if parent.name == OUTPUT_FOLDER), None)
+    folder.mkdir(parents=True, exist_ok=True)
+    if own is not None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED
+        with suppress(FileExistsError), os.fdopen(os.open(own / ".gitignore", flags, 0o666), "wb") as file:
+            file.write(_GITIGNORE)
+
+
 def check_shared(path: Path) -> os.stat_result | None:
     """Raise ``UnsafeFileError`` unless the file directly in a shared folder is safe to open.
 
@@ -165,7 +180,7 @@ def check_shared(path: Path) -> os.stat_result | None:
 def _parent_folder(root: Path, path: Path, make: bool) -> Iterator[tuple[int, frozenset[int]]]:
     """Return the open parent folder of ``path`` and the owners that its files may have."""
     if make:
-        root.mkdir(parents=True, exist_ok=True)
+        make_output_folder(root)
     folder = os.open(root, _FOLDER)
     try:
         owners = _expected_owners(os.fstat(folder))

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from wirefault.core.files import make_private_folder, private_file, write_whole
+from wirefault.core.files import OUTPUT_FOLDER, make_private_folder, private_file, write_whole
 
-# written by ``wirefault lab init``; marks a folder as a lab
-MARKER = ".wirefault"
+# a file of this name, written by ``wirefault lab init``, marks a folder as a lab
+MARKER = OUTPUT_FOLDER
 # exists in an installed library only, not in a checkout
 CARRIED = "carried"
 LAB_FILES = (
@@ -33,7 +33,7 @@ LIBRARY = Path(__file__).resolve().parents[1]
 
 def lab_root() -> Path:
     """Return the folder that holds ``LAB_FILES``; relative if it is the current one, for shorter messages."""
-    if Path(MARKER).exists():
+    if Path(MARKER).is_file():
         return Path()
     carried = LIBRARY / CARRIED
     root = carried if carried.exists() else LIBRARY.parent
@@ -51,7 +51,51 @@ def folder_program() -> Path | None:
     """
     library = Path(LIBRARY.name).resolve()
     program = library / "lab" / "program.py"
-    return program if Path(MARKER).exists() and library != LIBRARY and program.exists() else None
+    return program if Path(MARKER).is_file() and library != LIBRARY and program.exists() else None
+
+
+# names of runs and experiments begin with the time: 20260101-120000-a1b2c3
+_RUN_NAMES = "[0-9]" * 8 + "-" + "[0-9]" * 6 + "-*"
+
+
+def output_folder(folder: Path | None = None) -> Path:
+    """Return the folder that has ``logs/`` and ``state/`` of runs in ``folder``; default: the current one.
+
+    A lab is that folder itself, and so is a folder named on purpose (``--out``), or one with runs of an
+    earlier version or of an unpacked bundle. Elsewhere it is ``.wirefault/``, so that nothing mixes with a
+    program's own files.
+    """
+    here = folder or Path()
+    own = here / OUTPUT_FOLDER
+    if own.is_dir():
+        return own
+    if folder is not None or lab_root() == Path() or _has_runs(here / "logs"):
+        return here
+    return own
+
+
+def _has_runs(logs: Path) -> bool:
+    return any(next((logs / part).glob(_RUN_NAMES), None) for part in ("runs", "experiments"))
+
+
+def logs_folder(environ: Mapping[str, str], configured: str | None = None) -> Path:
+    """Return ``LOGS_DIR``, else the ``configured`` folder, else ``logs`` of the current folder's output."""
+    return Path(environ.get("LOGS_DIR") or configured or output_folder() / "logs")
+
+
+def state_file(environ: Mapping[str, str], configured: str | None = None) -> Path:
+    """Return ``STATE_DB``, else the ``configured`` file, else the one of the current folder's output."""
+    return Path(environ.get("STATE_DB") or configured or output_folder() / "state" / "state.db")
+
+
+def effects_file(environ: Mapping[str, str], configured: str | None = None) -> Path:
+    """Return ``EFFECTS_DB``, else the ``configured`` file, else the one of the current folder's output."""
+    return Path(environ.get("EFFECTS_DB") or configured or output_folder() / "state" / "effects.db")
+
+
+def cassettes_folder() -> Path:
+    """Return the default folder of cassettes, which a lab keeps in ``state/cassettes``."""
+    return output_folder() / "state" / "cassettes"
 
 
 _SUFFIX = ".json"

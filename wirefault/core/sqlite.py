@@ -7,12 +7,18 @@ fill the memory, or delete any file of the user by a journal that names it.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
-from wirefault.core.files import UnsafeFileError, check_shared, read_shared_tail
+from wirefault.core.files import UnsafeFileError, check_shared, make_output_folder, read_shared_tail
 
 BUSY_TIMEOUT_MS = 5000
 _MAX_VALUE_LENGTH = 16 * 1024 * 1024
+_MAGIC = b"SQLite format 3\0"
+_HEADER_SIZE = 100
+_FORMAT = slice(18, 19)  # of the header: 2 in WAL mode
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+_MAX_NAMED = 3
 _BESIDE = ("-journal", "-wal", "-shm")
 # ends a journal that belongs to a super-journal, whose name precedes it
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -30,7 +36,7 @@ def connect(path: Path) -> sqlite3.Connection:
     survives the death of any process; only a power failure, which also ends the lab, could lose rows. Raises
     ``sqlite3.Error``, including ``UnsafeDatabaseError``.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_output_folder(path.parent)
     _check_files(path)
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     database.row_factory = sqlite3.Row
@@ -50,6 +56,41 @@ def connect(path: Path) -> sqlite3.Connection:
         database.close()
         raise
     return database
+
+
+def check_owner(path: Path, table: str) -> None:
+    """Raise ``UnsafeDatabaseError`` for a file that is unsafe or another program's, which stays as it is.
+
+    ``table``: a table that every database of this kind has. Call it before this process opens the database:
+    closing the file would release its locks. Other problems pass here; they are reported on first use.
+    """
+    _check_files(path)
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_SIZE)
+        _check_header(header, path)
+        with closing(connect(path)) as database:
+            tables = [row["name"] for row in database.execute(_TABLES)]
+    except UnsafeDatabaseError:
+        raise
+    except (sqlite3.Error, OSError):
+        return
+    if tables and table not in tables:
+        named = ", ".join(tables[:_MAX_NAMED]) + (", ..." if len(tables) > _MAX_NAMED else "")
+        raise _foreign(path, f"its tables are {named}")
+
+
+def _check_header(header: bytes, path: Path) -> None:
+    if header and not header.startswith(_MAGIC):
+        raise _foreign(path, "it is not an SQLite database")
+    if header[_FORMAT] == b"\x02":
+        raise _foreign(path, "it is an SQLite database in WAL mode, which Wirefault never uses")
+
+
+def _foreign(path: Path, reason: str) -> UnsafeDatabaseError:
+    return UnsafeDatabaseError(
+        f"{path} belongs to another program: {reason}. Move it away, or name another folder with --out"
+    )
 
 
 def _check_files(path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import folders_in, names_in, read_shared, remove_shared, replace_shared
+from wirefault.core.lab_folder import cassettes_folder
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
 from wirefault.experiments.assertions.episode_view import EpisodeView
@@ -330,7 +331,8 @@ def _reach_of(plan: ExperimentPlan) -> list[str]:
     Those of the user's own environment are left out.
     """
     own = {"", plan.configuration.environ.get("MODEL_BASE_URL", "").rstrip("/")}
-    own |= {Settings.model_fields["cassettes"].default, plan.configuration.environ.get("CASSETTES", "")}
+    own |= {Settings.model_fields["cassettes"].default, str(cassettes_folder())}
+    own |= {plan.configuration.environ.get("CASSETTES", "")}
     return sorted(
         {reach for arm in plan.arms for reach in (arm.settings.model_base_url, arm.settings.cassettes)} - own
     )

@@ -7,12 +7,12 @@ import gc
 import os
 import signal
 import sys
-from pathlib import Path
 
 import uvloop
 
 import wirefault.faults.catalogue  # noqa: F401  # its import would delay the first request with a fault
 from wirefault.core.control_access import inherited_token
+from wirefault.core.lab_folder import logs_folder, state_file
 from wirefault.core.plugins import PluginError
 from wirefault.core.processes import watch_lifeline
 from wirefault.dialects.registry import MODEL_DIALECTS
@@ -22,8 +22,8 @@ from wirefault.wiring.topology import topology_from
 
 async def _serve() -> None:
     loop = asyncio.get_running_loop()
-    state_db = Path(os.environ.get("STATE_DB") or "state/state.db")
-    logs = Path(os.environ.get("LOGS_DIR") or "logs")
+    state_db = state_file(os.environ)
+    logs = logs_folder(os.environ)
     token = inherited_token(os.environ)
     gateway = Gateway(topology_from(os.environ), state_db, logs, token=token, environ=os.environ)
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -15,7 +15,7 @@ import requests
 
 from wirefault.core.control_access import TOKEN_DESCRIPTOR, draw_token, token_descriptor
 from wirefault.core.errors import resource_problem
-from wirefault.core.files import private_folder, remove_empty_logs, write_whole
+from wirefault.core.files import make_output_folder, private_folder, remove_empty_logs, write_whole
 from wirefault.core.private_files import LabFiles
 from wirefault.core.processes import (
     LIFELINE_VARIABLE,
@@ -206,7 +206,7 @@ class Lab:
             )
         self._bind()
         self._files.take()
-        self._configuration.state.parent.mkdir(parents=True, exist_ok=True)
+        make_output_folder(self._configuration.state.parent)
         self._dump()
         with forking(without_keys(self.environ()), self._log("fork_server")) as self._fork:
             self._start_processes()

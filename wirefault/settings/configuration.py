@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.lab_folder import (
+    cassettes_folder,
+    effects_file,
     is_lab_up,
     lab_root,
+    logs_folder,
     read_lab_record,
     sample_prompts,
+    state_file,
 )
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
@@ -66,7 +70,9 @@ def load_configuration(
     merged = {**others, **environ}
     config_path = Path(merged.get("CONFIG_FILE") or lab_root() / "agent" / "config.json")
     config = read_config_file(config_path, required=bool(merged.get("CONFIG_FILE")))
-    state = Path(merged.get("STATE_DB") or config.files.state or "state/state.db")
+    # in another folder the installed lab's own file is read, but its locations are the lab's
+    files = config.files if merged.get("CONFIG_FILE") or lab_root() == Path() else ConfigFile().files
+    state = state_file(merged, files.state)
     movies = config.beside(config_path, "movies")
     if movies and not merged.get("MOVIES_FILE"):
         merged["MOVIES_FILE"] = str(movies)
@@ -80,6 +86,8 @@ def load_configuration(
     topology = _topology(merged, config, state.parent)
     wiring = wiring or _wiring(topology)
     settings = merge_sources([*sources, Source("default", _default_model(sources, merged))], wiring.links)
+    if settings.model in ("record", "replay") and not any("cassettes" in each.values for each in sources):
+        settings = settings.model_copy(update={"cassettes": str(cassettes_folder())})
     if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
         raise SettingsError(
             "FALLBACK=direct: this agent reaches the tools only through the proxies;"
@@ -97,9 +105,9 @@ def load_configuration(
             or config.beside(config_path, "prompts")
             or sample_prompts()
         ),
-        logs=Path(merged.get("LOGS_DIR") or config.files.logs or "logs"),
+        logs=logs_folder(merged, files.logs),
         state=state,
-        effects=Path(merged.get("EFFECTS_DB") or config.files.effects or "state/effects.db"),
+        effects=effects_file(merged, files.effects),
         ports=config.listening_ports(config_path),
         remarks=(
             *config.remarks,

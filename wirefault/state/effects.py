@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wirefault.core.sqlite import connect
+from wirefault.core.sqlite import check_owner, connect
 
 WORLD_HEADER = "Wirefault-World"
 TRANSLATOR_HEADER = "Wirefault-Translator"
@@ -55,6 +55,12 @@ class RecordedEffect:
 
 def world_key(run_id: str, episode: str) -> str:
     return f"{run_id}/{episode}"
+
+
+def check_effects(path: Path) -> None:
+    """Raise ``UnsafeDatabaseError`` for an unsafe file or another program's, before a lab starts."""
+    if os.path.lexists(path):
+        check_owner(path, "effects")
 
 
 def read_effects(path: Path, world: str) -> list[RecordedEffect]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from wirefault.core.sqlite import UnsafeDatabaseError, connect
+from wirefault.core.sqlite import UnsafeDatabaseError, check_owner, connect
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import (
     CONFIGURATIONS_SCHEMA,
@@ -283,11 +283,12 @@ class State:
 def check_version(path: Path) -> None:
     """Raise ``SettingsError`` for a file of another version, before a lab starts.
 
-    Raises ``UnsafeDatabaseError`` for an unsafe file. Other problems pass here; they are reported on first
-    use.
+    Raises ``UnsafeDatabaseError`` for an unsafe file or another program's. Other problems pass here; they
+    are reported on first use.
     """
     if not os.path.lexists(path):
         return
+    check_owner(path, "toxics")
     try:
         State(path).close()
     except UnsafeDatabaseError:

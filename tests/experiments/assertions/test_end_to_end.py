@@ -88,4 +88,4 @@ def test_assertion_verdict_repeats_from_history(tmp_path: Path) -> None:
     wrong = checks["answer_contains"]
     assert wrong["episodes"] == ["two"] and wrong["results"]["two"]["measured"] == "You said Good morning"
     run_id, _, event = wrong["evidence"][0].partition("/")
-    assert b"Good morning" in read_history(tmp_path / "logs", run_id).line(event)
+    assert b"Good morning" in read_history(tmp_path / ".wirefault" / "logs", run_id).line(event)

@@ -13,6 +13,7 @@ from pathlib import Path
 import uvloop
 
 from wirefault.core.control_access import inherited_token
+from wirefault.core.lab_folder import logs_folder, state_file
 from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file, watch_lifeline
 from wirefault.core.sockets import listen
 from wirefault.gateway.intercept.ingress import Ingress
@@ -56,8 +57,8 @@ async def _serve() -> None:
     if lane.ingress is None:
         raise ValueError("this lab's wiring intercepts nothing")
     spec = intercept_of(lane)
-    state = LaneState(Path(os.environ.get("STATE_DB") or "state/state.db"), lane.lab_id, lane.lane)
-    history = IngressHistory(Path(os.environ.get("LOGS_DIR") or "logs"), lane.lane, state, _warn)
+    state = LaneState(state_file(os.environ), lane.lab_id, lane.lane)
+    history = IngressHistory(logs_folder(os.environ), lane.lane, state, _warn)
     routes = LinkRoutes(topology, state, scripted=spec.models == "scripted")
     policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside)
     router = Router(routes, policy, lambda: topology().egress)
