@@ -120,7 +120,7 @@ class Exchange:
     dialect: str = ""
     # the wiring declares the call as a write
     write: bool = False
-    # identifies a repetition to the upstream: Idempotency-Key, or the field that the wiring names
+    # identifies a repetition to the upstream: (X-)Idempotency-Key, or the field that the wiring names
     key: str = ""
     # digest of the client's authorisation
     credential: str = ""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -24,7 +25,8 @@ _LEFT_OUT = "*"
 _KEY_FIELD = re.compile(r"idempotency\w*|(message)?dedup\w*|client(request)?token")
 _REPETITION_FIELD = re.compile(
     rf"{_KEY_FIELD.pattern}|x?request(id|key|token|uuid)|uniquerequestid|correlationid|traceid|spanid|traceparent"
-    r"|nonce|((xamz|xgoog)?(signature|credential|securitytoken)|sig)|client(order|msg|message)id|client(ref|reference)|attempts?|attempt(no|number)|tries|retry|retries"
+    r"|nonce|salt|random|rand|cachebuster|csrf\w*|xsrf\w*|(request)?verificationtoken|authenticitytoken"
+    r"|hmac|checksum|((xamz|xgoog)?(signature|credential|securitytoken)|sig)|client(order|msg|message)id|client(ref|reference)|attempts?|attempt(no|number)|tries|retry|retries"
     r"|retry(count|attempt)"
 )
 _CLOCK_FIELD = re.compile(
@@ -33,6 +35,11 @@ _CLOCK_FIELD = re.compile(
 )
 # Words in names of fields. The first kind names a thing which exists already, whatever its id looks like.
 _REFERENCE_WORDS = {"sku", "product", "item", "customer", "user", "account", "asin", "isbn", "file"}
+# A place in a list, or another thing of the same kind. Such an id comes from a reply.
+_PLACE_FIELD = re.compile(
+    r"\w*cursor|(next|page|continuation|sync|scroll|starting)(page|token|id|after)?|pagetoken|after|before|offset"
+    r"|since|parent\w*|inreplyto|reply\w*|thread\w*"
+)
 _ID_WORDS = {"id", "uuid", "guid", "ulid", "uid", "ref", "reference"}
 _OWN_WORDS = re.compile(
     r"client|message|transaction|request|operation|event|external|job|task|order|payment|new|own|my"
@@ -44,7 +51,10 @@ _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{16,}", re.I)
 _TOKEN = re.compile(
     r"(?:[A-Za-z]+[-_.:])*(?:\d{10,}|(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{6,})"
 )
-_ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?", re.I)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?", re.I)
+_EPOCH = re.compile(r"\d{10,16}(?:\.\d{1,9})?")
+_HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (?:GMT|[+-]\d{4})")
+_MIN_OWN_NUMBER = 10_000  # smaller ones may be a count, or a number that a person gave
 _SAME_TIME_S = 600.0
 _BOUNDARY = re.compile(r"--([^\s]{6,70})\r?\n")
 
@@ -60,6 +70,7 @@ class Wanted:
     body: str | None  # None if the history does not have the whole body
     at: float  # seconds since the epoch
     key_field: str = ""  # by which the upstream recognizes a repetition
+    all_received: bool = True  # whether the history has all that the client received before
 
 
 def same_digest(wanted: Wanted, fingerprint: str, is_known: Callable[[str], bool]) -> str:
@@ -104,7 +115,7 @@ class _Mask:
     """Leaves the generated parts of one request out."""
 
     def __init__(self, wanted: Wanted, is_known: Callable[[str], bool]) -> None:
-        self._at, self._is_known = wanted.at, is_known
+        self._at, self._is_known, self._all_received = wanted.at, is_known, wanted.all_received
         self._key_field = _plain(wanted.key_field)
         words = re.findall(r"[a-z]+", wanted.target.partition("?")[0].lower())
         self._resources = {word.rstrip("s") for word in words}
@@ -114,7 +125,12 @@ class _Mask:
 
     def body(self, body: str) -> Any:
         try:
-            return self.value(json.loads(body))
+            value = json.loads(body)
+            return self.value(
+                [_without_rpc_id(each) for each in value]
+                if isinstance(value, list)
+                else _without_rpc_id(value)
+            )
         except (ValueError, RecursionError):
             pass
         boundary = _BOUNDARY.match(body)
@@ -135,7 +151,7 @@ class _Mask:
                 return [self.value(member, name) for member in value]
             case str():
                 return self.text(name, value)
-            case int() | float() if not isinstance(value, bool) and self._is_clock(name, value):
+            case int() | float() if not isinstance(value, bool) and self._is_generated_number(name, value):
                 return _LEFT_OUT
         return value
 
@@ -145,6 +161,8 @@ class _Mask:
         if _CLOCK_FIELD.fullmatch(_plain(name)) and (
             _ISO.fullmatch(text.strip()) or text.strip().isdecimal()
         ):
+            return _LEFT_OUT
+        if _EPOCH.fullmatch(text) and self._is_clock(name, float(text)):
             return _LEFT_OUT
         return self._times_left_out(text if _names_a_thing(name) else self._ids_left_out(text))
 
@@ -156,9 +174,10 @@ class _Mask:
         """Whether it is the request's own id, made up by the client."""
         if not text or self._is_known(text) or _names_a_thing(name):
             return False
+        own = self._is_own_id(name)
         if _ULID.fullmatch(text) or _HEX.fullmatch(text):
-            return True
-        return self._is_own_id(name) and _TOKEN.fullmatch(text) is not None
+            return own or self._all_received
+        return own and (_TOKEN.fullmatch(text) is not None or _UUID.fullmatch(text) is not None)
 
     def _is_own_id(self, name: str) -> bool:
         """Whether a field of that name identifies what is written, not another thing: in `POST /orders`, `id`
@@ -167,23 +186,42 @@ class _Mask:
         own = all(_OWN_WORDS.fullmatch(word) or word in self._resources for word in words[:-1])
         return bool(words) and words[-1] in _ID_WORDS and own
 
+    def _is_generated_number(self, name: str, number: float) -> bool:
+        own = self._is_own_id(name) and not _names_a_thing(name) and number >= _MIN_OWN_NUMBER
+        return (own and not self._is_known(str(number))) or self._is_clock(name, number)
+
     def _is_clock(self, name: str, number: float) -> bool:
         """Whether it is the time of sending, in seconds, milliseconds or microseconds."""
         near = any(abs(number / unit - self._at) < _SAME_TIME_S for unit in (1, 1e3, 1e6))
         return near or (number > 1e8 and _CLOCK_FIELD.fullmatch(_plain(name)) is not None)
 
     def _ids_left_out(self, text: str) -> str:
+        if not self._all_received:  # it may have come in what the history does not have
+            return text
         return _UUID.sub(lambda match: match[0] if self._is_known(match[0]) else _LEFT_OUT, text)
 
     def _times_left_out(self, text: str) -> str:
-        return _ISO.sub(lambda match: _LEFT_OUT if self._is_now(match[0]) else match[0], text)
+        for form in (_ISO, _HTTP_DATE):
+            text = form.sub(lambda match: _LEFT_OUT if self._is_now(match[0]) else match[0], text)
+        return text
 
     def _is_now(self, text: str) -> bool:
         try:
-            moment = datetime.fromisoformat(text.upper().replace("Z", "+00:00").replace(",", "."))
+            moment = (
+                parsedate_to_datetime(text)
+                if _HTTP_DATE.fullmatch(text)
+                else datetime.fromisoformat(text.upper().replace("Z", "+00:00").replace(",", "."))
+            )
         except ValueError:
             return False
         return abs(moment.timestamp() - self._at) < _SAME_TIME_S
+
+
+def _without_rpc_id(value: Any) -> Any:
+    """A JSON-RPC message without its id, which only pairs it with its reply."""
+    if isinstance(value, dict) and "jsonrpc" in value and "method" in value:
+        return {name: member for name, member in value.items() if name != "id"}
+    return value
 
 
 def _plain(name: str) -> str:
@@ -191,9 +229,9 @@ def _plain(name: str) -> str:
 
 
 def _names_a_thing(name: str) -> bool:
-    """Whether a field of that name holds the id of something else: `sku`, `product_id`, `customer`."""
+    """Whether a field of that name holds the id of another thing: `sku`, `product_id`, `cursor`."""
     words = _words(name)
-    return bool(words) and words[0] in _REFERENCE_WORDS
+    return bool(words) and (words[0] in _REFERENCE_WORDS or _PLACE_FIELD.fullmatch(_plain(name)) is not None)
 
 
 def _words(name: str) -> list[str]:

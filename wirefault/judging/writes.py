@@ -8,15 +8,20 @@ at the innermost link, and has the name of the call.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import parse_qsl
 
-from wirefault.dialects.mcp import LIST, MCP
-from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldRead
+from wirefault.dialects.mcp import LIST, MCP, read_message
+from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldProbed, WorldRead
+from wirefault.judging.probed import AddedRows
 from wirefault.judging.requests import Fate, Request, answers_of, fate_of
 from wirefault.judging.sameness import Wanted, idempotency_field, same_digest
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import (
     IDEMPOTENT_METHODS,
     SentRequest,
@@ -90,7 +95,7 @@ def writes_in(trace: EpisodeTrace) -> list[Write]:
     containing = {id(call) for call in outer.values() if call is not None}
     innermost = [request for request in requests if id(request) not in containing]
     sames = _same_requests(trace, innermost)
-    fates = _fates(trace, innermost)
+    fates = _in_probed_world(trace, innermost, sames, _fates(trace, innermost))
     return [
         Write(
             request,
@@ -191,10 +196,15 @@ def _outermost(request: Request, writes: Iterable[Request]) -> Request | None:
         and call.exchange is not None
         and call.exchange.tool
         and (call.attempt == request.attempt and call.link_name != request.link_name)
-        and call.start <= request.start <= call.end
-        and (request.exchange is None or not request.exchange.tool or call.end >= request.end)
+        and call.start <= request.start <= _served_until(call)
+        and (request.exchange is None or not request.exchange.tool or _served_until(call) >= request.end)
     )
     return min(calls, key=lambda call: call.start, default=None)
+
+
+def _served_until(call: Request) -> float:
+    """The end of the server's work, which may be later than its caller has left."""
+    return call.exchange.start + call.exchange.ms / 1000 if call.exchange else call.end
 
 
 # the same write
@@ -205,7 +215,7 @@ def _same_requests(trace: EpisodeTrace, requests: Sequence[Request]) -> list[str
     prompts = [start.prompt for start in trace.all(EpisodeStarted)]
     received = _Received(trace.exchanges, prompts)
     return [
-        received.same(request.exchange, request.link.key if request.link else "")
+        received.same(request.exchange, request.link)
         if request.exchange is not None
         else received.same_fingerprint(request) or request.ids[0]
         for request in requests
@@ -217,25 +227,28 @@ class _Received:
 
     def __init__(self, exchanges: Iterable[Exchange], prompts: Iterable[str]) -> None:
         self._prompts = "\n".join(prompts)
-        self._replies = [(e.start + e.ms / 1000, e.reply_body) for e in exchanges if not e.of_model]
+        self._replies = [
+            (e.start + e.ms / 1000, e.reply_body, _has_whole_reply(e)) for e in exchanges if not e.of_model
+        ]
         self._by_fingerprint: dict[tuple[int, str, str], str] = {}
 
-    def same(self, exchange: Exchange, key_field: str = "") -> str:
+    def same(self, exchange: Exchange, link: Link | None) -> str:
         key = exchange.attempt, exchange.link, exchange.fingerprint
         known = self._by_fingerprint.get(key) if exchange.fingerprint else None
         if known is not None:
             return known
         whole = exchange.request_body is not None and not exchange.request_cut and exchange.request_complete
         wanted = Wanted(
-            exchange.link,
+            _server(exchange.link, link),
             exchange.method,
             exchange.target,
             exchange.tool,
             exchange.request_body if whole else None,
             exchange.start,
-            key_field,
+            link.key if link else "",
+            all_received=all(whole for end, _, whole in self._replies if end <= exchange.start),
         )
-        bodies = [body for end, body in self._replies if body and end <= exchange.start]
+        bodies = [body for end, body, _ in self._replies if body and end <= exchange.start]
         received = "\n".join([self._prompts, *bodies])
         same = same_digest(wanted, exchange.fingerprint or str(exchange.start), received.__contains__)
         self._by_fingerprint[key] = same
@@ -251,6 +264,18 @@ class _Received:
         return self._by_fingerprint.setdefault(key, same_digest(wanted, record.fingerprint, "".__contains__))
 
 
+def _has_whole_reply(exchange: Exchange) -> bool:
+    """Whether the history has all of the reply that the client received."""
+    if exchange.reply_body is None:
+        return exchange.status in (None, 204, 304)
+    return not (exchange.reply_cut and exchange.reply_complete)
+
+
+def _server(name: str, link: Link | None) -> str:
+    """Two links may lead to one server, except to the lab's servers and to those on standard input."""
+    return name if link is None or link.is_of_lab or link.is_stdio else link.upstream or name
+
+
 # what became of them
 
 
@@ -264,6 +289,62 @@ def _fates(trace: EpisodeTrace, requests: Sequence[Request]) -> list[tuple[Fate,
         tuple(fate if fate != "maybe" else _in_world(read, request, requests) for fate in deliveries)
         for request, deliveries in zip(requests, fates, strict=True)
     ]
+
+
+def _in_probed_world(
+    trace: EpisodeTrace,
+    requests: Sequence[Request],
+    sames: Sequence[str],
+    fates: list[tuple[Fate, ...]],
+) -> list[tuple[Fate, ...]]:
+    """The fates, as often *executed* as rows of a probed world show each write.
+
+    Where the world does not show it, they stay as they are: without a row that has its contents, if a row may
+    be of several writes, if there are more rows than deliveries, and in an episode with further attempts,
+    whose writes the world does not tell apart.
+    """
+    added = AddedRows.of(trace.all(WorldProbed))
+    if added is None or len(trace.armed) > 1:
+        return fates
+    groups: defaultdict[str, list[int]] = defaultdict(list)
+    for place, (request, same) in enumerate(zip(requests, sames, strict=True)):
+        if request.method not in IDEMPOTENT_METHODS and set(fates[place]) != {"refused"}:
+            groups[same].append(place)
+    bodies = {same: _contents(requests[places[0]]) for same, places in groups.items()}
+    rows = {same: added.matching(body) for same, body in bodies.items()}
+    shared = Counter(row for matched in rows.values() for row in matched)
+    by_world = list(fates)
+    for same, places in groups.items():
+        deliveries = [fate for place in places for fate in fates[place]]
+        possible = len(deliveries) - deliveries.count("refused")
+        matched = rows[same]
+        if not 0 < len(matched) <= possible or any(shared[row] > 1 for row in matched):
+            continue
+        if len(matched) < possible and any(added.may_be_sum(row, bodies[same]) for row in matched):
+            continue
+        left = len(matched)
+        # those that the upstream answered well come first
+        for place in sorted(places, key=lambda place: "executed" not in fates[place]):
+            new: list[Fate] = []
+            for fate in fates[place]:
+                new.append("executed" if fate != "refused" and left > 0 else "refused")
+                left -= new[-1] == "executed"
+            by_world[place] = tuple(new)
+    return by_world
+
+
+def _contents(request: Request) -> Any:
+    """What a request asks to be written: its body as JSON or as a form, the arguments of a tool."""
+    exchange = request.exchange
+    if exchange is None or exchange.request_cut or not exchange.request_body:
+        return None
+    if exchange.tool:
+        message = read_message(exchange.request_body.encode())
+        return message.arguments if message else None
+    try:
+        return json.loads(exchange.request_body)
+    except (ValueError, RecursionError):
+        return dict(parse_qsl(exchange.request_body))
 
 
 def _by_answers(request: Request) -> Iterator[Fate]:

@@ -35,6 +35,17 @@ _READING_METHOD = re.compile(
     r"(?:^|[._/])(?:eth_(?:call|blockNumber|chainId|gasPrice|estimateGas))$"
     r"|(?:^|[._/])(?:get|list|read|find|search|query|fetch|describe|count|status|ping|version)(?![a-z])"
 )
+_READING_NAME = re.compile(
+    r"(?:^|[_.:-])(?:m?search|query|find|look_?up|list|get|read|fetch|describe|count|status|poll|preview|validate"
+    r"|estimate|calculate|autocomplete|suggest|embed(?:dings?)?|rerank|moderations?|classify|tokenize"
+    r"|batch_?get|run_?query)(?![a-z])"
+    r"|^(?:Get|List|Search|Find|Read|Fetch|Describe|Query|BatchGet|Count)(?![a-z])",
+)
+_WRITING_WORD = re.compile(
+    r"(?<![a-z])(?:create|update|delete|insert|upsert|set|add|send|submit|place|remove|write|charge|transfer"
+    r"|buy|book|cancel|pay)(?![a-z])",
+    re.I,
+)
 _GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
 _GRAPHQL_WRITE = re.compile(r"(?:^|[}\s])mutation\b(?=\s*(?:\w+\s*)?[({@])")
 
@@ -75,11 +86,28 @@ def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str
     return None if _only_reads(request, link.upstream) else "probable"
 
 
+def reads_by_name(call: str) -> bool:
+    """Whether the last part of a path, or the name of a tool, says that the call only reads.
+
+    ``call`` is ``METHOD /path`` or the name of the tool.
+    """
+    name = call.rpartition(" ")[2].rstrip("/").rpartition("/")[2]
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return _READING_NAME.search(name) is not None and _WRITING_WORD.search(words) is None
+
+
 def is_graphql_query(method: str, body: str | None) -> bool:
-    """Whether it is a GraphQL operation that only reads."""
-    if method != "POST":
+    """Whether it is a GraphQL operation that only reads, or a batch of these."""
+    if method != "POST" or not body:
         return False
-    text = as_object(_json(body)).get("query")
+    value = _json(body)
+    if value is None:
+        return _is_graphql_read(body)  # application/graphql
+    operations = value if isinstance(value, list) else [value]
+    return bool(operations) and all(_is_graphql_read(as_object(each).get("query")) for each in operations)
+
+
+def _is_graphql_read(text: object) -> bool:
     if not isinstance(text, str):
         return False
     document = _GRAPHQL_COMMENT.sub("", text).strip()
@@ -111,8 +139,12 @@ def _only_reads(request: SentRequest, upstream: str) -> bool:
         return True
     if _TELEMETRY_PATH.search(path) or _TELEMETRY_HOST.search(urlsplit(upstream).hostname or ""):
         return True
-    message = as_object(_json(body))
-    return "jsonrpc" in message and bool(_READING_METHOD.search(as_text(message.get("method"))))
+    value = _json(body)
+    messages = list(map(as_object, value)) if isinstance(value, list) else [as_object(value)]
+    return bool(messages) and all(
+        "jsonrpc" in message and _READING_METHOD.search(as_text(message.get("method")))
+        for message in messages
+    )
 
 
 def _json(text: str | bytes | None) -> Any:

@@ -67,7 +67,7 @@ def test_reply_lost_by_toxic():
 
 
 def test_undeclared_write():
-    post = {"link": "crm", "target": "/search"}
+    post = {"link": "crm", "target": "/notes"}
     assert (
         "the wiring does not say whether it is a write"
         in write_repeated(lost(**post), request(0.4, **post), links=Links([CRM]))[0]
@@ -289,7 +289,7 @@ def test_read_only_mcp_tool_is_no_write():
 
 def test_link_that_declares_no_writes_has_none():
     silent = Links([Link("crm", "https://crm.example.net", writes_declared=True)])
-    post = {"link": "crm", "target": "/search"}
+    post = {"link": "crm", "target": "/notes"}
     assert write_repeated(lost(**post), request(0.4, **post), links=silent) == []
 
 

@@ -23,7 +23,7 @@ from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import (
     CONTENT_ENCODING,
-    IDEMPOTENCY_KEY,
+    IDEMPOTENCY_KEYS,
     client_credential,
     sdk_retries,
 )
@@ -35,6 +35,7 @@ from wirefault.wiring.links import Link
 _MAX_EVIDENCE = 32 * 1024
 _MCP_DIALECT = f',"dialect":"{MCP.name}"'
 _NOTABLE_S = 0.01
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_ID = 10**40  # Python refuses to print a number of some thousand digits
 
 
@@ -207,7 +208,7 @@ def _wire_fields(exchange: Exchange) -> str:
         fields += f',"request_ms":{request_s * 1000:.3f}'
     if exchange.tls:
         fields += f',"tls":"{exchange.tls}"'
-    if listener.link.writes:
+    if listener.link.writes or listener.link.key or head.noted:
         fields += _write_fields(exchange, listener.link)
     if head.noted or "?" in head.target:
         fields += _client_fields(head.noted, client_credential(exchange.head), listener.redaction)
@@ -236,10 +237,12 @@ def _message_fields(method: str, exchange: Exchange) -> str:
 
 def _write_fields(exchange: Exchange, link: Link) -> str:
     head = exchange.head
-    if not link.is_write(head.method, head.target, exchange.tool):
+    write = ',"write":true' if link.is_write(head.method, head.target, exchange.tool) else ""
+    if not write and head.method in _SAFE_METHODS:
         return ""
-    key = head.noted.get(IDEMPOTENCY_KEY) or _key_in_body(exchange, link)
-    return f',"write":true,"key":{_quote(key)}' if key else ',"write":true'
+    keys = (head.noted.get(name) for name in IDEMPOTENCY_KEYS)
+    key = next(filter(None, keys), "") or _key_in_body(exchange, link)
+    return f'{write},"key":{_quote(key)}' if key else write
 
 
 def _key_in_body(exchange: Exchange, link: Link) -> str:

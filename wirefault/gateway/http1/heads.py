@@ -18,7 +18,7 @@ MAX_HEAD = 64 * 1024
 # Validated part of an incomplete block: else a block that comes byte by byte would be read once per byte.
 _CHECKED_START = 4 * 1024
 LAB_PREFIX = b"wirefault-"
-IDEMPOTENCY_KEY = b"idempotency-key"
+IDEMPOTENCY_KEYS = (b"idempotency-key", b"x-idempotency-key")
 CONTENT_ENCODING = b"content-encoding"
 CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key")
 RETRY_COUNTS = (b"x-stainless-retry-count", b"amz-sdk-request")
@@ -167,7 +167,7 @@ _NOTES: Mapping[bytes, Callable[[RequestHead, int, bytes], None]] = {
     b"expect": _note_expect,
     b"baggage": _note_baggage,
     b"traceparent": _note_trace,
-    **dict.fromkeys((IDEMPOTENCY_KEY, CONTENT_ENCODING, *CREDENTIALS, *RETRY_COUNTS), _note_for_record),
+    **dict.fromkeys((*IDEMPOTENCY_KEYS, CONTENT_ENCODING, *CREDENTIALS, *RETRY_COUNTS), _note_for_record),
 }
 
 

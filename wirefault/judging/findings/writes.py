@@ -11,10 +11,12 @@ from wirefault.history.events import EpisodeStarted
 from wirefault.judging.checker import Observation, Severity
 from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import Rule, span_in_words, times
+from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.requests import Request
 from wirefault.judging.sameness import without_call_ids
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import Write, writes_in
+from wirefault.wiring.write_requests import reads_by_name
 
 # An upstream's answers for things that exist already, or are gone as they should be.
 MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
@@ -24,12 +26,26 @@ _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 def _write_repeated(trace: EpisodeTrace) -> Iterator[Observation]:
     groups: defaultdict[tuple[int, str], list[Write]] = defaultdict(list)
     for write in writes_in(trace):
-        if write.fate != "refused":
+        if write.declared or not reads_by_name(write.request.name):
             groups[write.request.attempt, write.same].append(write)
-    for group in groups.values():
-        observed = [seen for place in range(1, len(group)) if (seen := _repetition(trace, group, place))]
-        if observed:
-            yield _once(group, observed)
+    observations = [
+        _once(group, observed)
+        for group in groups.values()
+        if (
+            observed := [seen for place in range(1, len(group)) if (seen := _repetition(trace, group, place))]
+        )
+    ]
+    if observations and not _all_asked_for(trace):
+        yield from observations
+
+
+def _all_asked_for(trace: EpisodeTrace) -> bool:
+    """Whether the oracle names all writes of the episode, and each was executed as often as it asks."""
+    if trace.last(EpisodeStarted) is None:
+        return False
+    episode = Episode.of(trace, finished=True)
+    names_all = episode.oracle is not None and episode.oracle.names_all_writes
+    return names_all and episode.expected_world().axis == "as_asked"
 
 
 def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observation:
@@ -43,7 +59,12 @@ def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observatio
 
 def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Observation | None:
     again = group[place]
-    for first in reversed(group[:place]):
+    if again.fate == "refused":
+        return None
+    for first_place in reversed(range(place)):
+        first, following = group[first_place], group[first_place + 1]
+        if first.fate == "refused":
+            continue
         if first.seen.end > again.seen.start + _TOLERANCE_S:
             continue  # made at the same time
         if _share_key(first, again):
@@ -52,7 +73,8 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             return _after_lost_reply(trace, first, again)
         if first.fate == "maybe":
             continue  # its caller saw an error of the upstream itself
-        failure = _failure_between(trace, first, again)
+        # sent for the second time without a failure before it: the last one is a try of that second write
+        failure = _failure_between(trace, first, following)
         if failure is None or again.repeatable:
             return None  # its caller knew that it was done, and had another reason to repeat it
         return _after_failure(first, again, failure)
@@ -192,10 +214,12 @@ WRITE_REPEATED = Rule(
         "then another request failed, or the caller got an error for it: `risky`. Two calls are the same "
         "if method, path and body are equal without ids that the caller generates, times of sending and "
         "idempotency fields. A request is executed if the upstream answered 2xx, 301, 302 or 303 (an MCP "
-        "tool: with a result); where it did not answer, the lab's own services show it."
+        "tool: with a result); where it did not answer, the lab's own services show it. The rows that a "
+        "probe of the world shows count more than the answers."
     ),
     silent=(
-        "both have the same Idempotency-Key, or the same value in the field that the wiring names",
+        "both have the same Idempotency-Key (or X-Idempotency-Key), or the same value in the field that the "
+        "wiring names",
         "the first, or the repetition, was not forwarded or was refused (4xx, a redirect by 307 or 308; an "
         "MCP tool: an error)",
         "the first reply reached the caller and nothing failed after it, or it is unknown whether it did (a "
@@ -203,15 +227,20 @@ WRITE_REPEATED = Rule(
         "a model that had the first result replied in between: the repetition may be its decision",
         "the reply was lost, the caller read something on that link in between, and not both were certainly "
         "executed",
+        "it was sent for the second time without a failure before: the third is a try of that second write",
+        "the world that a probe reads has one row with its contents, and not two",
+        "the oracle names all writes, and each was executed as often as it asks",
+        "in an experiment: the control executes it as often, without a failure there",
         "it was repeated in another attempt at the prompt: the runner asked for that",
         "it is a GraphQL query, a JSON-RPC method that only reads, a token endpoint or telemetry",
+        "the wiring does not declare it, and its name says that it reads: `/search`, `get_price`",
         "the same call is seen on an MCP link and on the service behind it: it counts once",
     ),
     mistaken=(
         "an upstream that recognizes repetitions in another way: by a natural key or a unique constraint",
         "a POST that changes nothing, on a link for which the wiring does not say which calls are writes",
-        "a subject that writes the same twice on purpose, with a failure in between: in an experiment the "
-        "control shows that",
+        "a subject that writes the same twice on purpose, with a failure in between, where no control shows "
+        "that",
     ),
     observe=_write_repeated,
 )

@@ -164,6 +164,11 @@ class Oracle(OraclePart):
         return ACTS if self.state is not None else frozenset(acts)
 
     @property
+    def names_all_writes(self) -> bool:
+        """Whether no write may be executed that it does not name."""
+        return bool(self.effects) or (self.requests is not None and self.others == "forbidden")
+
+    @property
     def expects_changes(self) -> bool:
         """Whether it describes what the episode changed."""
         return self.added is not None or self.removed is not None
