@@ -12,9 +12,9 @@ import pytest
 import requests
 
 from tests.dialects.forms import FORMS, STREAMS, TEXT, Form, events
-from tests.gateway.lab import gateway, without_digests
+from tests.gateway.lab import dial, gateway, without_digests
 from tests.support import PATIENCE_S
-from tests.upstream import Upstream, read_head, requests_of, whole
+from tests.upstream import Upstream, read_all, read_head, requests_of, whole
 from wirefault.dialects.http import JSON_TYPE, Reply, chunk, head_bytes, json_reply, with_data
 from wirefault.history.events import Exchange
 
@@ -138,6 +138,43 @@ def test_client_that_leaves_at_the_error_event(tmp_path: Path) -> None:
     assert not exchange.reply_complete and exchange.outage.endswith("Provider returned error")
 
 
+def test_reply_may_begin_before_the_request_has_ended(tmp_path: Path) -> None:
+    body = b"".join(events(TEXT, CHAT_STREAM))
+
+    def serve(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(head_bytes(Reply(STREAM), None) + chunk(body))
+        read_all(connection)
+
+    request = CHAT_STREAM.request()
+    with Upstream(serve) as upstream, gateway(tmp_path, model=upstream.address, intercepts=False) as lab:
+        lab.begin()
+        with dial(lab.topology.gateways["model"]) as client:
+            head = f"POST {request.target} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(request.body)}\r\n\r\n"
+            client.sendall(head.encode() + request.body[:-1])
+            read_all(client, len(body))
+            client.sendall(request.body[-1:])
+        exchange = lab.exchange()
+    assert exchange.first_token_ms == 0.0
+
+
+@pytest.mark.parametrize(("status", "outage"), [(503, "it answered 503"), (413, ""), (200, "")])
+def test_server_that_answers_before_the_request_has_ended(tmp_path: Path, status: int, outage: str) -> None:
+    reply = b"HTTP/1.1 %d No\r\n" % status + LENGTH
+
+    def serve(connection: socket.socket) -> None:
+        read_head(connection)
+        connection.sendall(reply)
+        read_all(connection)
+
+    with Upstream(serve) as upstream, gateway(tmp_path, search=upstream.address, intercepts=False) as lab:
+        lab.begin()
+        with dial(lab.topology.gateways["search"]) as client:
+            client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+            read_all(client, len(reply))
+        assert lab.exchange().outage == outage
+
+
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_answer_is_available(tmp_path: Path, form: Form) -> None:
     exchange = exchange_of(tmp_path, form, form.reply(TEXT))
@@ -170,12 +207,12 @@ def test_tool_that_fails_in_a_200(tmp_path: Path) -> None:
 def test_page_for_a_client_that_sends_json_is_an_outage(tmp_path: Path, sends_json: bool) -> None:
     page = b"".join(whole(Reply((("Content-Type", "text/html"),), b"<html><title>Sign in</title></html>")))
     with (
-        Upstream(lambda connection: (read_head(connection), connection.sendall(page))) as upstream,
+        Upstream(lambda connection: [connection.sendall(page) for _ in requests_of(connection)]) as upstream,
         gateway(tmp_path, search=upstream.address) as lab,
     ):
         lab.begin()
-        sent = {"json": {"item": "tea"}} if sends_json else {"data": "item=tea"}
-        requests.post(lab.url("search"), headers=lab.identity("search"), timeout=PATIENCE_S, **sent)
+        body = {"json": {"item": "tea"}} if sends_json else {"data": "item=tea"}
+        requests.post(lab.url("search"), headers=lab.identity("search"), timeout=PATIENCE_S, **body)
         exchange = lab.exchange()
     assert exchange.outage == ("it answered 200 with an HTML page: Sign in" if sends_json else "")
     assert exchange.unavailable is sends_json

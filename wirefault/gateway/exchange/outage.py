@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirefault.dialects.base import ModelDialect
+from wirefault.dialects.http import Reply
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.dialects.outages import mcp_outage, model_outage, scripted_failure, tool_outage
 from wirefault.dialects.registry import MODEL_DIALECTS
@@ -24,8 +25,10 @@ def reply_outage(exchange: Exchange) -> str:
     cause anyway.
     """
     reply = exchange.reply
-    if reply.upstream_status is None or not exchange.request_done or reply.reader is None:
+    if reply.upstream_status is None or reply.reader is None:
         return ""
+    if not exchange.request_done:  # the server did not read it all, so its kind may be unknown
+        return tool_outage(Reply((), b"", reply.upstream_status), whole=False)
     if not exchange.keyed:
         exchange.settle_key()
     try:

@@ -51,7 +51,9 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
         "model": _storable(usage.model) or None,
         "tokens_in": usage.tokens_in,
         "tokens_out": usage.tokens_out,
-        "first_token_ms": None if first is None else round((first - exchange.request_ended) * 1000, 3),
+        "first_token_ms": None
+        if first is None
+        else round(max(first - exchange.request_ended, 0.0) * 1000, 3),
     }
     known = {name: value for name, value in fields.items() if value is not None}
     return f",{json.dumps(known, separators=(',', ':'))[1:-1]}" if known else ""
