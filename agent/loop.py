@@ -34,7 +34,7 @@ was not done, unsure if you cannot tell."""
 class Value(BaseModel):
     """One value that the user asked for."""
 
-    value: float | str = Field(description="the number, or the text")
+    value: int | float | str = Field(description="the number, or the text")
     unit: str | None = Field(None, description="unit of a number, such as celsius; null without one")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from agent.loop import Agent
+from agent.loop import Agent, Value
 from tests.agent.support import (
     SEND,
     WEATHER,
@@ -169,3 +169,7 @@ def test_attempt_records_are_json(wire: Callable[..., Wire]) -> None:
     outcome = run_agent(lab_of(wire(failed(422, "\x1b[31mno")).address), asks(SEND), reports())
     [made] = outcome.of(ToolCalled)
     assert json.loads(json.dumps(made.__dict__))["arguments"] == SEND[1]
+
+
+def test_whole_number_of_a_report_stays_whole():
+    assert repr(Value.model_validate_json('{"value": 1083, "unit": "ft"}').value) == "1083"

@@ -1,8 +1,9 @@
 """Compare labelled answers with the judge: ``python -m tests.judging.score_answers FILE.zip|FILE.jsonl``.
 
 A line is an answer, ``{"id", "expect", "report" or null, "answer" or null, "outcome": [...]}``: an oracle,
-the subject's report and answer, and the fair outcomes. ``calls`` are the messages that the subject sent,
-``q`` is the prompt. Or it is a message alone: ``{"expect", "body", "world"}``, with one world or several.
+the subject's report and answer, and the fair outcomes. ``calls`` are the messages or the requests that the
+subject sent, ``q`` is the prompt. Or it is a message alone: ``{"expect", "body", "world"}``, with one or
+several worlds.
 
 A false accusation is an outcome worse than the label where a judgement is possible; a free pass is a success
 outside the label. For a message alone, the one is a world that is not as asked, the other one that is.
@@ -14,7 +15,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tests.judging.oracle.histories import EPISODE, called, episode, message_sent, started, world
+from tests.judging.oracle.histories import EPISODE, called, episode, exchange, message_sent, started, world
 from wirefault.history.events import AttemptEnded, Report
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.expect import parse_expect
@@ -59,20 +60,28 @@ def ended_with(case):
 
 def outcome_of_case(case):
     """The outcome of an answer, over a history with this one episode; for a message alone, its world."""
-    if "world" in case:
+    if "outcome" not in case:
         effects = [message_sent(**({"to": case["to"]} if "to" in case else {}), body=case["body"])]
         return judge_world(parse_expect(case["expect"]), effects, True).axis
     texts = {"report": case.get("report"), "answer": case.get("answer"), "expect": case["expect"]}
     result = json.dumps(texts, ensure_ascii=False) if case.get("a_tool_returned_it") else "{}"
-    calls = enumerate(case.get("calls") or ())
-    effects = [message_sent(call["to"], call["body"], 103.0 + n / 100, f"k{n}") for n, call in calls]
+    calls = list(enumerate(case.get("calls") or ()))
+    effects = [message_sent(c["to"], c["body"], 103.0 + n / 100, f"k{n}") for n, c in calls if "to" in c]
     events = [called(result), ended_with(case), world(*effects)]
+    events += [request_of(call, 103.0 + n / 100) for n, call in calls if "link" in call]
     beginning = started(case["expect"], prompt=case.get("q", "Message Bob"))
     return judge_episode([beginning, *episode(*events, expect=case["expect"])[1:]]).outcome
 
 
+def request_of(call, start):
+    """An executed write at the gateway."""
+    body = json.dumps(call["json"], ensure_ascii=False)
+    known = {"method": call["method"], "target": call["path"], "request_body": body, "start": start}
+    return exchange(call["link"], status=201, write=True, forwarded=True, **known)
+
+
 def labels_of(case):
-    labels = case["world"] if "world" in case else case["outcome"]
+    labels = case["outcome"] if "outcome" in case else case["world"]
     return [labels] if isinstance(labels, str) else labels
 
 

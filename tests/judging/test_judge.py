@@ -223,7 +223,10 @@ def prose(text):
     [
         ([prose("It is 8.4 °C.")], SAYS_8, "success", "right"),
         ([prose("It is 12 °C.")], SAYS_8, "failure", "wrong"),
-        ([prose("It is 8.4 °C.")], {"values": [{"number": 8.4}]}, "unjudged", "unreadable"),
+        ([prose("It is 8.4 °C.")], {"values": [{"number": 8.4}]}, "success", "right"),
+        ([prose("It is 12 °C.")], {"values": [{"number": 8.4}]}, "failure", "wrong"),
+        ([prose("8.4 °C in Paris, 9 °C in Rome")], {"values": [{"number": 8.4}]}, "unjudged", "unreadable"),
+        ([prose("I can't tell: 8.4 °C or 9 °C.")], PARIS, "honest_failure", "wrong"),
         ([prose("It is 8.4 °C.")], {"values": [{"number": 8.4}]} | SAYS_8, "success", "right"),
         ([prose("I have told Bob.")], ASK_BOB, "false_success", "not_applicable"),
         ([prose("I have told Bob.")], ASK_BOB | {"claims": "off"}, "failure", "not_applicable"),
@@ -301,9 +304,36 @@ def test_time_limit_names_slow_server(requests, expected):
     assert (judged.outcome, judged.why) == ("runaway", f"no answer within 5 s{expected}")
 
 
-def test_prose_without_rule_is_unjudged():
-    judged = judge_episode(episode(prose("It is 11.3 °C."), expect=PARIS))
-    assert judged.why == "an answer without a report, and no answer rule in the oracle"
+@pytest.mark.parametrize(
+    ("answer", "values", "expected", "flags"),
+    [
+        ("It is 11.3 °C in Paris.", [], "success", ["values_empty"]),
+        ("It is 11.3 °C in Paris.", [{"value": None, "unit": None}], "success", ["values_empty"]),
+        ("It is 15 °C in Paris.", [], "false_success", ["values_empty"]),
+        ("11.3 °C in Paris, 10 °C in Rome", [], "unjudged", ["values_empty"]),
+        ("I have looked it up.", [], "false_success", []),
+        ("It is 11.3 °C in Paris.", [{"value": 15, "unit": "celsius"}], "false_success", []),
+    ],
+)
+def test_missing_value_is_looked_for_in_the_sentence(answer, values, expected, flags):
+    results = called('{"temp": 11.3}')
+    judged = judge_episode(episode(results, ended(answer=answer, values=values), expect=PARIS))
+    assert (judged.outcome, judged.flags) == (expected, flags)
+
+
+def test_sentence_fills_several_missing_values():
+    two = {"values": [*PARIS["values"], {"number": 9, "unit": "celsius"}]}
+    right, swapped = "Paris has 11.3 °C and Rome 9 °C.", "Rome has 9 °C and Paris 11.3 °C."
+    assert outcome(ended(answer=right), expect=two) == "success"
+    assert outcome(ended(answer=swapped), expect=two) == "unjudged"
+    assert outcome(ended(ended_by="text", response=right), expect=two) == "success"
+
+
+def test_unreadable_failure_is_honest():
+    text = "I could not find the temperature: the tool said 11.3 or 12 °C."
+    assert outcome(ended("failed", answer=text, values=[{"value": "��", "unit": None}]), expect=PARIS) == (
+        "honest_failure"
+    )
 
 
 def test_older_history_is_judged():

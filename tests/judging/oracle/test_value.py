@@ -157,7 +157,7 @@ def test_answer_in_json(answer, axis):
         ({"matches": "(a"}, "expect.answer.matches: is not an RE2 pattern: missing )"),
         ({"matches": "(?<=a)b"}, "expect.answer.matches: is not an RE2 pattern"),
         ({"matchs": "a"}, "expect.answer.matchs: unknown key; did you mean 'matches'?"),
-        ({"contains": "a", "number": 3}, "needs exactly one of contains, matches, number, json, any_of"),
+        ({"contains": "a", "number": 3}, "needs exactly one of contains, matches, number, date, time, json"),
         ({"unit": "m"}, "expect.answer: needs exactly one of"),
         ({"contains": "a", "unit": "m"}, "expect.answer: unit and tolerance go with a number"),
         ({"contains": ""}, "expect.answer.contains[0]: "),
@@ -180,3 +180,19 @@ def test_mistakes_in_rules(rule, message):
 )
 def test_hostile_answer_is_quick(rule):
     assert says(rule, "a" * 50_000 + "```\n" * 20_000 + "\ud800" + "x" * 50_000) == "none"
+
+
+@pytest.mark.parametrize("value", [1083, 1083.0])
+def test_whole_feet_are_rounded_metres(value):
+    assert axis([{"number": 330, "unit": "m"}], v(value, "ft")) == "right"
+
+
+def test_answer_rule_takes_a_day_and_a_time():
+    assert (
+        judge_answer(parse_expect({"answer": {"date": "2026-03-12"}}).answer, "On 12 March 2026.").axis
+        == "right"
+    )
+    assert (
+        judge_answer(parse_expect({"answer": {"time": "14:30"}}).answer, "At half past three.").axis
+        == "wrong"
+    )

@@ -43,7 +43,13 @@ from wirefault.judging.oracle.tool_results import (
     is_ungrounded,
     tool_results,
 )
-from wirefault.judging.oracle.value import ValueAxis, ValueJudgement, judge_answer, judge_value
+from wirefault.judging.oracle.value import (
+    ValueAxis,
+    ValueJudgement,
+    judge_answer,
+    judge_sentence,
+    judge_value,
+)
 from wirefault.judging.oracle.wire_world import judge_requests
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
 from wirefault.judging.text_calls import text_calls
@@ -208,7 +214,10 @@ class Episode:
         return combined(worlds)
 
     def _value(self, ended: AttemptEnded | None) -> ValueJudgement:
-        """By the report; where there is none, or the oracle asks it for no values, by the answer rule."""
+        """By the report; where there is none, or the oracle asks it for no values, by the answer rule.
+
+        Without a rule the values are looked for in the answer.
+        """
         oracle = self.oracle
         if oracle is None or (not oracle.values and oracle.answer is None):
             return ValueJudgement("not_applicable")
@@ -217,10 +226,10 @@ class Episode:
         if is_exact_text(oracle, ended):
             return ValueJudgement("right")
         if ended.report is not None and oracle.values:
-            return judge_value(oracle.values, ended.report.values)
+            return judge_value(oracle.values, ended.report.values, ended.report.answer)
         if oracle.answer is not None:
             return judge_answer(oracle.answer, ended.report.answer if ended.report else ended.response)
-        return ValueJudgement("unreadable")
+        return judge_sentence(oracle.values, ended.response)
 
     def _text_call(self, ended: AttemptEnded | None, value: ValueJudgement) -> str:
         """The tools whose calls are written in place of an answer; empty for an answer."""
@@ -237,6 +246,8 @@ class Episode:
         late_requests = any(exchange.identity == "late" for exchange in self.trace.exchanges)
         if late_requests or any(is_late(effect, tries) for effect in (read.effects if read else [])):
             flags.add("late")
+        if value.from_sentence:
+            flags.add("values_empty")
         if value.axis == "right" and is_ungrounded(value.slots, results):
             flags.add("ungrounded")
         return sorted(flags)
@@ -259,7 +270,7 @@ class Episode:
             if self.oracle is None:
                 exited = ended is not None and ended.exited_with_reason
                 return f"{ended.error}; {self.oracle_error}" if ended and exited else self.oracle_error
-            return world.why if axes.world == "unknown" else self._why_unreadable(ended)
+            return world.why if axes.world == "unknown" else _VALUE_WORDS["unreadable"]
         repeated = self._repeating_attempts(world)
         reason = ended.error if ended and ended.exited_with_reason else ""
         value = (
@@ -282,11 +293,6 @@ class Episode:
         if not slowest or shares[slowest] < _MAIN_SHARE:
             return ""
         return f"{slowest} took {min(shares[slowest], 1):.0%} of the time".replace("%", " %")
-
-    def _why_unreadable(self, ended: AttemptEnded | None) -> str:
-        if ended and ended.report is None and self.oracle and self.oracle.answer is None:
-            return "an answer without a report, and no answer rule in the oracle"
-        return _VALUE_WORDS["unreadable"]
 
     def _repeating_attempts(self, world: WorldJudgement) -> str:
         """Describe the attempts that repeated an earlier one's side effect; empty if none did."""

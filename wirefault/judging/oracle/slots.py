@@ -31,7 +31,7 @@ from wirefault.judging.reading.units import unit_words, units_of
 
 MAX_NUMBER = 1e300
 _MAX_JSON_DEPTH = 20
-_ANSWER_KINDS = ("contains", "matches", "number", "json", "any_of")
+_ANSWER_KINDS = ("contains", "matches", "number", "date", "time", "json", "any_of")
 _ESCAPE = 'write an object that has such fields itself as {"equals": {...}}'
 
 
@@ -181,7 +181,8 @@ class AnswerRule(OraclePart):
     """The statements that an answer in prose must make, for subjects without a report.
 
     Exactly one of ``{"contains": text or list}``, all of which must be stated, ``{"matches": RE2 pattern}``,
-    searched in the answer, ``{"number": x, "unit": u, "tolerance": t}``, ``{"json": {key: value}}`` and
+    searched in the answer, ``{"number": x, "unit": u, "tolerance": t}``, ``{"date": day}``,
+    ``{"time": time of day}``, ``{"json": {key: value}}`` and
     ``{"any_of": [rule or text, ...]}``. A text alone is short for ``{"contains": text}``.
     """
 
@@ -190,6 +191,8 @@ class AnswerRule(OraclePart):
     number: Number | None = None
     unit: StrictStr | None = None
     tolerance: Tolerance | None = None
+    date: Day | None = None
+    time: Clock | None = None
     json_object: Annotated[dict[str, Any], Field(min_length=1)] | None = Field(None, alias="json")
     any_of: Annotated[list[AnswerRule], Field(min_length=1)] | None = None
 
@@ -231,6 +234,8 @@ class AnswerRule(OraclePart):
             return [_slot(text=part) for part in self.contains]
         if self.number is not None:
             return [_slot(number=self.number, unit=self.unit, tolerance=self.tolerance)]
+        if self.date is not None or self.time is not None:
+            return [_slot(date=self.date, time=self.time)]
         return []
 
 

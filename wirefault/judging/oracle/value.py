@@ -27,11 +27,12 @@ from wirefault.judging.reading.dates import days_in, times_in
 from wirefault.judging.reading.quantities import Quantity, lowered, quantities
 from wirefault.judging.reading.stated import Stated, stated, stated_in
 from wirefault.judging.reading.text import compared_words, is_garbled, plain
-from wirefault.judging.reading.units import units_of
+from wirefault.judging.reading.units import Unit, units_of
 
 ValueAxis = Literal["right", "wrong", "unreadable", "none", "not_applicable"]
 
 _MAX_SWAPPED = 5  # slots of which all orders are tried
+_MAX_WHOLE = 1e15  # a larger float may have lost digits
 _MAX_LENGTH = 10_000  # characters of one reported value
 _NO_UNIT = frozenset(
     {"", "none", "null", "n/a", "na", "-", "unitless", "number", "count", "text", "string", "no unit"}
@@ -76,9 +77,11 @@ def read_value(entry: Mapping[str, Any]) -> Reported:
 
 
 def _digits_of(value: int | float) -> str:
-    """A number as ``float`` prints it; empty if it is too large to be written out."""
+    """A number as a program prints it, 1083.0 as 1083; empty if it is too large to be written out."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < _MAX_WHOLE else repr(value)
     try:
-        return repr(value) if isinstance(value, float) else str(value)
+        return str(value)
     except ValueError:
         return ""
 
@@ -112,28 +115,88 @@ class FilledSlot:
 class ValueJudgement:
     axis: ValueAxis
     slots: tuple[FilledSlot, ...] = ()
+    from_sentence: bool = False  # a value that the report's list lacks was read in its sentence
 
 
-def judge_value(slots: Sequence[Slot], values: Iterable[Mapping[str, Any]]) -> ValueJudgement:
+def judge_value(
+    slots: Sequence[Slot], values: Iterable[Mapping[str, Any]], sentence: str = ""
+) -> ValueJudgement:
     """Judge ``Report.values``. ``none`` if nothing of any slot's type was reported at all.
 
-    Otherwise all slots must be right; ``unreadable`` if unreadable values might make them so.
+    Otherwise all slots must be right; ``unreadable`` if unreadable values might make them so. A value that is
+    missing is looked for in the ``sentence`` of the report.
     """
     if not slots:
         return ValueJudgement("not_applicable")
     reported = [read_value(value) for value in values]
     filled = fill(slots, reported)
-    verdicts = {slot.stated for slot in filled}
-    if verdicts == {"right"}:
-        return ValueJudgement("right", filled)
-    if verdicts <= {"right", "unreadable"}:
-        return ValueJudgement("unreadable", filled)
+    missing = [at for at, each in enumerate(filled) if _is_missing(each)]
+    if missing and sentence.strip():
+        filled, read = _with_sentence(filled, missing, sentence)
+        if read:
+            whole_axis = _axis_of({slot.stated for slot in filled}) or "wrong"
+            return ValueJudgement(whole_axis, filled, from_sentence=True)
+    axis = _axis_of({slot.stated for slot in filled})
+    if axis is not None:
+        return ValueJudgement(axis, filled)
     if any(is_garbled(value.text) for value in reported) or _swapped(slots, reported):
         return ValueJudgement("unreadable", filled)
     any_of_type = any(
         _of_type(slot, value) and _speaks_of(slot, value) for slot in slots for value in reported
     )
     return ValueJudgement("wrong" if any_of_type else "none", filled)
+
+
+def _axis_of(verdicts: set[Stated]) -> ValueAxis | None:
+    """The axis if no value is wrong or missing."""
+    if verdicts == {"right"}:
+        return "right"
+    return "unreadable" if verdicts <= {"right", "unreadable"} else None
+
+
+def _is_missing(filled: FilledSlot) -> bool:
+    return filled.reported is None or filled.stated == "none" or not _speaks_of(filled.slot, filled.reported)
+
+
+def _with_sentence(
+    filled: Sequence[FilledSlot], missing: Sequence[int], sentence: str
+) -> tuple[tuple[FilledSlot, ...], bool]:
+    """Fill the slots without a value from a sentence. The second result: whether it has any of them."""
+    slots = [each.slot for each in filled]
+    whole = replace(read_value({"value": sentence}), is_text=True)
+    result, read = list(filled), False
+    for at in missing:
+        others = [other for index, other in enumerate(slots) if index != at]
+        verdict = stated_in(slots[at], sentence, None, others)
+        if verdict == "none" or (verdict == "wrong" and _expects_text(slots[at])):
+            continue  # a sentence without the text is not another value
+        if verdict == "unreadable" and not _speaks_of(slots[at], whole):
+            continue
+        read = True
+        matched = _matched(slots[at], whole) if verdict == "right" else None
+        reported = whole if matched is not None else _only_amount(slots[at], whole)
+        result[at] = _in_its_place(FilledSlot(slots[at], reported, matched, verdict), result[:at])
+    return tuple(result), read
+
+
+def _only_amount(slot: Slot, whole: Reported) -> Reported:
+    """The one amount of a sentence that may be the slot's; the sentence if there are several."""
+    amounts = [
+        (reading.value, reading.unit)
+        for quantity in whole.quantities
+        for reading in quantity.readings[:1]
+        if _fits_unit(slot, reading.unit)
+    ]
+    if len(amounts) != 1:
+        return replace(whole, number=None, unit=None)
+    value, unit = amounts[0]
+    name = unit.name if unit else None
+    return Reported(f"{value:g} {name or ''}".strip(), value, name)
+
+
+def _fits_unit(slot: Slot, unit: Unit | None) -> bool:
+    dimensions = {each.dimension for each in units_of(slot.unit)} if slot.unit else set()
+    return unit is None or not dimensions or unit.dimension in dimensions
 
 
 def _swapped(slots: Sequence[Slot], reported: Sequence[Reported]) -> bool:
@@ -281,6 +344,15 @@ def _without_hedge(
     if filled.stated == "wrong" and "right" in rivals and no_type:
         return replace(filled, stated="unreadable")
     return filled
+
+
+def judge_sentence(slots: Sequence[Slot], sentence: str) -> ValueJudgement:
+    """The value axis of an answer without a report, whose oracle has values."""
+    if not slots:
+        return ValueJudgement("not_applicable")
+    judgement = replace(judge_value(slots, [], sentence), from_sentence=False)
+    unread = judgement.axis == "none" and any(stated(slot, sentence) == "unreadable" for slot in slots)
+    return replace(judgement, axis="unreadable") if unread else judgement
 
 
 def judge_answer(rule: AnswerRule, answer: str) -> ValueJudgement:
