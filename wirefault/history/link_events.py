@@ -124,6 +124,8 @@ class Exchange:
     key: str = ""
     # digest of the client's authorisation
     credential: str = ""
+    # digest of the MCP session
+    session: str = ""
     # seconds, of the reply's Retry-After
     retry_after: float | None = None
     # how often the client's SDK says that it sent the request before

@@ -54,6 +54,23 @@ LOST_SESSION = request(0, status=404, fault=fault_met("unknown_session", 404), *
 NEW_SESSION = {"target": "/mcp", "dialect": "mcp", "message": "initialize", "fingerprint": "i"}
 
 
+def lost_session(at: float, fingerprint: str, session: str = "s1", ms: float = 5.0):
+    lost = fault_met("unknown_session", 404)
+    return request(at, ms=ms, status=404, fault=lost, session=session, fingerprint=fingerprint, **MCP_CALL)
+
+
+def test_other_calls_in_a_lost_session():
+    refused = [lost_session(at, fingerprint) for at, fingerprint in ((0, "a"), (1, "b"), (2, "c"))]
+    assert observed(USELESS_RETRY, *refused) == [
+        "add_note got a 404 for its MCP session, and 2 other calls were sent in it"
+    ]
+
+
+def test_sessions_that_are_lost_one_by_one():
+    assert not observed(USELESS_RETRY, lost_session(0, "a", "s1"), lost_session(1, "b", "s2"))
+    assert not observed(USELESS_RETRY, lost_session(0, "a", ms=500), lost_session(0.1, "b"))
+
+
 def test_client_that_keeps_a_lost_session():
     again = request(0.5, status=404, fault=fault_met("unknown_session", 404), **MCP_CALL)
     assert len(observed(USELESS_RETRY, LOST_SESSION, again)) == 1

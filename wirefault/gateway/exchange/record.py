@@ -16,7 +16,7 @@ from pydantic_core import from_json
 from wirefault.core.caller_errors import sorted_kinds
 from wirefault.core.redaction import Redaction
 from wirefault.dialects.json_values import as_object
-from wirefault.dialects.mcp import MCP, McpMessage
+from wirefault.dialects.mcp import MCP, SESSION_HEADER, McpMessage
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY, BodyStart, kept_text
 from wirefault.gateway.exchange.exchange import Exchange
@@ -25,6 +25,7 @@ from wirefault.gateway.http1.heads import (
     CONTENT_ENCODING,
     IDEMPOTENCY_KEYS,
     client_credential,
+    read_header,
     sdk_retries,
 )
 from wirefault.gateway.run import Run
@@ -228,6 +229,8 @@ def _wire_fields(exchange: Exchange) -> str:
 
 def _message_fields(method: str, exchange: Exchange) -> str:
     fields = f',"message":{_quote(method)}'
+    if session := read_header(exchange.head, SESSION_HEADER):
+        fields += f',"session":"{exchange.listener.redaction.digest(session)}"'
     if exchange.tool:
         fields += f',"tool":{_quote(exchange.tool)}'
         answer = exchange.reply.server_reply.tool_answer if exchange.reply.server_reply else ""

@@ -96,6 +96,29 @@ def _useless_retry(trace: EpisodeTrace) -> Iterator[Observation]:
             repeated = list(_repetitions(trace, refused[0], group))
             if repeated and not _passed_later(refused, repeated):
                 yield _repeated_in_vain(refused[0], repeated)
+    yield from _dead_sessions(trace)
+
+
+def _dead_sessions(trace: EpisodeTrace) -> Iterator[Observation]:
+    """Other calls of MCP in a session after the client has seen that the server does not know it."""
+    sessions: defaultdict[tuple[int, str, str], list[Request]] = defaultdict(list)
+    for request in trace.requests:
+        if request.exchange is not None and request.exchange.session and request.exchange.tool:
+            sessions[request.attempt, request.link_name, request.exchange.session].append(request)
+    for calls in sessions.values():
+        unknown = [call for call in calls if _is_unknown_session(call)]
+        later = [call for call in unknown if call.start >= unknown[0].end and call.same != unknown[0].same]
+        if later and unknown[-1] is calls[-1]:
+            count = "another call was" if len(later) == 1 else f"{len(later)} other calls were"
+            text = f"{unknown[0].name} got a {unknown[0].status} for its MCP session, and {count} sent in it"
+            yield Observation(text, tuple(id for call in (unknown[0], *later) for id in call.ids))
+
+
+def _is_unknown_session(call: Request) -> bool:
+    if call.status not in (400, 404):
+        return False
+    body = (call.exchange.reply_body if call.exchange else None) or ""
+    return "unknown_session" in call.fault_kinds or "session" in body.lower()
 
 
 def _repetitions(trace: EpisodeTrace, refused: Request, group: Sequence[Request]) -> Iterator[Request]:
@@ -173,13 +196,15 @@ USELESS_RETRY = Rule(
         "A request was refused with a 4xx which says that the request itself is at fault (400 to 406, 410, "
         "411, 413 to 417, 422, 428, 431, 451), and some layer sent it again unchanged in the attempt. A "
         "model's 400 and 422 count only if they say that the request is too long, since a model does not "
-        "write the same again. A 429 counts if its quota is used up (`insufficient_quota`)."
+        "write the same again. A 429 counts if its quota is used up (`insufficient_quota`). Or a server did "
+        "not know the session of an MCP call, and other calls were sent in that session afterwards."
     ),
     silent=(
         "the status is 408, 409, 421, 423, 424, 425, or 429 for a rate limit: a later try may pass",
         "a GET of something that does not exist (404, 410) is repeated: it may be polling",
         "the credential is another one (401, 402, 403), or the history has no credentials",
         "another call that may change state was executed on that link in between, or a new MCP session began",
+        "the calls after an unknown session are of another session, or were sent before its error came",
         "the repetition passed, and the refusal was the server's own",
         "it is unknown whether the caller saw the refusal",
     ),
