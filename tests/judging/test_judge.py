@@ -378,9 +378,15 @@ def test_first_attempt_outcome():
     assert (judged.outcome, judged.first_attempt_outcome, judged.attempts) == ("success", "honest_failure", 2)
 
 
-def test_second_attempts_duplicate_is_its_own():
+def test_further_attempt_of_the_runner_is_not_charged():
     judged = two_attempts("unsure", "done", message_sent(), message_sent(at=113.01, key="k2"))
-    assert (judged.outcome, judged.first_attempt_outcome) == ("duplicate", "unconfirmed")
+    assert (judged.outcome, judged.first_attempt_outcome) == ("success", "unconfirmed")
+    assert judged.flags == ["again"]
+
+
+def test_duplicate_within_an_attempt_is_charged():
+    effects = [message_sent(), message_sent(at=113.01, key="k2"), message_sent(at=113.02, key="k2")]
+    assert two_attempts("unsure", "done", *effects).outcome == "duplicate"
 
 
 def test_repeating_attempt_is_named():

@@ -51,7 +51,7 @@ from wirefault.judging.oracle.value import (
     judge_value,
 )
 from wirefault.judging.oracle.wire_world import judge_requests
-from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, judge_world
+from wirefault.judging.oracle.world import EffectRow, World, WorldJudgement, combined, judge_world
 from wirefault.judging.text_calls import text_calls
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import lab_links
@@ -108,24 +108,27 @@ class Episode:
 
     def first_attempt(self) -> Episode:
         """This episode as if it had ended with its first attempt."""
-        first = self.attempts[0]
-        records = [
-            (id, self._world_after_first(event) if isinstance(event, WorldRead) else event)
-            for id, event in self.trace.records
-            if getattr(event, "attempt", first) == first and not _is_probe_after(event)
-        ]
-        return replace(self, trace=replace(self.trace, records=records), attempts=[first])
+        return self._attempt_alone(self.attempts[0])
 
-    def _world_after_first(self, read: WorldRead) -> WorldRead:
-        """Return the world with only the first attempt's side effects."""
-        own = [effect for effect in read.effects if self._attempt_of(effect) == self.attempts[0]]
+    def _attempt_alone(self, attempt: int) -> Episode:
+        """This episode as if it had had that attempt alone."""
+        records = [
+            (id, self._world_of(attempt, event) if isinstance(event, WorldRead) else event)
+            for id, event in self.trace.records
+            if getattr(event, "attempt", attempt) == attempt and not _is_probe_after(event)
+        ]
+        return replace(self, trace=replace(self.trace, records=records), attempts=[attempt])
+
+    def _world_of(self, attempt: int, read: WorldRead) -> WorldRead:
+        """Return the world with only that attempt's side effects."""
+        own = [effect for effect in read.effects if self._attempt_of(effect) == attempt]
         return WorldRead(read.t, read.episode, own, read.error)
 
     def judge(self) -> Verdict:
         """Return the first outcome that fits."""
         invalid, pending = self._invalid_because(), self._pending()
         ended = self.trace.last(AttemptEnded)
-        world, value = self._with_late_writes(self.expected_world()), self._value(ended)
+        world, value = self._with_late_writes(self._charged_world()), self._value(ended)
         claim = judge_claim(self.oracle, ended, self.started.prompt, value.axis) if ended else "none"
         text_call = self._text_call(ended, value)
         if text_call:
@@ -196,6 +199,17 @@ class Episode:
         whose = f"prompt {others[0].late_episode}, attempt {others[0].late_attempt}" if others else ""
         why = f"a write of {whose} came in this one" if others else "a write came after its attempt's end"
         return WorldJudgement("unknown", why=why)
+
+    def _charged_world(self) -> WorldJudgement:
+        """The world without repetitions that only the runner's further attempts made."""
+        world = self.expected_world()
+        if world.axis != "duplicated" or len(self.attempts) < 2:
+            return world
+        of_attempts = [self._attempt_alone(attempt).expected_world() for attempt in self.attempts]
+        if any(alone.axis == "duplicated" for alone in of_attempts):
+            return world
+        axis: World = "as_asked" if of_attempts[-1].axis == "as_asked" else "unknown"
+        return replace(world, axis=axis, flags=world.flags | {"again"})
 
     def expected_world(self) -> WorldJudgement:
         """The world as the oracle asks for it."""

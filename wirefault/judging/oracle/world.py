@@ -28,6 +28,7 @@ World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "
 WorldFlag = Literal[
     "repaired",  # something was wrong for a time and was put right
     "unasked",  # something was done that was not asked for
+    "again",  # a further attempt of the runner repeated what an earlier one had done
 ]
 _WORST_FIRST: tuple[World, ...] = (
     *("duplicated", "unknown", "wrong", "lost", "extra", "as_asked", "not_applicable"),
