@@ -68,7 +68,8 @@ def settings_page() -> str:
         " misspelt setting are errors; a warning lists the others. `make run`, `wirefault demo`,"
         " `wirefault run"
         " --lab` and Compose have the same defaults, also with `FAULTS`: use `--toxic-prob 0 --error-prob 0"
-        " --faults ...` for the set's faults alone."
+        " --faults ...` for the set's faults alone. With a wiring of your own, `TOXIC_PROB` and `ERROR_PROB`"
+        " are 0 by default."
     )
     return _page("Settings", intro, *rows)
 

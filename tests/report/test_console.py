@@ -238,6 +238,17 @@ def test_headline_counts_prompts_with_faults():
     assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])
 
 
+def test_headline_does_not_claim_what_is_unknown_about_a_toxic():
+    summary = summarise([run_started(), *episode(armed(timeout()), expect={}), run_finished()])
+    [row] = summary.faults
+    for met, text in ((0, "; none met a fault"), (None, "; none is known to have met a fault")):
+        out = io.StringIO()
+        print_summary(
+            Console(file=out, width=200), replace(summary, faults=[replace(row, met=met)]), "reproduce: x"
+        )
+        assert text in out.getvalue()
+
+
 def test_no_oracle_means_no_success_line():
     text = printed([run_started(), *episode(), run_finished()])
     assert "nothing to judge it by" in text

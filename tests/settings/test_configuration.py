@@ -25,6 +25,7 @@ from wirefault.settings.settings import NAMES, Settings, SettingsError
 from wirefault.settings.sources import _INTERVALS, read_config_file
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.topology import default_ports, default_topology
+from wirefault.wiring.wiring import NO_WIRING, with_links
 
 
 @pytest.fixture(autouse=True)
@@ -359,3 +360,12 @@ def test_broken_topology_is_refused_with_its_file(text):
         Path("topology.json").write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match=f"{TOPOLOGY_VARIABLE}=topology.json: no lab's topology"):
         load_configuration({TOPOLOGY_VARIABLE: "topology.json"})
+
+
+def test_wiring_of_ones_own_has_no_chance_of_unnamed_faults() -> None:
+    own = with_links(NO_WIRING, ["shop=http://127.0.0.1:9"])
+    settings = load_configuration({}, wiring=own).settings
+    assert (settings.toxic_prob, settings.error_prob) == (0, 0)
+    assert load_configuration({}, {"toxic_prob": "0.2"}, own).settings.toxic_prob == 0.2
+    lab = load_configuration({}).settings
+    assert lab.toxic_prob > 0 and lab.error_prob > 0

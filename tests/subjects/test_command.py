@@ -12,6 +12,7 @@ import pytest
 
 from tests.subjects.wired import Wired, alive, pid_in
 from wirefault.settings.settings import SettingsError
+from wirefault.subjects.exit_reason import silent_reason
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +73,7 @@ def test_crash_has_last_lines_of_output(wired: Wired) -> None:
     result = wired.ask(shell("echo fine; echo no such city >&2; exit 3"))
     assert (result.ended_by, result.error_type) == ("text", "ExitCode")
     assert (result.response, result.error) == ("fine", "it ended with exit code 3: no such city")
-    assert wired.ask(shell("kill -9 $$")).error == "it was killed by signal 9: "
+    assert wired.ask(shell("kill -9 $$")).error == "it was killed by signal 9: it printed nothing"
 
 
 @pytest.mark.parametrize(
@@ -184,3 +185,10 @@ def test_files_are_relative_to_wiring(wired: Wired) -> None:
 def test_missing_files_are_reported_before_start(wired: Wired, yaml: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message), wired.subject(yaml):
         pass
+
+
+def test_silent_exit_code_has_its_reason(wired: Wired) -> None:
+    result = wired.ask("{command: [sh, -c, exit 52]}")
+    assert (result.ended_by, result.error) == ("exception", "it ended with exit code 52: it printed nothing")
+    assert silent_reason(["/usr/bin/curl", "-s"], 52) == "curl: (52) empty reply from server"
+    assert silent_reason(["curl"], 99) == silent_reason([], 1) == "it printed nothing"

@@ -17,6 +17,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, cast
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
@@ -110,6 +111,7 @@ _LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
 _NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
 _MAX_LENGTH = 500
 _MAX_NUMBER = 1e15
+_MAX_PERCENT = 100
 _SIGNS: Mapping[type[ast.cmpop], str] = {
     ast.LtE: "<=",
     ast.GtE: ">=",
@@ -124,6 +126,10 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[Bounds, Bounds], Bounds]] = {
     ast.Mult: Bounds.__mul__,
     ast.Div: Bounds.__truediv__,
 }
+
+
+# measures between 0 and 1, or differences of such
+_SHARES = frozenset(("success_rate", "success_rate_low", "success_rate_high", "recovery_rate", "degradation"))
 
 
 class ExpressionError(ValueError):
@@ -184,10 +190,23 @@ def _check_statement(node: ast.expr) -> None:
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         _check_statement(node.operand)
     elif isinstance(node, ast.Compare) and all(type(sign) in _SIGNS for sign in node.ops):
-        for part in (node.left, *node.comparators):
+        sides = (node.left, *node.comparators)
+        for part in sides:
             _check_figure(part)
+        for left, right in pairwise(sides):
+            _check_share(left, right)
+            _check_share(right, left)
     else:
         raise ExpressionError(f"{ast.unparse(node)!r} compares nothing; write it like: success_rate >= 0.9")
+
+
+def _check_share(measure: ast.expr, limit: ast.expr) -> None:
+    """Raise ``ExpressionError`` for a share that is compared with a number above 1."""
+    if isinstance(measure, ast.Name) and measure.id in _SHARES and _is_number(limit):
+        number = cast(float, cast(ast.Constant, limit).value)
+        if number > 1:
+            meant = f"; did you mean {number:g} %?" if number <= _MAX_PERCENT else ""
+            raise ExpressionError(f"{measure.id} is at most 1, not {number:g}{meant}")
 
 
 def _check_figure(node: ast.expr) -> None:

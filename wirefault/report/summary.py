@@ -45,7 +45,8 @@ def _of_exposed(summary: Summary) -> str:
     if not summary.success.n:
         return ""
     if not exposed.n:
-        return "; none met a fault"
+        is_unknown = any(fault.met is None for fault in summary.faults)
+        return "; none is known to have met a fault" if is_unknown else "; none met a fault"
     text = f"; of the {exposed.n} that met a fault {exposed.k}"
     touched = summary.touched
     if touched.n == exposed.n:

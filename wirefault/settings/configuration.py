@@ -85,7 +85,10 @@ def load_configuration(
     ]
     topology = _topology(merged, config, state.parent)
     wiring = wiring or _wiring(topology)
-    settings = merge_sources([*sources, Source("default", _default_model(sources, merged))], wiring.links)
+    defaults = _default_model(sources, merged)
+    if not wiring.is_lab:  # the chances of toxics and errors are the lab's; other wirings name their faults
+        defaults |= {"toxic_prob": "0", "error_prob": "0"}
+    settings = merge_sources([*sources, Source("default", defaults)], wiring.links)
     if settings.model in ("record", "replay") and not any("cassettes" in each.values for each in sources):
         settings = settings.model_copy(update={"cassettes": str(cassettes_folder())})
     if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted
 from wirefault.history.events import EXIT_CODE
-from wirefault.subjects.exit_reason import FIRST_SHELL_CODE, failure_reason
+from wirefault.subjects.exit_reason import FIRST_SHELL_CODE, failure_reason, silent_reason
 from wirefault.subjects.process import MAX_KEPT_BYTES, OutputTail, ProcessGroup, exit_description
 from wirefault.subjects.results import answer_result, error_class_in, last_object, value_at
 from wirefault.subjects.subject import (
@@ -78,6 +78,7 @@ class CommandSubject(Subject):
         """A crash, unless the command ended on its own and said why it failed."""
         reason = failure_reason(stdout, stderr) if exit_code < FIRST_SHELL_CODE else ""
         statement = reason or (stderr if stderr.end else stdout).last_statement()
+        statement = statement or silent_reason(self._spec.command, exit_code)
         error = self._surroundings.redact(f"it {exit_description(exit_code)}: {statement}")
         error_class = error_class_in(statement)
         printed = answer_result(stdout.text)

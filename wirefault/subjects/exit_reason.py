@@ -7,6 +7,8 @@ and so is a silent end.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import PurePath
 
 from wirefault.subjects.process import OutputTail
 
@@ -51,6 +53,31 @@ def failure_reason(stdout: OutputTail, stderr: OutputTail) -> str:
     if statement and (_FAILURE.search(statement) or not _LOG.search(statement)):
         return statement
     return _failure_in(stderr) or _failure_in(stdout)
+
+
+# exit codes of curl that speak of the connection, as ``curl --silent`` leaves them unexplained
+_CURL = {
+    5: "could not resolve proxy",
+    6: "could not resolve host",
+    7: "failed to connect",
+    18: "the transfer was cut off",
+    22: "the server answered with an error (400 or above)",
+    28: "the operation timed out",
+    35: "the TLS handshake failed",
+    52: "empty reply from server",
+    55: "failed sending network data",
+    56: "failure in receiving network data",
+    60: "the server's certificate was not trusted",
+    92: "a stream of HTTP/2 was not closed cleanly",
+}
+
+
+def silent_reason(command: Sequence[str], exit_code: int) -> str:
+    """The meaning of the code of a command that printed nothing: curl's, else that it printed nothing."""
+    program = PurePath(command[0]).name if command else ""
+    if program == "curl" and exit_code in _CURL:
+        return f"curl: ({exit_code}) {_CURL[exit_code]}"
+    return "it printed nothing"
 
 
 def _failure_in(output: OutputTail) -> str:
