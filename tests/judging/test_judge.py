@@ -305,6 +305,18 @@ def test_time_limit_names_slow_server(requests, expected):
 
 
 @pytest.mark.parametrize(
+    ("more", "expected"),
+    [({}, "; the model took 92 % of the time"), ({"received": 9}, ""), ({"sent": 0}, "")],
+)
+def test_time_limit_names_server_whose_request_has_no_record_yet(more, expected):
+    options = {"link": "model", "opened": 103.4, "ms": 60000.0, "sent": 9, "received": 0, "how": "fin"}
+    waiting = refused(**{**options, "lab_failed": False, "why": "", **more})
+    ended_late = replace(ended(ended_by="limit"), error="no answer within 5 s")
+    judged = judge_episode(episode(waiting, ended_late, expect={}))
+    assert (judged.outcome, judged.why) == ("runaway", f"no answer within 5 s{expected}")
+
+
+@pytest.mark.parametrize(
     ("answer", "values", "expected", "flags"),
     [
         ("It is 11.3 °C in Paris.", [], "success", ["values_empty"]),

@@ -302,6 +302,15 @@ class Episode:
                 name = "the model" if request.of_model else request.link_name
                 span = max(request.start, ended.start), min(request.end, ended.end)
                 waits.setdefault(name, []).append(span)
+        # a request whose client was killed may still be without a record
+        links = self.trace.run.link_by_name
+        for unanswered in self.trace.connections:
+            if unanswered.attempt == ended.attempt and unanswered.sent and not unanswered.received:
+                link = links.get(unanswered.link)
+                name = "the model" if link and link.is_model else unanswered.link or unanswered.host
+                end = unanswered.opened + unanswered.ms / 1000
+                span = max(unanswered.opened, ended.start), min(end, ended.end)
+                waits.setdefault(name, []).append(span)
         shares = {name: seconds_covered(spans) * 1000 / ended.ms for name, spans in waits.items()}
         slowest = max(shares, key=lambda name: shares[name], default="")
         if not slowest or shares[slowest] < _MAIN_SHARE:
