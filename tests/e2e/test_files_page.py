@@ -58,4 +58,12 @@ def test_info_log_lines_have_documented_time_and_event(shared: SharedLab, lab_ru
     log = shared.configuration.logs / "info.log"
     lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert lines and all(line["time"] and line["message"] for line in lines)
+    processed = [line for line in lines if line["event"] == "prompt_processed"]
+    one_run = [line for line in processed if line["run_id"] == processed[-1]["run_id"]]
+    places = list(range(1, len(one_run) + 1))
+    assert (
+        [line["prompt_index"] for line in one_run] == [line["processed_count"] for line in one_run] == places
+    )
+    successes = [line["outcome"] for line in one_run].count("success")
+    assert one_run[-1]["success_count"] == successes
     assert {line["event"] for line in lines} <= set(re.findall(r"`(\w+)`", PAGE))

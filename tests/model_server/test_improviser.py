@@ -18,6 +18,7 @@ TOOLS = [
     tool("searchDocs", "Search the documentation.", ["query"], query=TEXT, limit=NUMBER),
     tool("list_messages", "List messages.", ["unread"], unread={"type": "boolean"}),
     tool("sendMail", "Send an email.", to={"type": "string", "format": "email"}, body=TEXT),
+    tool("refund_order", "Refund an order.", order_id=TEXT),
     tool("book_room", "Book a meeting room.", room=TEXT, date={"type": "string", "format": "date"}),
 ]
 
@@ -42,6 +43,9 @@ def call(prompt):
             'Send an email to ann@example.com saying "the build is green"',
             ("sendMail", {"to": "ann@example.com", "body": "the build is green"}),
         ),
+        ("Refund order 4711", ("refund_order", {"order_id": "4711"})),
+        ('Refund order "A 17/b"', ("refund_order", {"order_id": "A 17/b"})),
+        ("Refund the order with the id 'blue heron'", ("refund_order", {"order_id": "blue heron"})),
         ("Book room Aurora on 12 March 2026", ("book_room", {"room": "Aurora", "date": "2026-03-12"})),
     ],
 )
@@ -65,6 +69,8 @@ def test_fully_explained_prompt_makes_call(prompt, expected):
         "Book room Aurora",
         "Delete ticket 4711",
         "Close ticket 4711 with 3 hours",
+        "Refund order 4711 and order 4712",
+        'Refund order "A 17/b" for 3 people',
     ],
 )
 def test_unexplained_words_are_declined_without_calls(prompt):

@@ -23,6 +23,7 @@ SENT = {"id": 1, "status": "sent"}
             {"text": "Hello, how are you?", "source_language": "en", "target_language": "es"},
         ),
         ("What events do I have on 2026-03-12?", "get_event", {"date": "2026-03-12"}),
+        ("Calculate the result of 15 * 23 + 47", "calculate_expr", {"expression": "15 * 23 + 47"}),
         ("could you please calculate 2 to the power of 10?", "calculate_expr", {"expression": "2 ** 10"}),
         ("what's on my calendar on Friday", "get_event", {"date": "2026-03-06"}),
         ("Clear my calendar for the day after tomorrow", "delete_event_by_date", {"date": "2026-03-04"}),

@@ -124,6 +124,18 @@ def test_charts_run_as_script_from_root(logs, tmp_path):
     assert (done.returncode, done.stderr) == (0, "evidence of zeta: whole, not signed\n")
 
 
+@pytest.mark.parametrize("package", ["click", "matplotlib"])
+def test_missing_package_is_one_line(logs, tmp_path, package):
+    hidden = (
+        f"import sys; sys.modules[{package!r}] = None; sys.argv[:] = {['charts.py', '--logs', str(logs)]}"
+    )
+    code = f"{hidden}; import runpy; runpy.run_path('charts.py', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 70
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"charts: the Python package {package} is not installed: ")
+
+
 def test_altered_run_is_not_drawn(logs, one_chart):
     path = history_file(logs, "zeta", "agent", 0)
     path.write_bytes(path.read_bytes().replace(b'"ms":', b'"ms":1', 1))

@@ -125,8 +125,10 @@ class _Parameter:
         only = [kind for kind in _NAMED_KINDS if names & _TAKES[kind] or form == kind]
         if self.kind != "string" or "enum" in self.schema or (form and not only):
             return 0
+        if only and piece.kind not in only:  # an id may be a figure, or any text in quotes
+            return 2 if "id" in only and piece.kind in ("number", "quote") else 0
         if only:
-            return 3 if piece.kind in only else 0
+            return 3
         return 2 if names & _TAKES.get(piece.kind, frozenset()) else int(piece.kind == "quote")
 
 

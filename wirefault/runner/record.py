@@ -85,6 +85,7 @@ class Recorder:
         self.logs = Logs(logs, run_id)
         self._redaction = redaction
         self._last_attempts: dict[str, tuple[str, AttemptEnded]] = {}
+        self._processed = self._succeeded = 0
         self._path = history_file(logs, run_id, "agent", lane)
         self._writer = Writer(self._path)
         self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in _OTHERS]
@@ -146,6 +147,20 @@ class Recorder:
         ended = replace(ended, error_class=attempt_error_class(trace, ended))
         self._last_attempts[ended.episode] = prompt, ended
         self.logs.agent.write(agent_line(self.record.run_id, prompt, ended, outcome))
+
+    def progress_line(self, index: int, episode: str, outcome: str) -> None:
+        """Write the line of info.log on the prompt at that place (from 1), with the counts so far."""
+        self._processed += 1
+        self._succeeded += outcome == "success"
+        self.logs.line(
+            "prompt_processed",
+            f"prompt {index}: {outcome}",
+            episode=episode,
+            outcome=outcome,
+            prompt_index=index,
+            processed_count=self._processed,
+            success_count=self._succeeded,
+        )
 
     def correct_outcome(self, episode: str, outcome: str) -> None:
         """Write the line of the episode's last attempt again with this outcome."""

@@ -177,6 +177,7 @@ class Runner:
         for attempt_ended in ended:
             outcome = judgement.outcome if attempt_ended is ended[-1] else None
             self._recorder.attempt_line(prompt.text, attempt_ended, outcome)
+        self._recorder.progress_line(index, episode, judgement.outcome)
         self._listener.episode_judged(index, total, judgement)
 
     def _probed(self, probed: WorldProbed | None) -> bool:
