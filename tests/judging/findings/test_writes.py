@@ -194,6 +194,16 @@ def test_call_of_mcp_server_behind_is_one_write_under_its_tool():
     assert text.startswith("add_order was sent again 700 ms after its reply was lost; both were executed")
 
 
+def test_call_behind_a_tool_whose_caller_has_left_is_the_same_write():
+    links = Links([Link("notes", "http://127.0.0.1:9/mcp", "mcp"), SHOP])
+    call = {"link": "notes", "target": "/mcp", "dialect": "mcp", "message": "tools/call", "tool": "add_order"}
+    left = {"complete": (True, False), "client_left": True, "left_ms": 1000.0, "seconds": 3}
+    calls = [request(0, **left, **call), request(4, seconds=0.3, **call)]
+    orders = [request(at, fingerprint="order", status=201) for at in (2, 4.1)]
+    [text] = write_repeated(*calls, *orders, links=links)
+    assert text.startswith("add_order was sent again 3 s after its reply was lost; both were executed")
+
+
 WORLD = [message_sent("Alice", key=f"k{number}") for number in range(6)]
 
 
