@@ -108,7 +108,6 @@ def test_show_prints_entries_of_preset(name):
         (["show", "none.yaml"], "none.yaml: No such file or directory"),
         (["show", "."], "cannot read .: Is a directory"),
         (["show", "light", "--chaos-level", "nan"], "nan is not in the range"),
-        (["set", "truncate"], "truncate is one fault, no set; a file with it: faults: [{fault: truncate}]"),
         (["set", ""], "'': none of its faults can occur"),
         (["set", "x" * 5000], "unknown fault set"),
         (

@@ -97,7 +97,7 @@ class Settings(BaseModel):
     translator_backend: Literal["auto", "google", "mymemory", "libre", "offline"] = Field(
         "auto", description="who translates"
     )
-    faults: str = Field("", description="the fault set: a preset's name or a file")
+    faults: str = Field("", description="the fault set: a preset's or a fault's name, or a file")
     chaos_level: Probability = Field(
         1.0, description="times every probability of the fault set: 1 as written, 0 none"
     )

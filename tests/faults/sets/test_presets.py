@@ -104,3 +104,9 @@ def test_settings_accept_set_data_and_text():
     data = {"faults": [{"fault": "truncate"}]}
     assert Settings(seed=1, faults=loaded).faults == Settings(seed=1, faults=loaded.dump()).faults
     assert read_canonical(Settings(seed=1, faults=data).faults).faults[0].fault.name == "truncate"
+
+
+def test_name_of_a_fault_is_a_set_with_that_fault_on_all_its_links() -> None:
+    assert find_set("rate_limit").dump() == find_set('{"faults": [{"fault": "rate_limit"}]}').dump()
+    with pytest.raises(FaultSetError, match="tool_error is possible on no link of this wiring"):
+        find_set("tool_error")

@@ -86,7 +86,7 @@ def read_set(path: Path, links: Links | None = None) -> FaultSet:
 
 
 def find_set(given: str, links: Links | None = None) -> FaultSet:
-    """Find a set by a preset's name, a file's path or its text (``{...}``).
+    """Find a set by a preset's name, a file's path, its text (``{...}``) or the name of its only fault.
 
     ``links``: the wiring's (default: the lab's). Raises ``FaultSetError``, also for an empty or too
     large set.
@@ -110,7 +110,7 @@ def _find(text: str, links: Links) -> FaultSet:
     if _is_path(text):
         return read_set(Path(text), links)
     if text in REGISTRY:
-        raise FaultSetError(f"{text} is one fault, no set; a file with it: faults: [{{fault: {text}}}]")
+        return build_set({"faults": [{"fault": text}]}, text, REGISTRY, links)
     known = nearest(text, preset_names())
     raise FaultSetError(f"unknown fault set {short_repr(text)}{known}")
 
