@@ -74,6 +74,8 @@ class Try:
     """The link's complete replies in the episode, oldest first, if the fault ``remembers``."""
     lines: bool = False
     """Whether the message is a line (MCP over stdio) and not HTTP."""
+    new_session: bool = False
+    """Whether its session began after the fault had lost all others, if the fault ``restarts``."""
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,8 @@ class Fault(BaseModel):
     """It is about the state of one server, which does not know calls."""
     session_header: ClassVar[str] = ""
     """The header with a session whose state the fault is about: once met, it strikes these sessions alone."""
+    restarts: ClassVar[bool] = False
+    """It strikes new sessions, too, as ``Try.new_session``: a server that is down is down for all of them."""
     lab_only: ClassVar[bool] = False
     """It acts only on links to the lab's own servers."""
     messages: ClassVar[tuple[str, ...]] = ("tools/call",)

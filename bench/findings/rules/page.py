@@ -21,7 +21,8 @@ show that the rules do what this page says, not how often they are wrong about p
 first batch, four misses and two mistakes were faults of the rules; the others were faults of programs and
 labels: a fault that had nothing to change, an SDK that waits longer than its label said. The second batch has
 other forms of the same: calls from streams, MCP over stdio, errors with a good status, another server. The
-rules did not know most of them. They were mended after each batch."""
+rules did not know most of them. They were mended after each batch: then the recorded histories were judged
+again, and programs that had been changed ran again."""
 _COMMAND = "`python -m bench.findings.rules` runs them all again."
 
 

@@ -138,6 +138,24 @@ def test_unknown_session_strikes_the_sessions_that_existed_then(nth):
     assert not call(nth + 3, "s2")
 
 
+def test_restarted_server_knows_sessions_that_begin_after_its_death():
+    death = {"fault": "server_death", "links": "mcp", "with": {"down": 1}}
+    wired = Links([Link("mcp", "http://127.0.0.1:9/mcp", MCP.name)])
+    made = FaultMatcher(1, build_set({"faults": [death]}, "f", REGISTRY, wired).faults)
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add"}}'
+
+    def acts(number, session):
+        request = Request(method="POST", target="/mcp", headers=(("Mcp-Session-Id", session),), body=body)
+        more = {"message": "tools/call", "read": lambda: request}
+        [(entry, tried)] = made.match(arrive(number, link="mcp", method="POST")._replace(**more)).met
+        return entry.fault.act(tried) is not None
+
+    assert acts(1, "s1")  # it dies
+    assert acts(2, "s2")  # it is down
+    assert not acts(3, "s2") and not acts(4, "s3")
+    assert acts(5, "s1")  # a client that keeps the lost session
+
+
 def test_clients_own_retry_is_a_try_of_its_call():
     made = matcher({"links": "search", "when": {"nth": 1}})
     assert met_ids(made, arrive(1, link="search")) and met_ids(made, arrive(2, link="search", counted_call=1))

@@ -192,23 +192,25 @@ LIMITED_CALL = json.dumps(OPENAI_CHAT.write_reply(NEW, replace(CALL, finish="len
     ],
 )
 def test_call_of_damaged_reply_was_carried_out(body, damage):
-    asked = model_request(reply_body=body)
-    assert observed(DAMAGED_REPLY, asked, ORDERED, model_request(2, reply_body=WHOLE), answer(TEXT)) == [
+    broken = model_request(reply_body=body)
+    assert observed(DAMAGED_REPLY, broken, ORDERED, model_request(2, reply_body=WHOLE), answer(TEXT)) == [
         f"the reply of POST /v1/chat/completions {damage},"
         " and its call of order was carried out: POST /orders"
     ]
-    assert observed(DAMAGED_REPLY, asked, model_request(0.5, reply_body=WHOLE), ORDERED, answer("Bye.")) == []
-    assert observed(DAMAGED_REPLY, asked, answer("Bye.")) == []
+    assert (
+        observed(DAMAGED_REPLY, broken, model_request(0.5, reply_body=WHOLE), ORDERED, answer("Bye.")) == []
+    )
+    assert observed(DAMAGED_REPLY, broken, answer("Bye.")) == []
 
 
 def test_call_of_stream_without_end_was_carried_out():
-    asked = model_request(reply_body="".join(CALL_EVENTS[:-2]))
+    broken = model_request(reply_body="".join(CALL_EVENTS[:-2]))
     later = model_request(2, '{"messages": [1]}', reply_body=WHOLE)
-    assert observed(OPEN_STREAM, asked, ORDERED, later, answer(TEXT)) == [
+    assert observed(OPEN_STREAM, broken, ORDERED, later, answer(TEXT)) == [
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and its call of order was carried out: POST /orders"
     ]
-    assert observed(OPEN_STREAM, asked, answer("Bye.")) == []
+    assert observed(OPEN_STREAM, broken, answer("Bye.")) == []
     whole = model_request(reply_body="".join(CALL_EVENTS))
     assert observed(OPEN_STREAM, whole, ORDERED, answer("Bye.")) == []
 

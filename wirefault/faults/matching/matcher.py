@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase, translate
 from functools import partial
 from typing import Any, NamedTuple
@@ -418,7 +418,8 @@ class FaultMatcher:
             moment = incoming.moment()
         for armed, chance in group.triggers.at(moment, draws.number):
             header = armed.entry.fault.session_header
-            if header and self._is_new_session(armed, incoming, header):
+            new_session = bool(header) and self._is_new_session(armed, incoming, header)
+            if new_session and not armed.entry.fault.restarts:
                 continue
             if not armed.certain:
                 times, last = count.met.get(armed.place, (0, 0)) if count is not None else (0, 0)
@@ -430,7 +431,8 @@ class FaultMatcher:
                     continue
                 if count is not None:
                     count.met[armed.place] = times + 1, moment.calls
-            if header and armed.entry.when.persistent and not self._lost[armed.place, incoming.episode]:
+            loses = armed.entry.when.persistent or armed.entry.fault.restarts
+            if header and loses and not self._lost[armed.place, incoming.episode]:
                 self._lost[armed.place, incoming.episode] |= self._sessions[incoming.link, incoming.episode]
             entry = armed.entry
             chance_of = partial(_chance, draws, entry.id) if entry.id else draws.draw
@@ -439,7 +441,8 @@ class FaultMatcher:
                 if entry.fault.of_server:
                     self._requests[armed.place, incoming.link, incoming.episode] += 1
                     ordinal = self._requests[armed.place, incoming.link, incoming.episode]
-                met.append((armed, self._try(entry, incoming, ordinal, chance_of)))
+                tried = self._try(entry, incoming, ordinal, chance_of)
+                met.append((armed, replace(tried, new_session=new_session)))
 
     def _is_new_session(self, armed: ArmedEntry, incoming: IncomingTry, header: str) -> bool:
         """Note the try's session. Whether it began after the entry had been met, and so still exists."""

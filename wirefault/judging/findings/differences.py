@@ -80,7 +80,7 @@ class Conduct:
     exit: str  # how the program ended, if not well
     calls: tuple[CallCount, ...]
     others: tuple[str, ...]  # further calls that succeeded and may change state, undeclared
-    replaced: bool  # a fault put contents of its own into a reply
+    replaced: bool  # a fault put its own contents into a reply
     past_lab: bool
     crashed: bool  # it ended without an answer that says why
     failures: tuple[str, ...]  # requests that failed, and might pass at another try
@@ -441,7 +441,7 @@ NOT_DONE_BUT_TOLD = RuleText(
         _STOPPED,
         "some write was executed, or may have been: another call may have done it",
         "the answer differs, or says nothing of something done: a log that is written if possible",
-        "a fault gave the caller contents of its own: the lab told it that it was done",
+        "a fault put its own contents into the reply: the lab told the caller that it was done",
         "the wiring does not declare the writes, or connections went past the lab",
         "the refusal was 404, 409, 410 or 412: it may be done already",
     ),

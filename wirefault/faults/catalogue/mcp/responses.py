@@ -235,6 +235,8 @@ class ServerDeath(Fault):
     family = "mcp"
     where = "mcp"
     chooses = of_server = True
+    session_header = SESSION_HEADER
+    restarts = True
     can_cause = CLOSED | {"http_4xx"}
 
     executed: bool = Field(True, description="execute the call before the server dies")
@@ -254,7 +256,9 @@ class ServerDeath(Fault):
             return Act(reply=lambda reply: lost)
         if place <= self.down:
             return Act(answer=ReplyInPieces(ending="close"), evidence={"died": place == 0})
-        return _unknown(tried) if place <= self.down + self.forgets else None
+        if tried.new_session or place > self.down + self.forgets:
+            return None
+        return _unknown(tried)
 
 
 def _unknown(tried: Try) -> Act | None:
