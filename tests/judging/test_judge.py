@@ -485,3 +485,13 @@ def test_interrupted_episode_is_not_the_labs_failure():
 def test_history_without_start_is_refused():
     with pytest.raises(ValueError, match="no run_started"):
         judge_run(episode())
+
+
+def test_wrong_value_is_named_with_what_was_asked():
+    reported = ended(values=[{"value": 15, "unit": "celsius"}])
+    assert judge_episode(episode(reported, expect=PARIS)).why == (
+        'wrong value: "15 celsius", asked for 11.3 celsius'
+    )
+    assert judge_episode(episode(prose("It is 12 °C."), expect=SAYS_8)).why == (
+        'wrong value in "It is 12 °C.", asked for 8.4 celsius'
+    )

@@ -196,3 +196,19 @@ def test_answer_rule_takes_a_day_and_a_time():
         judge_answer(parse_expect({"answer": {"time": "14:30"}}).answer, "At half past three.").axis
         == "wrong"
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "answer", "result"),
+    [
+        ({"number": 0}, "null", "wrong"),
+        ({"number": 12}, "There are a dozen.", "right"),
+        ({"number": 12}, "There are half a dozen.", "wrong"),
+        ({"time": "16:15"}, "4:15, bring your card", "unreadable"),
+        ({"time": "16:15"}, "04:15", "wrong"),
+        ({"time": "16:15"}, "4:15 in the morning", "wrong"),
+    ],
+)
+def test_answer_in_other_words(rule, answer, result):
+    verdict = judge_answer(parse_expect({"answer": rule}).answer, answer).axis
+    assert verdict == result or {verdict, result} == {"none", "wrong"}

@@ -35,6 +35,7 @@ from wirefault.history.events import (
 )
 from wirefault.judging.oracle.expect import Oracle, parse_expect
 from wirefault.judging.oracle.outcome import Axes, Outcome, is_exact_text, judge_claim, outcome_of
+from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.state_world import judge_state
 from wirefault.judging.oracle.tool_results import (
     PlantedValues,
@@ -51,7 +52,14 @@ from wirefault.judging.oracle.value import (
     judge_value,
 )
 from wirefault.judging.oracle.wire_world import judge_requests
-from wirefault.judging.oracle.world import EffectRow, World, WorldJudgement, combined, judge_world
+from wirefault.judging.oracle.world import (
+    EffectRow,
+    World,
+    WorldJudgement,
+    combined,
+    in_quotes,
+    judge_world,
+)
 from wirefault.judging.text_calls import text_calls
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import lab_links
@@ -145,7 +153,7 @@ class Episode:
             misled=claim == "done" and is_misled(world, value, PlantedValues.of(results)),
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
-        why = pending or self._why(outcome, invalid, world, axes, ended, text_call)
+        why = pending or self._why(outcome, invalid, world, axes, ended, text_call, value)
         flags = sorted({*self._flags(world, value, results), *([TOOL_CALL_AS_TEXT] if text_call else [])})
         return Verdict(axes, outcome, flags, why)
 
@@ -274,6 +282,7 @@ class Episode:
         axes: Axes,
         ended: AttemptEnded | None,
         text_call: str,
+        judged_value: ValueJudgement,
     ) -> str:
         if outcome == "invalid":
             return invalid
@@ -288,7 +297,11 @@ class Episode:
         repeated = self._repeating_attempts(world)
         reason = ended.error if ended and ended.exited_with_reason else ""
         value = (
-            f"the answer is a tool call as text: {text_call}" if text_call else _VALUE_WORDS.get(axes.value)
+            f"the answer is a tool call as text: {text_call}"
+            if text_call
+            else _wrong_value(self.oracle, judged_value, ended)
+            if axes.value == "wrong"
+            else _VALUE_WORDS.get(axes.value)
         )
         return "; ".join(part for part in (world.why, repeated, value, reason) if part)
 
@@ -332,6 +345,25 @@ class Episode:
         healed = {event.attempt: event.t for event in self.trace.all(AttemptHealed)}
         still_open = (n for n in self.attempts if healed.get(n, math.inf) >= float(effect["at"]))
         return next(still_open, self.attempts[-1])
+
+
+def _wrong_value(oracle: Oracle | None, value: ValueJudgement, ended: AttemptEnded | None) -> str:
+    """``wrong value: "12 celsius", asked for 8.4 celsius``."""
+    wrong = next((slot for slot in value.slots if not slot.right and slot.reported), None)
+    if wrong is not None and wrong.reported is not None:
+        unit = wrong.reported.unit_field
+        text = f"{wrong.reported.text} {unit}" if unit else wrong.reported.text
+        return f"wrong value: {in_quotes(text)}, asked for {_asked(wrong.slot)}"
+    slots = oracle.answer.slots() if oracle is not None and oracle.answer is not None else []
+    if ended is None or not slots:
+        return _VALUE_WORDS["wrong"]
+    answer = ended.report.answer if ended.report else ended.response
+    return f"wrong value in {in_quotes(answer)}, asked for {', '.join(map(_asked, slots))}"
+
+
+def _asked(slot: Slot) -> str:
+    options = " or ".join(str(option) for option in slot.options)
+    return f"{options} {slot.unit}" if slot.unit else options
 
 
 def who_failed(reasons: Iterable[str]) -> str:

@@ -74,6 +74,10 @@ def _match_option(
 ) -> Match:
     if isinstance(option, Matcher):
         return match_field(option, value, literal)
+    if isinstance(option, str) and not literal and isinstance(value, str):
+        # the whole text is asked for; one that states it may mean the same
+        match = _equal(option, value)
+        return "unreadable" if match == "wrong" and states_text(value, option) == "right" else match
     if isinstance(option, str) or (matcher.tolerance is None and matcher.unit is None):
         return _equal(option, value)
     return _states_number(matcher, option, value)

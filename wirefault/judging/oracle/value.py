@@ -172,11 +172,28 @@ def _with_sentence(
             continue  # a sentence without the text is not another value
         if verdict == "unreadable" and not _speaks_of(slots[at], whole):
             continue
+        if verdict == "right" and _is_used_up(slots, at, whole):
+            continue
         read = True
         matched = _matched(slots[at], whole) if verdict == "right" else None
         reported = whole if matched is not None else _only_amount(slots[at], whole)
         result[at] = _in_its_place(FilledSlot(slots[at], reported, matched, verdict), result[:at])
     return tuple(result), read
+
+
+def _is_used_up(slots: Sequence[Slot], at: int, whole: Reported) -> bool:
+    """Whether a sentence has the number less often than slots ask for it."""
+    asked = sum(slot.options == slots[at].options for slot in slots)
+    numbers = [
+        asked_number(option, slots[at].unit, slots[at].tolerance)
+        for option in slots[at].options
+        if not isinstance(option, str)
+    ]
+    stated_often = sum(
+        any(hit_of_value(number, reading) == "right" for number in numbers for reading in quantity.readings)
+        for quantity in whole.quantities
+    )
+    return asked > 1 and bool(numbers) and stated_often < asked
 
 
 def _only_amount(slot: Slot, whole: Reported) -> Reported:

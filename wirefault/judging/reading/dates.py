@@ -134,6 +134,11 @@ def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
         yield from _moment(match, merged("clock", "named")[match[0]])
 
 
+def has_half_of_day(text: str) -> bool:
+    """Tell whether a text begins with the half of the day: ``in the morning``."""
+    return bool(_MORNING.match(text) or _AFTERNOON.match(text))
+
+
 def _half(suffix: str | None, text: str, end: int) -> str:
     """Return ``am`` or ``pm`` from the words after a time of day, else the empty text."""
     if suffix and suffix[0] in "ap":

@@ -17,6 +17,7 @@ from wirefault.judging.reading.numbers import Numeral, numerals, written_numbers
 from wirefault.judging.reading.units import LOCALES, Unit, converted, unit_after, unit_words
 
 _MAX_NUMBERS = 400  # of one text that are looked at
+_NO_VALUE = "null"  # in JSON; a German zero only with its unit
 _MAX_UNWORDED = 40  # characters of one ASCII word, which has no language
 _SHORT_SCALES = frozenset({"k", "m", "mm", "b"})
 _OF = LazyPattern(r"[ ]<of>(?=[ ])|")
@@ -159,6 +160,8 @@ def _in_words(low: str, spans: list[tuple[int, int]]) -> Iterator[Quantity | Non
             continue
         alone = not low[: written.start].strip(" \n\"'") and not low[quantity.end :].strip(" \n.!\"'")
         without_unit = all(reading.unit is None for reading in quantity.readings)
+        if without_unit and low[written.start : written.end] == _NO_VALUE:
+            continue
         if without_unit and written.single and not alone:
             if written.value <= 1:
                 continue

@@ -134,7 +134,18 @@ def _stated_phrase(option: str, text: str, unit: str | None) -> tuple[Stated, li
         for part in islice(_PART_OF_A_CLOCK.finditer(low), _MAX_PLACES)
     )
     times = list(dates.times_in(low, hours=True))
-    return _stated_moment(low, times, lambda reading: reading == moment, unread), []
+    verdict = _stated_moment(low, times, lambda reading: reading == moment, unread)
+    if verdict == "wrong" and any(_may_be_afternoon(low, each, moment) for each in times):
+        verdict = "unreadable"
+    return verdict, []
+
+
+def _may_be_afternoon(low: str, time: DayOrTime, moment: str) -> bool:
+    """Tell whether ``4:15`` alone may be the asked 16:15; ``04:15`` and ``4:15 am`` are not."""
+    hour, minutes = int(moment[:2]), moment[2:]
+    text = low[time.start : time.end]
+    after = low[time.end : time.end + 20]
+    return text.strip() == f"{hour - 12}{minutes}" and not dates.has_half_of_day(after)
 
 
 def _as_moment(option: str) -> str:
