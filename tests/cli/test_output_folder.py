@@ -36,8 +36,8 @@ def test_program_with_own_logs_and_state_keeps_them_and_a_clean_git_status(tmp_p
     assert (tmp_path / ".wirefault" / ".gitignore").read_text(encoding="utf-8").endswith("\n*\n")
     [run] = (tmp_path / ".wirefault" / "logs" / "runs").iterdir()
     for words in (("list",), ("show", "latest"), ("report", "latest"), ("runs", "verify", "latest")):
-        shown = wirefault(tmp_path, environ, *words)
-        assert shown.returncode == 0, shown.stderr
+        listed = wirefault(tmp_path, environ, *words)
+        assert listed.returncode == 0, shown.stderr
     assert run.name in wirefault(tmp_path.parent, environ, "list", "--out", str(tmp_path)).stdout
     status = subprocess.run(["git", "status", "-s"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert ".wirefault" not in status.stdout

@@ -241,10 +241,10 @@ def test_headline_counts_prompts_with_faults():
 def test_headline_does_not_claim_what_is_unknown_about_a_toxic():
     summary = summarise([run_started(), *episode(armed(timeout()), expect={}), run_finished()])
     [row] = summary.faults
-    for met, text in ((0, "; none met a fault"), (None, "; none is known to have met a fault")):
+    for count, text in ((0, "; none met a fault"), (None, "; none is known to have met a fault")):
         out = io.StringIO()
         print_summary(
-            Console(file=out, width=200), replace(summary, faults=[replace(row, met=met)]), "reproduce: x"
+            Console(file=out, width=200), replace(summary, faults=[replace(row, met=count)]), "reproduce: x"
         )
         assert text in out.getvalue()
 

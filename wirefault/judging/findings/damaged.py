@@ -203,23 +203,23 @@ def _ended_well(end: AttemptEnded) -> bool:
 DAMAGED_REPLY = Rule(
     name="damaged_reply",
     severity="risky",
-    title="a damaged reply of the model taken for the answer",
+    title="a damaged model reply taken for the answer",
     fires=(
-        "A reply of the model had status 200, but an error event in its stream, an event that cannot be "
-        "read, that is missing or that comes twice, or it was an HTML page, or a content filter or the token "
-        "limit ended it. Its client did not ask again, and the answer has the text that can be read of it; "
-        "or a write with the arguments of a call in it was sent before the model was asked again. Subjects "
-        "that keep a record are not judged by it."
+        "A model reply had status 200 but was damaged: its stream had an error event or an unreadable, "
+        "missing or repeated event; or it was an HTML page; or a content filter or the token limit ended "
+        "it. The client did not ask again, and the answer has the readable text of the reply. Or a write "
+        "with the arguments of a call in the reply was sent before the model was asked again. The rule "
+        "does not apply to subjects that keep a record."
     ),
     silent=(
-        "the answer says so: it has a word for it beside the reply's text (error, incomplete, cut off ...)",
+        "the answer reports the damage in words besides the reply's text (error, incomplete, cut off ...)",
         "the exit code is not 0",
-        "the model was asked once more",
-        "the client left on its own, or the history has not all of the reply",
-        "the answer is the whole text, from an event that repeats it",
-        "an event comes twice or is missing, and neither a fault nor the numbers of the events show it",
+        "the model was asked again",
+        "the client closed the connection first, or the history does not have the whole reply",
+        "the answer is the complete text, from an event that repeats it",
+        "an event is repeated or missing, but no fault and no event number shows it",
     ),
-    mistaken=("a program that shows the damage in another way than in its answer",),
+    mistaken=("a program that reports the damage elsewhere than in its answer",),
     observe=_damaged_reply,
 )
 
@@ -278,19 +278,19 @@ def _start(arguments: str) -> str:
 DAMAGED_CALL = Rule(
     name="damaged_call",
     severity="harmful",
-    title="a call carried out from damaged or cut arguments",
+    title="a call made from damaged or cut arguments",
     fires=(
-        "The arguments of a tool call in the model's reply are not JSON: the token limit, a broken stream or "
-        "damage cut them. Before the model was asked again, the subject sent a request that may change "
-        "state, and all its fields and values are in those arguments."
+        "The arguments of a tool call in the model's reply are not JSON, because the token limit, a "
+        "broken stream or damage cut them. Before the model was asked again, the subject sent a request "
+        "that may change state, and all fields and values of the request are in those arguments."
     ),
     silent=(
         "the model was asked again first: the subject reported the damage to it",
-        "the request has a field or value that the arguments do not have: it may be another call",
+        "the request has a field or value that is not in the arguments: it may be another call",
         "only reads followed",
-        "the arguments are JSON, whatever they say",
+        "the arguments are valid JSON, whatever their content",
     ),
-    mistaken=("a call that does not come from the model, with the same fields and values at that time",),
+    mistaken=("a call that does not come from the model but has the same fields and values at that time",),
     observe=_damaged_call,
 )
 
@@ -320,17 +320,17 @@ def _empty_reply(trace: EpisodeTrace) -> Iterator[Observation]:
 EMPTY_REPLY = Rule(
     name="empty_reply",
     severity="risky",
-    title="an empty reply of the model taken for the end",
+    title="an empty model reply taken for the end",
     fires=(
-        "A reply of the model had neither text nor a tool call, or only thoughts (`<think>`). The model was "
-        "not asked again, and the subject ended well, with an empty answer."
+        "A model reply had neither text nor a tool call, or only thoughts (`<think>`). The model was not "
+        "asked again, and the subject ended with exit code 0 and an empty answer."
     ),
     silent=(
         "the model was asked again",
-        "the answer says something, or the exit code is not 0",
-        "the reply has text or a call, or the history has not all of it",
+        "the answer is not empty, or the exit code is not 0",
+        "the reply has text or a call, or the history does not have the whole reply",
     ),
-    mistaken=("a task that needs no answer, which the model ends without a word",),
+    mistaken=("a task that needs no answer, which the model ends without text",),
     observe=_empty_reply,
 )
 
@@ -402,16 +402,17 @@ ERROR_AS_ANSWER = Rule(
     severity="risky",
     title="the text of an error as the answer",
     fires=(
-        "An error reached the subject: 400 or more, an error of JSON-RPC, a 200 with nothing but an error, "
-        "or a fault's error of an MCP tool. Its answer has the text of that reply and no other word, but for "
-        "`error`, `status` and the like; the exit code is 0. A reader may take it for a result."
+        "An error reached the subject: a status of 400 or higher, a JSON-RPC error, a 200 whose whole "
+        "body is an error, or a fault's error of an MCP tool. The answer consists of the text of that "
+        "reply, at most with words such as `error` and `status`, and the exit code is 0. A reader may "
+        "take it for a result."
     ),
     silent=(
-        "the answer has words besides: it says what could not be done",
-        "the exit code is not 0, or the subject reports by a form",
-        "the answer is a JSON form of the program's, with the error in it",
-        "an MCP tool answered with an error itself: its text may be what was asked for",
-        "the history has not all of the reply",
+        "the answer has other words: they may explain the failure",
+        "the exit code is not 0, or the subject returns a structured report",
+        "the answer is JSON that the program built, with the error in it",
+        "an MCP tool itself answered with an error: its text may be the result that the user wanted",
+        "the history does not have the whole reply",
     ),
     mistaken=("a task that asks for the text of the error",),
     observe=_error_as_answer,

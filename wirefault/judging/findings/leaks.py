@@ -56,21 +56,21 @@ def _site(request: Request) -> str:
 FOREIGN_SECRET = Rule(
     name="foreign_secret",
     severity="harmful",
-    title="a secret sent to a host that it does not belong to",
+    title="a secret sent to a foreign host",
     fires=(
-        "A credential that a model server accepted in the episode was also sent to a link of another site. "
-        "Credentials are compared by their digests; the history has no credentials."
+        "A credential that a model server accepted in the episode was also sent to a link of another "
+        "site. Only digests of credentials are compared; the history contains no credentials."
     ),
     silent=(
         "the last two parts of the host names are the same: api.example.com and www.example.com",
         "the model server runs on this machine: keys are often made up there",
         "the other server is a model server on this machine: it may be a proxy for the first",
         "no model server has accepted the credential: its owner is unknown",
-        "the secret is in a body or a path: the history has it redacted",
+        "the secret is in a body or a path: it is redacted in the history",
     ),
     mistaken=(
         "one company's servers under two names, with one key for both",
-        "a proxy for several model providers that takes the providers' keys",
+        "a proxy for several model providers that accepts their keys",
     ),
     observe=_foreign_secret,
 )
@@ -86,17 +86,18 @@ def _past_the_lab(trace: EpisodeTrace) -> Iterator[Observation]:
 PAST_THE_LAB = Rule(
     name="past_the_lab",
     severity="note",
-    title="a connection past the lab",
+    title="a connection that bypassed the lab",
     fires=(
-        "Behind the proxy tap on Linux, a program of the subject had a connection to an address outside the "
-        "lab: it ignores the proxy variables. No fault reaches such a connection, so the run does not show "
-        "all that the subject calls. `--pass ADDRESS:PORT` declares a connection that is meant to pass."
+        "Behind the proxy tap on Linux, a program of the subject had a connection to an address outside "
+        "the lab, because it ignores the proxy variables. Faults cannot reach such a connection, so the "
+        "run does not show everything that the subject calls. `--pass ADDRESS:PORT` allows a connection."
     ),
     silent=(
         "the connection was too short: the lab looks 50 times a second",
         "a socket without a peer sent UDP, as some HTTP/3 clients do",
-        "a program works for the subject that the subject has not started, such as a Docker daemon",
-        "it led to a server of the subject, to a name server, or to an address that may pass (`--pass`)",
+        "a program that the subject did not start made the connection for it, such as a Docker daemon",
+        "the connection led to a server of the subject, to a name server, or to an allowed address "
+        "(`--pass`)",
         "the system is not Linux, or the subject is already running (`http:`): the lab does not look there",
     ),
     mistaken=("a connection that is not part of the task, for example to a debugger or a test database",),

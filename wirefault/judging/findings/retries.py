@@ -61,15 +61,15 @@ HASTY_RETRY = Rule(
     severity="risky",
     title="Retry-After not respected",
     fires=(
-        "A reply of 300 or more had a Retry-After, the caller saw it, and the same request came to the "
-        "gateway again before nine tenths of that time were over."
+        "A reply with status 300 or higher had a Retry-After header, the caller received it, and the same "
+        "request reached the gateway again before 90 % of that time had passed."
     ),
     silent=(
         "the caller waited for at least 90 % of the time",
         "another request went to the same server meanwhile: only the same request counts",
-        "the next one has another credential",
-        "it was under way before the reply came, or the reply was lost",
-        "the Retry-After is a date, or not recorded",
+        "the repetition has another credential",
+        "the repetition was sent before the reply arrived, or the reply was lost",
+        "the Retry-After is a date, or was not recorded",
     ),
     mistaken=("a server that always sends the same Retry-After and accepts the next request at once",),
     observe=_hasty_retry,
@@ -191,26 +191,26 @@ def _repeated_in_vain(refused: Request, repeated: Sequence[Request]) -> Observat
 USELESS_RETRY = Rule(
     name="useless_retry",
     severity="wasteful",
-    title="a 4xx retried that no retry can pass",
+    title="a 4xx retried although no retry can succeed",
     fires=(
-        "A request was refused with a 4xx which says that the request itself is at fault (400 to 406, 410, "
+        "A request was refused with a 4xx which means that the request itself is wrong (400 to 406, 410, "
         "411, 413 to 417, 422, 428, 431, 451), and some layer sent it again unchanged in the attempt. A "
         "model's 400 and 422 count only if they say that the request is too long, since a model does not "
         "write the same again. A 429 counts if its quota is used up (`insufficient_quota`). Or a server did "
         "not know the session of an MCP call, and other calls were sent in that session afterwards."
     ),
     silent=(
-        "the status is 408, 409, 421, 423, 424, 425, or 429 for a rate limit: a later try may pass",
+        "the status is 408, 409, 421, 423, 424, 425, or 429 for a rate limit: a later try may succeed",
         "a GET of something that does not exist (404, 410) is repeated: it may be polling",
-        "the credential is another one (401, 402, 403), or the history has no credentials",
+        "the repetition has another credential (401, 402, 403), or the history has no credentials",
         "another call that may change state was executed on that link in between, or a new MCP session began",
         "the calls after an unknown session are of another session, or were sent before its error came",
         "the repetition passed, and the refusal was the server's own",
         "it is unknown whether the caller saw the refusal",
     ),
     mistaken=(
-        "another party grants the permission or creates the object, in between",
-        "a header that only the repetition has: the history has no headers",
+        "another party grants the permission or creates the object in between",
+        "only the repetition has a certain header: the history has no headers",
     ),
     observe=_useless_retry,
 )
@@ -259,19 +259,19 @@ LAYERED_RETRIES = Rule(
     severity="wasteful",
     title="retries multiplied by layers",
     fires=(
-        "The same request failed and was sent again by at least two layers, so that their tries multiply: by "
-        "the SDK (it says so in a header), by the code (the same again without that), by the framework (a "
-        "model's request without the SDK's mark, a whole step with the requests before it, or the "
-        "conversation from an earlier request to the model on), and by the model (it was asked in between, "
-        "or the subject's own count of its calls says so)."
+        "The same request failed, and at least two layers sent it again, so that their tries multiply. "
+        "The SDK marks its retries in a header. The code sends the same request again without that mark. "
+        "The framework repeats a model request without the SDK's mark, a whole step with the requests "
+        "before it, or the conversation from an earlier model request. The model was asked in between, or "
+        "the subject's own count of its calls shows it."
     ),
     silent=(
-        "only one layer repeated it, or the inner one only once: a call that passed the second time",
+        "only one layer repeated it, or the inner layer did only once: the second try succeeded",
         "one of the tries before the last succeeded",
         "it is unknown whether a reply reached the caller",
-        "a model's requests differ, or the history does not have their bodies",
+        "the model requests differ, or the history does not have their bodies",
     ),
-    mistaken=("a model that the user, or the tool's own error, told to try again",),
+    mistaken=("a model that the user, or the tool's own error, asked to try again",),
     observe=_layered_retries,
 )
 
@@ -362,20 +362,20 @@ ASKED_AGAIN = Rule(
     severity="wasteful",
     title="the same call made again and again",
     fires=(
-        "The same call, with the same arguments, was made three times or more in an attempt with the same "
-        "answer, or four times or more and failed each time. Retries of one call count once: if the subject "
-        "keeps no record, only requests between which the model was asked count."
+        "The same call with the same arguments was made at least three times in an attempt with the same "
+        "answer, or at least four times and failed each time. Retries of one call count once. If the "
+        "subject keeps no record, only requests with a model request in between count."
     ),
     silent=(
         "the answers differ: the call was worth making",
         "a write on the same link may have changed the answer",
-        "the repetitions come without the model in between: retries, or polling by the tool",
+        "the model was not asked between the repetitions: they are retries, or the tool polls",
         "the call is made in another attempt at the prompt",
-        "it is `initialize` or a notification of MCP: each session begins with these",
+        "the call is `initialize` or a notification of MCP: each session begins with these",
     ),
     mistaken=(
-        "a model that polls for something that does not come within the attempt",
-        "without bodies in the history, different answers of one length",
+        "a model that polls for something that does not happen within the attempt",
+        "without bodies in the history, different answers of the same length",
     ),
     observe=_asked_again,
 )

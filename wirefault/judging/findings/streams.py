@@ -99,17 +99,18 @@ def _use_by_write(trace: EpisodeTrace, request: Request) -> Use | None:
 OPEN_STREAM = Rule(
     name="open_stream",
     severity="risky",
-    title="a stream accepted without its end",
+    title="an incomplete stream accepted as complete",
     fires=(
-        "An event stream of the model stopped before its finish reason, the client stayed until then and did "
-        "not ask again, and the part that had arrived was used: a tool call in it was executed, or it became "
-        "the answer. If the subject keeps no record, only an answer with the words of the stream counts, or "
-        "a write with the arguments of a call in it before the model was asked again."
+        "An event stream of the model stopped before its finish reason. The client stayed connected until "
+        "then, did not ask again, and used the part that had arrived: it executed a tool call in it, or "
+        "the part became the answer. If the subject keeps no record, only two signs count: an answer with "
+        "the words of the stream, or a write with the arguments of a call in it before the model was "
+        "asked again."
     ),
     silent=(
-        "the client left on its own: it had all that it wanted",
+        "the client closed the connection first: it had all that it needed",
         "the client reported an error, or repeated the request",
-        "the answer has a word for it beside the stream's words (error, incomplete, cut off ...)",
+        "the answer reports it in words besides the stream's text (error, incomplete, cut off ...)",
         "the history has neither the stream's body nor the fault that cut it",
         "nothing shows that the part was used",
     ),
@@ -198,15 +199,16 @@ NO_TIME_LIMIT = Rule(
     severity="risky",
     title="no time limit: waited for a hang until the lab ended it",
     fires=(
-        "A fault let a client wait, and it was still connected when the gateway closed the connection, by "
-        "default after 65 s. Or the attempt's time ran out while a request had been without a byte of an "
-        "answer, or a reply had been stalled by a fault, for 5 s or more, and its client was still "
-        "connected. The time counts from the fault. If the client left on its own, a note says its limit."
+        "A fault made a client wait, and the client was still connected when the gateway closed the "
+        "connection, by default after 65 s. Or the attempt's time ran out while the client was still "
+        "connected and had waited for 5 s or more, either for the first byte of an answer or in a reply "
+        "that a fault had stalled. The time counts from the fault. If the client closed the connection "
+        "itself, a note gives its limit."
     ),
     silent=(
-        "the client left before: a note at most",
-        "the attempt ended on its own, or by another limit",
-        "a part of the reply had arrived, and no fault stalled it: it is unknown since when the client waits",
+        "the client closed the connection first: a note at most",
+        "the attempt ended normally, or by another limit",
+        "a part of the reply had arrived, and no fault stalled it: it is unknown how long the client waited",
         "the subject records its calls with their time limits, as the lab's own agent does",
     ),
     mistaken=(
