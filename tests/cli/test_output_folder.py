@@ -37,7 +37,7 @@ def test_program_with_own_logs_and_state_keeps_them_and_a_clean_git_status(tmp_p
     [run] = (tmp_path / ".wirefault" / "logs" / "runs").iterdir()
     for words in (("list",), ("show", "latest"), ("report", "latest"), ("runs", "verify", "latest")):
         listed = wirefault(tmp_path, environ, *words)
-        assert listed.returncode == 0, shown.stderr
+        assert listed.returncode == 0, listed.stderr
     assert run.name in wirefault(tmp_path.parent, environ, "list", "--out", str(tmp_path)).stdout
     status = subprocess.run(["git", "status", "-s"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert ".wirefault" not in status.stdout

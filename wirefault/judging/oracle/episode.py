@@ -353,15 +353,15 @@ def _wrong_value(oracle: Oracle | None, value: ValueJudgement, ended: AttemptEnd
     if wrong is not None and wrong.reported is not None:
         unit = wrong.reported.unit_field
         text = f"{wrong.reported.text} {unit}" if unit else wrong.reported.text
-        return f"wrong value: {in_quotes(text)}, asked for {_asked(wrong.slot)}"
+        return f"wrong value: {in_quotes(text)}, asked for {_expected(wrong.slot)}"
     slots = oracle.answer.slots() if oracle is not None and oracle.answer is not None else []
     if ended is None or not slots:
         return _VALUE_WORDS["wrong"]
     answer = ended.report.answer if ended.report else ended.response
-    return f"wrong value in {in_quotes(answer)}, asked for {', '.join(map(_asked, slots))}"
+    return f"wrong value in {in_quotes(answer)}, asked for {', '.join(map(_expected, slots))}"
 
 
-def _asked(slot: Slot) -> str:
+def _expected(slot: Slot) -> str:
     options = " or ".join(str(option) for option in slot.options)
     return f"{options} {slot.unit}" if slot.unit else options
 

@@ -183,7 +183,7 @@ def _with_sentence(
 
 def _is_used_up(slots: Sequence[Slot], at: int, whole: Reported) -> bool:
     """Whether a sentence has the number less often than slots ask for it."""
-    asked = sum(slot.options == slots[at].options for slot in slots)
+    times = sum(slot.options == slots[at].options for slot in slots)
     numbers = [
         asked_number(option, slots[at].unit, slots[at].tolerance)
         for option in slots[at].options
@@ -193,7 +193,7 @@ def _is_used_up(slots: Sequence[Slot], at: int, whole: Reported) -> bool:
         any(hit_of_value(number, reading) == "right" for number in numbers for reading in quantity.readings)
         for quantity in whole.quantities
     )
-    return asked > 1 and bool(numbers) and stated_often < asked
+    return times > 1 and bool(numbers) and stated_often < times
 
 
 def _only_amount(slot: Slot, whole: Reported) -> Reported:
