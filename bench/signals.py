@@ -168,7 +168,7 @@ def carry_out(trial: Trial, folder: Path, shop: str, shared: str) -> Trial:
     if "shared" in trial.mode:
         trial.left += _toxics(shared, folder)
     printed = (folder / "output.txt").read_text(encoding="utf-8", errors="replace")
-    logs = [*(folder / "logs").glob("lab/**/*.log")]
+    logs = [*(folder / ".wirefault" / "logs").glob("lab/**/*.log")]
     printed += "".join(log.read_text(encoding="utf-8", errors="replace") for log in logs)
     if "Traceback (most recent call last)" in printed:
         trial.left.append(f"traceback: {printed.strip().splitlines()[-1][:120]}")
@@ -222,7 +222,7 @@ def _mounts(folder: Path) -> set[str]:
 
 def _toxics(url: str, folder: Path) -> list[str]:
     """The proxies of the folder's labs on the shared server, with their toxics."""
-    labs = {path.name for path in (folder / "logs" / "lab").glob("lab-*")}
+    labs = {path.name for path in (folder / ".wirefault" / "logs" / "lab").glob("lab-*")}
     with ToxiproxyClient(url) as client:
         proxies = client.proxies()
     names = [name for name in proxies if not labs or any(name.startswith(lab) for lab in labs)]

@@ -117,14 +117,15 @@ class Shop(BaseHTTPRequestHandler):
 def facts_of(folder: Path) -> dict[str, Any]:
     """Facts of all runs and experiments below ``folder``, without ids, times and sizes."""
     runs = {}
-    for number, run in enumerate(sorted((folder / "logs" / "runs").glob("*")), 1):
+    logs = folder / ".wirefault" / "logs"
+    if not logs.exists():  # a lab, or an earlier version
+        logs = folder / "logs"
+    for number, run in enumerate(sorted((logs / "runs").glob("*")), 1):
         name = f"{number}-{'-'.join(run.name.split('-')[3:])}"
         runs[name] = sorted(
             json.dumps(row, sort_keys=True) for file in run.glob("*.jsonl") for row in rows_of(file)
         )
-    verdicts = [
-        verdict_of(json.loads(file.read_text())) for file in folder.glob("logs/experiments/*/verdict.json")
-    ]
+    verdicts = [verdict_of(json.loads(file.read_text())) for file in logs.glob("experiments/*/verdict.json")]
     return {"runs": runs, "verdicts": verdicts}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import struct
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from ipaddress import IPv4Address
@@ -18,8 +20,8 @@ from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.compose.test_reach import SEARCH
 from tests.support import until
 from wirefault.core.sockets import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, MANAGER_PORT, TOXIPROXY_PORT
-from wirefault.history.events import Exchange
-from wirefault.history.reader import read_run
+from wirefault.history.events import ConnectionEnded, Event, Exchange
+from wirefault.history.reader import LIVE, read_run
 from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.compose
@@ -29,6 +31,7 @@ FOLDER = "examples/compose"
 # recreate all containers
 OWN_IMAGE = f"{IMAGE}-subject"
 AT_THE_SUBJECT = {"message": 6005, "calculator": 6004}  # the proxies of its links
+SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 BY_THE_INGRESS = """
 import requests
 for url in {urls}:
@@ -124,11 +127,20 @@ def server() -> Iterator[HTTPServer]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            if self.path == "/chat":
+                return self.switch_and_reset()
             body = f"you asked for {self.path}".encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def switch_and_reset(self) -> None:
+            """Switch to a WebSocket, and reset the connection once the client has seen that."""
+            self.connection.sendall(SWITCH)
+            self.rfile.read(1)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
 
         def log_message(self, *_: object) -> None: ...
 
@@ -235,6 +247,53 @@ def test_two_hosts_on_one_connection_are_answered_in_order(lab: Lab, server: HTT
     assert answer.index("you asked for /first") < answer.index("502")
 
 
+def live(lab: Lab) -> list[Event]:
+    """The records of traffic outside any run."""
+    return read_run(lab.logs, f"{LIVE}compose")
+
+
+def test_proxy_of_the_subject_is_named_as_such(lab: Lab, server: HTTPServer) -> None:
+    host = f"host.docker.internal:{server.server_port}"
+    raw_answers(
+        lab,
+        [f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n", "CONNECT api.example:443 HTTP/1.1\r\n\r\n"],
+        patience=10,
+    )
+
+    def is_named() -> bool:
+        ended = [event for event in live(lab) if isinstance(event, ConnectionEnded)]
+        return any("proxy of the agent" in event.why for event in ended)
+
+    until(is_named, **SELDOM)
+
+
+def test_switched_connection_that_is_reset_keeps_its_101(lab: Lab, server: HTTPServer) -> None:
+    host = f"host.docker.internal:{server.server_port}"
+    request = (
+        f"GET http://{host}/chat HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: a2V5\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    code = f"""
+import socket
+with socket.create_connection(("ingress-proxy", 7100), timeout=60) as client:
+    client.sendall({request!r}.encode())
+    received = b""
+    while b"\\r\\n\\r\\n" not in received:
+        received += client.recv(4096)
+    client.sendall(b"x")
+    try:
+        client.recv(1)
+    except ConnectionResetError:
+        print("reset")
+"""
+    assert lab.python("subject", code) == "reset"
+
+    def is_recorded() -> bool:
+        return any(isinstance(event, Exchange) and event.status == 101 for event in live(lab))
+
+    until(is_recorded, **SELDOM)
+
+
 @pytest.mark.parametrize("baggage", ["", "wirefault.run=another,wirefault.episode=e,wirefault.attempt=1"])
 def test_baggage_of_the_subject_evades_no_fault(lab: Lab, baggage: str) -> None:
     host = {"WIRING": f"{FOLDER}/wirefault.yaml"}
@@ -268,7 +327,7 @@ except OSError as error:
     print(error.strerror)
 """
     names, refused = lab.python("subject", code).splitlines()
-    assert names == "['authority.pem', 'bundle.pem', 'preload.cjs', 'trust.p12'] False"
+    assert names == "['authority.pem', 'bundle.pem', 'php.ini', 'preload.cjs', 'trust.p12'] False"
     assert refused == "Read-only file system"
 
 

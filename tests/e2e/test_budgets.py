@@ -42,7 +42,9 @@ def verdict(folder: Path) -> dict[str, Any]:
 def events_of(verdict: dict[str, Any], folder: Path, name: str) -> list[Event]:
     [run_ids] = [arm["run_ids"] for arm in verdict["arms"] if arm["arm"] == name]
     assert len(run_ids) == 2
-    return [event for run_id in run_ids for event in read_history(folder / "logs", run_id).events()]
+    return [
+        event for run_id in run_ids for event in read_history(folder / ".wirefault" / "logs", run_id).events()
+    ]
 
 
 def test_verdicts_of_each_arm(verdict: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.lab import SAMPLES, SharedLab, sample
 from tests.model_server.serving import serve
 from wirefault.history.events import Exchange
+from wirefault.judging.oracle.episode import who_failed
 from wirefault.model_server.decide import decide
 from wirefault.model_server.playbooks import load_playbooks
 from wirefault.model_server.server import create_app
@@ -81,9 +82,10 @@ def test_unrecorded_request_invalidates_only_its_episode(shared: SharedLab, fold
     lab_run = shared.run(sample("the square root"), paris, bob, model="replay", **cassette_settings(folder))
     assert lab_run.outcomes == ["invalid", "success", "success"]
     assert lab_run.summary.episodes[0].why == (
-        "model_unavailable: the cassettes have no answer for this request: record it (MODEL=record)"
+        "cassette: the cassettes have no answer for this request: record it (MODEL=record)"
     )
     assert lab_run.summary.success.n == 2
+    assert who_failed([lab_run.summary.episodes[0].why]) == "the lab"
 
 
 def test_fault_that_changes_requests_misses_cassette(shared: SharedLab, folder: Path) -> None:

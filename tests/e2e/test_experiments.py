@@ -178,7 +178,7 @@ def test_interrupted_run_is_resumed(tmp_path: Path) -> None:
     [experiment] = (tmp_path / ".wirefault" / "logs" / "experiments").iterdir()
     [arm] = (
         saved := load_saved(
-            tmp_path / ".wirefault" / "logs", experiment.name, {"LOGS_DIR": f"{tmp_path}/logs"}
+            tmp_path / ".wirefault" / "logs", experiment.name, {"LOGS_DIR": f"{tmp_path}/.wirefault/logs"}
         )
     ).plan.arms
     assert {episode.episode for episode in saved.facts_of(arm).episodes} == {

@@ -111,7 +111,7 @@ def test_marked_secrets_are_in_no_file_and_output(
     assert len(files) > 5
     assert {(name, secret) for name, text in texts.items() for secret in ALL if secret in text} == set()
 
-    logs = work / "logs"
+    logs = work / ".wirefault" / "logs"
     events = read_history(logs, latest_run(logs)).events()
     exchanges = [event for event in events if isinstance(event, Exchange)]
     assert len(exchanges) == len(TARGETS) + len(BODIES) + len(HEADERS)
@@ -229,7 +229,7 @@ def test_marked_secrets_of_mcp_over_stdio_are_in_no_file(tmp_path: Path) -> None
     environ = environ_in(tmp_path) | VARIABLES | {"XDG_STATE_HOME": str(private)}
     faults = json.dumps({"faults": [{"fault": "tool_error", "links": "files", "when": {"nth": 3}}]})
     done = wirefault(work, environ, "run", str(mine / "w.json"), "--seed", "7", "--faults", faults)
-    logs = work / "logs"
+    logs = work / ".wirefault" / "logs"
     events = read_history(logs, latest_run(logs)).events()
     exchanges = [event for event in events if isinstance(event, Exchange)]
     assert [exchange.message for exchange in exchanges].count("tools/call") == len(calls), done.stderr

@@ -18,6 +18,7 @@ import pytest
 from tests import commands
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from tests.upstream import FREE
+from wirefault.core.lab_folder import MARKER
 from wirefault.core.sockets import Address, bind, bound_address
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -43,12 +44,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "agent",
         "examples",
         "experiments",
+        "flask_tools",
+        "proxy_manager",
         "charts.py",
         "Makefile",
         "requirements-dev.lock",
         "pyproject.toml",
     ):
         (folder / name).symlink_to(ROOT / name)
+    (folder / MARKER).touch()  # a lab, as the whole clone is
     samples = json.loads((ROOT / "agent" / "prompts.json").read_text(encoding="utf-8"))
     few = [samples[0], samples[17], samples[14]]  # a question, a message, the calendar
     (folder / "few.json").write_text(json.dumps(few), encoding="utf-8")

@@ -244,7 +244,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "exp.json").write_text(json.dumps(document), encoding="utf-8")
     done = wirefault(folder, environ_in(folder), "run", "exp.json", "--toxiproxy", "embedded")
     assert done.returncode in (0, 1, 2), done.stderr
-    [run] = (folder / "logs" / "runs").glob("*-2-method")
+    [run] = (folder / ".wirefault" / "logs" / "runs").glob("*-2-method")
     return run
 
 

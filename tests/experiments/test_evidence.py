@@ -26,6 +26,7 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SavedExperiment:
     """An experiment that ended, below the working folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGS_DIR", "logs")
     experiment = planned(tmp_path)
     run_on_paper(experiment, PaperEngine())
     return experiment

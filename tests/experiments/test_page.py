@@ -110,13 +110,13 @@ def test_prompts_are_selected_by_id_pattern(example: str) -> None:
 
 def test_dry_run_is_plan_and_starts_nothing(example: str) -> None:
     done = CliRunner().invoke(main, ["run", example, "--dry-run"])
-    assert (done.exit_code, done.output) == (0, planned(example)) and not Path("logs").exists()
+    assert (done.exit_code, done.output) == (0, planned(example)) and not Path(".wirefault").exists()
 
 
 def test_plan_does_not_guess_time(example: str) -> None:
     assert "duration: unknown, it has not run here yet" in planned(example)
     timing = {"seconds": 20.0, "episodes": 10, "workers": 2}
-    folder = Path("logs/experiments/e1")
+    folder = Path(".wirefault/logs/experiments/e1")
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("{}")
     title = "A lost reply does not make my agent order twice"

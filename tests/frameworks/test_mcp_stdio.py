@@ -36,7 +36,7 @@ def fault_entry(link: str, fault: str, tool: str | None = None, **limits: object
         "fault": fault,
         "links": link,
         "with": limits,
-        "when": {"nth": 1},
+        "when": {"nth": 1, "of": "try"},
         **only,
     }
 

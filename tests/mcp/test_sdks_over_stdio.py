@@ -79,7 +79,7 @@ def seen(lab: Lab, clients: Sequence[RunningClient], case: str) -> dict[str, str
     fault, parameters = CASES[case]
     # an entry for each link: the calls of one client are counted by themselves
     entries = [
-        {"id": link, "fault": fault, "with": parameters, "when": {"nth": 1}, "links": link}
+        {"id": link, "fault": fault, "with": parameters, "when": {"nth": 1, "of": "try"}, "links": link}
         for link in LINKS.names
     ]
     lab.begin(faults=json.dumps({"faults": entries}))

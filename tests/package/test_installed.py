@@ -61,7 +61,7 @@ def outcomes(output: str) -> list[str]:
 def test_demo_in_empty_folder_uses_lab_prompts_and_draws_charts(
     installed: Environment, first_run: FirstRun, tmp_path: Path
 ) -> None:
-    assert {path.name for path in first_run.folder.iterdir()} == {"logs", "state"}
+    assert {path.name for path in first_run.folder.iterdir()} == {".wirefault"}
     assert len(list(first_run.folder.glob(".wirefault/logs/charts/*/*.png"))) == 7
     [line] = re.findall(r"^wirefault (demo .*)$", first_run.output, flags=re.MULTILINE)
     assert "--prompts" not in line

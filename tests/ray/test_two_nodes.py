@@ -64,7 +64,7 @@ def start(folder: Path, *words: str, **environ: str) -> subprocess.Popen[str]:
 
 def shards_in_flight(folder: Path) -> list[Path]:
     """The histories of the arm with faults that shards are writing for the experiment in that folder."""
-    names = [path.name for path in folder.glob("logs/experiments/*")]
+    names = [path.name for path in folder.glob(".wirefault/logs/experiments/*")]
     runs = [f"wirefault-shard-*/logs/runs/{name}-2-method*/gateway-0.jsonl" for name in names]
     return [path for run in runs for path in Path(tempfile.gettempdir()).glob(run) if path.stat().st_size]
 
@@ -87,6 +87,6 @@ def test_killed_node_changes_no_outcome_or_fault(tmp_path: Path, cluster: subpro
     assert json.loads(printed)["verdict"] == json.loads(expected)["verdict"] == "held", errors
     assert [len(arm["run_ids"]) for arm in json.loads(printed)["arms"]] == [2, 2, 2]
     assert (
-        fates(there / "logs", "latest") == fates(here / "logs", "latest")
-        and len(fates(here / "logs", "latest")) == 6
+        fates(there / ".wirefault" / "logs", "latest") == fates(here / ".wirefault" / "logs", "latest")
+        and len(fates(here / ".wirefault" / "logs", "latest")) == 6
     )

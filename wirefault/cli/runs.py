@@ -11,7 +11,7 @@ import shutil
 import sys
 import tarfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_
 if TYPE_CHECKING:
     from wirefault.experiments.evidence import Evidence
     from wirefault.experiments.recorded import RecordedArm, Recording
+    from wirefault.judging.judge import ByControl
     from wirefault.judging.summary import Summary
 
 ACTIVE_WITHIN_S = 60.0
@@ -275,7 +276,6 @@ def _resolved(run: str, out: Path | None) -> str:
 
 def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str = "") -> int:
     """Score a run again, show it and return the exit code."""
-    from wirefault.experiments.recorded import control_of_run
     from wirefault.history.reader import read_history
     from wirefault.judging.summary import summarise
 
@@ -286,7 +286,11 @@ def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str
             click.echo(history.line(event).decode("utf-8", "replace"))
             click.echo(f"evidence: {evidence.text}", err=True)
             return 0
-        control = control_of_run(logs, run_id, {**os.environ, "LOGS_DIR": str(logs)})
+        control: Mapping[str, ByControl] = {}
+        if any(run_id.startswith(f"{name}-") for name in saved_ids(logs)):
+            from wirefault.experiments.recorded import control_of_run  # slow to import, and often not needed
+
+            control = control_of_run(logs, run_id, {**os.environ, "LOGS_DIR": str(logs)})
         summary = summarise(history.events(), torn=history.torn, control=control)
     except ValueError as error:
         raise InputError(str(error)) from None

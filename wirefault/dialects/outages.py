@@ -21,6 +21,7 @@ from wirefault.dialects.stream_forms import AWS_EVENT_STREAM, JSON_LINES
 UNABLE_HEADER = "x-scripted-model-unable"
 """Header of the scripted model's refusals of requests that a provider's model would answer."""
 SCRIPTED_FAILED = "scripted_model: "
+CASSETTE_MISS = "the cassettes have no answer for this request"
 # A model's server that refuses the caller, not the request: no key, no credit, unknown model or region, too
 # many requests, too late. Groq answers 498 if its capacity is used up, Bedrock 424 if the model failed.
 _MODEL_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 423, 424, 425, 429, 451, 498, 499})

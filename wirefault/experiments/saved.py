@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError
-from wirefault.core.files import folders_in, names_in, read_shared, remove_shared, replace_shared
+from wirefault.core.files import (
+    OUTPUT_FOLDER,
+    folders_in,
+    names_in,
+    read_shared,
+    remove_shared,
+    replace_shared,
+)
 from wirefault.core.lab_folder import cassettes_folder
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
@@ -332,6 +339,7 @@ def _reach_of(plan: ExperimentPlan) -> list[str]:
     """
     own = {"", plan.configuration.environ.get("MODEL_BASE_URL", "").rstrip("/")}
     own |= {Settings.model_fields["cassettes"].default, str(cassettes_folder())}
+    own |= {str(Path(OUTPUT_FOLDER) / "state" / "cassettes")}  # the folder may have become a lab since
     own |= {plan.configuration.environ.get("CASSETTES", "")}
     return sorted(
         {reach for arm in plan.arms for reach in (arm.settings.model_base_url, arm.settings.cassettes)} - own

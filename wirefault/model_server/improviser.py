@@ -116,7 +116,7 @@ class _Parameter:
         texts = [as_text(self.schema.get("description")), *map(str, self.schema.get("enum", []))]
         return name_stems(self.name) | stems(" ".join(texts))
 
-    def affinity(self, piece: Evidence) -> int:
+    def affinity(self, piece: Evidence) -> float:
         """Return how well evidence of that kind fits its name and type; 0: not at all."""
         names, form = name_stems(self.name), self.schema.get("format")
         if self.kind in ("integer", "number"):
@@ -126,7 +126,7 @@ class _Parameter:
         if self.kind != "string" or "enum" in self.schema or (form and not only):
             return 0
         if only and piece.kind not in only:  # an id may be a figure, or any text in quotes
-            return 2 if "id" in only and piece.kind in ("number", "quote") else 0
+            return 0.5 if "id" in only and piece.kind in ("number", "quote") else 0
         if only:
             return 3
         return 2 if names & _TAKES.get(piece.kind, frozenset()) else int(piece.kind == "quote")

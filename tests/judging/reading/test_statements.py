@@ -3,6 +3,7 @@
 import pytest
 
 from wirefault.judging.oracle.slots import Slot
+from wirefault.judging.reading.amounts import asked_number, stated_number
 from wirefault.judging.reading.stated import stated
 
 DEGREES = {"number": 8.4, "unit": "celsius", "tolerance": 0.05}
@@ -55,3 +56,22 @@ DAY, TIME, CITY = {"date": "2026-03-12"}, {"time": "18:45"}, {"text": "Canberra"
 )
 def test_statements(slot, text, says):
     assert stated(Slot.model_validate(slot), text) == says
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I will answer in 10 minutes.",
+        "Please hold for 10 seconds.",
+        "It will be ready within about 10 hours.",
+        "Ich antworte in 10 Minuten.",
+        "Réponse dans 10 minutes.",
+    ],
+)
+def test_wait_does_not_state_a_plain_number(text: str) -> None:
+    assert stated_number([asked_number(10, None, None)], text) == "unreadable"
+
+
+def test_span_of_time_states_its_number_otherwise() -> None:
+    assert stated_number([asked_number(10, None, None)], "It takes 10 minutes.") == "right"
+    assert stated_number([asked_number(10, "minute", None)], "You arrive in 10 minutes.") == "right"

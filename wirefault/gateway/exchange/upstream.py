@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from wirefault.dialects.http import Reply, Request
+from wirefault.dialects.outages import CASSETTE_MISS
 from wirefault.gateway.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.gateway.closed_networks import NETWORK_CLOSED
 from wirefault.gateway.endpoint import Endpoint
@@ -25,7 +26,7 @@ from wirefault.history.events import WhyNotIntercepted
 
 _MAX_OUTBOX = 64 * 1024
 _RECORDING_LIMIT_S = 120.0
-_NOT_RECORDED = "the cassettes have no answer for this request: record it (MODEL=record)"
+_NOT_RECORDED = f"{CASSETTE_MISS}: record it (MODEL=record)"
 # Answers to a bad request by the model; other errors are about keys, limits and outages.
 _RECORDED_ERRORS = (400, 422)
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from wirefault.dialects.outages import SCRIPTED_FAILED
+from wirefault.dialects.outages import CASSETTE_MISS, SCRIPTED_FAILED
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -463,6 +463,8 @@ def _upstream_failure(failed: Exchange) -> str:
     why = failed.outage or (f"it answered {failed.status}" if refused else failed.error)
     if failed.outage.startswith(SCRIPTED_FAILED):
         return failed.outage
+    if failed.error and failed.error.startswith(CASSETTE_MISS):
+        return f"cassette: {failed.error}"
     if failed.of_model:
         return f"{_MODEL_FAILED}{why}"
     return f"{_UPSTREAM_FAILED}{failed.link}: {why}"

@@ -51,6 +51,7 @@ _FEW = LazyPattern(r"\b<few>\b")
 _REFUSED = LazyPattern(r"\b<negation>\b|<refusal>")
 _IN_ODD_UNITS = LazyPattern(r"\s?(?:°\s?(?![cfk])[a-z]|(?:[^\W\d_][\w-]*\s){1,2}units?\b)")
 _WORD = LazyPattern(r"[^\W\d_]+")
+_WAITING = LazyPattern(r"\b<waiting>\s+(?:<approximate>\s+)?$")
 _PLAIN_WORDS = LazyPattern(r"\b<plain>\b")
 
 
@@ -215,6 +216,8 @@ def _candidate(wanted: Sequence[AskedNumber], low: str, quantity: Quantity) -> C
         and _IN_ODD_UNITS.match(low[quantity.end : quantity.end + 60])
     ):
         best = "doubtful"
+    if best == "bare" and _is_wait(low, quantity) and not any(each.units for each in wanted):
+        best = "doubtful"
     hits = [hit_of_value(each, reading) for each, reading, _ in fitting]
     start, end = quantity.start, quantity.end
     return Candidate(
@@ -224,6 +227,12 @@ def _candidate(wanted: Sequence[AskedNumber], low: str, quantity: Quantity) -> C
         nearly=any(hit == "nearly" for hit in hits),
         status=status_at(low, start, end),
     )
+
+
+def _is_wait(low: str, quantity: Quantity) -> bool:
+    """Tell whether it says when something comes: ``in 10 minutes``."""
+    spans = any(reading.unit and reading.unit.dimension == "duration" for reading in quantity.readings)
+    return spans and _WAITING.search(low[max(0, quantity.start - 40) : quantity.start]) is not None
 
 
 def _with_shared_units(low: str, mentions: list[Quantity]) -> list[Quantity]:
