@@ -26,8 +26,13 @@ PLAIN, INIT = "0000000000000000", ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", 
 STATUS_OF_SLEEP = """
 from pathlib import Path
 
-texts = [path.read_text() for path in Path("/proc").glob("[0-9]*/status")]
-print(*(text for text in texts if "Name:\\tsleep" in text))
+for path in Path("/proc").glob("[0-9]*/status"):
+    try:
+        text = path.read_text()
+    except OSError:  # a process that has ended
+        continue
+    if "Name:\\tsleep" in text:
+        print(text)
 """
 CONNECT = """
 import errno, functools, json, socket

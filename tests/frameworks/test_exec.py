@@ -47,7 +47,7 @@ def exec_run(agent: InstalledAgent, folder: Path, prompt: str, *words: str) -> t
     done = wirefault(folder, environ, *arguments, "--", *agent.command, prompt)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return done.returncode, list(read_run(folder / ".wirefault" / "logs", summary["run_id"]))
+    return done.returncode, list(read_run(folder / "logs", summary["run_id"]))
 
 
 def exchanges(events: list[Event], link: str) -> list[Exchange]:
