@@ -67,7 +67,7 @@ def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
 def serve(client: ToxiproxyClient, topology: Topology) -> int:
     state_path = _state_path()
     check_version(state_path)
-    # a launcher names its lab anew each time and holds a lock of its own; Compose's name is always the same
+    # each launcher has another lab name and holds its own lock; under Compose the name is always the same
     lock = RunLock(state_path.parent, f"manager-{topology.lab_id}-{topology.lane}")
     if os.environ.get("LAB_ID") and not lock.take():
         raise OSError(f"another lab is up in this folder and uses its {state_path}; end it first")

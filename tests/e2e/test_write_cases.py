@@ -174,7 +174,7 @@ def step_again(*calls: tuple[Any, ...]) -> Agent:
 
 
 def in_turn(*calls: tuple[Any, ...]) -> Agent:
-    """Makes each call once; each may be followed by a retry of its own."""
+    """Makes each call once; a retry may follow each call."""
     return lambda caller: [caller.until_good(*call) for call in calls] and None
 
 

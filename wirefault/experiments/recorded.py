@@ -57,7 +57,7 @@ class RecordedArm:
 
     @cached_property
     def control(self) -> Mapping[str, ByControl]:
-        """What the experiment's control shows about its episodes; empty without one."""
+        """The control's facts about its episodes, by episode; empty without a control."""
         if self.experiment is None:
             return {}
         saved, arm = self.experiment
@@ -150,7 +150,7 @@ def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recordi
 
 
 def control_of_run(logs: Path, run_id: str, environ: Mapping[str, str]) -> Mapping[str, ByControl]:
-    """What the control shows about the episodes of a run, if it is one of an experiment's arm."""
+    """Return the control's facts about the episodes of a run; empty for a lone run."""
     return RecordedArm(logs, "", (run_id,), experiment=_experiment_of(logs, run_id, environ)).control
 
 

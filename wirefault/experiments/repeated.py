@@ -142,7 +142,7 @@ class _Beside:
 def _counterparts(
     write: WriteCount, beside: Iterable[WriteCount], control: Sequence[WriteCount]
 ) -> list[WriteCount]:
-    """The same write in a control episode; without it, those of the same call that have no counterpart.
+    """Return the same write in a control episode, or else the writes of the same call without a counterpart.
 
     A control whose ids differ from episode to episode would otherwise seem never to have made it.
     """

@@ -113,7 +113,7 @@ class SavedExperiment:
         return self.compared(arm, self._recorded_facts(arm))
 
     def compared(self, arm: PlannedArm, facts: ArmFacts) -> ArmFacts:
-        """Facts of that arm, compared with the control until now; those of a control are as they were."""
+        """Return the arm's facts, compared with the control so far; a control's facts are unchanged."""
         controls = [other for other in self.plan.arms if other.is_control]
         if arm.is_control or not controls:
             return facts
@@ -121,7 +121,7 @@ class SavedExperiment:
         return with_differences(judged_by_control(facts, *calm), calm)
 
     def control_of(self, arm: PlannedArm) -> Mapping[str, ByControl]:
-        """What the control shows about the arm's episodes until now; empty for a control."""
+        """Return the control's facts so far about the arm's episodes; empty for a control."""
         return {} if arm.is_control else by_control(self.facts_of(arm))
 
     def _recorded_facts(self, arm: PlannedArm) -> ArmFacts:

@@ -50,7 +50,7 @@ class AddedRows:
         return frozenset(place for place, row in enumerate(self.rows) if _matches(row, wanted))
 
     def may_be_sum(self, place: int, body: Any) -> bool:
-        """Whether a row may stand for several writes: its quantity is above one and not the body's."""
+        """Return whether a row may sum several writes: its quantity is above one and not in the body."""
         values = {text for _, text in _values(body)}
         return any(
             _SUM.fullmatch(name) and text not in values and text not in ("0", "1", "true", "false", "null")
