@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wirefault.core.identity import digest
-from wirefault.faults.matching.trigger_index import Draws, bound_of, chance_of
+from wirefault.faults.matching.entry_index import Draws, bound_of, chance_of
 
 TRIES = 10_000
 NUMBERS = [int.from_bytes(digest(1, number), "big") for number in range(TRIES)]

@@ -17,8 +17,8 @@ from tests.support import examples
 from wirefault.core.identity import digest
 from wirefault.core.identity import draw as keyed_draw
 from wirefault.dialects.http import Request
+from wirefault.faults.matching.entry_index import chance_of
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
-from wirefault.faults.matching.trigger_index import chance_of
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.conditions import When, within
 from wirefault.faults.sets.fault_set import build_set

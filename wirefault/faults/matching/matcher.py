@@ -1,16 +1,12 @@
-"""Matches tries with the armed faults of one run, by selectors, counts and draws. No effects."""
+"""Matches tries with the armed faults of one run. It counts calls, sessions and replies; no effects."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase, translate
 from functools import partial
-from typing import Any, NamedTuple
-
-from pydantic_core import from_json
+from typing import NamedTuple
 
 from wirefault.core.identity import KeyedDraws, draw
 from wirefault.dialects import Dialect
@@ -18,212 +14,9 @@ from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.mcp import MCP
 from wirefault.dialects.registry import dialect_of
 from wirefault.faults.base import Try
-from wirefault.faults.matching.trigger_index import ArmedEntry, TriggerIndex
-from wirefault.faults.sets.conditions import Moment, nested_field, within
-from wirefault.faults.sets.dose import Dose
+from wirefault.faults.matching.entry_index import ArmedEntry, EntryGroup, LinkCandidates
+from wirefault.faults.sets.conditions import Moment, within
 from wirefault.faults.sets.fault_set import Entry
-
-_MAX_CACHED = 4096  # clients may send any number of methods and paths
-_WILD = re.compile(r"[*?\[]")
-_SCALAR = (str, int, float, type(None))
-
-
-class EntryGroup:
-    """Entries with the same selectors, links, turns and writes to wait for, which share one count of eligible
-    requests.
-
-    ``scope`` names that count: the groups of the entries' other links have the same.
-
-    ``counts``: whether an entry needs that count. ``of_episodes``: whether they select by episode. ``ids`` of
-    its entries are recorded with an eligible exchange if the history lacks what they select by: a header or
-    the body (not ``by_history``), or the method of a message.
-    """
-
-    def __init__(self, scope: str, of_model: bool | None, armed: Sequence[ArmedEntry]) -> None:
-        """``of_model``: whether it selects requests to models alone, or others alone; None for all."""
-        self.scope = scope
-        self.turn = armed[0].entry.when.turn
-        self.after_write = armed[0].entry.when.after_write
-        self.persistent = any(a.entry.when.persistent for a in armed)
-        self.only = only = armed[0].entry.only
-        self.triggers = TriggerIndex(armed)
-        self.counts = any(_counts(a.entry) for a in armed)
-        self.ids = [a.entry.id for a in armed]
-        self.of_episodes = bool(only.episodes)
-        self.by_history = only.by_history
-        self._of_mcp = armed[0].entry.fault.where == "mcp"
-        self._usual = _usual_messages(armed[0].entry)
-        self._messages = self._usual if only.method is None else (only.method,)
-        self._of_model = of_model
-        self._method = re.compile(translate(only.method.upper())).match if only.method is not None else None
-        self._path = re.compile(translate(only.path)).match if only.path is not None else None
-
-    def could_match(self, method: str, path: str, message: str | None, of_model: bool) -> bool:
-        """Whether method, path and message match. ``message`` as in ``IncomingTry``."""
-        if self._of_model is not None and self._of_model != of_model:
-            return False
-        if self._path is not None and self._path(path) is None:
-            return False
-        by_http = self._method is not None and self._method(method) is not None
-        if message is None:
-            return not self._of_mcp and (by_http or self._method is None)
-        if _like_any(message or method, self._messages):
-            return True
-        # every message is a POST, so the selector POST does not select messages
-        return by_http and (not message or _like_any(message, self._usual))
-
-
-def _side(entry: Entry, link: str) -> bool | None:
-    """Which requests on the link it strikes, as ``EntryGroup`` has it."""
-    if link in entry.models_only:
-        return True
-    return False if link in entry.tools_only else None
-
-
-def _usual_messages(entry: Entry) -> tuple[str, ...]:
-    """The MCP messages that are eligible if its selectors name no method."""
-    return ("*",) if "method" in entry.only.json_ else entry.fault.messages
-
-
-def _like_any(message: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(message, pattern) for pattern in patterns)
-
-
-def _counts(entry: Entry) -> bool:
-    return entry.when.counts or entry.when.model_requests is not None or entry.fault.by_order
-
-
-class LinkCandidates:
-    """The entries of one link with a probability above 0."""
-
-    def __init__(
-        self, link: str, entries: Iterable[tuple[int, Entry]], scopes: Sequence[Sequence[str]]
-    ) -> None:
-        """``entries`` with their places in the set; ``scopes``: the links of each entry of the set."""
-        entries = list(entries)
-        possible = [(place, entry) for place, entry in entries if entry.when.probability > 0]
-        armed = [ArmedEntry(place, entry, entry.certain, entry.dose != Dose()) for place, entry in possible]
-        self.any = {
-            side: any(entry.strikes(link, of_model=side) for _, entry in entries) for side in (True, False)
-        }
-        self.needs_body = any(e.fault.needs_body or e.only.reads_body for _, e in possible)
-        self.remembers = any(entry.fault.remembers for _, entry in possible)
-        by_selectors: defaultdict[tuple[str, bool | None], list[ArmedEntry]] = defaultdict(list)
-        for one in armed:
-            selectors = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
-            when = one.entry.when
-            scope = f"{selectors} {when.turn} {when.after_write} {scopes[one.place]}"
-            by_selectors[scope, _side(one.entry, link)].append(one)
-        self._groups = [EntryGroup(*selected, group) for selected, group in by_selectors.items()]
-        self._by_request: dict[tuple[str, str, str | None, bool], _CandidateIndex] = {}
-        self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}
-
-    def at(
-        self, method: str, path: str, message: str | None, of_model: bool, read: Callable[[], Request]
-    ) -> Sequence[EntryGroup]:
-        """The groups for which the request is eligible; reads it only if a group needs headers or body."""
-        key = (method, path, message, of_model)
-        index = self._by_request.get(key)
-        if index is None:
-            index = self._index(*key)
-            if len(self._by_request) < _MAX_CACHED:
-                self._by_request[key] = index
-        return index.at(read)
-
-    def _index(self, method: str, path: str, message: str | None, of_model: bool) -> _CandidateIndex:
-        groups = tuple(group for group in self._groups if group.could_match(method, path, message, of_model))
-        index = self._by_groups.get(groups)
-        if index is None:
-            index = _CandidateIndex(groups)
-            if len(self._by_groups) < _MAX_CACHED:
-                self._by_groups[groups] = index
-        return index
-
-
-class _CandidateIndex:
-    """Groups that match by method and path, indexed by one exact value that they select."""
-
-    def __init__(self, groups: Iterable[EntryGroup]) -> None:
-        self._unconditional: list[EntryGroup] = []
-        self._unindexed: list[EntryGroup] = []
-        self._by_header: defaultdict[str, defaultdict[str, list[EntryGroup]]] = defaultdict(_lists)
-        self._by_field: defaultdict[str, defaultdict[Any, list[EntryGroup]]] = defaultdict(_lists)
-        for group in groups:
-            self._place(group).append(group)
-
-    def _place(self, group: EntryGroup) -> list[EntryGroup]:
-        only = group.only
-        for name, value in only.header.items():
-            if not _WILD.search(value):
-                return self._by_header[name.lower()][value]
-        for name, value in only.json_.items():
-            if isinstance(value, _SCALAR):
-                return self._by_field[name][value]
-        return self._unindexed if only.header or only.json_ else self._unconditional
-
-    def at(self, read: Callable[[], Request]) -> Sequence[EntryGroup]:
-        if not (self._unindexed or self._by_header or self._by_field):
-            return self._unconditional
-        view = _RequestView(read())
-        chosen = (group for group in self._possible(view) if group.only.matches_content(view))
-        return [*self._unconditional, *chosen]
-
-    def _possible(self, view: _RequestView) -> Iterator[EntryGroup]:
-        yield from self._unindexed
-        for name, by_value in self._by_header.items():
-            value = view.find_header(name)
-            if value is not None:
-                yield from by_value.get(value, ())
-        for name, by_content in self._by_field.items():
-            content = view.field(name)
-            if isinstance(content, _SCALAR):
-                yield from by_content.get(content, ())
-
-
-def _lists() -> defaultdict[Any, list[EntryGroup]]:
-    return defaultdict(list)
-
-
-class _RequestView:
-    """A request whose headers and body are parsed at most once for all groups."""
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._named: dict[str, str] | None = None
-        self._parsed: Any = None  # the body's JSON or a ValueError, in a list
-
-    def find_header(self, name: str) -> str | None:
-        if self._named is None:
-            named: dict[str, str] = {}
-            self._named = named
-            for header, value in self._request.headers:
-                key = header.lower()
-                named[key] = f"{named[key]}, {value}" if key in named else value
-        return self._named.get(name.lower())
-
-    def json(self) -> Any:
-        body = self._read()
-        if isinstance(body, ValueError):
-            raise body
-        return body
-
-    def field(self, dotted: str) -> Any:
-        return nested_field(self._read(), dotted)
-
-    def _read(self) -> Any:
-        if self._parsed is None:
-            try:
-                self._parsed = [from_json(self._request.body)]  # three times as fast as json
-            except ValueError:
-                self._parsed = [self._read_leniently()]
-        return self._parsed[0]
-
-    def _read_leniently(self) -> Any:
-        try:
-            return self._request.json()
-        except ValueError as error:
-            return error
-
 
 KEPT_REPLIES = 8
 _ANY_MOMENT = Moment()
@@ -365,12 +158,11 @@ class FaultMatcher:
 
     def match(self, incoming: IncomingTry) -> MatchedFaults:
         """Count the try and return the faults that it meets."""
-        link, episode, attempt, message = incoming.link, incoming.episode, incoming.attempt, incoming.message
-        call = incoming.call
+        episode, message = incoming.episode, incoming.message
         if incoming.of_model:
-            number = incoming.counted_call or call
-            self._model_requests[episode, attempt] = max(self._model_requests[episode, attempt], number)
-        candidates = self._candidates.get(link)
+            number, attempt = incoming.counted_call or incoming.call, (episode, incoming.attempt)
+            self._model_requests[attempt] = max(self._model_requests[attempt], number)
+        candidates = self._candidates.get(incoming.link)
         groups: Sequence[EntryGroup] = ()
         if candidates is not None:
             groups = candidates.at(incoming.method, incoming.path, message, incoming.of_model, incoming.read)
@@ -378,7 +170,7 @@ class FaultMatcher:
             return _NOTHING
         met: _Met = []
         eligible: list[str] = []
-        draws = KeyedDraws(self._seed, episode, attempt, link, incoming.fingerprint, call, incoming.try_)
+        draws = self._draws(incoming)
         for group in groups:
             if group.of_episodes and not group.only.in_episode(episode):
                 continue
@@ -392,14 +184,11 @@ class FaultMatcher:
 
     def try_of(self, entry: Entry, incoming: IncomingTry) -> Try:
         """The try as seen by the fault of an entry that is not armed."""
-        link, fingerprint, episode, attempt = (
-            incoming.link,
-            incoming.fingerprint,
-            incoming.episode,
-            incoming.attempt,
-        )
-        draws = KeyedDraws(self._seed, episode, attempt, link, fingerprint, incoming.call, incoming.try_)
-        return self._try(entry, incoming, 1, partial(_chance, draws, entry.id))
+        return self._try(entry, incoming, 1, partial(_chance, self._draws(incoming), entry.id))
+
+    def _draws(self, tried: IncomingTry) -> KeyedDraws:
+        key = tried.episode, tried.attempt, tried.link, tried.fingerprint, tried.call, tried.try_
+        return KeyedDraws(self._seed, *key)
 
     def _add_met(self, group: EntryGroup, incoming: IncomingTry, draws: KeyedDraws, met: _Met) -> None:
         """Add the entries of the group that this try meets."""
