@@ -129,6 +129,28 @@ def test_body_is_matched_by_named_fields(expected, fits):
     )
 
 
+@pytest.mark.parametrize(
+    ("expected", "body", "axis"),
+    [
+        ({"date": "2026-03-12", "time": "14:30"}, {"date": "2026-03-12", "time": "14:30"}, "as_asked"),
+        ({"date": "2026-03-12", "time": "14:30"}, {"date": "2026-03-12", "time": "15:30"}, "wrong"),
+        ({"date": "2026-03-12", "time": "14:30"}, {"date": "2026-03-12"}, "wrong"),
+        (
+            {"date": "tomorrow", "time": {"contains": "noon"}},
+            {"date": "tomorrow", "time": "noon"},
+            "as_asked",
+        ),
+        ({"date": "tomorrow"}, {"date": "tomorrow"}, "as_asked"),
+        ({"time": "now"}, {"time": "later"}, "wrong"),
+        ({"at": {"date": "2026-03-12", "time": "14:30"}}, {"at": "12 March 2026, 2:30 pm"}, "as_asked"),
+        ({"at": {"date": "2026-03-12", "time": "14:30"}}, {"at": "12 March 2026, 4:30 pm"}, "wrong"),
+        ([{"date": "2026-03-12", "time": "14:30"}], [{"date": "2026-03-12", "time": "14:30"}], "as_asked"),
+    ],
+)
+def test_body_may_be_only_date_and_time(expected, body, axis):
+    assert judged(write(body=json.dumps(body)), expected=[TEA | {"json": expected}]).axis == axis
+
+
 def test_form_and_query_are_matched():
     assert judged(write(body="item=tea&n=1")).axis == "as_asked"
     delete = {"link": "shop", "method": "DELETE", "path": "/orders/*", "query": {"why": "late"}}
@@ -145,6 +167,7 @@ def test_form_and_query_are_matched():
         ({"path": "/order"}, "shop does not declare POST /order as a write; did you mean 'POST /orders'?"),
         ({"jsn": {}}, "expect.requests[0].jsn: unknown key; did you mean 'json'?"),
         ({"json": {"n": {"number": "x"}}}, "expect.requests[0].json: number: must be a number"),
+        ({"json": {"due": {"date": "12/13/2026 or so"}}}, "expect.requests[0].json: date: "),
         ({"times": 0}, "times"),
     ],
 )

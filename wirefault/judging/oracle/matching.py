@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from wirefault.judging.oracle.slots import MATCHER_KEYS, Matcher
+from wirefault.judging.oracle.slots import MATCHER_KEYS, MOMENT_KEYS, Matcher
 from wirefault.judging.reading.amounts import asked_number, stated_number
 from wirefault.judging.reading.context import Stated
 from wirefault.judging.reading.names import in_other_scripts, likeness
@@ -139,6 +139,8 @@ def match_json(expected: Any, value: Any, literal: bool = False) -> Match:
 
 
 def _match_matcher(expected: Mapping[str, Any], value: Any, literal: bool) -> Match:
+    if expected.keys() == MOMENT_KEYS:  # one text may state both
+        return _worst(_match_matcher({name: expected[name]}, value, literal) for name in expected)
     try:
         return match_field(Matcher.model_validate(dict(expected)), value, literal)
     except ValidationError:

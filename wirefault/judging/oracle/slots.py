@@ -131,22 +131,38 @@ class Matcher(OraclePart):
 
 
 MATCHER_KEYS = frozenset(Matcher.model_fields)
+MOMENT_KEYS = frozenset({"date", "time"})
 
 
 def checked_json(value: Any) -> Any:
-    """The same value, once every matcher in it was read. Raises ``ValueError``."""
-    if isinstance(value, dict):
-        if value and value.keys() <= MATCHER_KEYS:
-            try:
-                Matcher.model_validate(value)
-            except ValidationError as error:
-                raise ValueError(f"{', '.join(value)}: {_reason(error)}; {_ESCAPE}") from None
-        else:
-            for field in value.values():
-                checked_json(field)
-    elif isinstance(value, list):
-        for item in value:
-            checked_json(item)
+    """The same value, once every matcher in it was read. Raises ``ValueError``.
+
+    A body or a state that is not a matcher, and has only a date and a time, is an object with these fields.
+    """
+    if isinstance(value, dict) and value and value.keys() <= MOMENT_KEYS:
+        try:
+            Matcher.model_validate(value)
+        except ValidationError:
+            return _with_checked_fields(value)
+        return value
+    return _checked_part(value)
+
+
+def _checked_part(value: Any) -> Any:
+    is_matcher = isinstance(value, dict) and bool(value) and value.keys() <= MATCHER_KEYS
+    if not is_matcher or value.keys() == MOMENT_KEYS:
+        return _with_checked_fields(value)
+    try:
+        Matcher.model_validate(value)
+    except ValidationError as error:
+        raise ValueError(f"{', '.join(value)}: {_reason(error)}; {_ESCAPE}") from None
+    return value
+
+
+def _with_checked_fields(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _checked_part(part)
     return value
 
 
