@@ -37,7 +37,7 @@ from wirefault.history.events import (
 from wirefault.history.reader import HistoryError, read_history, with_ids
 from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.evidence.record import FaultRecord
-from wirefault.judging.findings.differences import Conduct, conduct_in
+from wirefault.judging.findings.conduct import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED

@@ -1,0 +1,180 @@
+"""The writes, failures and answer of an episode's first attempt, for comparison with the control. Pure.
+
+Executed writes are counted by call. Digits and ids in the answer are masked. No oracle is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wirefault.history.events import EXIT_CODE, AttemptEnded
+from wirefault.judging.findings.errors import has_error
+from wirefault.judging.findings.writes import MAY_BE_AS_ASKED
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.writes import Write, writes_in
+
+_TRANSIENT = frozenset({408, 425, 429})
+Repeater = Literal["", "client", "model"]
+
+_ID = re.compile(r"\b(?=[\w-]*\d)(?:[0-9a-f-]{8,}|[A-Za-z]+[-_]?\w*\d\w*)\b", re.I)
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_UNSURE_WORD = re.compile(
+    r"\b(?:may|might|unsure|unclear|uncertain|unknown|whether|possibly|perhaps|maybe|verify|check)\b", re.I
+)
+_NOTHING = frozenset({"", "null", "none", "{}", "[]", '""', "undefined"})
+
+
+@dataclass(frozen=True)
+class CallCount:
+    """The number of times that an attempt executed a call that changes state."""
+
+    call: str  # as a wiring declares it, with numbers and ids masked
+    declared: bool
+    repeatable: bool  # idempotent by HTTP's definition
+    executed: int  # requests with one idempotency key count once
+    maybe: int
+    most_of_one: int  # the largest number of executions with the same contents
+    reported: int  # executions named in findings about repeated writes
+    failures_seen: bool  # the caller saw the failure of every request that was not executed
+    repeated_by: Repeater
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """The compared facts of an episode's first attempt."""
+
+    answer: str  # with digits and ids masked
+    last_line: str
+    text: str  # the beginning of the answer
+    unsure: bool
+    failed: bool  # by the report's status
+    exit: str  # the error that ended the program; empty after a normal end
+    calls: tuple[CallCount, ...]
+    others: tuple[str, ...]  # undeclared calls that may have changed state
+    replaced: bool  # a fault replaced the contents of a reply
+    past_lab: bool
+    crashed: bool  # the program ended without an answer that gives the reason
+    failures: tuple[str, ...]  # requests that failed and might pass at another try
+    failure_ids: tuple[str, ...]
+    failed_last: bool  # the last request failed
+    end_id: str
+
+    @property
+    def is_silent(self) -> bool:
+        return self.answer in _NOTHING
+
+    def count_of(self, call: str) -> CallCount | None:
+        return next((count for count in self.calls if count.call == call), None)
+
+
+def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | None:
+    """Read the conduct of the first attempt; None if the lab ended it, or if it has not ended.
+
+    ``reported``: ids of events in findings about repeated writes.
+    """
+    end = trace.end_of(1)
+    if end is None or end.event.ended_by == "limit":
+        return None
+    event, reported_ids = end.event, set(reported)
+    groups: defaultdict[str, list[Write]] = defaultdict(list)
+    for write in writes_in(trace):
+        if write.request.attempt == 1:
+            groups[masked(write.call)].append(write)
+    answer = event.report.answer if event.report and not event.response else event.response
+    lines = [line for line in answer.splitlines() if line.strip()]
+    status = event.report.status if event.report else ""
+    requests = [request for request in trace.requests if request.attempt == 1]
+    failures = list(filter(_may_pass_later, requests))
+    last = requests[-1] if requests else None
+    return Conduct(
+        answer=masked(answer).casefold(),
+        last_line=masked(lines[-1]).casefold() if lines else "",
+        text=_shortened(answer),
+        unsure=status == "unsure" or _UNSURE_WORD.search(answer) is not None,
+        failed=status == "failed",
+        exit=_exit(event),
+        calls=tuple(_counted(trace, call, group, reported_ids) for call, group in groups.items()),
+        others=tuple(dict.fromkeys(_other_calls(trace))),
+        replaced=any(
+            fault.content or fault.kind == "status"
+            for request in trace.requests
+            for fault in request.injected
+            if request.succeeded and not has_error(request)
+        ),
+        past_lab=bool(trace.past_lab),
+        crashed=event.ended_by == "exception",
+        failures=tuple(request.name for request in failures),
+        failed_last=bool(failures) and failures[-1] is last,
+        failure_ids=tuple(id for request in failures for id in request.ids),
+        end_id=end.id,
+    )
+
+
+def _may_pass_later(request: Request) -> bool:
+    status = request.status
+    return bool(request.reply_lost) or (status is not None and (status >= 500 or status in _TRANSIENT))
+
+
+def _other_calls(trace: EpisodeTrace) -> Iterator[str]:
+    for request in trace.requests:
+        is_other = not (request.of_model or request.is_read or request.is_write)
+        if is_other and request.attempt == 1 and request.executed != "no":
+            yield masked(f"{request.name} of {request.link_name}")
+
+
+def masked(text: str) -> str:
+    """Mask the numbers and ids in a text."""
+    return " ".join(_NUMBER.sub("#", _ID.sub("#", text)).split())
+
+
+def _exit(end: AttemptEnded) -> str:
+    if end.error_type == EXIT_CODE:
+        return (end.error or "it failed").partition(":")[0].removeprefix("it ")
+    return f"ended with {end.error_type or 'an exception'}" if end.ended_by == "exception" else ""
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: set[str]) -> CallCount:
+    executed = [write for write in group if write.fate == "executed"]
+    keys = {write.key for write in executed if write.key}
+    single = [write for write in executed if not write.key]
+    by_same: defaultdict[str, int] = defaultdict(int)
+    for write in single:
+        by_same[write.same] += 1  # the network may deliver one request several times
+    ids = tuple(id for write in group for id in write.seen.ids)
+    return CallCount(
+        call,
+        declared=all(write.declared for write in group),
+        repeatable=all(write.repeatable for write in group),
+        executed=sum(by_same.values()) + len(keys),
+        maybe=sum(write.fate == "maybe" and not (write.key and write.key in keys) for write in group),
+        most_of_one=max(by_same.values(), default=min(len(keys), 1)),
+        reported=sum(not reported.isdisjoint(write.seen.ids) for write in executed),
+        failures_seen=all(_failure_was_seen(write) for write in group if write.fate == "refused"),
+        repeated_by=_repeater(trace, executed),
+        ids=tuple(dict.fromkeys(ids)),
+    )
+
+
+def _failure_was_seen(write: Write) -> bool:
+    """Whether the caller got an error, and the error does not mean that the write was already done."""
+    seen = write.seen
+    return bool(seen.reply_lost) or (has_error(seen) and seen.status not in MAY_BE_AS_ASKED)
+
+
+def _repeater(trace: EpisodeTrace, executed: Sequence[Write]) -> Repeater:
+    """Who repeated the write last: the model if it was asked before the last execution, else the client."""
+    if len(executed) < 2:
+        return ""
+    before, last = executed[-2].seen, executed[-1].seen
+    return "model" if any(r.of_model for r in trace.between(before, last)) else "client"
