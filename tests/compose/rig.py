@@ -143,7 +143,7 @@ class Lab:
 
     def up(self) -> None:
         """All that lives long, healthy, without a run of the agent."""
-        if missing := sorted(set(LONG_LIVED) - self.alive()):
+        if missing := sorted({"init", *LONG_LIVED} - self.alive()):
             self.compose(f"up -d {' '.join(missing)}")
         until(lambda: self.health("proxy_mgr") == "healthy", "a healthy manager", **SELDOM)
 

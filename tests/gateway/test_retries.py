@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from urllib3.util import Retry
 from tests.faults.catalogue.clients.upstream import answering
 from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
+from tests.upstream import Upstream, requests_of
 from wirefault.dialects.http import json_reply
 from wirefault.history.events import Exchange
 from wirefault.wiring.links import Link, Links
@@ -98,6 +101,51 @@ def test_call_that_the_model_asks_for_again_is_a_new_one(tmp_path: Path) -> None
         first = client.post(lab.url("shop"), json={}).status_code
         client.post(lab.url("model", "/v1/chat/completions"), json={"model": "m", "messages": messages()})
         assert [first, client.post(lab.url("shop"), json={}).status_code] == [500, 200]
+
+
+TOOL_CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add", "arguments": {}}}
+MCP_ANSWER = b'data: {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}\n\n'
+MODEL_ANSWER = (
+    b'data: {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices":'
+    b' [{"index": 0, "delta": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}\n\n'
+    b"data: [DONE]\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "answer", "path", "request_body"),
+    [
+        ("mcp", MCP_ANSWER, "/mcp", TOOL_CALL),
+        ("openai_chat", MODEL_ANSWER, "/v1/chat/completions", {"model": "m", "messages": [], "stream": True}),
+    ],
+    ids=["mcp", "openai_chat"],
+)
+@pytest.mark.parametrize("sent_whole", [True, False])
+def test_client_that_leaves_with_its_answer_has_not_failed(
+    tmp_path: Path, dialect: Any, answer: bytes, path: str, request_body: Any, sent_whole: bool
+) -> None:
+    """A client needs no more of a stream than its answer: the same request later is a call of its own."""
+
+    both_sent = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            part = answer if sent_whole else answer[: len(answer) // 2]
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + part)
+            both_sent.wait(PATIENCE_S)  # the server takes no notice of a client that leaves
+
+    faults = {"faults": [{"fault": "server_error", "links": "shop", "when": {"nth": 2, "of": "call"}}]}
+    with Upstream(serve) as upstream:
+        links = Links([Link("shop", upstream=upstream.address.url, dialect=dialect)])
+        with gateway(tmp_path, links=links) as lab:
+            lab.begin(faults=faults)
+            for _ in range(2):
+                with httpx.stream(
+                    "POST", lab.url("shop", path), json=request_body, timeout=PATIENCE_S
+                ) as reply:
+                    next(reply.iter_raw())
+            both_sent.set()
+            assert (500 in statuses(lab, 2)) is sent_whole
 
 
 @pytest.mark.parametrize(("counts", "expected"), [({"of": "call"}, [503] * 3), ({"of": "try"}, [503, 200])])

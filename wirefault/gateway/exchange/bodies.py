@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 
 from wirefault.dialects.http import Reply, data_of, split_events
-from wirefault.dialects.mcp import ToolAnswer, read_message
+from wirefault.dialects.mcp import McpMessage, ToolAnswer, read_message
 from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.http1.messages import Decoder, Unreadable
 
@@ -120,13 +120,19 @@ class ServerReply:
 
         Empty without a whole response, and for a reply that is too large or unreadable.
         """
+        response = self.response
+        return response.tool_answer if response is not None else ""
+
+    @property
+    def response(self) -> McpMessage | None:
+        """The first response; None while there is no whole one, and if the reply is too large or unreadable."""
         body = self.body
         if self.reader is None or not body:
-            return ""
+            return None
         in_events = self.reader.message.is_event_stream
         sources = map(data_of, split_events(body)) if in_events else (body,)
         messages = (message for source in sources if (message := read_message(source)))
-        return next((message.tool_answer for message in messages if message.kind == "response"), "")
+        return next((message for message in messages if message.kind == "response"), None)
 
 
 class SentPieces:
@@ -157,6 +163,8 @@ class ReplyRecord:
     size: int
     """Written to the client, the header block included."""
     done: bool
+    answered_leaver: bool
+    """The client had a whole answer when it left: of a stream, it need not read the end."""
     reader: MessageReader | None
     """The reader of the reply that the client got; None without a head."""
     body_start: BodyStart | None
@@ -174,7 +182,7 @@ class ReplyRecord:
     def __init__(self) -> None:
         self.status = self.upstream_status = self.client_eof_at = None
         self.size = self.size_before_eof = 0
-        self.done = False
+        self.done = self.answered_leaver = False
         self.reader = self.body_start = self.upstream = self.server_reply = self.pieces = None
 
     @property

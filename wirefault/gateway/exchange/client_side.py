@@ -58,7 +58,8 @@ class ClientSide:
         exchange = self.relay.exchange
         if exchange is not None and not exchange.left_at:
             exchange.left_at = time.perf_counter()
-            note_client_gone(exchange)
+            is_changed = self.relay.delivery.writer is not None
+            note_client_gone(exchange, None if is_changed else self.relay.delivery.reader)
 
     def _on_client_gone(self) -> None:
         exchange = self.relay.exchange

@@ -43,7 +43,8 @@ def client_saw_failure(exchange: Exchange) -> bool:
     False where that is unknown. Call it when ``outage`` is known.
     """
     reply, plan = exchange.reply, exchange.plan
-    if exchange.client_left or not reply.done or reply.status is None or reply.status >= 400:
+    is_cut = (exchange.client_left or not reply.done) and not reply.answered_leaver
+    if is_cut or reply.status is None or reply.status >= 400:
         return True
     if exchange.outage or (exchange.tool and _tool_answer(exchange) == "error"):
         return True
@@ -55,6 +56,27 @@ def client_saw_failure(exchange: Exchange) -> bool:
         return bool(_outage(exchange, reply.status, reply.reader))
     except Exception:  # noqa: BLE001 - a plug-in's dialect may raise anything
         return False
+
+
+def has_answer(exchange: Exchange, reader: MessageReader | None) -> bool:
+    """Whether a stream, of which the client has all that came, holds the answer to its request by now.
+
+    ``reader``: of the upstream's reply; None if faults may change it, or if there is none.
+    """
+    if reader is None or reader.head is None or reader.head.status >= 300:
+        return False
+    reply = exchange.reply
+    if exchange.is_model:
+        dialect, body = _asked_dialect(exchange), _sent_body(exchange)
+        if dialect is None or not isinstance(body, bytes):
+            return False
+        answer = reader.message.with_body(body)
+        return answer.stream_form is not None and not model_outage(dialect, answer, whole=True)
+    if reply.server_reply is None:
+        return False
+    reply.server_reply.reader = reader
+    response = reply.server_reply.response
+    return response is not None and response.error is None
 
 
 def _tool_answer(exchange: Exchange) -> ToolAnswer:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import time
 
 from wirefault.dialects.mcp import CALL
+from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.exchange.exchange import Exchange
-from wirefault.gateway.exchange.outage import client_saw_failure
+from wirefault.gateway.exchange.outage import client_saw_failure, has_answer
 
 
-def note_client_gone(exchange: Exchange) -> None:
-    """The client has left, or closed its side: its next request may come before this exchange ends."""
+def note_client_gone(exchange: Exchange, reader: MessageReader | None) -> None:
+    """The client has left, or closed its side: its next request may come before this exchange ends.
+
+    ``reader``: as ``has_answer`` takes it.
+    """
     attempt = exchange.origin.attempt
-    if attempt is not None and exchange.counted is not None:
+    if attempt is None:
+        return
+    exchange.reply.answered_leaver = has_answer(exchange, reader)
+    if exchange.counted is not None and not exchange.reply.answered_leaver:
         attempt.calls.fail(exchange.counted, time.perf_counter())
 
 
