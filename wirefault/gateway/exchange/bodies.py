@@ -125,7 +125,7 @@ class ServerReply:
 
     @property
     def response(self) -> McpMessage | None:
-        """The first response; None while there is no whole one, and if the reply is too large or unreadable."""
+        """The first whole response; None without one, or if the reply is too large or unreadable."""
         body = self.body
         if self.reader is None or not body:
             return None
