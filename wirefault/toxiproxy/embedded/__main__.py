@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from wirefault.core.sockets import LOOPBACK, Address
+from wirefault.toxiproxy.embedded.metrics import Metrics
 from wirefault.toxiproxy.embedded.server import serve_proxies
 
 _DEFAULT_PORT = 8474
@@ -20,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--proxy-metrics", action="store_true", help="count bytes per proxy at /metrics")
     options = parser.parse_args(arguments)
     address = Address(options.host, options.port)
-    return serve_proxies(address, options.config, proxy_metrics=options.proxy_metrics)
+    return serve_proxies(address, options.config, Metrics(proxies=options.proxy_metrics))
 
 
 if __name__ == "__main__":

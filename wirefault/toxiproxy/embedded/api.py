@@ -16,7 +16,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wirefault.toxiproxy.embedded.go_json import ApiError, go_json_text
-from wirefault.toxiproxy.embedded.proxies import CONTENT_TYPE, Metrics, Proxy, ProxyCollection
+from wirefault.toxiproxy.embedded.metrics import CONTENT_TYPE, Metrics
+from wirefault.toxiproxy.embedded.proxies import Proxy, ProxyCollection
 
 VERSION = "2.12.0"
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]

@@ -1,11 +1,8 @@
-"""Proxies: a listener with its connections and toxics, the collection by name, and the byte counters."""
+"""Proxies: a listener with its connections and toxics, and the collection by name."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterator
-from decimal import Decimal
 from typing import Any
 
 from wirefault.toxiproxy.embedded.connection import (
@@ -25,60 +22,8 @@ from wirefault.toxiproxy.embedded.go_json import (
     read_object,
     read_string,
 )
+from wirefault.toxiproxy.embedded.metrics import Metrics
 from wirefault.toxiproxy.embedded.toxic_chain import ToxicCollection
-
-_LABELS = ("direction", "listener", "proxy", "upstream")
-_COUNTED = ("received", "sent")
-_HANDLER = "promhttp_metric_handler_errors_total"
-_HANDLER_HELP = "Total number of internal errors encountered by the promhttp metric handler."
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
-
-
-class Metrics:
-    """Byte counters for Prometheus, if ``enabled``. Connections are counted when they end."""
-
-    def __init__(self, enabled: bool) -> None:
-        self.enabled = enabled
-        self._bytes: dict[str, Counter[tuple[str, ...]]] = {counted: Counter() for counted in _COUNTED}
-
-    def counter(self, proxy: str, listener: str, upstream: str) -> Callable[[str, str, int], None]:
-        """A function that adds bytes ``received`` or ``sent`` in a direction."""
-
-        def count(direction: str, counted: str, size: int) -> None:
-            if self.enabled:
-                self._bytes[counted][direction, listener, proxy, upstream] += size
-
-        return count
-
-    def text(self) -> str:
-        return "\n".join(self._lines()) + "\n"
-
-    def _lines(self) -> Iterator[str]:
-        yield from _head(_HANDLER, _HANDLER_HELP)
-        yield from (f'{_HANDLER}{{cause="{cause}"}} 0' for cause in ("encoding", "gathering"))
-        for counted in _COUNTED:
-            name = f"toxiproxy_proxy_{counted}_bytes_total"
-            if self._bytes[counted]:
-                yield from _head(name, "")
-            for values, size in sorted(self._bytes[counted].items()):
-                labels = ",".join(map('{}="{}"'.format, _LABELS, map(_escaped, values)))
-                yield f"{name}{{{labels}}} {_number(size)}"
-
-
-def _head(name: str, text: str) -> tuple[str, str]:
-    return f"# HELP {name} {text}", f"# TYPE {name} counter"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _number(size: int) -> str:
-    """The number as Prometheus writes it: with an exponent from a million on."""
-    if size < 10**6:
-        return str(size)
-    mantissa, _, exponent = f"{Decimal(size).normalize():e}".partition("e")
-    return f"{mantissa}e{int(exponent):+03}"
 
 
 class Proxy:
