@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.lab import SAMPLES, SharedLab, sample
 from tests.model_server.serving import serve
 from wirefault.history.events import Exchange
-from wirefault.judging.oracle.episode import who_failed
+from wirefault.judging.oracle.validity import who_failed
 from wirefault.model_server.decide import decide
 from wirefault.model_server.playbooks import load_playbooks
 from wirefault.model_server.server import create_app

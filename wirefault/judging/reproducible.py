@@ -22,7 +22,7 @@ from wirefault.history.events import (
     ToolCalled,
 )
 from wirefault.judging.judge import RunJudgement
-from wirefault.judging.oracle.episode import who_failed
+from wirefault.judging.oracle.validity import who_failed
 from wirefault.settings.settings import timeout_setting
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic

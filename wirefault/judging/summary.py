@@ -23,8 +23,8 @@ from wirefault.history.events import (
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
-from wirefault.judging.oracle.episode import who_failed
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
+from wirefault.judging.oracle.validity import who_failed
 from wirefault.judging.rates import Rate, Share, first_attempt_rate, rate_per_prompt, success_share
 from wirefault.judging.reproducible import obstacles
 from wirefault.judging.subject_name import subject_name

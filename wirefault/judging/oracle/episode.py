@@ -1,34 +1,18 @@
-"""One episode, judged by its trace: valid or not, the three axes, flags and the outcome. Pure.
-
-An episode is invalid if the lab, the model or a tool's server failed with no fault of the lab on it. A
-connection for which the lab could open no link, and a world that could not be reset or read
-(``oracle_failed``), are failures of the lab.
-
-The gateway marks what an upstream did on its own (``Exchange.unavailable``). That does not count
-
-- where a toxic was armed on that link and the request had reached the upstream: the toxic may be the cause;
-- where the subject got past it: a later try or call for the same was answered, in this attempt or in a later
-  one, or a fallback past the gateway was. So that the rate is not biased, this looks at the one call alone,
-  never at how the episode ended.
-"""
+"""One episode, judged by its trace: the three axes, flags and the outcome. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from wirefault.dialects.outages import CASSETTE_MISS, SCRIPTED_FAILED
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
     EpisodeStarted,
     Event,
-    Exchange,
-    InterceptionFailed,
     LateRequest,
-    LinkOpened,
     ToolTry,
     WorldProbed,
     WorldRead,
@@ -44,6 +28,7 @@ from wirefault.judging.oracle.tool_results import (
     is_ungrounded,
     tool_results,
 )
+from wirefault.judging.oracle.validity import invalid_because
 from wirefault.judging.oracle.value import (
     ValueAxis,
     ValueJudgement,
@@ -67,8 +52,6 @@ from wirefault.wiring.links import lab_links
 # From this share of an attempt's time on, the server is named that took it.
 _MAIN_SHARE = 0.5
 TOOL_CALL_AS_TEXT = "tool_call_as_text"
-_MODEL_FAILED = "model_unavailable: "
-_UPSTREAM_FAILED = "upstream_unavailable: "
 _VALUE_WORDS: Mapping[ValueAxis, str] = {
     "wrong": "wrong value",
     "none": "no value given",
@@ -134,7 +117,7 @@ class Episode:
 
     def judge(self) -> Verdict:
         """Return the first outcome that fits."""
-        invalid, pending = self._invalid_because(), self._pending()
+        invalid, pending = invalid_because(self.trace, self.attempts), self._pending()
         ended = self.trace.last(AttemptEnded)
         world, value = self._with_late_writes(self._charged_world()), self._value(ended)
         claim = judge_claim(self.oracle, ended, self.started.prompt, value.axis) if ended else "none"
@@ -164,30 +147,6 @@ class Episode:
         if self.interrupted:
             return "interrupted before its end"
         return "its end is not in the history: still running, or the run was killed"
-
-    def _invalid_because(self) -> str:
-        """Why the episode is invalid; empty if it is valid."""
-        trace = self.trace
-        reasons = [reason for attempt in self.attempts for reason in self._lab_failures(attempt)]
-        if not self.attempts:
-            reasons.append("no attempt was made")
-        if any(exchange.identity == "mismatch" for exchange in trace.exchanges):
-            reasons.append("a request named another attempt than the one in progress")
-        reasons += [ended.not_intercepted for ended in trace.connections if ended.lab_failed]
-        not_intercepted = _not_intercepted(trace, _toxic_links(trace))
-        reasons += [f"interception_failed: {failed.text}" for failed in not_intercepted]
-        reasons += [f"oracle_failed: {probe.error}" for probe in trace.all(WorldProbed) if probe.error]
-        links = {failed.link for failed in not_intercepted}
-        reasons += [_upstream_failure(failed) for failed in _unanswered(trace) if failed.link not in links]
-        return "; ".join(dict.fromkeys(reasons))
-
-    def _lab_failures(self, attempt: int) -> list[str]:
-        healed = [event for event in self.trace.all(AttemptHealed) if event.attempt == attempt]
-        if healed and healed[-1].invalid:
-            return [healed[-1].invalid]
-        if not healed or self.trace.end_of(attempt) is None:
-            return [f"attempt {attempt} has no end in the history"]
-        return []
 
     def _with_late_writes(self, world: WorldJudgement) -> WorldJudgement:
         """A write that came after its attempt's end makes this world unknown, and that of the episode in
@@ -366,15 +325,6 @@ def _expected(slot: Slot) -> str:
     return f"{options} {slot.unit}" if slot.unit else options
 
 
-def who_failed(reasons: Iterable[str]) -> str:
-    """Who made episodes invalid for these reasons: ``the model``, ``a server`` or ``the lab``."""
-    parts = [part for reason in reasons for part in reason.split("; ")]
-    if all(part.startswith(_MODEL_FAILED) for part in parts):
-        return "the model"
-    of_servers = (_MODEL_FAILED, _UPSTREAM_FAILED)
-    return "a server" if any(part.startswith(of_servers) for part in parts) else "the lab"
-
-
 def seconds_covered(spans: Iterable[tuple[float, float]]) -> float:
     """How long at least one of these spans lasted; each has its begin and its end."""
     total, covered_until = 0.0, -math.inf
@@ -403,68 +353,3 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
 def _is_probe_after(event: Event) -> bool:
     """Whether it is a probe after the last attempt, which shows what later attempts did, too."""
     return isinstance(event, WorldProbed) and event.when == "after"
-
-
-def _unanswered(trace: EpisodeTrace) -> list[Exchange]:
-    """The exchanges that failed with no fault of the lab on them, and that the subject did not get past."""
-    toxics = _toxic_links(trace)
-    answered = [exchange for exchange in trace.exchanges if _is_answer(exchange)]
-    direct = [e for e in trace.all(ToolTry) if e.route == "direct" and e.error is None]
-    return [
-        failed
-        for failed in trace.exchanges
-        if failed.unavailable
-        and not (failed.forwarded and (failed.attempt, failed.link) in toxics)
-        and not any(later.start > failed.start and _same_call(failed, later) for later in answered)
-        and not any(later.end > failed.start and _same_call(failed, later) for later in direct)
-    ]
-
-
-def _toxic_links(trace: EpisodeTrace) -> set[tuple[int, str]]:
-    """The links with a toxic, each with its attempt."""
-    armed = {(armed.attempt, toxic.link) for armed in trace.armed for toxic in armed.toxics}
-    return armed | {(o.attempt, toxic.link) for o in trace.all(LinkOpened) for toxic in o.toxics}
-
-
-def _not_intercepted(
-    trace: EpisodeTrace, toxic_links: Collection[tuple[int, str]]
-) -> list[InterceptionFailed]:
-    """The failed interceptions of an episode that the subject did not get past: its link had no answer
-    afterwards.
-
-    A client that closes without a word may have had another reason: a toxic (``toxic_links``: with its
-    attempt), or a connection that it did not need, if it sends requests over TLS on the same link.
-    """
-    answered = [exchange for exchange in trace.exchanges if exchange.error is None]
-    trusting = {exchange.link for exchange in trace.exchanges if exchange.tls}
-    return [
-        failed
-        for failed in trace.all(InterceptionFailed)
-        if not any(later.link == failed.link and later.start > failed.t for later in answered)
-        and not (
-            failed.why == "closed_at_certificate"
-            and (failed.link in trusting or (failed.attempt, failed.link) in toxic_links)
-        )
-    ]
-
-
-def _is_answer(exchange: Exchange) -> bool:
-    good = exchange.status is not None and exchange.status < 400
-    return good and exchange.reply_complete and not exchange.unavailable
-
-
-def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
-    """For a tool, by fingerprint. For the model, by link alone: any answer resumes the conversation."""
-    return failed.link == later.link and (failed.of_model or failed.fingerprint == later.fingerprint)
-
-
-def _upstream_failure(failed: Exchange) -> str:
-    refused = failed.forwarded and failed.status is not None and failed.status >= 400
-    why = failed.outage or (f"it answered {failed.status}" if refused else failed.error)
-    if failed.outage.startswith(SCRIPTED_FAILED):
-        return failed.outage
-    if failed.error and failed.error.startswith(CASSETTE_MISS):
-        return f"cassette: {failed.error}"
-    if failed.of_model:
-        return f"{_MODEL_FAILED}{why}"
-    return f"{_UPSTREAM_FAILED}{failed.link}: {why}"
