@@ -222,7 +222,8 @@ def _frames(data: bytes) -> Iterator[tuple[str, Any]]:
         assert struct.unpack(">I", data[8:12])[0] == crc32(data[:8])
         assert struct.unpack(">I", data[length - 4 : length])[0] == crc32(data[: length - 4])
         kind = re.search(rb":event-type\x07..(\w+)", data[12 : 12 + headers], re.S)
-        assert kind, "an exception, not an event"
+        if not kind:
+            raise RuntimeError("an exception, not an event")
         yield kind[1].decode().partition("\x0d")[0], json.loads(data[12 + headers : length - 4])
         data = data[length:]
 

@@ -156,6 +156,9 @@ class Anthropic:
     def arguments_in(self, event: bytes) -> str:
         return as_text(as_object(as_object(value_of(event)).get("delta")).get("partial_json"))
 
+    def error_event(self, type: str, body: dict[str, Any], number: int) -> bytes:
+        return write_event(body, "error")
+
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
         value = as_object(value_of(event))
         delta = {**as_object(value.get("delta")), "partial_json": arguments}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from wirefault.dialects import Dialect
-from wirefault.dialects.http import Reply, Request, json_reply
+from wirefault.dialects.http import Reply, Request, json_reply, write_event
 from wirefault.dialects.json_values import as_object, as_text, parsed
 
 TOOL_USE_FAILED = (
@@ -244,6 +244,26 @@ class FinishesWithContent(Protocol):
 
     def without_finish(self, event: bytes) -> bytes | None:
         """The event without that reason, empty if nothing; None if it has no such reason."""
+
+
+@runtime_checkable
+class SendsErrorEvents(Protocol):
+    """A dialect whose errors inside a stream are not simply its errors' bodies as events."""
+
+    def error_event(self, type: str, body: dict[str, Any], number: int) -> bytes:
+        """The error as an event. ``number``: how many events precede it."""
+
+
+def error_event(dialect: ModelDialect, kind: str, number: int, **values: Any) -> bytes:
+    """The error ``kind`` as an event of a stream that began well. Raises ``NotInDialect``."""
+    form = dialect.errors.get(kind)
+    if form is None or form.type is None:
+        raise NotInDialect(f"no error {kind} in streams")
+    message = form.message.format_map({"model": "the model", **values})
+    body = dialect.error_body(form.type, message, code=form.code)
+    if isinstance(dialect, SendsErrorEvents):
+        return dialect.error_event(form.type, body, number)
+    return write_event(body)
 
 
 def before_finish(dialect: ModelDialect, event: bytes, kind: EventKind) -> bytes | None:

@@ -80,6 +80,14 @@ _STOP = {
     "length": "max_tokens",
     "content_filter": "content_filtered",
 }
+# the exceptions that a stream may end in, by the names of errors before it
+_STREAM_EXCEPTIONS = {
+    "ValidationException": "validationException",
+    "ThrottlingException": "throttlingException",
+    "InternalServerException": "internalServerException",
+    "ServiceUnavailableException": "serviceUnavailableException",
+    "ModelNotReadyException": "serviceUnavailableException",
+}
 _Block = dict[str, Any]
 
 
@@ -209,6 +217,16 @@ class Bedrock:
     def arguments_in(self, event: bytes) -> str:
         delta = as_object(as_object(value_of(event)).get("delta"))
         return as_text(as_object(delta.get("toolUse")).get("input"))
+
+    def error_event(self, type: str, body: dict[str, Any], number: int) -> bytes:
+        """An exception; a stream has fewer kinds of them than a reply."""
+        kind = _STREAM_EXCEPTIONS.get(type, "modelStreamErrorException")
+        headers = {
+            ":exception-type": kind,
+            ":content-type": "application/json",
+            ":message-type": "exception",
+        }
+        return Frame(headers, dump_json(body)).encoded()
 
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
         value = as_object(value_of(event))

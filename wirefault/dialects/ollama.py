@@ -180,6 +180,9 @@ class Ollama:
             + arguments.encode("utf-8", "replace")
         )
 
+    def error_event(self, type: str, body: dict[str, Any], number: int) -> bytes:
+        return _line(body)
+
     def without_finish(self, event: bytes) -> bytes | None:
         """The line without its end; None if it has none."""
         line = as_object(value_of(event))

@@ -246,6 +246,11 @@ class OpenAIResponses:
         value = as_object(value_of(event))
         return as_text(value.get("delta")) if self.kind_of(event) == "arguments" else ""
 
+    def error_event(self, type: str, body: dict[str, Any], number: int) -> bytes:
+        error = body["error"]
+        details = {"code": error["code"] or type, "message": error["message"], "param": error["param"]}
+        return write_event({"type": "error", **details, "sequence_number": number}, "error")
+
     def with_arguments(self, event: bytes, arguments: str) -> bytes:
         return with_data(event, dump_json({**as_object(value_of(event)), "delta": arguments}))
 

@@ -14,7 +14,7 @@ SEEN_AS: tuple[tuple[str, frozenset[ErrorKind]], ...] = (
     ("Timeout|^exception ConnectionError$", TIMEOUT),  # requests reports the same for any body that stops
     ("ResetError|ReadError", frozenset({"reset"})),
     ("RemoteDisconnected|RemoteProtocolError|ChunkedEncodingError|APIConnectionError", CLOSED),
-    ("JSONDecodeError|UnicodeDecodeError|AttributeError|TypeError", frozenset({"bad_reply"})),
+    ("JSONDecodeError|UnicodeDecodeError|AttributeError|TypeError|APIError", frozenset({"bad_reply"})),
 )
 ROWS = [
     (row, words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirefault.dialects.base import error_reply
+from wirefault.dialects.base import error_event, error_reply
 from wirefault.dialects.http import Reply
 from wirefault.dialects.json_values import as_text
 from wirefault.dialects.registry import DIALECTS, MODEL_DIALECTS
@@ -17,6 +17,11 @@ def error_for(tried: Try, kind: str, **values: Any) -> Reply:
     Raises ``NotInDialect``.
     """
     return error_reply(DIALECTS[tried.dialect], kind, id=request_id(tried), model=_model(tried), **values)
+
+
+def error_event_for(tried: Try, kind: str, number: int = 0) -> bytes:
+    """The error as an event of a model's stream, after that number of events. Raises ``NotInDialect``."""
+    return error_event(MODEL_DIALECTS[tried.dialect], kind, number, model=_model(tried))
 
 
 def _model(tried: Try) -> str:

@@ -28,6 +28,7 @@ CASES = [(name, {}) for name in (*TOOL.errors, *(fault.name for fault in MODEL_F
 QUIETLY: dict[str, dict[str, Any]] = {
     "stream_cut": {"after": 2},
     "stream_hang": {"after": 2},
+    "stream_error": {"after": 2},
     "slow_first_token": {"ms": 50},
     "slow_tokens": {"ms": 5},
     "duplicate_event": {"nth": 2},

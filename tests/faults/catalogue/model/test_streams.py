@@ -9,6 +9,7 @@ import pytest
 from tests.dialects.forms import BERN, CALLS, FORMS, STREAMS, TEXT, ZURICH, Form, events
 from tests.faults.tries import act_of, always, model_try
 from wirefault.dialects.base import ModelReply
+from wirefault.dialects.bedrock import exception_in
 from wirefault.dialects.http import ReplyInPieces, value_of, write_event
 from wirefault.dialects.json_values import is_json
 from wirefault.dialects.stream_forms import read_frame
@@ -20,6 +21,7 @@ from wirefault.faults.catalogue.model.streams import (
     SlowFirstToken,
     SlowTokens,
     StreamCut,
+    StreamError,
     StreamHang,
 )
 
@@ -99,6 +101,46 @@ def test_stream_shorter_than_cut_is_unchanged(form):
 def test_stream_hangs(form):
     steps, editor = edited(StreamHang(after=2), events(TEXT, form), form)
     assert steps == events(TEXT, form)[:2] and editor.ending == "hang"
+
+
+ERRORS = {  # as the providers' references have them
+    "openai_chat": {"error": {"type": "server_error", "code": "overloaded"}},
+    "openai_responses": {"type": "error", "code": "overloaded", "sequence_number": 3},
+    "anthropic": {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+    "gemini": {"error": {"code": 503, "status": "UNAVAILABLE"}},
+    "ollama": {"error": "server busy, please try again.  maximum pending requests exceeded"},
+    "bedrock": {},
+}
+
+
+@FORM
+def test_stream_ends_in_error_event(form):
+    originals = events(TEXT, form)
+    steps, editor = edited(StreamError(), originals, form)
+    assert steps[:-1] == originals[:3] and editor.ending == "keep"
+    error = value_of(steps[-1])
+    assert has(error, ERRORS[form.dialect]) and json.loads(editor.evidence["error"]) == error
+    with pytest.raises(ValueError):
+        reply_of(steps, form)
+    if form.dialect == "bedrock":
+        assert exception_in(steps[-1]) == "serviceUnavailableException"
+    assert steps[-1].startswith(b"event: error") == (form.dialect in ("anthropic", "openai_responses"))
+
+
+def has(value, part) -> bool:
+    """Whether the JSON has at least these fields."""
+    if isinstance(part, dict):
+        return isinstance(value, dict) and all(has(value.get(key), inner) for key, inner in part.items())
+    return value == part
+
+
+@FORM
+@pytest.mark.parametrize("at", ["arguments", "between_calls", "finish"])
+def test_error_event_follows_whole_events(form, at):
+    originals = events(CALLS, form)
+    steps, editor = edited(StreamError(at=at), originals, form)
+    assert editor.why_not is None and editor.evidence["at"] == at
+    assert all(isinstance(value_of(step), dict) for step in steps)
 
 
 @FORM

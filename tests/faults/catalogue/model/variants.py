@@ -12,6 +12,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *(("stream_cut", {"at": at}) for at in ("arguments", "between_calls", "finish")),
     ("stream_cut", {"ending": "reset"}),
     *(("early_end", {"at": at}) for at in ("arguments", "between_calls")),
+    *(("stream_error", {"error": error}) for error in ("server_error", "rate_limit")),
+    ("stream_error", {"at": "finish"}),
     ("early_end", {"terminator": True}),
     *(("corrupt_event", {"kind": kind}) for kind in ("words", "bytes", "shape")),
     *(("malformed_tool_call", {"kind": kind}) for kind in ("trailing_comma", "single_quotes", "words")),

@@ -30,6 +30,7 @@ from wirefault.faults.catalogue.model.streams import (
     SlowFirstToken,
     SlowTokens,
     StreamCut,
+    StreamError,
     StreamHang,
 )
 
@@ -40,6 +41,7 @@ MODEL_FAULTS: tuple[type[Fault], ...] = (
     ContentFilter,
     StreamCut,
     StreamHang,
+    StreamError,
     SlowFirstToken,
     SlowTokens,
     DuplicateEvent,

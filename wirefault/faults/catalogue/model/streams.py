@@ -10,8 +10,14 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from pydantic import Field
 
 from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
-from wirefault.dialects.base import TOKENS, EventKind, ModelDialect, before_finish
-from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, data_of, with_data
+from wirefault.dialects.base import (
+    TOKENS,
+    EventKind,
+    ModelDialect,
+    NotInDialect,
+    before_finish,
+)
+from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, data_of, value_of, with_data
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.faults.base import (
     HANG_LIMIT_S,
@@ -24,6 +30,7 @@ from wirefault.faults.base import (
     WhyNot,
     evidence_text,
 )
+from wirefault.faults.catalogue.errors import error_event_for
 
 F = TypeVar("F", bound="StreamFault")
 
@@ -197,6 +204,45 @@ class EarlyEnd(_Stop):
 
     def lets_pass(self, kind: EventKind) -> bool:
         return self.terminator and kind == "end"
+
+
+class _ErrorEditor(_StopEditor):
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
+        before, steps = self.stopped, super().edit(data, kind)
+        if before or not self.stopped:
+            return steps
+        fault: _Stop = self.fault
+        assert isinstance(fault, StreamError)
+        if steps and isinstance(steps[0], bytes) and not isinstance(value_of(steps[0]), dict):
+            steps = ()  # an event that broke off: no other could follow it
+        error = error_event_for(self.tried, fault.error, number=self.seen - 1 + len(steps))
+        self.changed(error=evidence_text(data_of(error)))
+        return (*steps, error)
+
+
+class StreamError(_Stop):
+    """Report an error inside a stream that began with status 200, and end the stream.
+
+    The error has the form of the API: an event with an ``error`` object in chat completions and from Gemini,
+    an event of the type ``error`` from Anthropic and in the Responses API, a line from Ollama, an exception
+    in Bedrock's event stream. Clients do not retry: the status was 200, and part of the answer has already
+    been passed on. A client that skips events that it does not know takes that part for the whole answer.
+    """
+
+    name = "stream_error"
+    can_cause = frozenset({"bad_reply"})
+    editor = _ErrorEditor
+
+    error: Literal["overloaded", "server_error", "rate_limit"] = Field("overloaded", description="the error")
+
+    def act(self, tried: Try) -> Act | Miss:
+        act = super().act(tried)
+        if isinstance(act, Act):
+            try:
+                error_event_for(tried, self.error)
+            except NotInDialect:
+                return Miss("not_in_dialect")
+        return act
 
 
 class _FirstEditor(Editor["SlowFirstToken"]):
