@@ -6,6 +6,7 @@ Statuses and types of errors follow its error reference; messages are its usual 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from wirefault.dialects import Dialect
@@ -97,6 +98,10 @@ class Anthropic:
             content.append({"type": "text", "text": text})
         content += [_written({"type": "tool_use"}, call) for call in calls]
         return {**body, "content": content, "stop_reason": _STOP.get(reply.finish, reply.finish) or None}
+
+    def cut_call(self, call: ToolCall, *, stream: bool) -> ToolCall | None:
+        """Arguments are an object; only the pieces of a stream can break off."""
+        return call if stream else replace(call, arguments="{}")
 
     def usage(self, prompt: int, completion: int) -> dict[str, int]:
         return {"input_tokens": prompt, "output_tokens": completion}

@@ -247,6 +247,14 @@ class FinishesWithContent(Protocol):
 
 
 @runtime_checkable
+class HidesCutCalls(Protocol):
+    """A dialect that does not show a tool call as far as it was written when the token limit was reached."""
+
+    def cut_call(self, call: ToolCall, *, stream: bool) -> ToolCall | None:
+        """The call in a reply that ends in it; None if the reply leaves it out."""
+
+
+@runtime_checkable
 class SendsErrorEvents(Protocol):
     """A dialect whose errors inside a stream are not simply its errors' bodies as events."""
 

@@ -7,6 +7,7 @@ its frame. The type of an error is a header of the reply, or of the frame.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -159,6 +160,10 @@ class Bedrock:
             content.append({"text": text})
         content += [_written({}, call) for call in calls]
         return _with_content({**body, "stopReason": _STOP.get(reply.finish, reply.finish) or None}, content)
+
+    def cut_call(self, call: ToolCall, *, stream: bool) -> ToolCall | None:
+        """Arguments are an object; only the pieces of a stream can break off."""
+        return call if stream else replace(call, arguments="{}")
 
     def usage(self, prompt: int, completion: int) -> dict[str, int]:
         return {"inputTokens": prompt, "outputTokens": completion, "totalTokens": prompt + completion}

@@ -243,6 +243,10 @@ class Gemini:
             changed |= {"finishReason": _MALFORMED, "finishMessage": message}
         return {**body, "candidates": [changed, *as_list(body.get("candidates"))[1:]]}
 
+    def cut_call(self, call: ToolCall, *, stream: bool) -> ToolCall | None:
+        """Calls come whole or not at all."""
+        return None
+
     def usage(self, prompt: int, completion: int) -> dict[str, int]:
         counts = {"promptTokenCount": prompt, "candidatesTokenCount": completion}
         return {**counts, "totalTokenCount": prompt + completion}

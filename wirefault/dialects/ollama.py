@@ -110,6 +110,10 @@ class Ollama:
             ]
         return {**changed, "message": message, **finish}
 
+    def cut_call(self, call: ToolCall, *, stream: bool) -> ToolCall | None:
+        """Calls come whole or not at all."""
+        return None
+
     def usage(self, prompt: int, completion: int) -> dict[str, int]:
         return {"prompt_eval_count": prompt, "eval_count": completion}
 

@@ -218,6 +218,8 @@ class OpenAIResponses:
         if text and not same_text:
             output.append(_with_text({"id": f"msg_{suffix}{len(output)}", "role": "assistant"}, text))
         output += [_with_call({}, call) for call in calls]
+        if reply.finish == "length" and output:
+            output[-1] = {**output[-1], "status": "incomplete"}
         return {**body, "output": output} | ({} if reply.finish == old.finish else _status(reply.finish))
 
     def usage(self, prompt: int, completion: int) -> dict[str, Any]:

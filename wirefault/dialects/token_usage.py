@@ -14,6 +14,19 @@ from wirefault.dialects.json_values import as_object, as_text
 _HAS_NAME = re.compile(rb'"model(?:Version)?"\s*:\s*"')
 _HAS_USAGE = re.compile(rb'"usage(?:Metadata)?"\s*:\s*\{|"(?:prompt_)?eval_count"\s*:')
 _OF_REPLY = ("prompt_eval_count", "eval_count")  # in Ollama's replies they are fields next to the message
+# The counts of output, and of input and output, that may be in one object; thoughts of Gemini's are apart.
+_OUTPUTS = ("completion_tokens", "output_tokens", "candidatesTokenCount", "eval_count", "outputTokens")
+_TOTALS = ("total_tokens", "totalTokenCount", "totalTokens")
+# where requests name their limit: the object in the body, and the key in it
+_LIMITS = (
+    ("", "max_completion_tokens"),
+    ("", "max_output_tokens"),
+    ("", "max_tokens"),
+    ("generationConfig", "maxOutputTokens"),
+    ("generation_config", "max_output_tokens"),
+    ("options", "num_predict"),
+    ("inferenceConfig", "maxTokens"),
+)
 _MAX_TOKENS = 2**53  # beyond, JSON's numbers are not exact
 # A line of an event holds more than a number, so that nothing of an event is taken for it.
 _CHUNK_FRAMING = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
@@ -92,6 +105,38 @@ def read_stream_usage(stream: bytes) -> TokenUsage:
 def read_events_usage(events: Iterable[bytes]) -> TokenUsage:
     """The same in the events of a stream that has no lines."""
     return _joined(read_usage(value_of(event)) for event in events if may_have_usage(event))
+
+
+def output_limit(request: dict[str, Any]) -> int | None:
+    """The maximum of output tokens that a request's body names; None without one."""
+    for holder, key in _LIMITS:
+        limit = (as_object(request.get(holder)) if holder else request).get(key)
+        if _is_count(limit) and limit:
+            return limit
+    return None
+
+
+def with_output_tokens(body: dict[str, Any], tokens: int) -> dict[str, Any]:
+    """The reply's JSON with that count of output tokens, and totals that agree; as it is without usage."""
+    changed = {**body}
+    for key in ("usage", "usageMetadata"):
+        if as_object(body.get(key)):
+            changed[key] = _with_output(body[key], tokens)
+    groq = as_object(body.get("x_groq"))
+    if as_object(groq.get("usage")):
+        changed["x_groq"] = {**groq, "usage": _with_output(groq["usage"], tokens)}
+    return _with_output(changed, tokens)
+
+
+def _with_output(counts: dict[str, Any], tokens: int) -> dict[str, Any]:
+    changed = {**counts}
+    for key in _OUTPUTS:
+        if _is_count(old := counts.get(key)):
+            changed[key] = tokens
+            changed |= {
+                name: max(0, total - old + tokens) for name in _TOTALS if _is_count(total := counts.get(name))
+            }
+    return changed
 
 
 def _line_at(stream: bytes, place: int) -> bytes:

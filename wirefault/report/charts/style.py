@@ -77,7 +77,7 @@ _BY_NAME: Mapping[str, str] = {
         "delayed": "delay slow_body slow_first_token slow_tokens late_response slow_progress",
         "lost_or_cut": (
             "hang reset lose_request lose_reply truncate api_timeout stream_cut stream_hang early_end"
-            " stream_error ended_stream server_death lost_notification ignored_cancel"
+            " stream_error token_limit ended_stream server_death lost_notification ignored_cancel"
         ),
         "wrong_in_form": (
             "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"

@@ -134,7 +134,7 @@ def test_changed_reply_is_valid_for_api(form, seed, scripted):
         if isinstance(done, Changed):
             result = form.read(done.reply)
             assert len({call.id for call in result.calls}) == len(result.calls)
-            assert fault.name == "malformed_tool_call" or all(
+            assert fault.name in ("malformed_tool_call", "token_limit") or all(
                 call.values() is not None for call in result.calls
             )
             original, changed = done.evidence["original"], done.evidence["changed"]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.dialects.forms import CALL, CALLS, FORMS, TEXT, Form
+from tests.dialects.forms import BERN, CALL, CALLS, FORMS, TEXT, ZURICH, Form
 from tests.faults.tries import act_of, always, changed, model_try, why_not
+from wirefault.dialects.base import reply_body
 from wirefault.dialects.http import Reply, ReplyInPieces
+from wirefault.dialects.token_usage import read_usage
 from wirefault.faults.base import Miss
-from wirefault.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
+from wirefault.faults.catalogue.model.provider import (
+    ApiTimeout,
+    ContentFilter,
+    ContextLength,
+    TokenLimit,
+    ToolUseFailed,
+)
 
 FORM = pytest.mark.parametrize("form", FORMS, ids=str)
 FILTERED = pytest.mark.parametrize("form", [form for form in FORMS if form.dialect != "ollama"], ids=str)
@@ -84,3 +94,83 @@ def test_filtered_call_is_dropped(form):
 def test_filtered_request_is_refused():
     assert error(ContentFilter(form="error"), CHAT)["code"] == "content_filter"
     assert "filtered" in error(ContentFilter(form="error"), MESSAGES)["message"]
+
+
+REASONS = {
+    "openai_chat": '"finish_reason": "length"',
+    "openai_responses": '"incomplete_details": {"reason": "max_output_tokens"}',
+    "anthropic": '"stop_reason": "max_tokens"',
+    "gemini": '"finishReason": "MAX_TOKENS"',
+    "ollama": '"done_reason": "length"',
+    "bedrock": '"stopReason": "max_tokens"',
+}
+
+
+@FORM
+def test_text_ends_by_token_limit(form):
+    reply, _ = changed(TokenLimit(fraction=0.25), form.reply(TEXT), model_try(form))
+    result = form.read(reply)
+    assert result.finish == "length" and result.text == TEXT.text[: len(TEXT.text) // 4]
+    assert REASONS[form.dialect] in reply.body.decode("utf-8", "replace")
+
+
+@FORM
+def test_last_call_ends_by_token_limit(form):
+    reply, _ = changed(TokenLimit(), form.reply(CALLS), model_try(form))
+    result = form.read(reply)
+    first, rest = result.calls[0], result.calls[1:]
+    assert result.finish == "length" and first.values() == ZURICH.values()
+    if form.dialect in ("gemini", "ollama"):
+        assert not rest
+    elif form.dialect in ("anthropic", "bedrock") and not form.stream:
+        assert [call.values() for call in rest] == [{}]
+    else:
+        assert rest[0].values() is None and rest[0].arguments
+        assert BERN.arguments.replace(" ", "").startswith(rest[0].arguments.replace(" ", ""))
+
+
+def test_incomplete_call_of_responses_says_so():
+    form = Form("openai_responses", False)
+    reply, _ = changed(TokenLimit(), form.reply(CALLS), model_try(form))
+    assert [item["status"] for item in reply.json()["output"]] == ["completed", "incomplete"]
+    assert reply.json()["status"] == "incomplete"
+
+
+@FORM
+def test_usage_shrinks_with_reply_cut_by_token_limit(form):
+    tried = model_try(form)
+    if form.dialect == "anthropic":  # whose requests always have a limit
+        assert tokens(form, changed(TokenLimit(), form.reply(TEXT), tried)[0])[1] == 99
+        return
+    body = changed(TokenLimit(), form.reply(TEXT), tried)[0]
+    assert tokens(form, body) == (9, 3)
+    for total in ("total_tokens", "totalTokenCount", "totalTokens"):
+        assert f'"{total}": 16'.encode() not in body.body
+
+
+def tokens(form, reply) -> tuple[int | None, int | None]:
+    usage = read_usage(reply_body(form.model_dialect, reply))
+    return usage.tokens_in, usage.tokens_out
+
+
+@pytest.mark.parametrize(
+    ("form", "limit"),
+    [
+        (CHAT, {"max_completion_tokens": 5}),
+        (Form("openai_responses", False), {"max_output_tokens": 5}),
+        (Form("gemini", False), {"generationConfig": {"maxOutputTokens": 5}}),
+        (Form("ollama", False), {"options": {"num_predict": 5}}),
+        (Form("bedrock", False), {"inferenceConfig": {"maxTokens": 5}}),
+    ],
+    ids=str,
+)
+def test_usage_is_limit_of_request(form, limit):
+    request = form.request()
+    tried = replace(model_try(form), request=request.with_json({**request.json(), **limit}))
+    assert tokens(form, changed(TokenLimit(), form.reply(CALL), tried)[0]) == (9, 5)
+
+
+@FORM
+def test_token_limit_ends_nothing_that_is_missing(form):
+    for fault, reply in ((TokenLimit(at="call"), TEXT), (TokenLimit(at="text"), CALLS)):
+        assert why_not(fault, form.reply(reply), model_try(form)) == "nothing_to_change"

@@ -9,6 +9,7 @@ from wirefault.faults.registry import REGISTRY
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("content_filter", {"form": "error"}),
+    ("token_limit", {"at": "text"}),
     *(("stream_cut", {"at": at}) for at in ("arguments", "between_calls", "finish")),
     ("stream_cut", {"ending": "reset"}),
     *(("early_end", {"at": at}) for at in ("arguments", "between_calls")),

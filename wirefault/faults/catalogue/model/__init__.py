@@ -22,7 +22,13 @@ from wirefault.faults.catalogue.model.calls import (
     UnknownTool,
     WrongArguments,
 )
-from wirefault.faults.catalogue.model.provider import ApiTimeout, ContentFilter, ContextLength, ToolUseFailed
+from wirefault.faults.catalogue.model.provider import (
+    ApiTimeout,
+    ContentFilter,
+    ContextLength,
+    TokenLimit,
+    ToolUseFailed,
+)
 from wirefault.faults.catalogue.model.streams import (
     CorruptEvent,
     DuplicateEvent,
@@ -39,6 +45,7 @@ MODEL_FAULTS: tuple[type[Fault], ...] = (
     ContextLength,
     ToolUseFailed,
     ContentFilter,
+    TokenLimit,
     StreamCut,
     StreamHang,
     StreamError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from wirefault.dialects.base import (
     ModelDialect,
@@ -41,6 +41,12 @@ class ContentFault(Fault):
         """The changed reply; None if there is nothing to change."""
         raise NotImplementedError
 
+    def written(
+        self, dialect: ModelDialect, body: dict[str, Any], changed: ModelReply, tried: Try, *, stream: bool
+    ) -> dict[str, Any]:
+        """The reply's JSON with the changed content. Raises ``NotInDialect``."""
+        return dialect.write_reply(body, changed)
+
     def _changed(self, tried: Try, dialect: ModelDialect, reply: Reply) -> Changed | Miss:
         if reply.status >= 300:
             return Miss("upstream_failed")
@@ -50,7 +56,8 @@ class ContentFault(Fault):
             changed = self.change(original, dialect.read_request(tried.request), tried)
             if changed is None or changed == original:
                 return Miss("nothing_to_change")
-            written = dialect.write_reply(body, changed)
+            stream = reply.stream_form is not None
+            written = self.written(dialect, body, changed, tried, stream=stream)
             shown, rewritten = dialect.read_reply(written), with_reply_body(dialect, reply, written)
         except NotInDialect:
             return Miss("not_in_dialect")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from wirefault.core.caller_errors import CLOSED, NOTHING, TIMEOUT, ErrorKind
-from wirefault.dialects.base import ModelReply, ModelRequest, NotInDialect, reply_body
+from wirefault.dialects.base import (
+    HidesCutCalls,
+    ModelDialect,
+    ModelReply,
+    ModelRequest,
+    NotInDialect,
+    reply_body,
+)
 from wirefault.dialects.http import Reply, ReplyInPieces
 from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.dialects.token_usage import output_limit, read_usage, with_output_tokens
 from wirefault.faults.base import HANG_LIMIT_S, Act, Changed, Fault, HangLimit, Miss, Try, evidence_of
 from wirefault.faults.catalogue.errors import error_for
 from wirefault.faults.catalogue.model.content import ContentFault
@@ -148,3 +156,53 @@ class ContentFilter(ContentFault):
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
         left = reply.text[: int(len(reply.text) * self.fraction)]
         return replace(reply, text=left, calls=(), finish="content_filter")
+
+
+class TokenLimit(ContentFault):
+    """End the reply by the token limit, in its text or inside its last tool call.
+
+    The finish reason is ``length`` (Anthropic and Bedrock: ``max_tokens``, Gemini: ``MAX_TOKENS``, the
+    Responses API: the status ``incomplete`` with ``max_output_tokens``). The usage has as many output tokens
+    as the request allows; if the request names no limit, its count shrinks with the reply. A tool call breaks
+    off inside its arguments; outside streams, Anthropic and Bedrock send empty arguments. Gemini and Ollama
+    leave the call out. A client that does not check the reason takes half an answer for a whole one, or makes
+    a call without some of its arguments.
+    """
+
+    name = "token_limit"
+
+    at: Literal["text", "call"] | None = Field(
+        None, description="the part that the limit ends; default: the last tool call, without one the text"
+    )
+    fraction: float = Field(0.5, ge=0, lt=1, description="share that is kept of the text or the arguments")
+
+    def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
+        at = self.at or ("call" if reply.calls else "text")
+        if at == "text":
+            left = self._left(reply.text)
+            return replace(reply, text=left, calls=(), finish="length") if reply.text else None
+        if not reply.calls:
+            return None
+        *whole, last = reply.calls
+        cut = replace(last, arguments=self._left(last.arguments))
+        return replace(reply, calls=(*whole, cut), finish="length")
+
+    def written(
+        self, dialect: ModelDialect, body: dict[str, Any], changed: ModelReply, tried: Try, *, stream: bool
+    ) -> dict[str, Any]:
+        before = _length(dialect.read_reply(body))
+        kept = _length(changed) / before if before else 0.0
+        if changed.calls and isinstance(dialect, HidesCutCalls):
+            last = dialect.cut_call(changed.calls[-1], stream=stream)
+            changed = replace(changed, calls=(*changed.calls[:-1], *([last] if last else [])))
+        used = read_usage(body).tokens_out or 0
+        tokens = output_limit(tried.request.json_object()) or max(1, int(used * kept))
+        return with_output_tokens(dialect.write_reply(body, changed), tokens)
+
+    def _left(self, text: str) -> str:
+        return text[: int(len(text) * self.fraction)]
+
+
+def _length(reply: ModelReply) -> int:
+    """The characters of its text and its calls."""
+    return len(reply.text) + sum(len(call.name) + len(call.arguments) for call in reply.calls)
