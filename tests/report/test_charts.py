@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 from tests.report.synthetic import SyntheticRun
@@ -13,7 +14,7 @@ from tests.support import share
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.charts import CHARTS, select_runs, write_charts
 from wirefault.report.charts.data import Selection
-from wirefault.report.charts.style import styled
+from wirefault.report.charts.style import FAILED, page, styled
 
 pytestmark = pytest.mark.slow  # it draws pictures
 
@@ -164,3 +165,47 @@ def test_many_error_kinds_do_not_overlap(tmp_path):
     assert len(boxes) == 20
     assert all(below.y1 <= above.y0 for below, above in pairwise(boxes))
     assert "2 rarer kinds of error not drawn" in _texts("errors", selection)
+
+
+@pytest.mark.parametrize("words", [10, 25, 45])
+def test_footnote_is_never_cut(tmp_path, words):
+    note = " ".join(f"word{number}" for number in range(words))
+    with styled():
+        sheet = page("title", _selection(tmp_path, prompts=1))
+        before = len(sheet.figure.texts)
+        sheet.foot(note)
+        rows = sheet.figure.texts[before:]
+        assert " ".join(row.get_text() for row in reversed(rows)) == note
+        assert len(rows) <= 2
+        assert all(row.get_window_extent().x1 <= 1600 for row in rows)
+
+
+def _failures(axes):
+    """Where the crosses of failed tries lie in time."""
+    crosses = [c for c in axes.collections if to_hex(c.get_edgecolor()[0]) == FAILED and len(c.get_offsets())]
+    return {round(float(x), 6) for each in crosses for x, _ in each.get_offsets()}
+
+
+def test_failed_try_is_at_one_place_in_all_charts(tmp_path):
+    selection = _selection(tmp_path)
+    with styled():
+        latency, overview = (CHARTS[name](selection).figure.axes for name in ("latency", "overview"))
+    failed = {round(tried.end, 6) for tried in selection.tries if tried.error}
+    assert failed and set().union(*map(_failures, latency)) == failed
+    assert any(_failures(axes) == failed for axes in overview)
+
+
+@pytest.mark.parametrize(("prompts", "has_curve"), [(9, False), (10, True)])
+def test_rate_of_few_prompts_has_no_curve(tmp_path, prompts, has_curve):
+    selection = _selection(tmp_path, prompts=prompts, outcomes=("success",))
+    with styled():
+        rates = CHARTS["success"](selection).figure.axes[0]
+    assert any(line.get_linestyle() == "-" and len(line.get_xdata()) > 2 for line in rates.lines) is has_curve
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_time_axes_have_a_unit(tmp_path, chart):
+    with styled():
+        figure = CHARTS[chart](_selection(tmp_path)).figure
+    labelled = [axes for axes in figure.axes if axes.xaxis.get_tick_params()["labelbottom"] and axes.axison]
+    assert all(axes.get_xlabel() or len(axes.get_xticks()) == 0 for axes in labelled)

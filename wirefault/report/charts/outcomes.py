@@ -13,6 +13,7 @@ from wirefault.report.charts.style import (
     ACCENT,
     FAINT,
     INK,
+    LEAST_FOR_CURVE,
     LEFT,
     MUTED,
     NOT_JUDGED,
@@ -118,14 +119,13 @@ def _one_run(sheet: Page, run: RunData) -> None:
     grid = sheet.grid(2, 1, left=0.8, right=1.35, top=1.5, bottom=0.45, height_ratios=[10, 1], hspace=0.55)
     axes = sheet.figure.add_subplot(grid[0])
     draw_running_rate(axes, run)
-    seconds_axis(axes, run.length)
     _draw_strip(sheet.figure.add_subplot(grid[1]), run)
     names = {prompt.outcome for prompt in run.prompts if prompt.outcome}
     key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
 
 
 def draw_running_rate(axes: Axes, run: RunData) -> None:
-    """Draw the rate after each judged prompt, with the interval so far."""
+    """Draw the rate after each judged prompt; from ten prompts on as a curve with the interval so far."""
     counted = sorted((p for p in run.prompts if p.counts), key=lambda prompt: prompt.judged or 0.0)
     times = [prompt.judged or 0.0 for prompt in counted]
     successes = _so_far(counted)
@@ -134,13 +134,14 @@ def draw_running_rate(axes: Axes, run: RunData) -> None:
     sure.append(sure[-1])
     low, high = [interval[0] for interval in sure], [interval[1] for interval in sure]
     ends = [*times, run.length]
-    axes.fill_between(ends, low, high, step="post", color=ACCENT, alpha=0.16, linewidth=0)
-    axes.step(ends, [*shares, shares[-1]], where="post", color=ACCENT, linewidth=2.2)
+    if len(times) >= LEAST_FOR_CURVE:
+        axes.fill_between(ends, low, high, step="post", color=ACCENT, alpha=0.16, linewidth=0)
+        axes.step(ends, [*shares, shares[-1]], where="post", color=ACCENT, linewidth=2.2)
     axes.plot([run.length] * 2, sure[-1], color=ACCENT, alpha=0.4, linewidth=3.5, solid_capstyle="butt")
     if len(times) <= 30:
         axes.plot(times, shares, "o", color=ACCENT, markersize=4.5, clip_on=False)
     _share_axis(axes, vertical=True)
-    seconds_axis(axes, run.length, label=False)
+    seconds_axis(axes, run.length)
     _label_end(axes, shares[-1], sure[-1], len(shares))
 
 

@@ -94,13 +94,13 @@ def _reading(selection: Selection) -> str:
 
 
 def _draw_timeline(axes: Axes, selection: Selection) -> None:
-    """Draw fault bars in the colour of their kind, a dot for each try, a cross for each failed one."""
+    """Draw bars in the colours of the faults, and at the end of each try a dot, or a cross if it failed."""
     tries = [tried for tried in selection.tries if not tried.direct]
     _rows(axes, len(selection.links))
     for row, name in enumerate(selection.links):
         of_link = [tried for tried in tries if tried.link == name]
         shade(axes, selection, name, row - _HALF, row + _HALF)
-        dots(axes, [(tried.start, float(row)) for tried in of_link], of_link, len(tries))
+        dots(axes, [(tried.end, float(row)) for tried in of_link], of_link, len(tries))
     seconds_axis(axes, selection.length, selection.several)
     axes.set_yticks(range(len(selection.links)), selection.links)
     axes.tick_params(axis="y", labelcolor=INK, labelsize=10.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -107,6 +108,7 @@ def group_of(kind: str) -> str:
 
 # A percentile needs values beyond it: with fewer than 20, the largest value is shown and named so.
 LEAST_FOR_P95 = 20
+LEAST_FOR_CURVE = 10
 
 
 def duration(ms: float) -> str:
@@ -201,9 +203,12 @@ def _either(values: list[str], plural: str) -> str:
 
 
 DPI = 160
+_MAX_TEXT = 600
 PAGE_WIDTH = 10.0
 _PAGE_HEIGHT = 5.625
 LEFT, RIGHT = 0.35, 0.35  # margins of the page in inches
+_FOOT_ROWS = 2
+_FOOT_SIZES = (9.0, 8.0, 7.0, 6.0)
 _FLOOR_MS = 0.1
 _LATENCY_TICKS = {
     0.1: "0.1 ms",
@@ -283,13 +288,31 @@ class Page:
 
     def text(self, x: float, y_from_top: float, text: str, **style: Any) -> Text:
         """Draw text at inches from the left and the top of the page."""
-        return self.figure.text(x / PAGE_WIDTH, 1 - y_from_top / self.height, printable(text, 240), **style)
+        return self.figure.text(
+            x / PAGE_WIDTH, 1 - y_from_top / self.height, printable(text, _MAX_TEXT), **style
+        )
 
     def foot(self, *lines: str) -> None:
-        """Draw notes at the bottom of the page, one per line, fitted to its width."""
-        for row, line in enumerate(reversed([line for line in lines if line])):
-            y = self.height - 0.13 - 0.19 * row
-            fit(self.text(LEFT, y, line, size=9, color=MUTED, va="bottom"), PAGE_WIDTH - LEFT - RIGHT)
+        """Draw notes at the bottom of the page, one per line.
+
+        A note that is too wide continues on a second row; letters become smaller before that is too many.
+        """
+        notes = [line for line in lines if line]
+        for size in _FOOT_SIZES:
+            rows = [row for note in notes for row in self._rows(note, size)]
+            if len(rows) <= max(len(notes), _FOOT_ROWS):
+                break
+        for up, row in enumerate(reversed(rows)):
+            y = self.height - 0.13 - 0.021 * size * up
+            self.text(LEFT, y, row, size=size, color=MUTED, va="bottom")
+
+    def _rows(self, note: str, size: float) -> list[str]:
+        """Break the note into rows of the page's width in letters of that size."""
+        text = self.text(LEFT, 0, note, size=size)
+        width = _width(text)
+        text.remove()
+        share = (PAGE_WIDTH - LEFT - RIGHT) / width if width else 1.0
+        return [note] if share >= 1 else textwrap.wrap(note, int(0.95 * share * len(note)))
 
 
 def page(title: str, selection: Selection, height: float = _PAGE_HEIGHT) -> Page:

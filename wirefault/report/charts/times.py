@@ -15,6 +15,7 @@ from wirefault.report.charts.style import (
     FAILED,
     FAULT_COLORS,
     INK,
+    LEAST_FOR_CURVE,
     LEAST_FOR_P95,
     LEFT,
     MUTED,
@@ -89,7 +90,7 @@ def draw_latency(selection: Selection) -> Page:
     tries = [tried for tried in selection.tries if not tried.direct]
     links = [name for name in selection.links if any(tried.link == name for tried in tries)]
     rows = max(1, -(-len(links) // _COLUMNS))
-    height = max(5.625, 1.9 + rows * _ROW_HEIGHT) if links else 5.625
+    height = max(5.625, 2.05 + rows * _ROW_HEIGHT) if links else 5.625
     sheet = page(_finding(tries, selection.models), selection, height)
     if not links:
         return say_nothing(sheet, "No calls over any link in this run.")
@@ -99,7 +100,7 @@ def draw_latency(selection: Selection) -> Page:
         left=0.8,
         right=0.35,
         top=1.7,
-        bottom=0.85,
+        bottom=1.0,
         hspace=0.5,
         wspace=0.16,
     )
@@ -186,7 +187,8 @@ def draw_response(selection: Selection) -> Page:
     key(sheet, 1.1, chips)
     sheet.foot(
         "A dot is where the last attempt at its prompt ended. Without arming and healing.",
-        f"Line: median of {MIN_WINDOW} dots of its colour in a row, or of a tenth of them if that is more.",
+        f"Line: median of {MIN_WINDOW} dots of its colour in a row, or of a tenth of them if that is more;"
+        f" from {LEAST_FOR_CURVE} medians on.",
     )
     return sheet
 
@@ -209,7 +211,10 @@ def _dots(axes: Axes, points: Sequence[_Point], color: str, crowd: int) -> None:
 
 
 def _line(axes: Axes, points: Sequence[_Point], color: str) -> None:
+    """Draw the moving median, unless it has too few points for a curve."""
     line = moving_median(points, max(MIN_WINDOW, len(points) // 20 * 2 + 1))
+    if len(line) < LEAST_FOR_CURVE:
+        return
     axes.plot([t for t, _ in line], [ms for _, ms in line], color=color, linewidth=2.2, zorder=4)
 
 
