@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,13 @@ def test_verdict_and_runs_are_saved(verdicts: dict[str, dict[str, Any]], folder:
             [run_id] = arm["run_ids"]
             assert (folder / ".wirefault" / "logs" / "runs" / run_id).is_dir()
             assert run_id in (saved_folder / f"{run_id}.txt").read_text()
+
+
+def test_failed_experiment_ends_with_why(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
+    report = wirefault(folder, "report", verdicts["fabricated-answer"]["experiment"]).stdout
+    [why] = re.findall(r"^why: wirefault (show .*)$", report, re.MULTILINE)
+    timeline = wirefault(folder, *shlex.split(why))
+    assert timeline.returncode == 0 and timeline.stdout.startswith("false_success"), timeline.stderr
 
 
 def test_junit_counts_unknown_as_error(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:

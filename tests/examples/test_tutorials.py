@@ -56,6 +56,9 @@ def test_tutorial_finds_second_order_and_proves_fix(tmp_path: Path, write) -> No
     assert run(tmp_path, plan)[0] == 0
     code, text = run(tmp_path, first)
     assert code == 1 and "deviated: method: no duplicate: duplicate 4 of 4" in text
+    [why] = re.findall(r"^why: (.*)$", text, re.MULTILINE)
+    assert re.search(r"^harmful +4  POST .orders was sent again", text, re.MULTILINE), text
+    assert run(tmp_path, why)[1].startswith("duplicate  episode tea of "), text
 
     fix_import, fix_order = blocks("first-experiment.md", "python")[0].strip().split("\n\n")
     fixed_agent = re.sub(r"^ORDER = .*$", lambda _: f"{fix_import}\n{fix_order}", agent, flags=re.MULTILINE)

@@ -42,6 +42,7 @@ from wirefault.history.reader import read_history
 from wirefault.judging.findings.leaks import PAST_THE_LAB
 from wirefault.judging.summary import summarise
 from wirefault.judging.usage import LinkCalls, calls_by_link
+from wirefault.report.next_command import print_why
 from wirefault.report.reproduce import EXEC
 from wirefault.report.tables import new_table, one_line
 from wirefault.report.terminal import plain_console
@@ -214,6 +215,7 @@ def _show(
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(record, events, intercept, wiring.subject, prompts)
+    print_why(plain_console(stderr=True), summary, completed.logs)
     if completed.code:
         return completed.code
     own_findings = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]

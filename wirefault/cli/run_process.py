@@ -30,6 +30,7 @@ from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.extra import require_packages
 from wirefault.lab.run_document import RunDocument, read_run_document
 from wirefault.report.console import ConsoleAudience
+from wirefault.report.next_command import print_why
 from wirefault.report.reproduce import as_user_named, command
 from wirefault.report.summary import print_summary
 from wirefault.report.terminal import plain_console
@@ -136,6 +137,8 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
     )
     print_summary(console, summary, repeat, omitted=[run.failure])
     console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)
+    if not document.on_stderr:  # then the launcher has more to show
+        print_why(console, summary, configuration.logs)
     if document.as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
 

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from wirefault.cli.faults import print_set
 from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, logs_in
@@ -32,12 +33,13 @@ from wirefault.experiments.experiment_file import (
 )
 from wirefault.experiments.index import last_run_of
 from wirefault.experiments.plan import ExperimentPlan, levels_of, plan_experiment, plan_plain_run, stressed
-from wirefault.experiments.recorded import repeated_part, saved_plan
+from wirefault.experiments.recorded import recording_of, repeated_part, saved_plan
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in, run_experiment
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
+from wirefault.experiments.verdict import Check
 from wirefault.faults.sets.presets import find_set
 from wirefault.gateway.cassettes import check_cassettes
-from wirefault.history.logs import log_error
+from wirefault.history.logs import log_error, strip_control
 from wirefault.history.reader import HistoryError
 from wirefault.judging.summary import counted, summarise
 from wirefault.lab.extra import NotInstalled, require_charts, require_packages
@@ -52,8 +54,10 @@ from wirefault.report.experiment import (
     print_plan,
     print_verdict,
 )
+from wirefault.report.next_command import print_why, why_line, worst_episode
 from wirefault.report.progress import RunProgress, shows_progress
-from wirefault.report.summary import print_summary
+from wirefault.report.summary import findings_table, print_summary
+from wirefault.report.tables import one_line
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
@@ -254,6 +258,7 @@ def show_run(console: Console, saved: SavedExperiment, history: ArmHistory, as_j
     """Show the summary of all runs of an experiment without a hypothesis."""
     summary = summarise(history.events)
     print_summary(console, summary, f"wirefault run --again {saved.experiment_id}")
+    print_why(console, summary, saved.logs)
     if as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
 
@@ -274,6 +279,33 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None) -
             f"to resume it: {shlex.join([*words, *([f'--out={out}'] if out else [])])}", soft_wrap=True
         )
     console.print(f"experiment: {result.saved.folder}", soft_wrap=True)
+    decided_by = result.judged.decided_by if result.judged else None
+    if decided_by is not None:
+        _show_failed_arm(console, result.saved, decided_by)
+
+
+def _show_failed_arm(console: Console, saved: SavedExperiment, check: Check) -> None:
+    """Show the findings of the check's arm, and how to see the episode that explains the check best."""
+    recording = recording_of(saved)
+    arm = recording.arms.get(check.arm)
+    if arm is None:  # a statement about the whole experiment, or an arm that could not run
+        return
+    try:
+        summary = arm.summary
+    except InputError:  # the verdict says that it cannot be read
+        return
+    if summary.findings:
+        console.print()
+        console.print(findings_table(summary.findings, summary.run_id))
+    if not (key := worst_episode(summary.episodes, summary.findings, check.episodes)):
+        key = next((episode.episode for episode in summary.episodes if episode.outcome != "success"), "")
+    for episode in summary.episodes:
+        if episode.episode == key:
+            because = f", {one_line(episode.why)}" if episode.why else ""
+            console.print(Text(strip_control(f"{key} in {check.arm}: {episode.outcome}{because}")))
+            name = "" if arm is recording.default_arm else check.arm
+            line = why_line(saved.experiment_id, key, saved.logs, arm=name)
+            console.print(Text(strip_control(line)), soft_wrap=True)
 
 
 @contextmanager

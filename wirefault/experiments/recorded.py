@@ -112,16 +112,22 @@ class Recording:
     experiment: SavedExperiment | None = None
 
     def arm(self, name: str | None) -> RecordedArm:
-        """The arm of that name; the only one with faults by default. Raises ``InputError``."""
+        """The arm of that name; ``default_arm`` without one. Raises ``InputError``."""
         if name is not None and name not in self.arms:
             raise InputError(f"{self.id} has no arm {name!r}{nearest(name, filter(None, self.arms))}")
         if name is not None:
             return self.arms[name]
-        struck = [arm for name, arm in self.arms.items() if name not in self._controls]
-        if len(struck) == 1:
-            return struck[0]
+        if (only := self.default_arm) is not None:
+            return only
         names = ", ".join(self.arms)
         raise InputError(f"{self.id} has several arms, name one by --arm: {names or 'none was run'}")
+
+    @property
+    def default_arm(self) -> RecordedArm | None:
+        """The only arm with faults, or the only one that was run; None if there are several."""
+        struck = [arm for name, arm in self.arms.items() if name not in self._controls]
+        alone = struck or list(self.arms.values())
+        return alone[0] if len(alone) == 1 else None
 
     @property
     def _controls(self) -> set[str]:
@@ -138,7 +144,7 @@ def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recordi
     if name == "latest":
         name = latest_id(logs)
     if name in experiments:
-        return _of_experiment(load_saved(logs, name, environ))
+        return recording_of(load_saved(logs, name, environ))
     runs = recorded_runs(logs)
     if name not in runs:
         known = [*experiments, *runs]
@@ -170,7 +176,8 @@ def _experiment_of(
     return None
 
 
-def _of_experiment(saved: SavedExperiment) -> Recording:
+def recording_of(saved: SavedExperiment) -> Recording:
+    """The arms of an experiment that were run."""
     logs, planned = saved.plan.configuration.logs, [prompt.key for prompt in saved.plan.prompts]
     arms = {
         arm.name: RecordedArm(logs, arm.name, run_ids, planned, (saved, arm))

@@ -83,6 +83,8 @@ class Judged:
     verdict: ExperimentVerdict
     because: str
     checks: list[Check]
+    decided_by: Check | None = None
+    """The check behind ``because``; None if all held."""
 
 
 def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
@@ -93,12 +95,15 @@ def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
     before = _worst(check for check in checks if check.arm == CONTROL)
     if before is not None:
         return Judged(
-            "unknown", f"it was not in its steady state before any fault: {_described(before)}", checks
+            "unknown",
+            f"it was not in its steady state before any fault: {_described(before)}",
+            checks,
+            before,
         )
     worst = _worst(checks)
     if worst is None:
         return Judged("held", f"all of {len(checks)} statements held", checks)
-    return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks)
+    return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks, worst)
 
 
 def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:

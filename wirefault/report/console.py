@@ -37,7 +37,7 @@ STYLES: Mapping[Tone, str] = {
 def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = _WIDTH) -> Text:
     """Return number, outcome, prompt, faults met and problems, in at most ``width`` columns.
 
-    All faults met are named: the line wraps.
+    All faults met and the whole reason are shown: the line wraps.
     """
     number = f"{index:>{len(str(total))}}/{total}  "
     room = width - len(number) - 16
@@ -45,7 +45,7 @@ def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int
     line = Text(number, style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     line.append(f"{judgement.outcome:<16}", style="not dim " + _style(judgement.outcome))
     details = room - column - 2
-    rows = _rows(_details(judgement, details), details)
+    rows = _rows(_details(judgement), details)
     prompt = one_line(judgement.prompt)
     line.append(
         set_cell_size(_clip(prompt, column), column) if rows else _clip(prompt, room), style="not dim"
@@ -59,12 +59,10 @@ def _style(outcome: Outcome) -> str:
     return STYLES[OUTCOMES[outcome].tone]
 
 
-def _details(judgement: EpisodeJudgement, room: int) -> list[str]:
-    """Return the faults met, the reason of a failure, attempts and flags; the reason is cut to one row."""
+def _details(judgement: EpisodeJudgement) -> list[str]:
+    """Return the faults met, the reason of a failure, attempts and flags."""
     parts = _delivered(judgement.faults)
-    parts += (
-        [_clip(one_line(judgement.why), room - 1)] if judgement.why and judgement.outcome != "success" else []
-    )
+    parts += [one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
     if judgement.outcome == "unjudged" and judgement.claim in ("done", "failed"):
         parts.append(f"claims {judgement.claim}")
     parts += [f"{judgement.attempts} attempts"] if judgement.attempts > 1 else []

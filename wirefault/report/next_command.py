@@ -1,0 +1,75 @@
+"""The last line of a run that did not go well: the command that shows the episode to look at first."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from wirefault.core.lab_folder import logs_folder, output_folder
+from wirefault.history.logs import strip_control
+from wirefault.judging.checker import SEVERITIES
+from wirefault.judging.findings.finding import Finding
+from wirefault.judging.judge import EpisodeJudgement
+from wirefault.judging.oracle.outcome import OUTCOMES, Tone
+from wirefault.judging.summary import Summary
+from wirefault.report.reproduce import COMPOSE_LAB
+
+# of outcomes, worst first; an episode of another tone has no failure to explain
+_TONES: Sequence[Tone] = ("harmful", "ended", "failed", "lab")
+
+
+def worst_episode(
+    episodes: Iterable[EpisodeJudgement], findings: Iterable[Finding], among: Collection[str] = ()
+) -> str:
+    """Return the key of the episode to look at first; empty if none failed and none has a finding.
+
+    ``among``: only these episodes, which show why a statement deviated; none: all.
+    """
+    gravest: dict[str, int] = {}
+    for finding in findings:
+        if finding.severity != "note":
+            rank = SEVERITIES.index(finding.severity)
+            gravest[finding.episode] = min(rank, gravest.get(finding.episode, rank))
+    ranked = [
+        (_rank_of_outcome(episode), gravest.get(episode.episode, len(SEVERITIES)), episode.episode)
+        for episode in episodes
+        if not among or episode.episode in among
+    ]
+    failed = [each for each in ranked if among or each[0] < len(_TONES) or each[1] < len(SEVERITIES)]
+    return min(failed, key=lambda each: each[:2], default=(0, 0, ""))[2]
+
+
+def _rank_of_outcome(episode: EpisodeJudgement) -> int:
+    tone = OUTCOMES[episode.outcome].tone
+    return _TONES.index(tone) if tone in _TONES else len(_TONES)
+
+
+def why_line(run: str, episode: str, logs: Path, *, arm: str = "", lab_id: str = "") -> str:
+    """Return ``why: wirefault show RUN EPISODE``, which works as printed in the folder of the run."""
+    end = ["--", episode] if episode.startswith("-") else [episode]
+    words = ["wirefault", "show", run, *([f"--arm={arm}"] if arm else [])]
+    if lab_id == COMPOSE_LAB:  # the host has no command
+        return (
+            f"why: {shlex.join(['docker', 'compose', 'run', '--rm', 'agent', 'python', '-m', *words, *end])}"
+        )
+    if _is_same(logs, logs_folder({})):
+        return f"why: {shlex.join([*words, *end])}"
+    for folder in (logs.parent, logs.parent.parent):
+        if _is_same(output_folder(folder) / "logs", logs):
+            return f"why: {shlex.join([*words, f'--out={folder}', *end])}"
+    return f"why: LOGS_DIR={shlex.quote(str(logs))} {shlex.join([*words, *end])}"
+
+
+def print_why(console: Console, summary: Summary, logs: Path) -> None:
+    """Print the line for a run without a hypothesis, unbroken for copying, if something failed in it."""
+    if episode := worst_episode(summary.episodes, summary.findings):
+        line = why_line(summary.run_id, episode, logs, lab_id=summary.lab_id)
+        console.print(Text(strip_control(line)), soft_wrap=True)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.absolute() == other.absolute()
