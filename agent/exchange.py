@@ -46,7 +46,7 @@ class ToolFailure(Exception):
     code = "failed"
     reason = "The tool failed."
     retryable = True
-    executed = True  # a write may have happened in spite of the failure
+    executed = True  # a write may have happened despite the failure
 
     def __init__(self, cause: str, detail: str = "", retry_after: float | None = None) -> None:
         super().__init__(f"{cause}: {detail}" if detail else cause)

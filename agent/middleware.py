@@ -24,7 +24,7 @@ from wirefault.history.events import RefusalReason, ToolCalled, ToolCallRefused
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]
 BACKOFF_S = 0.05
-REPORT = "Report"  # the tool by which the model ends; it calls no service
+REPORT = "Report"  # the tool with which the model ends; it calls no service
 
 
 class LimitReached(Exception):

@@ -137,9 +137,9 @@ class _RecordedStream(httpx.SyncByteStream):
 
 
 class _CompatibleModel(ChatGroq):
-    """Sends the fields of chat completions alone, none of them null: strict servers refuse others.
+    """Sends only the fields of chat completions, none of them null: strict servers refuse others.
 
-    Formats each tool once: LangChain does it before each request, which costs a fifth of an episode.
+    Formats each tool once: LangChain does it before each request, which takes a fifth of an episode's time.
     """
 
     _formatted: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(default_factory=dict)

@@ -22,7 +22,7 @@ DEFAULT_EFFECTS_DB = "state/effects.db"
 
 
 def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Serve; return the exit code: 0 when stopped, 1 if a port is taken, 2 for a wrong name or setting."""
+    """Serve; return the exit code: 0 when stopped, 1 for a port in use, 2 for an invalid name or setting."""
     unknown = [name for name in names if name not in lab_links().tool_names]
     if unknown:
         return _fail(2, f"unknown service {unknown[0]!r}; valid: {', '.join(lab_links().tool_names)}")

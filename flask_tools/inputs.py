@@ -26,7 +26,7 @@ from wirefault.state.effects import DEFAULT_WORLD, WORLD_HEADER
 MAX_PARAMETERS = 20
 MAX_WORLD_LENGTH = 200
 _CODES = {413: "payload_too_large", 500: "internal_error"}
-_INTERNAL = "The service failed on this request; its log says why."
+_INTERNAL = "The service failed on this request; see its log."
 
 
 class ToolError(Exception):
@@ -170,7 +170,7 @@ def whole_number(values: Mapping[str, str], name: str, default: int, low: int, h
 
 
 def printable_ascii(value: str, max_length: int) -> bool:
-    """Tell whether the text is 1 to ``max_length`` printable ASCII characters."""
+    """Return whether the text is 1 to ``max_length`` printable ASCII characters."""
     return 0 < len(value) <= max_length and value.isascii() and value.isprintable()
 
 

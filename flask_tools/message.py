@@ -83,7 +83,7 @@ def _sent_messages(service: Service, world: str) -> list[tuple[str, str]]:
 def _arrival(to: str, body: str) -> dict[str, str] | None:
     """Return the message that arrives in the inbox after one was sent, if any.
 
-    A message to oneself arrives itself. The senders of the inbox always answer, with the same words.
+    A message to oneself arrives unchanged. The senders of the inbox always answer, with the same words.
     """
     if to.casefold() in _ONESELF:
         return {"from": to, "body": body, "at": _NOW}

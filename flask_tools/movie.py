@@ -78,13 +78,13 @@ def read_movies(path: Path) -> list[Movie]:
     except (ValueError, RecursionError) as error:
         raise _unusable(path, f"is not JSON ({error})") from None
     if not isinstance(rows, list) or not rows:
-        raise _unusable(path, "holds no list of films")
+        raise _unusable(path, "has no list of films")
     return [_movie(path, number, row) for number, row in enumerate(rows, start=1)]
 
 
 def _movie(path: Path, number: int, row: Any) -> Movie:
     if not isinstance(row, dict):
-        raise _unusable(path, f"has no object as film {number}")
+        raise _unusable(path, f"must have an object as film {number}")
     optional = {name: row[name] for name in _OPTIONAL if row.get(name) is not None}
     for name in (*_NAMES, *optional):
         kind = _OPTIONAL.get(name, str)

@@ -1,4 +1,4 @@
-"""The search engine: results from a small built-in corpus, the same for a query at any time."""
+"""The search engine: results from a small built-in corpus, always the same for a query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flask_tools.store import Service
 
 _MAX_QUERY_LENGTH = 300
 _MAX_RESULTS = 4
-_RELEVANT_SHARE = 0.5  # of the best score; pages that score less are left out
+_RELEVANT_SHARE = 0.5  # of the best score; pages that score less are omitted
 _STOP_WORD_LIST = """
     a an and are as at be by can did do does find for from give how i in is it look me much my of on or please
     search tell that the there this to up was web were what when where which who whose with you

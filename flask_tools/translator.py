@@ -5,7 +5,7 @@ else ``TRANSLATOR_BACKEND``. ``auto`` means ``offline`` here: to use an online b
 ``GET /backends/probe`` which one works, and name it from then on.
 
 ``deep_translator`` sets no timeouts, so each online call has a thread and a deadline; a call that hangs is
-left behind. The number of calls in progress is bounded, so that they cannot pile up.
+abandoned. The number of calls in progress is bounded, so that they cannot pile up.
 """
 
 from __future__ import annotations

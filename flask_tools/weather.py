@@ -1,4 +1,4 @@
-"""The weather: like OpenWeather, and constant for a city.
+"""The weather, in OpenWeather's form and constant for each city.
 
 ``cities.json`` has a city's mean temperature in March; a keyed hash of the city's name shifts it by up to
 3 degrees and chooses sky, wind, pressure and humidity.

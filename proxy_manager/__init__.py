@@ -1,7 +1,7 @@
 """The control plane, a separate process: it brings Toxiproxy and the gateway to the state in ``state.db``.
 
-A loop, the reconciliation of desired and observed state, and an HTTP API. It knows nothing about kinds of
-toxics. It imports wirefault's rooms from ``core`` to ``state``, and neither the agent nor the tools.
+It has a loop, the reconciliation of desired and observed state, and an HTTP API. It does not depend on the
+kinds of toxics. It imports wirefault's rooms from ``core`` to ``state``, but not the agent or the tools.
 """
 
 import logging

@@ -52,7 +52,7 @@ def _state_path() -> Path:
 def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
     """Remove the lane's proxies, for a launcher whose manager is gone. Returns the exit code.
 
-    Those of links that were found, too: only ``state.db`` knows of them.
+    Includes links found at run time: only ``state.db`` has them.
     """
     try:
         with State(_state_path()) as state:
@@ -91,7 +91,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     with api_in_thread(create_manager_api(loop, topology, open_state, token, logs), listener):
         loop.run()
     if topology.proxy_prefix:
-        heal_once(client, topology)  # others use that server too: nothing of this lab must stay on it
+        heal_once(client, topology)  # others use that server too: remove everything of this lab from it
     gateway.close()
     lock.free()
     return 0

@@ -31,7 +31,7 @@ from wirefault.state.tables import ConfigurationRow
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology
 
-# anything on this machine may read these
+# every program on this machine may read these
 _PUBLIC = ("/", "/health", "/ready", "/status", "/faults")
 
 
@@ -128,7 +128,7 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
 
 
 def gateway_problem(control: Address) -> str | None:
-    """Say that the gateway does not answer; None if it does. The loop asks it only in an attempt."""
+    """Say that the gateway does not answer; None if it does. The loop contacts it only during an attempt."""
     try:
         with requests.Session() as session:
             session.trust_env = False
@@ -204,7 +204,7 @@ class _Api:
 
 
 async def _json_body(request: Request) -> Any:
-    """The body as JSON; None if it is none. Raises ``ApiError`` for a body over the limit."""
+    """The body as JSON; None if it is not JSON. Raises ``ApiError`` for a body over the limit."""
     body = b""
     async for chunk in request.stream():
         body += chunk

@@ -27,7 +27,7 @@ class FaultsRefused(GatewayError):
 
 
 class GatewayControl:
-    """Speaks to one gateway over a kept-alive connection, and to the ingress before it, where there is one.
+    """Controls one gateway over a kept-alive connection, and the ingress in front of it, if there is one.
 
     Raises ``GatewayError``.
     """
@@ -124,7 +124,7 @@ class GatewayFaults:
         self._lab = (lab_id, lane)
         self._latest: ConfigurationRow | None = None
         self._sent: tuple[str, int] | None = None  # run and number of the configuration at the gateway
-        self._since: tuple[tuple[str, int], str] | None = None  # since when it is there, in words
+        self._since: tuple[tuple[str, int], str] | None = None  # since when it is in force, in words
 
     def read(self) -> None:
         """Read which configuration was set last."""

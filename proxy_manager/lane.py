@@ -1,4 +1,4 @@
-"""State of one lane that the manager's parts use together: planned toxics, history, status."""
+"""State of one lane that the manager's parts share: planned toxics, history, status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ToxicsStep(NamedTuple):
     started: list[PlannedToxic]
     """The new ones among them, and those with a new dose."""
     ended: list[PlannedToxic]
-    """Planned toxics that are over."""
+    """Planned toxics that have ended."""
 
 
 class Outages:
@@ -163,7 +163,7 @@ class ManagerHistory:
 
 @dataclass(frozen=True)
 class LaneParts:
-    """Everything that works on one lane."""
+    """The parts that work on one lane."""
 
     state: State
     proxies: LaneProxies

@@ -100,7 +100,7 @@ class LaneProxies:
             if proxy is None:
                 problems.append(f"{link}: its proxy is gone")
             elif proxy.upstream != str(self._topology.gateways[link]):
-                problems.append(f"{link}: its proxy leads to {proxy.upstream}")
+                problems.append(f"{link}: its proxy has the upstream {proxy.upstream}")
             elif not same_listen(self._listening.get(link, proxy.listen), proxy.listen):
                 problems.append(f"{link}: its proxy listens on {proxy.listen}")
         return problems
@@ -144,7 +144,7 @@ def _is_planned(planned: PlannedToxic, state: ToxicState) -> bool:
 
 
 def _toxic_differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
-    """Differences of existing proxies from the plan in toxics and in being up or down, in words."""
+    """Differences between existing proxies and the plan, in toxics and in state (up or down), in words."""
     differing = []
     for link, proxy in observed.items():
         planned = [toxic for toxic in plan if toxic.link == link]

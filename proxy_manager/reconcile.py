@@ -79,7 +79,7 @@ class LaneLease:
             if self._shows_life(run):
                 return run
             silent_s = self._age.of(run.heartbeat)
-            log.warning("run %s has shown no sign of life for %.1f s: healing", run.run_id, silent_s)
+            log.warning("run %s has sent no heartbeat for %.1f s: healing", run.run_id, silent_s)
             self._expire(run)
         for run in self._state.runs(self._lab_id, self._lane, "waiting"):
             if not self._shows_life(run):

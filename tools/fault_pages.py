@@ -189,7 +189,7 @@ def _with_clients(kind: type[Fault]) -> str:
     """The fault's page; of MCP's also what the clients made of it, which no other table of this page has."""
     page = fault_page(kind, 3).rstrip()
     lines = list(client_effects(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
-    heading = "What [clients of MCP](mcp.md#what-clients-make-of-it) made of it over HTTP:"
+    heading = "How [MCP clients](mcp.md#how-clients-react) reacted over HTTP:"
     return "\n\n".join([page, heading, "\n".join(lines)]) if lines else page
 
 

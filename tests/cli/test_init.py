@@ -33,7 +33,7 @@ def test_new_folder_is_complete_and_next_command_named(folder: Path) -> None:
 def test_existing_file_is_named_and_nothing_written(folder: Path, there: str) -> None:
     (folder / there).touch()
     result = init()
-    assert result.exit_code == 64 and f"{there} is there already" in result.output
+    assert result.exit_code == 64 and f"{there} already exists" in result.output
     assert [path.name for path in folder.iterdir()] == [there]
 
 

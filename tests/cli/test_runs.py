@@ -87,5 +87,5 @@ def test_bundle_can_be_verified_elsewhere(folder: Path, monkeypatch: pytest.Monk
 def test_bundle_overwrites_nothing(folder: Path) -> None:
     (folder / "mine.tar.gz").write_text("mine")
     result = call("runs", "bundle", "latest", "mine.tar.gz")
-    assert result.exit_code == 64 and "exists already" in result.output
+    assert result.exit_code == 64 and "already exists" in result.output
     assert (folder / "mine.tar.gz").read_text() == "mine"

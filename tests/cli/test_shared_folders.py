@@ -86,10 +86,7 @@ def test_invalid_settings_are_one_line() -> None:
     writer.write(RunStarted(1.0, RUN, "lab", 0, 1, {"seed": "x"}, "subject", 1))
     writer.close()
     result = judge()
-    assert (
-        isinstance(result.exception, SystemExit)
-        and "the history's settings belong to another" in result.output
-    )
+    assert isinstance(result.exception, SystemExit) and "the history has settings of another" in result.output
 
 
 @pytest.mark.parametrize("bad", [float("nan"), 1e300, -1.0])

@@ -136,8 +136,8 @@ def test_server_of_both_goes_by_each_request(outcome: Outcome) -> None:
     assert [each.dialect for each in exchanges] == ["openai_chat", "openai_chat", "http", "http"]
     struck = [[fault.id for fault in each.faults if fault.injected] for each in exchanges]
     assert struck == [["of_models"], [], ["of_tools"], []]
-    warning = f"links.{outcome.links['mixed']}: it carries a model's API and other calls"
-    assert outcome.ran.stderr.count("it carries a model's API") == 1 and warning in outcome.ran.stderr
+    warning = f"links.{outcome.links['mixed']}: it carries model requests and other calls"
+    assert outcome.ran.stderr.count("it carries model requests") == 1 and warning in outcome.ran.stderr
 
 
 def test_models_retry_is_no_repeated_write(outcome: Outcome) -> None:

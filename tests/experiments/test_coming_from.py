@@ -85,7 +85,7 @@ def test_page_pytest_passes_when_held(monkeypatch: pytest.MonkeyPatch) -> None:
         return subprocess.CompletedProcess(words, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    module.test_my_agent_bears_a_rate_limit()
+    module.test_my_agent_survives_a_rate_limit()
     assert requests == [["wirefault", "run", "checks:weather"]]
 
 

@@ -216,7 +216,7 @@ CASES = [
         printed("On paper"),
         True,
         "no",
-        "no runs and no experiments there",
+        "no runs or experiments there",
         before=OUT,
     ),
     Case("show latest", "--arm a", printed("1/2"), True, "c", "has no arm 'c'", before=RUN),

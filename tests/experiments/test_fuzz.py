@@ -94,7 +94,7 @@ def test_mcp_fault_is_drawn_for_mcp_wiring() -> None:
 def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "fuzz-default-1-0002.yaml").write_text("mine")
     result = fuzz(tmp_path, "--n=3")
-    assert result.exit_code == 64 and "exists already" in result.output
+    assert result.exit_code == 64 and "already exists" in result.output
     assert (tmp_path / "fuzz-default-1-0002.yaml").read_text() == "mine"
 
 

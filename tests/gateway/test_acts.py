@@ -283,5 +283,5 @@ def test_lab_only_fault_is_refused_on_foreign_server(lab: Lab, links: str, statu
     assert reply.status_code == status
     assert (
         status == 200
-        or "the fault ours is for the lab's own servers only" in reply.json()["error"]["message"]
+        or "the fault ours acts only on the lab's own servers" in reply.json()["error"]["message"]
     )

@@ -45,5 +45,5 @@ def test_invalid_account_file_is_named(tmp_path, text):
     file = tmp_path / "budgets" / "arm.json"
     file.parent.mkdir()
     file.write_text(text)
-    with pytest.raises(OSError, match=r"arm\.json does not hold a budget"):
+    with pytest.raises(OSError, match=r"arm\.json is not a budget"):
         SharedBook(tmp_path, "arm", "0")

@@ -165,7 +165,7 @@ def test_unwritable_budget_makes_lane_unfit(gate):
     (gate.lab.folder / "budgets" / "spoilt.json").write_text("[]")
     gate.ask()
     settled = gate.lab.control("POST", "/lanes/0/settle", {"episode": "e1", "attempt": 1, "bound_s": 2})
-    assert settled.status_code == 503 and "spoilt.json does not hold a budget" in settled.text
+    assert settled.status_code == 503 and "spoilt.json is not a budget" in settled.text
 
 
 def test_warning_comes_at_configured_share(gate):

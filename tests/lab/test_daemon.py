@@ -179,7 +179,7 @@ def test_other_process_is_not_signalled(folder: Folder) -> None:
         write_lab_record(folder.state, record)
         output = folder.lab("down", code=70)  # and this process lives on
     remove_lab_record(folder.state)
-    assert "is not the launcher that lab lab-1 was started by" in output
+    assert "is not the launcher of lab lab-1" in output
 
 
 def test_lock_has_one_holder(tmp_path: Path) -> None:

@@ -30,12 +30,9 @@ def test_complaint_of_part_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
                 lambda: False,
                 lambda: complaint_of(session, url),
             )
-        assert (
-            complaint_of(session, server.url + "/no-json")
-            == f"no good answer comes from {server.url}/no-json"
-        )
+        assert complaint_of(session, server.url + "/no-json") == f"no valid answer from {server.url}/no-json"
     with local_session() as session:
-        assert complaint_of(session, url) == f"nothing answers at {url}"
+        assert complaint_of(session, url) == f"no answer at {url}"
 
 
 def test_silent_lab_is_only_late(monkeypatch: pytest.MonkeyPatch) -> None:

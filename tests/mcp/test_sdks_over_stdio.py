@@ -129,7 +129,7 @@ def test_page_matches_client_results(lab: Lab, clients: Sequence[RunningClient])
     rows = {case: seen(lab, clients, case) for case in CASES}
     made = table(rows)
     if os.environ.get("FAULTS_SEEN") == "write":
-        text, heading = PAGE.read_text(encoding="utf-8"), "### What the SDKs make of it"
+        text, heading = PAGE.read_text(encoding="utf-8"), "### How the SDKs react"
         place = text.index("| fault |", text.index(heading))
         before, rest = text[:place], text[place:]
         after = rest[rest.index("\n\n") :]

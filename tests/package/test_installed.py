@@ -132,7 +132,7 @@ def test_changes_in_init_folder_take_effect(installed: Environment, tmp_path: Pa
 def test_init_overwrites_nothing_and_cleans_up(installed: Environment, tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
     done = installed.wirefault(tmp_path, "lab", "init")
-    assert done.returncode != 0 and "agent is there already" in done.stderr
+    assert done.returncode != 0 and "agent already exists" in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["agent"]
 

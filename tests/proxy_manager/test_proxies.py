@@ -104,7 +104,7 @@ FOREIGN = [
     (remove, "search: latency upstream is missing"),
     (disable, "search: its proxy is down"),
     (delete, "search: its proxy is gone"),
-    (retarget, "search: its proxy leads to 127.0.0.1:9"),
+    (retarget, "search: its proxy has the upstream 127.0.0.1:9"),
     (move, "search: its proxy listens on"),
 ]
 

@@ -22,14 +22,14 @@ def test_uncaught_traffic_is_noted_once_with_reason(tmp_path: Path) -> None:
     recorder = Recorder("run-1", 0, tmp_path, Redaction())
     ingress = Writer(history_file(tmp_path, "run-1", "ingress", 0))
     for _ in range(2):
-        ingress.write(ended("a.example", "it is to pass (--pass)", tunnelled=True))
-        ingress.write(ended("b.example", "it is to be refused (--refuse)", tunnelled=False))
+        ingress.write(ended("a.example", "--pass names it", tunnelled=True))
+        ingress.write(ended("b.example", "--refuse names it", tunnelled=False))
         ingress.write(ended("c.example", "", tunnelled=False))
         assert len(recorder.take_from_others()) == 3
     notes = [event.message for event in recorder.record.events if isinstance(event, Note)]
     assert notes == [
-        "a.example:443 bypassed the lab: it is to pass (--pass)",
-        "b.example:443 was refused: it is to be refused (--refuse)",
+        "a.example:443 bypassed the lab: --pass names it",
+        "b.example:443 was refused: --refuse names it",
     ]
     ingress.close()
     recorder.close()

@@ -43,7 +43,7 @@ def test_starting_agent_is_awaited(bound: socket.socket) -> None:
 
 def test_late_agent_is_error(bound: socket.socket) -> None:
     seconds = map(float, count(0, 10))
-    with pytest.raises(SettingsError, match=r"subject.http: nothing listens there within 30 s"):
+    with pytest.raises(SettingsError, match=r"subject.http: no server listens there within 30 s"):
         running_agent(
             spec(bound_address(bound), ready_within=30), HERE, lambda: next(seconds), lambda _: None
         )

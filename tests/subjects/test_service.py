@@ -151,7 +151,7 @@ def test_not_ready_is_reported(wired: Wired, port: int, more: dict[str, object],
 def test_foreign_server_on_port_is_error(wired: Wired) -> None:
     with bind(FREE) as other:
         taken = bound_address(other).port
-        refused = pytest.raises(SettingsError, match="something else listens there")
+        refused = pytest.raises(SettingsError, match="another program listens there")
         with refused, wired.subject(service(taken)):
             pass
 

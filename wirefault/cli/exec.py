@@ -155,7 +155,7 @@ def exec_command(
     or a failed command, 2 no fault was met.
     """
     if record is not None and record.exists():
-        raise InputError(f"--record {record}: exists already; name another file, or remove it")
+        raise InputError(f"--record {record}: already exists; name another file, or remove it")
     for name, file_to_write in (("--record", record), ("--json", json_file)):
         if file_to_write is not None and str(file_to_write).startswith("-"):
             raise InputError(f"{name}: needs a file, not {str(file_to_write)!r}")
@@ -254,8 +254,8 @@ def _write_wiring(
     click.echo(f"the observed wiring: {path}", err=True)
     for name in sorted(_mixed_links(started.wired, events)):
         click.echo(
-            f"{path}: links.{name}: it carries a model's API and other calls; in a wiring all of them are the"
-            " model's, so its writes are not counted",
+            f"{path}: links.{name}: it carries model requests and other calls; a wiring treats all of them as"
+            " model requests, so its writes are not counted",
             err=True,
         )
     if public.command != command.command:

@@ -214,7 +214,7 @@ def _print_answer(answer: dict[str, Any]) -> None:
 
     number, where = answer["number"], answer["from"]
     if not number:
-        click.echo("no faults were set on this lab; each run has the faults of its settings")
+        click.echo("no faults were set on this lab; each run uses the faults in its settings")
         return
     what = f"faults of {answer['source']}" if answer["faults"] else "no faults"
     click.echo(strip_control(f"configuration {number}: {what}; in force {where}"))
@@ -306,9 +306,7 @@ def _write_experiment(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.read_text(encoding="utf-8") != text:
-            raise InputError(
-                f"{path}: exists already with another content; remove it, or name another folder"
-            )
+            raise InputError(f"{path}: already exists with other content; remove it, or name another folder")
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{error.filename or path}: {error.strerror}") from None

@@ -26,7 +26,7 @@ from wirefault.subjects.surroundings import link_variables
 from wirefault.wiring.topology import Topology
 
 _WRITTEN = """\
-the lab is in {folder}. Everything that runs there is yours to change:
+the lab is in {folder}. You can change everything in it:
   agent/         the agent, its tools, its prompts
   flask_tools/   its services          proxy_manager/  the control plane
   experiments/   experiments, sets     wirefault/     the library
@@ -94,7 +94,7 @@ def _status() -> None:
 )
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 def _init(folder: Path) -> None:
-    """Write the lab into a folder to play with: agent, services, prompts, fault sets, Compose files."""
+    """Write the lab into a folder, for you to change: agent, services, prompts, fault sets, Compose files."""
     try:
         write_lab(folder)
     except FolderInUse as error:

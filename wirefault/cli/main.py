@@ -21,7 +21,7 @@ COMMANDS = {
     "runs": "Look at recorded runs and experiments; verify, prune and bundle them.",
     "list": "List the recorded runs and experiments with their verdicts, the newest last.",
     "show": "Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.",
-    "report": "Show what held in an experiment, from its histories. Runs nothing.",
+    "report": "Show an experiment's verdict, computed from its histories. Runs nothing.",
     "compare": "Compare two experiments or runs: success, measures, outcomes, settings. Runs nothing.",
     "lab": "Start, stop and show a lab that stays up; write one into a folder.",
     "faults": "List, show and draw faults and fault sets; set or clear them on a lab that is up.",

@@ -156,7 +156,12 @@ _PATH = click.Path(path_type=Path)
     engine_option,
     toxiproxy_option,
     option("--dry-run", is_flag=True, section="Output", help="Show what wirefault plan shows; run nothing."),
-    option("--fail-fast", is_flag=True, section="Limits", help="Stop after the first experiment not held."),
+    option(
+        "--fail-fast",
+        is_flag=True,
+        section="Limits",
+        help="Stop after the first experiment that does not hold.",
+    ),
     verbose_option,
     charts_option(None),
     out_option,
@@ -278,7 +283,7 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
     if not (prompts.texts or prompts.file or wiring.prompts or os.environ.get("PROMPTS_FILE")):
         if not (isinstance(wiring.subject, CommandSpec) and wiring.subject.prompt == "none"):
             raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
-        # it takes no prompt: one episode, named by the command, as `exec` does
+        # the command takes no prompt: run one episode, named by the command, as `exec` does
         prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
     names = _OF_LAB | {"as_json", "subject", "charts"}
     how = RunOptions(**{name: chosen[name] for name in names})

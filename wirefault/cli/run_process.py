@@ -49,7 +49,7 @@ def main(path: str) -> int:
     """Execute the document and return the exit code, after one line for an error that is meant for people."""
     try:
         document = read_run_document(Path(path))
-    except FileNotFoundError:  # its files were swept
+    except FileNotFoundError:  # its files were removed
         sys.stderr.write("error: the launcher ended before the run began\n")
         return LAB_FAILED
     try:

@@ -109,7 +109,7 @@ def _trusting(saved: SavedExperiment, files: Sequence[Path], environ: Mapping[st
     if not files:
         return saved
     if len(files) > 1:
-        raise InputError(f"name one file: that of {saved.experiment_id}, not {len(files)}")
+        raise InputError(f"name one file, the one of {saved.experiment_id}, not {len(files)}")
     if is_wiring_file(files[0]):
         wiring = load_wiring(files[0])
         plan = replace(saved.plan, configuration=replace(saved.plan.configuration, wiring=wiring))
@@ -246,7 +246,7 @@ def workers_for(wiring: Wiring, workers: str) -> int:
     if isinstance(wiring.subject, ServiceSpec):
         alone = "its subject is a service that listens on one port"
     elif wiring.world is not None:
-        alone = "it has one world, which parallel episodes would change for each other"
+        alone = "its episodes share one world, so they cannot run in parallel"
     if workers == "auto":
         return 1 if alone else os.cpu_count() or 1
     if alone and workers != "1":

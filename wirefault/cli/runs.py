@@ -67,7 +67,7 @@ def list_command(out: Path | None) -> None:
     rows = [(name, *saved_status(logs, name)) for name in saved_ids(logs)]
     rows += [(name, "none", "prompts sent to a running lab") for name in lone_runs(logs)]
     if not rows:
-        click.echo(f"{logs}: no runs and no experiments there")
+        click.echo(f"{logs}: no runs or experiments there")
         return
     states = {}
     for name, _, _ in rows:
@@ -181,7 +181,7 @@ def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | 
 @_json
 @option("--junit", type=click.Path(allow_dash=True), metavar="FILE|-", help="Write the verdict as JUnit XML.")
 def report_command(run: str, file: Path | None, out: Path | None, as_json: bool, junit: str | None) -> None:
-    """Show what held in an experiment, from its histories. Runs nothing.
+    """Show an experiment's verdict, computed from its histories. Runs nothing.
 
     Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
     """
@@ -251,9 +251,9 @@ def _report(
 def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json: bool) -> None:
     """Check that histories are as recorded, and score them again to the same outcomes.
 
-    Findings name the events that show them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2 if
-    a history was altered (then nothing is scored), or if an outcome differs from the recorded one; else that
-    of the verdict.
+    Findings name the events that prove them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2
+    if a history was altered (then nothing is scored), or if an outcome differs from the recorded one; else
+    that of the verdict.
     """
     logs, name = logs_in(environ_below(out)), _resolved(run, out)
     runs = run_ids_of(logs, name)
@@ -353,7 +353,7 @@ def _show_summary(summary: Summary, prompts: str) -> None:
     try:
         settings = Settings.model_validate(summary.settings, context={"links": links})
     except ValueError:
-        raise InputError("the history's settings belong to another version") from None
+        raise InputError("the history has settings of another version") from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
     repeat = command(settings, source, summary.lab_id, wiring=summary.wiring_arguments, links=links)
@@ -443,7 +443,7 @@ def _shown_size(size: float) -> str:
 def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
     """Pack a run or an experiment into one archive, to hand it to a colleague.
 
-    FILE is RUN.tar.gz by default. Unpacked into an empty folder, it can be shown and verified there.
+    FILE is RUN.tar.gz by default. Unpacked into an empty folder, it can be shown and verified.
     """
     logs, name = logs_in(environ_below(out)), _resolved(run, out)
     item = next((each for each in _stored(logs) if each.name == name), None)
@@ -456,7 +456,7 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
             for path in (file for folder in item.paths for file in files_below(logs, folder)):
                 _add(archive, logs, path)
     except FileExistsError:
-        raise InputError(f"{file}: exists already; name another file, or remove it") from None
+        raise InputError(f"{file}: already exists; name another file, or remove it") from None
     except OSError as error:
         raise InputError(f"{error.filename or file}: {error.strerror}") from None
     click.echo(f"{file}  {_shown_size(file.stat().st_size)}  {evidence.text}")

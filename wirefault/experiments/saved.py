@@ -357,7 +357,7 @@ def save(plan: ExperimentPlan, experiment_id: str) -> SavedExperiment:
     logs = plan.configuration.logs
     folder = logs / "experiments" / experiment_id
     if names_in(logs, folder):
-        raise FileExistsError(errno.EEXIST, "the experiment exists already", str(folder))
+        raise FileExistsError(errno.EEXIST, "the experiment already exists", str(folder))
     saved = SavedExperiment(folder, plan, FactsStore(logs, folder / _FACTS))
     saved.write_plan()
     return saved

@@ -1,11 +1,12 @@
 """Counts the calls of one attempt: a client's own retry is a try of the call that it repeats.
 
 A request is a retry if the client's SDK marks it as one. An unmarked request is a retry if it repeats the
-last request on its link, and that try failed. It is a new call if something in between may be its cause:
+last request on its link, and that try failed. It is a new call if something in between may have caused it:
 
 - a model's reply, for a request to a tool: the model may have asked again;
-- a request that was made before the failed call and is made once more: a whole step begins again;
-- another credential, or another session of MCP, after a status 4xx: the client has mended what was refused.
+- a request that was made before the failed call and is made once more: the program repeats a whole step;
+- another credential, or another session of MCP, after a status 4xx: the client has corrected the refused
+  request.
 
 Requests to models may run in parallel, so other requests to them in between make no new call.
 """
@@ -40,7 +41,7 @@ class Call(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class CountedTry:
-    """A request as the count of calls sees it."""
+    """A request with all that the count of calls needs."""
 
     link: str
     method: str
@@ -157,7 +158,7 @@ class AttemptCalls:
             self._drop(lambda each: each is tried)
 
     def _note_new(self, tried: CountedTry) -> None:
-        """Drop the failures after which this request is a sign that more than one call is repeated."""
+        """Drop the failures after which this request shows that the client repeats more than one call."""
         if tried.is_protocol:
             return
         if not tried.of_model:

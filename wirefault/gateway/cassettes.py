@@ -23,10 +23,10 @@ _MAX_DEPTH = 100
 
 
 def canonical_request(request: Request) -> dict[str, Any]:
-    """Return the request as JSON that is equal in all runs that ask the same.
+    """Return the request as JSON, which is equal for equal requests in all runs.
 
-    Headers and query are left out, as they may have a key, and so is ``seed``, which differs by run. Ids of
-    calls and replies, which models and clients draw at random, are replaced by their order.
+    Headers and query are left out, since they may contain a key, and so is ``seed``, which differs by run.
+    Ids of calls and replies, which models and clients draw at random, are replaced by their order.
     """
     try:
         body = _with_numbered_ids(parsed(request.body), {}) if request.body else None

@@ -1,7 +1,8 @@
 """The networks of the lab's own containers, which the gateway refuses to dial for a subject.
 
 A subject in Compose can connect to the proxies and the ingress only. The gateway, which dials for it, is on
-every network of the lab: without this it would lead to the tools and to the lab's control.
+every network of the lab: without this check, a subject could reach the tools and the lab's control through
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ClosedNetworks:
     ports: frozenset[int] = frozenset()
 
     def with_servers(self, servers: Iterable[Address]) -> ClosedNetworks:
-        """Return it with the lab's own servers, as far as they are on loopback."""
+        """Return these networks and the lab's own servers on loopback."""
         return replace(self, ports=frozenset(server.port for server in servers if is_loopback(server.host)))
 
     def closes(self, address: str, port: int) -> bool:
@@ -44,9 +45,8 @@ ALL_OPEN = ClosedNetworks()
 def closed_networks(control_host: str, routes: Path = _ROUTES) -> ClosedNetworks:
     """Return this machine's networks if the lab's control is on one of them; none if it is on loopback.
 
-    Natively the subject is on this machine, too, and reaches whatever the gateway reaches but the lab's own
-    servers. Raises ``OSError``
-    if the system's routes are unreadable.
+    Natively the subject is on this machine, too, and reaches everything that the gateway reaches, except the
+    lab's own servers. Raises ``OSError`` if the system's routes are unreadable.
     """
     if is_loopback(control_host):
         return ALL_OPEN

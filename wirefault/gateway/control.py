@@ -85,7 +85,7 @@ class _Settle(_Attempt):
 class Runs:
     """Opens runs: their settings are in ``state.db``, their histories go under ``logs``.
 
-    ``secret``: what the runs' keys derive from.
+    ``secret``: the runs' keys derive from it.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Runs:
 def create_app(
     lanes: Mapping[int, Lane], runs: Runs, open_link: OpenLink, pem: str, access: ControlAccess
 ) -> ASGIApp:
-    """Return the control API over these lanes for those with ``access``; ``_Api`` has the routes.
+    """Return the control API over these lanes, for callers with ``access``; ``_Api`` has the routes.
 
     ``pem``: the certificate of the authority for intercepted hosts; empty without interception.
     """

@@ -64,7 +64,7 @@ class LaneAttempt:
     open: int
     """Number of connections that it waits for."""
     settling: bool
-    """It is over: faults hold nothing of it up any more."""
+    """It is over: faults no longer delay anything in it."""
     toxic_links: frozenset[str]
     """Links with a toxic between the gateway and its clients."""
     lab_headers: bytes
@@ -108,7 +108,7 @@ class LaneAttempt:
         """Whether the baggage, which names this attempt, has a valid MAC.
 
         A client may send a request again on a new connection. A late request must not have come before: it
-        may be one that somebody else recorded and sends again.
+        may be one that another program recorded and sends again.
         """
         if not sender.is_signed(link, self.run.key) or (late and sender.mac in self._macs):
             return False
@@ -150,8 +150,8 @@ class LaneConnection(Protocol):
         """Close it at once; an exchange in progress is recorded with that reason."""
 
     def settle(self, attempt: LaneAttempt) -> None:
-        """The attempt is over: release a delayed request, cut off a stream or a reply that only a fault holds
-        up, and end a connection without a request."""
+        """The attempt is over: release a delayed request, cut off a stream or a reply that only a fault
+        delays, and end a connection without a request."""
 
     def cut_off(self, attempt: LaneAttempt) -> None:
         """End it at once if only its client's close is missing."""
@@ -173,7 +173,7 @@ class Lane:
     hold: Callable[[HeldCall], None] = lambda _: None
     """Called with each call that waits until the manager has changed its link's toxics."""
     on_model: Callable[[Link, Dialect], None] = lambda *_: None
-    """Called once for each link that was found at run time and proves to carry a model's API."""
+    """Called once for each link that was found at run time and proves to carry model requests."""
     _ended: deque[LaneAttempt] = field(default_factory=lambda: deque(maxlen=_MAX_ENDED))
     """The last one first."""
     _model_links: set[str] = field(default_factory=set)
@@ -234,8 +234,8 @@ class Lane:
     async def settle(self, episode: str, number: int, bound_s: float) -> int:
         """End the attempt once its requests are answered, or at the bound; return how many are unanswered.
 
-        First all that only a fault holds up is released, and idle connections are closed. An attempt that the
-        lane does not know has no requests.
+        First, everything that only a fault delays is released, and idle connections are closed. An attempt
+        that the lane does not know has no requests.
         """
         known = (self.attempt, *self._ended)
         attempt = next((each for each in known if each and each.is_(episode, number)), None)
@@ -380,7 +380,7 @@ class StateNotes:
         self._write(lambda state: state.held_calls.add(call)).add_done_callback(report)
 
     def add_model(self, lab_id: str, lane: int, link: Link, dialect: Dialect) -> None:
-        """Note that a link carries a model's API. After a failure it keeps the toxics of a tool's link."""
+        """Note that a link carries model requests. After a failure it keeps the toxics of a tool's link."""
         self._write(lambda state: state.found_links.mark_model(lab_id, lane, link.name, dialect))
 
     def _write(self, change: Callable[[State], None]) -> asyncio.Future[str]:

@@ -130,9 +130,9 @@ class Run:
             foreign = [name for name in entry.links if entry.fault.lab_only and self._is_foreign(name)]
             if foreign:
                 raise ForeignLink(
-                    f"the fault {entry.id} is for the lab's own servers only, and the one behind the link"
-                    f" {foreign[0]} is not one of them: leave that link out of its links, or let its wiring"
-                    " say planted: true"
+                    f"the fault {entry.id} acts only on the lab's own servers, and the server behind link"
+                    f" {foreign[0]} is not one of them: remove that link from its links, or set planted: true"
+                    " for it in the wiring"
                 )
         return entries
 
@@ -143,7 +143,7 @@ class Run:
         return not (link.is_of_lab or link.planted)
 
     def admit(self, spender: Spender) -> tuple[Sequence[Entry], Charge | None]:
-        """Return what the run's budgets do to a request, and its charge if they let it through."""
+        """Return what the run's budgets do to a request, and its charge if they admit it."""
         try:
             return self.budgets.admit(spender, self.record) if self.budgets is not None else ((), None)
         except OSError as error:
@@ -151,7 +151,7 @@ class Run:
             return (), None
 
     def settle_charge(self, charge: Charge, *, answered: bool) -> None:
-        """Settle a request that was let through. ``answered``: a model may have worked on it."""
+        """Settle a request that was admitted. ``answered``: a model may have worked on it."""
         try:
             charge.settle(answered=answered, record=self.record)
         except OSError as error:
@@ -164,7 +164,7 @@ class Run:
     def record_no_interception(
         self, episode: str, attempt: int, link: Link, why: WhyNotIntercepted, detail: str
     ) -> None:
-        """Record that the lab could not stand between the subject and the link's server."""
+        """Record that the lab could not intercept the subject's connection to the link's server."""
         host = link.hosts[0] if link.hosts else urlsplit(link.upstream).netloc or link.name
         self.write(dump_line(InterceptionFailed(time.time(), episode, attempt, link.name, host, why, detail)))
 

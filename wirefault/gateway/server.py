@@ -88,7 +88,7 @@ class Gateway:
         return self._tls
 
     def stop(self) -> None:
-        """End ``serve`` in order. Call it in the loop."""
+        """End ``serve`` gracefully. Call it in the loop."""
         self._stopping.set()
 
     async def serve(self) -> None:

@@ -321,7 +321,7 @@ _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
         f"{_CLIENT_TRUSTS_OTHERS}"
     ),
     "http2_only": (
-        "the client speaks HTTP/2 alone: make it speak HTTP/1.1, give it the link's address, or let it pass"
+        "the client speaks only HTTP/2: make it speak HTTP/1.1, give it the link's address, or let it pass"
         " (--pass {host})"
     ),
     "upstream_untrusted": (

@@ -1,4 +1,4 @@
-"""The listening addresses of a lab: bind the sockets, and list the addresses for people."""
+"""The listening addresses of a lab: bind the sockets, and list the addresses for users."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Sockets = dict[tuple[int, str], socket.socket]
 def bind_services(topology: Topology) -> tuple[Sockets, Topology]:
     """Bind the lab's services; return the sockets and the topology with their addresses.
 
-    One server is the scripted model of all links that lead to it.
+    One server serves all links to the scripted model.
     """
     server = {SCRIPTED: SCRIPTED}
     server |= {link.name: SCRIPTED if link.upstream == SCRIPTED else link.service for link in topology.links}

@@ -91,10 +91,10 @@ def take_down(configuration: Configuration, say: _Say) -> int:
     if not lab:
         say("no lab is up")
         return 0
-    if not lab["identity"]:  # without /proc; the launcher holds the lock that running_lab found taken
+    if not lab["identity"]:  # no /proc: running_lab found the launcher's lock
         os.kill(lab["pid"], signal.SIGTERM)
     elif not signal_if_same(lab["pid"], lab["identity"], signal.SIGTERM):
-        say(f"error: process {lab['pid']} is not the launcher that lab {lab['lab_id']} was started by")
+        say(f"error: process {lab['pid']} is not the launcher of lab {lab['lab_id']}")
         return LAB_FAILED
     end = time.monotonic() + _STOP_BOUND_S
     while is_lab_up(state):

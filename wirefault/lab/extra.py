@@ -46,7 +46,7 @@ def _require(what: str, names: Container[str] | None = None) -> None:
     try:
         installed = distribution(_DISTRIBUTION)
     except PackageNotFoundError:
-        return  # the image and a bare checkout: what they need was installed by the lock file
+        return  # in the image and in a bare checkout, the lock file installed the packages
     required = [name for name in _lab_requirements(installed) if names is None or name in names]
     missing = [name for name in required if not _is_installed(name)]
     if missing:
@@ -55,7 +55,7 @@ def _require(what: str, names: Container[str] | None = None) -> None:
 
 
 def _lab_requirements(installed: Distribution) -> list[str]:
-    """The names of the distributions that the extra asks for, by lines like ``flask>=3; extra == "lab"``."""
+    """The distributions that the extra requires, from lines like ``flask>=3; extra == "lab"``."""
     lines = [re.match(r"""([\w.-]+).*extra == ['"]lab['"]$""", line) for line in installed.requires or ()]
     return [line[1] for line in lines if line]
 
@@ -69,7 +69,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _requirement(installed: Distribution) -> str:
-    """The requirement for pip: from where this was installed, unless it came from a package index."""
+    """The requirement for pip: the source of this installation, or the name if it came from an index."""
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
     if "url" not in origin:
         return f"{_DISTRIBUTION}[lab]"

@@ -43,7 +43,7 @@ def main(project: str, group: int = _GROUP) -> int:
     except OSError as error:
         return _say(
             f"./{error.filename}: {error.strerror}: the lab's containers need ./state and ./logs"
-            " to be folders that can be written, on a file system that keeps owners"
+            " to be writable folders, on a file system that stores owners"
         )
     return 0
 

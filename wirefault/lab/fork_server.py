@@ -1,9 +1,9 @@
 """Kept because it saves two thirds of the CPU: three e2e test files take 33 s with it, 109 s without.
 
-``program.py wirefault.lab.fork_server DESCRIPTOR [MODULE...]`` imports what a lab's programs have in common
-and forks them. The descriptor is a socket on which the launcher (``wirefault/lab/forking.py``) names a module
-and hands over a connection. The forked process becomes a child of the launcher, not of this server, which may
-be killed without a consequence for it.
+``program.py wirefault.lab.fork_server DESCRIPTOR [MODULE...]`` imports the modules that a lab's programs
+share, and forks the programs. The descriptor is a socket on which the launcher (``wirefault/lab/forking.py``)
+names a module and hands over a connection. The forked process becomes a child of the launcher, not of this
+server, so killing the server does not affect it.
 """
 
 from __future__ import annotations

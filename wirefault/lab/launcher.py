@@ -94,9 +94,9 @@ def complaint_of(session: requests.Session, url: str) -> str:
         reply = session.get(url, timeout=_POLL_BOUND_S)
         error = reply.json()["error"] if reply.status_code != 200 else None
     except requests.ConnectionError:
-        return f"nothing answers at {url}"
+        return f"no answer at {url}"
     except (requests.RequestException, ValueError, LookupError, TypeError):
-        return f"no good answer comes from {url}"
+        return f"no valid answer from {url}"
     return f"{url} says: {error}" if error else ""
 
 
@@ -254,8 +254,7 @@ class Lab:
     def _start_own_toxiproxy(self) -> None:
         """Start the real server on a port that is held until just before, since it takes no socket.
 
-        Another program may take the port in between, and then answers in its place: so the answer must have
-        our mark.
+        Another program may take the port in between and answer, so the answer must have our mark.
         """
         mark, path = f"{self.topology.lab_id}_mark", self.topology_path.with_suffix(".mark")
         try:

@@ -82,8 +82,8 @@ _COMPOSE_BOUND_S = 20.0
 def lab_token(state: Path, environ: Mapping[str, str]) -> str:
     """Return the token of the lab with that ``state`` folder; empty if none is up.
 
-    ``lab up`` keeps it in the user's private folder. In Compose it is on a volume, and whoever may enter the
-    manager's container has it.
+    ``lab up`` keeps it in the user's private folder. In Compose it is on a volume, and anyone who can enter
+    the manager's container can read it.
     """
     record = running_lab(state)
     if record is not None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from wirefault.core.lab_folder import CARRIED, LAB_FILES, LIBRARY, MARKER, lab_root
 
 _MARK = """\
-This folder was made by `wirefault lab init`: here the command runs what lies here, the library in wirefault/
-included. Without this file it runs what was installed.
+This folder was made by `wirefault lab init`: here, the command runs the code in this folder, wirefault/
+included. Without this file it runs the installed code.
 """
 
 
 class FolderInUse(Exception):
-    """A file of the lab exists already; the message names it."""
+    """A file of the lab already exists; the message names it."""
 
 
 def write_lab(folder: Path) -> None:
@@ -25,7 +25,7 @@ def write_lab(folder: Path) -> None:
     sources = {name: lab_root() / name for name in LAB_FILES} | {LIBRARY.name: LIBRARY}
     for name in (*sources, MARKER):
         if (folder / name).exists():
-            raise FolderInUse(f"{folder / name} is there already; name a new folder: wirefault lab init DIR")
+            raise FolderInUse(f"{folder / name} already exists; name a new folder: wirefault lab init DIR")
     for name, source in sources.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,7 @@ _AGENT_IMPORTS = (
 
 
 class RunningLab:
-    """A lab that is up and carries out runs."""
+    """A lab that is up and executes runs."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class RunningLab:
         self._looking = Lock()  # one lane at a time checks the lab
 
     def run(self, document: RunDocument, log: ProcessLog | None = None, lane: int = 0) -> int:
-        """Carry out the run on that lane, in its own process; its exit code.
+        """Execute the run on that lane, in its own process; return its exit code.
 
         Threads may run several lanes at once. The process prints into the ``log``, or on the console without
         one. Raises ``LabError``, or ``OSError`` if it cannot be started.

@@ -2,8 +2,8 @@
 
 ``STATUS`` is the expected status of a service without a page.
 
-It waits itself for the answer, so that a new service is healthy at once, and rests before it asks a service
-that has answered: starting a process in a container costs 50 ms of CPU. Standard library only.
+It waits for the answer, so a new service is healthy at once. It pauses before it checks a service that has
+already answered: starting a process in a container costs 50 ms of CPU. Standard library only.
 """
 
 from __future__ import annotations

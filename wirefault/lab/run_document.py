@@ -14,7 +14,7 @@ from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import PromptsSource
 
 RUN_PROCESS = "wirefault.cli.run_process"
-"""The module that carries out a document; it shows the run on the console, and so is below this room."""
+"""The module that executes a document; it shows the run on the console, so it is below this room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +23,15 @@ class RunDocument:
 
     run_id: str
     settings: dict[str, Any]
-    """All of them, so that no other source counts."""
+    """All settings, so that no other source applies."""
     source: PromptsSource
-    """Its prompts: a file, or texts, and which of them."""
+    """Its prompts: a file, or texts, and the selection."""
     subject: str = ""
     """Replaces the wiring's subject."""
     is_part: bool = False
-    """Other runs have the other prompts, and the launcher sums up."""
+    """Other runs have the other prompts; the launcher prints the summary."""
     all_prompts: str = ""
-    """A file with all prompts of which these are some, for their numbers on the console."""
+    """A file with all prompts, these among them, for their numbers on the console."""
     as_json: bool = False
     """End with the summary as one JSON object on standard output."""
     as_is: bool = False

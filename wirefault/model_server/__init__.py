@@ -1,1 +1,1 @@
-"""The scripted model: a server that answers chat completions by playbooks; the self-test subject's model."""
+"""The scripted model: a server that answers chat completions from playbooks, for the self-test subject."""

@@ -22,12 +22,12 @@ from wirefault.wiring.links import SCRIPTED
 from wirefault.wiring.topology import topology_from
 
 _PERSONAS = ", ".join(each.value for each in Persona)
-_HELP = f"""Serve chat completions on port 5007 of loopback, or at the address that WIREFAULT_TOPOLOGY has.
+_HELP = f"""Serve chat completions on port 5007 of loopback, or at the address in WIREFAULT_TOPOLOGY.
 Settings: PERSONA ({_PERSONAS}), PLAYBOOKS (a file that precedes the shipped one), LISTEN_HOST."""
 
 
 def main() -> int:
-    """Serve until a signal or the launcher's end; return 64 for a wrong setting, 1 for a taken port."""
+    """Serve until a signal or the launcher's end; return 64 for an invalid setting, 1 for a port in use."""
     unknown = ArgumentParser("python -m wirefault.model_server", description=_HELP).parse_known_args()[1]
     name, own = os.environ.get("PERSONA") or Persona.DILIGENT.value, os.environ.get("PLAYBOOKS")
     address = topology_from(os.environ).scripted

@@ -1,4 +1,4 @@
-"""The scripted model's one decision: the reply to a conversation, derived anew each time. Pure."""
+"""The scripted model's decision: the reply to a conversation, derived anew for each request. Pure."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Task:
     """A step during the replay of the conversation."""
 
     step: Step
-    reads: list[_Task]  # the tasks that its references mean
+    reads: list[_Task]  # the tasks that it refers to
     finding: Finding | None = None
     failures: list[Failure] = field(default_factory=list)
     ended: Reaction | Literal["skipped"] | None = None  # skipped: a step that it needs failed
@@ -157,7 +157,7 @@ class _Progress:
                 task.ended = "unsure"
 
     def answer(self) -> Answer:
-        """Done only if every step ended well; unsure if only writes went wrong, unconfirmed."""
+        """Done only if every step succeeded; unsure if only writes failed, and are unconfirmed."""
         bad = [task for task in self._tasks if task.finding is None]
         passed_on = [read for task in self._tasks if task.step.refers for read in task.reads]
         good = [(task, task.finding) for task in self._tasks if task.finding]
@@ -188,12 +188,12 @@ def decide(
 ) -> Decision:
     """Return the calls or the answer to a chat completion's messages and tools; deterministic.
 
-    Plans by the playbooks, improvises where they have nothing. ``withheld``: tools not to call now.
+    Plans by the playbooks; improvises if they do not cover the prompt. ``withheld``: tools not to call now.
     """
     prompt, turns = last_user_text([*messages]), list(_turns(messages))
     today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
     offered = {str(tool["function"]["name"]) for tool in tools}
-    # a framework that only wants its form filled no longer sends the tools that were called before
+    # a framework that only requests the form no longer sends the tools that were called before
     known = offered | {made.name for turn in turns for made, _ in turn}
     steps = playbooks.plan(prompt, sorted(known), today)
     if not steps and (reply := playbooks.reply_to(prompt)):

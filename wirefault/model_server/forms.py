@@ -78,7 +78,7 @@ def plain_form(answer: Answer) -> dict[str, Any]:
 
 
 def is_failure_form(name: str) -> bool:
-    """Tell whether a form, or a part of one, has a name for failed tasks."""
+    """Return whether a form, or a part of one, has a name for failed tasks."""
     return not _STATUS["failed"].isdisjoint(words_of(name))
 
 
@@ -265,7 +265,7 @@ def _to_type(value: Any, kind: Any, allowed: list[Any]) -> Any:
 
 
 def _keeps_limits(value: Any, schema: Mapping[str, Any]) -> bool:
-    """Tell whether the value keeps the schema's limits: of a number itself, else of the length."""
+    """Return whether the value is within the schema's limits: the number itself, else the length."""
     size = value if isinstance(value, int | float) else len(value)
     form = WORDS["formats"].get(schema.get("format"), ".*") if isinstance(value, str) else ".*"
     limits = [(keeps, schema[key]) for key, keeps in _LIMITS.items() if key in schema]

@@ -92,7 +92,7 @@ def _subject(name: str) -> frozenset[str]:
 
 
 def _turns(word: str) -> bool:
-    """Tell whether the word may change a sentence's meaning: a negation, a condition."""
+    """Return whether the word may change a sentence's meaning: a negation, a condition."""
     return word in _TURNING or word.endswith("n't")
 
 
@@ -180,7 +180,7 @@ class _Fit:
         return {word.start(): word[0].casefold().replace("’", "'") for word in words}
 
     def _does(self, leading: str) -> bool:
-        """Tell whether the tool does what the prompt's first verb asks; a question asks for a read."""
+        """Return whether the tool does what the prompt's first verb requests; a question requests a read."""
         kind = "read" if leading in _QUESTIONS else verb_class(leading)
         unclear = kind in ("", "change") or self.verb == ""
         return stem(leading) in self.own if unclear else kind == self.verb

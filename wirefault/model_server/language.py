@@ -181,7 +181,7 @@ def read_result(content: object, writes: bool, known: bool = False) -> Any | Fai
 
 
 def _refuses(data: Any) -> bool:
-    """Tell whether this result reports an error, or has no content."""
+    """Return whether this result reports an error, or has no content."""
     if isinstance(data, list):
         return any(_refuses(row) or {"loc", "msg"} <= row.keys() for row in as_objects(data))
     if not isinstance(data, Mapping):
@@ -195,14 +195,14 @@ def _refuses(data: Any) -> bool:
         if error or negative or (plain in _STATES and (bad_word or bad_code)):
             return True
     message = " ".join(str(value) for value in _under(data, _SAYS).values())
-    # servers refuse with an object that is little but a message; an object with data may quote anything
+    # a refusal is an object with little more than a message; an object with data may quote anything
     little = _under(data, _SAYS | _STATES | _FLAGS) == dict(data)
     nested = [value for value in as_objects([*data.values()]) if value and len(data) <= 2]
     return not data or (little and _sounds("bad", message)) or any(map(_refuses, nested))
 
 
 def _is_doubtful(data: Any, writes: bool) -> bool:
-    """Tell whether this result of an unknown tool may be a failure."""
+    """Return whether this result of an unknown tool may be a failure."""
     if isinstance(data, Mapping):
         text = " ".join(value for value in data.values() if isinstance(value, str))
         only_text = all(isinstance(value, str | None) for value in data.values())
@@ -225,7 +225,7 @@ def _under(data: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
 
 
 def _sounds(kind: str, text: str) -> bool:
-    """Tell whether the head of a text has one of the words of that kind, also within camel case."""
+    """Return whether the head of a text has one of the words of that kind, also within camel case."""
     return PATTERNS[kind].search(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text[:_HEAD])) is not None
 
 

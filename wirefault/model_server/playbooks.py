@@ -159,7 +159,7 @@ class ValueRule(BaseModel):
         return [Value(value, unit, name) for value in reached if isinstance(value, str | int | float)] or None
 
     def made_up(self, drawn: int) -> Value:
-        """Make a plausible value up, the same for the same number."""
+        """Make up a plausible value, the same for the same number."""
         if self.is_text:
             return Value(_MADE_UP[drawn % len(_MADE_UP)])
         return Value(made_up_number(drawn), self.unit or next(iter(self.units.values()), None))

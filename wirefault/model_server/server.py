@@ -1,4 +1,4 @@
-"""The HTTP side of the scripted model: an app that speaks every model API in ``dialects.chat_apis``.
+"""The HTTP server of the scripted model: an app for every model API in ``dialects.chat_apis``.
 
 Requests of the other APIs become chat completions. A request for something that would change the reply and is
 not supported is a ``BadRequest``.
@@ -40,7 +40,7 @@ _UNKNOWN_VALUES = frozenset({"literal_error"})
 class BadRequest(Exception):
     """A request that gets an error reply, in the provider's form.
 
-    ``unable``: a model of the provider would answer it, only the scripted one cannot. The reply says so in a
+    ``unable``: a model of the provider would answer it, but the scripted model cannot. The reply says so in a
     header, and the gateway records it as the lab's failure.
     """
 
@@ -283,7 +283,7 @@ def _written(
     prefix = f"{api.dialect.id_prefix}{digest[:16]}"
     calls = tuple(replace(call, id=f"{prefix}{at}") for at, call in enumerate(reply.calls))
     reply = replace(reply, calls=calls)
-    # in place of a tokenizer: one token for every four characters, rounded up
+    # instead of a tokenizer: one token for every four characters, rounded up
     prompt, completion = (-(-len(json.dumps(part)) // 4) for part in (inputs, [reply.as_json()]))
     body = api.new_reply(digest, request.model, created, prompt, completion)
     if api is CHAT_API:

@@ -1,6 +1,6 @@
 """Ends a subject whose budget is spent: of time, of memory, or one that the gateway counts.
 
-Such an attempt ends by a limit, and its episode with it: no further attempts follow.
+A limit ends such an attempt and its episode: no further attempts follow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def budgeted(subject: Subject, budgets: Budgets | None, gateway: Tail) -> Subjec
 
 
 class BudgetedSubject(SubjectWrapper):
-    """A subject that its budgets end; ``clock`` is monotonic, in seconds."""
+    """A subject that ends when a budget is spent; ``clock`` is monotonic, in seconds."""
 
     def __init__(
         self, subject: Subject, budgets: Budgets, gateway: Tail, clock: Callable[[], float] = time.monotonic
@@ -111,7 +111,7 @@ class _Watch:
     _over: threading.Event = field(default_factory=threading.Event)
 
     def reason(self) -> str:
-        """Say which budget is spent; empty if none is."""
+        """Return the spent budget; empty if none is."""
         if self.spent is None:
             return ""
         per, unit = _UNITS.get(self.spent.budget.partition(".")[2], (1, ""))

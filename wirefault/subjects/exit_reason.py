@@ -1,7 +1,7 @@
 """Whether a command that ended with a non-zero exit code said why it failed. Pure.
 
-A command that says so is no crash: it noticed its failure. The trace of an unhandled exception is a crash,
-and so is a silent end.
+A command that says why did not crash: it noticed its failure. A trace of an unhandled exception, or an end
+without output, is a crash.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wirefault.subjects.process import OutputTail
 # From here on codes are a shell's: not executable, not found, killed by a signal.
 FIRST_SHELL_CODE = 126
 _LINES = 12
-# How runtimes begin the report of an exception that nothing caught, or its steps.
+# How runtimes begin the report of an uncaught exception, or its steps.
 _TRACE = re.compile(
     r"^Traceback \(most recent call last\)|^\s+at .+(?:\(.*\)|:\d+)$|^panic: |^goroutine \d+ \["
     r"|^thread '.*' (?:\(\d+\) )?panicked at|^Exception in thread|^Unhandled exception|^Uncaught "
@@ -41,8 +41,9 @@ _LOG = re.compile(r"(?:warning|\b(?:warn|info|debug))\b", re.IGNORECASE)
 def failure_reason(stdout: OutputTail, stderr: OutputTail) -> str:
     """The statement by which the command said why it failed; empty if it did not.
 
-    On standard error that is the last statement that is no log line. Standard output has to speak of a
-    failure; in its last statement where standard error has a trace, which the command may have logged itself.
+    On standard error this is the last statement that is not a log line. Standard output must name a failure;
+    if standard error has a trace, which the command may have logged itself, the last statement of standard
+    output must name it.
     """
     if _TRACE.search(stderr.text):
         last = stdout.last_statement()
@@ -55,7 +56,7 @@ def failure_reason(stdout: OutputTail, stderr: OutputTail) -> str:
     return _failure_in(stderr) or _failure_in(stdout)
 
 
-# exit codes of curl that speak of the connection, as ``curl --silent`` leaves them unexplained
+# curl's exit codes for failed connections, which ``curl --silent`` does not explain
 _CURL = {
     5: "could not resolve proxy",
     6: "could not resolve host",
@@ -73,7 +74,7 @@ _CURL = {
 
 
 def silent_reason(command: Sequence[str], exit_code: int) -> str:
-    """The meaning of the code of a command that printed nothing: curl's, else that it printed nothing."""
+    """The reason for the exit code of a command that printed nothing; for curl the code's meaning."""
     program = PurePath(command[0]).name if command else ""
     if program == "curl" and exit_code in _CURL:
         return f"curl: ({exit_code}) {_CURL[exit_code]}"

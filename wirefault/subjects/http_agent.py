@@ -187,7 +187,7 @@ def running_agent(
     end = clock() + spec.ready_within
     while spec.ready_within and not is_open(spec.http):
         if clock() > end:
-            bound = f"nothing listens there within {spec.ready_within:g} s (ready_within)"
+            bound = f"no server listens there within {spec.ready_within:g} s (ready_within)"
             raise SettingsError(f"{surroundings.where}: subject.http: {bound}")
         sleep(_POLL_S)
     return HttpAgent(spec, spec.http, surroundings)
@@ -256,7 +256,7 @@ class ServiceSubject(Subject):
         """Return when it is ready. Raises ``SettingsError`` if it is not in time."""
         if is_open(self._spec.url):
             raise self._error(
-                "url", f"something else listens there: stop it, {self._spec.url} belongs to the service"
+                "url", f"another program listens there: stop it, {self._spec.url} belongs to the service"
             )
         process = self._process = self._started()
         end = self._clock() + self._spec.ready_within

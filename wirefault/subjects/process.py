@@ -96,7 +96,7 @@ class OutputReader:
 
     def join(self, timeout_s: float | None) -> bool:
         """Whether the pipe ended in time."""
-        # not Thread.join, which after an interruption takes a running thread for ended (bpo-45274)
+        # not Thread.join, which after an interruption treats a running thread as ended (bpo-45274)
         return self._closed.wait(timeout_s)
 
     def seen(self) -> OutputTail:
@@ -256,7 +256,7 @@ class ProcessGroup:
         return self.stderr.join(_END_BOUND_S)
 
     def interrupt(self, number: int) -> None:
-        """Pass the signal on, then send SIGTERM, each with time to end; ``close`` kills what is left."""
+        """Pass the signal on, then send SIGTERM, each with time to end; ``close`` kills the rest."""
         for each in dict.fromkeys((number, signal.SIGTERM)):
             with suppress(OSError):  # it has ended
                 os.write(self._lifeline, bytes([each]))

@@ -2,9 +2,9 @@
 
 One reaper runs between the runner and each process of a subject. It kills the command's descendants when the
 command ends, and everything when the runner closes the pipe whose reading end is ``LIFELINE``: on purpose, at
-a limit, or because it was killed. A byte in that pipe is the number of a signal for the command's group. The
-exit code is the command's, or 128 plus the number of the signal that ended it, as in a shell. Standard
-library only, since it starts with each attempt.
+a limit, or because the runner was killed. A byte in that pipe is the number of a signal for the command's
+group. The exit code is the command's, or 128 plus the number of the signal that ended it, as in a shell.
+Standard library only, since it starts with each attempt.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class LabFailed(Exception):
 
 @dataclass(frozen=True)
 class AttemptContext:
-    """One attempt as the subject sees it, without the prompt's oracle."""
+    """One attempt, as the subject sees it: everything but the prompt's oracle."""
 
     # makes the headers of its requests
     identity: Identity
@@ -82,7 +82,7 @@ class Subject(Protocol):
     keeps_record: bool = False
     # whether it takes further turns of a conversation
     holds_conversations: bool = False
-    # for the user at the start of a run, for example how its connections are caught
+    # shown to the user at the start of a run, for example how its connections are intercepted
     notes: Sequence[tuple[Level, str]] = ()
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult: ...
@@ -93,7 +93,7 @@ class Subject(Protocol):
 
 
 class SubjectWrapper(Subject):
-    """Another subject with something done around its calls; ``inner`` is that subject."""
+    """Wraps another subject, ``inner``, to add work around its calls."""
 
     def __init__(self, inner: Subject) -> None:
         self.inner = inner

@@ -50,7 +50,7 @@ def original_variables(environ: Mapping[str, str]) -> dict[str, str]:
 def run_environ(
     environ: Mapping[str, str], links: Iterable[Link], topology: Topology, *, scripted: bool = False
 ) -> dict[str, str]:
-    """Return the subject's variables: the original ones, and those that lead to its links through the lab.
+    """Return the subject's variables: the original ones, and those with the lab's addresses of its links.
 
     ``scripted``: the scripted model also answers for the APIs of links that are found later.
     """

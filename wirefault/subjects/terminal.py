@@ -70,7 +70,7 @@ class Terminal:
             self._relay.start()
 
     def close(self) -> None:
-        """Stop, and put this process's terminal back as it was."""
+        """Stop, and restore this process's terminal."""
         os.close(self._stop)
         if self._relay is not None:
             self._relay.join()

@@ -1,4 +1,4 @@
-"""Everything about Toxiproxy: its client, an embedded server, the toxics, and those that a seed draws.
+"""Everything about Toxiproxy: its client, an embedded server, the toxics, and the toxics that a seed draws.
 
-It imports from ``core`` alone.
+It imports only from ``core``.
 """

@@ -35,7 +35,7 @@ class ToxiproxyNotFound(ToxiproxyError):
 
 
 class Exists(ToxiproxyError):
-    """A proxy or toxic of that name exists already."""
+    """A proxy or toxic of that name already exists."""
 
 
 class Rejected(ToxiproxyError):

@@ -200,7 +200,7 @@ class ToxiproxyClient:
             answer = None
         if not isinstance(answer, dict):
             raise ToxiproxyServerError(
-                f"what answers at {self.url}{path} is not Toxiproxy; check TOXIPROXY_URL"
+                f"the server at {self.url}{path} is not Toxiproxy; check TOXIPROXY_URL"
             )
         return answer
 
@@ -218,7 +218,7 @@ class ToxiproxyClient:
             case _ if "address already in use" in message:
                 raise ToxiproxyServerError(f"{message}; free that port or listen on another")
             case _:
-                raise ToxiproxyServerError(f"{message}; look at the server's log, restart it if need be")
+                raise ToxiproxyServerError(f"{message}; see the server's log, and restart it if necessary")
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
@@ -230,7 +230,7 @@ class ToxiproxyClient:
             raise Exists(f"Toxiproxy at {self.url}: the proxy exists; delete it first") from error
         except (KeyError, TypeError, ValueError) as error:
             raise ToxiproxyServerError(
-                f"what answers at {self.url} is not Toxiproxy; check TOXIPROXY_URL"
+                f"the server at {self.url} is not Toxiproxy; check TOXIPROXY_URL"
             ) from error
         finally:
             _caller.reset(token)

@@ -103,7 +103,7 @@ def test_refused_host_gets_reason(lab: IngressLab) -> None:
         client.recv(1)
     ended = lab.ended()
     assert [(one.how, one.ended_by, one.link) for one in ended] == [("refused", "proxy", "")] * 3
-    assert {one.why for one in ended} == {"it is to be refused (--refuse)"}
+    assert {one.why for one in ended} == {"--refuse names it"}
 
 
 def test_passed_host_is_tunnelled_and_counted(lab: IngressLab, past: Address) -> None:
@@ -111,7 +111,7 @@ def test_passed_host_is_tunnelled_and_counted(lab: IngressLab, past: Address) ->
         assert body_of(client, GET).startswith(b"GET /x ")
     (ended,) = lab.ended()
     assert (ended.link, ended.tunnelled, ended.sent) == ("", True, len(GET))
-    assert ended.received > len(GET) and ended.why == "it is to pass (--pass)"
+    assert ended.received > len(GET) and ended.why == "--pass names it"
 
 
 def test_other_protocols_are_tunnelled(lab: IngressLab) -> None:
@@ -142,7 +142,7 @@ def test_client_of_http2_alone_is_tunnelled_and_reported(lab: IngressLab, first:
     assert len(ended) == 2
     for each in ended:
         assert (each.tunnelled, each.sent, each.received, each.link) == (True, len(start), 6, "")
-        assert "speaks HTTP/2 alone" in each.not_intercepted
+        assert "speaks only HTTP/2" in each.not_intercepted
 
 
 def test_proxy_of_agent_is_named_as_such(lab: IngressLab, past: Address) -> None:

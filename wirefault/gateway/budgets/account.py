@@ -19,7 +19,7 @@ from wirefault.settings.budgets import Budget, BudgetMode
 
 Refusal = Literal["busy", "throttled", "unpaid", "spent"]
 """``busy``: too many requests at once or in a minute. ``throttled`` and then ``unpaid``: a budget that
-degrades is used up. ``spent``: any other is."""
+degrades is used up. ``spent``: any other budget is used up."""
 
 SLOWER_FROM = 0.5
 MAX_DELAY_S = 1.0
@@ -62,7 +62,7 @@ class Account:
         return [moment for moment in self.recent if 0 <= now - moment < _MINUTE_S]
 
     def end_call(self, lane: str) -> None:
-        """A counted call is over."""
+        """A counted call has ended."""
         self.open[lane] = max(self.open.get(lane, 0) - 1, 0)
 
 
@@ -136,7 +136,7 @@ _MAX_SIZE = 1024 * 1024
 
 
 class Book(Protocol):
-    """Lends its account, to be read and changed, to one at a time."""
+    """Gives one caller at a time access to its account."""
 
     def opened(self) -> AbstractContextManager[Account]: ...
 
@@ -182,4 +182,4 @@ class SharedBook:
         try:
             return Account(**json.loads(text)) if text else Account()
         except (ValueError, TypeError):
-            raise OSError(f"{self._path} does not hold a budget's account: move it away") from None
+            raise OSError(f"{self._path} is not a budget's account: move it away") from None

@@ -71,7 +71,7 @@ Record = Callable[[Event], None]
 
 
 class Spender(NamedTuple):
-    """Who a request is charged to."""
+    """The episode, attempt and link that a request is charged to."""
 
     episode: str
     attempt: int
@@ -95,7 +95,7 @@ class _Episode:
     recorded: set[tuple[str, ...]] = field(default_factory=set)
 
     def is_new(self, *note: str) -> bool:
-        """Whether the history lacks that note; from now on it has it."""
+        """Whether the history lacks that note; afterwards the note counts as recorded."""
         known = note in self.recorded
         self.recorded.add(note)
         return not known
@@ -103,7 +103,7 @@ class _Episode:
 
 @dataclass
 class Charge:
-    """A request that was let through. ``usage`` follows from its reply."""
+    """A request that was admitted. ``usage`` follows from its reply."""
 
     enforcer: BudgetEnforcer
     spender: Spender

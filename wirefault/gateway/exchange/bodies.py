@@ -13,7 +13,8 @@ from wirefault.gateway.http1.messages import Decoder, Unreadable
 
 MAX_KEPT_BODY = 64 * 1024
 MAX_SERVER_REPLY = 4 << 20
-# A faulted reply keeps this much of its body even if the run keeps no bodies: enough to see the fault's work.
+# A faulted reply keeps this much of its body even if the run keeps no bodies: enough to see the fault's
+# effect.
 MAX_FAULTED_BODY = 4096
 # Kept a little longer until the record is made, so that a secret at the cut is whole when it is searched for.
 FAULTED_START = MAX_FAULTED_BODY + 512
@@ -136,7 +137,7 @@ class ServerReply:
 
 
 class SentPieces:
-    """All that a model's client was sent, with the times, up to 4 MiB; nothing if it was more.
+    """All bytes sent to a model's client, with the times, up to 4 MiB; nothing if there were more.
 
     ``upstream``: the upstream's own reply, where a fault may have changed it and it came whole.
     """

@@ -89,16 +89,16 @@ class Carrier(Protocol):
     def steps_of(
         self, reply: Reply | ReplyInPieces, *, keep_alive: bool, head_only: bool
     ) -> tuple[Sequence[Step], Ending]:
-        """Return what the client is sent of a fault's or the gateway's own reply, and how that ends."""
+        """Return the bytes of a fault's or the gateway's own reply for the client, and how it ends."""
 
     def takes_streams(self, head: RequestHead) -> bool:
-        """Whether that request's client takes a reply of unknown length."""
+        """Whether that request's client accepts a reply of unknown length."""
 
     def stream_start(self, head: Reply, *, keep_alive: bool) -> bytes:
         """Return the bytes that begin an event stream."""
 
     def stream_steps(self, head: Reply, steps: Sequence[Step]) -> Sequence[Step]:
-        """Return events of that stream, and waits, as the client is sent them."""
+        """Return events of that stream, and waits, as the client gets them."""
 
     def stream_end(self, head: Reply) -> bytes:
         """Return the bytes that end it."""

@@ -19,7 +19,7 @@ def _discard(data: bytes) -> None:
 
 
 class PauseReason(Enum):
-    """Why the client is not read at the moment."""
+    """Why the gateway does not read from the client at the moment."""
 
     REQUESTS_WAIT = auto()  # many bytes of later requests wait behind the one in progress
     UPSTREAM_FULL = auto()  # the upstream takes the request more slowly than the client sends it

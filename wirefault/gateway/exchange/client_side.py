@@ -1,4 +1,4 @@
-"""One client's side of a link: whose its requests are, how faults hold them back, and its end."""
+"""One client's side of a link: the attempt of its requests, the faults that delay them, and its end."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _DRAIN_S = 0.5
 
 
 class ClientSide:
-    """Has the faults of a client's requests decided, and hands the requests to its relay.
+    """Decides the faults of a client's requests, and passes the requests to its relay.
 
-    What carries the requests, HTTP or lines, reads them from the client: it makes each a new exchange and
-    gives its body to ``take_body``. The client's attempt waits until the client is gone, and the upstream has
-    all that the client sent.
+    A subclass reads the requests from the client, over HTTP or as lines: it makes a new exchange for each and
+    passes its body to ``take_body``. The client's attempt waits until the client has left, and the upstream
+    has all that the client sent.
     """
 
     client: Client
@@ -38,7 +38,7 @@ class ClientSide:
         self._left = self._drained = False
 
     def join(self, client: Client, carrier: Carrier) -> None:
-        """The client is here."""
+        """The client has connected."""
         self.client = client
         self.relay = RequestRelay(self.listener, client, self, carrier)
         self.listener.lane.connections.add(self)
@@ -46,7 +46,7 @@ class ClientSide:
         self.end_if_over()
 
     def lose_client(self) -> None:
-        """The client is gone: end all that it had begun, except a whole request that is on its way."""
+        """The client has left: end all that it began, except a whole request that is on its way."""
         self.note_client_left()
         exchange = self.relay.exchange
         if self._delay is not None and exchange is not None and exchange.request_done:
@@ -64,7 +64,7 @@ class ClientSide:
     def _on_client_gone(self) -> None:
         exchange = self.relay.exchange
         if exchange is not None and exchange.request_done and self.relay.upstream.connecting:
-            # without the gateway the server would have had the request already: it still gets it
+            # without the gateway the server would already have the request: it still gets it
             self.relay.upstream.close()
             return
         self.relay.give_up(CLIENT_LEFT)
@@ -85,7 +85,7 @@ class ClientSide:
         self.leave()
 
     def settle(self, attempt: LaneAttempt) -> None:
-        """The attempt is over: release what a fault holds up, close streams and idle connections."""
+        """The attempt is over: release requests that a fault delays, close streams and idle connections."""
         if self._has_request_of(attempt):
             if self._delay is not None:
                 self._delay.expire()

@@ -43,7 +43,7 @@ class ReplyDelivery:
     writer: ReplyWriter | None
     """Writes the steps of a reply that faults make; None without such faults."""
     hanging: bool
-    """A fault lets the client wait."""
+    """A fault makes the client wait."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ReplyDelivery:
         return self.hanging or (self.writer is not None and self.writer.waiting)
 
     def hang(self, exchange: Exchange, on_limit: Callable[[], None]) -> None:
-        """Let the client wait; call ``on_limit`` when the fault's time for that is over."""
+        """Make the client wait; call ``on_limit`` when the fault's time limit has passed."""
         self.hanging = True
         fault = self._acting_fault(exchange)
         # over stdio the end of one call's wait would end the whole session
@@ -268,7 +268,7 @@ class ReplyDelivery:
             reply.status = writer.sent_reply.status
         if plan is not None:
             plan.mark_answered(upstream_answered=exchange.forwarded and reply.status is not None)
-        if client_was_gone:  # it never read what was written since
+        if client_was_gone:  # it never read the bytes written since
             reply.done = False
             reply.size = reply.size_before_eof
             if not reply.size:
@@ -347,7 +347,7 @@ def _account_for(
 
 
 class SentReply:
-    """Reads along what a client is sent of the reply to that request. ``keep`` gets its body."""
+    """Follows the bytes of the reply to that request that a client gets. ``keep`` gets its body."""
 
     def __init__(self, head: RequestHead, carrier: Carrier = HTTP, keep: Sink | None = None) -> None:
         self._hash = body_hash()

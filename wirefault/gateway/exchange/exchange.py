@@ -53,7 +53,7 @@ class Decision:
     shadows: Sequence[ShadowMet] = ()
     """Faults that it would have met in other arms."""
     charge: Charge | None = None
-    """Set if a budget let it through and counts it."""
+    """Set if a budget admitted it and counts it."""
     link_call: int = 1
     """Number of its call among all calls of the attempt on this link."""
     waits_for_toxics: bool = False
@@ -114,9 +114,9 @@ class Exchange:
     left_at: float
     """When the client closed its side (``perf_counter``); 0 while it has not."""
     unavailable: bool
-    """The upstream failed, and no fault of ours is the cause."""
+    """The upstream failed, and no injected fault is the cause."""
     outage: str
-    """How its reply shows that, as a clause; empty if it gave none, or an answer."""
+    """How its reply shows that, as a clause; empty without a reply, or if it is an answer."""
     error: str | None
     recorded: bool
     # Slots, here and in the heads and readers of ``http1``: reading one costs a quarter of reading a class
@@ -386,7 +386,8 @@ def decide(exchange: Exchange) -> None:
         plan = plan_try([*budget_faults, *matched.met], whole=whole)
         called = origin.attempt_number, link, *call
         if matched.met and plan.acts and not run.in_blast_radius(origin.episode, called):
-            # a blast radius limits faults; a budget is part of the subject's world and holds beyond it
+            # a blast radius limits faults; a budget is part of the subject's world and applies outside the
+            # radius
             plan = plan_try(budget_faults, whole=whole) if budget_faults else outside_radius(plan)
         exchange.plan = plan if plan.met_faults else None
     if run.shadows is not None:

@@ -1,4 +1,4 @@
-"""Reads in a reply whether its upstream failed, or the client's try; after the client has it."""
+"""Reads from a reply whether its upstream or the client's try failed, after the client has it."""
 
 from __future__ import annotations
 

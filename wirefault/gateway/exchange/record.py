@@ -108,7 +108,7 @@ def _is_unusual(exchange: Exchange) -> bool:
 
 
 def _unusual_fields(exchange: Exchange) -> Iterator[str]:
-    """The fields for how far the exchange came, each after a comma, that differ from their defaults."""
+    """The fields about how far the exchange got, each after a comma, that differ from their defaults."""
     if exchange.origin.identity != "baggage":
         yield f',"identity":"{exchange.origin.identity}"'
     if not exchange.request_done:

@@ -42,7 +42,7 @@ class RelayOwner(Protocol):
         """The connection has changed its protocol: the upstream gets all that the client sends."""
 
     def leave(self) -> None:
-        """The client is gone, and its request has reached the upstream or cannot: the connection is over."""
+        """The client has left, and no request of it is on the way to the upstream: the connection is over."""
 
 
 class RequestRelay:
@@ -132,7 +132,7 @@ class RequestRelay:
             self.upstream.send_eof()
 
     def note_client_eof(self) -> None:
-        """The client half-closes. It may have left or still read: sending bytes to it will show."""
+        """The client half-closes. It may have left, or still read: only a later write shows which."""
         if self.exchange is not None:
             reply = self.exchange.reply
             reply.client_eof_at, reply.size_before_eof = time.perf_counter(), reply.size
@@ -254,7 +254,7 @@ class RequestRelay:
     # the end of an exchange
 
     def _on_written(self, ending: Ending) -> None:
-        """The writer has given the client the whole reply: end it as its faults demand."""
+        """The writer has sent the client the whole reply: end it as its faults require."""
         exchange, writer = self.exchange, self.delivery.writer
         assert exchange is not None and writer is not None
         sent_reply = writer.sent_reply
@@ -277,7 +277,7 @@ class RequestRelay:
             self._finish_if_over(exchange)
 
     def _end_hang(self, exchange: Exchange) -> None:
-        """Close the connection of a client that still waits for what a fault keeps back."""
+        """Close the connection of a client that still waits for a reply that a fault holds back."""
         if self.exchange is exchange:
             self.delivery.note_hang_ended(exchange)
             exchange.error, exchange.keep_alive = HANG_ENDED, False

@@ -1,4 +1,4 @@
-"""Changes an upstream's reply as the faults demand. Pure: bytes in, steps for the client out."""
+"""Changes an upstream's reply as the faults require. Pure: bytes in, steps for the client out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class UpstreamReply:
     """The reply as faults see it, without its body."""
     encoding: str = ""
     streams: bool = False
-    """It is an event stream, and the client takes a reply of unknown length."""
+    """It is an event stream, and the client accepts a reply of unknown length."""
     digest: blake2b = field(default_factory=body_hash)
     changed_by: MetFault | None = None
 

@@ -1,4 +1,4 @@
-"""Tells the count of calls how each try ended, so that it knows which request is a retry."""
+"""Reports to the count of calls how each try ended, so that it recognises retries."""
 
 from __future__ import annotations
 

@@ -42,19 +42,19 @@ class UpstreamEvents(Protocol):
         """The lab does not trust the server's certificate, or the server refuses the lab's TLS."""
 
     def on_unavailable(self, reason: str) -> None:
-        """No server can answer the request, and no fault of ours is the cause."""
+        """No server can answer the request, and no injected fault is the cause."""
 
     def on_reply(self, data: bytes) -> None: ...
 
     def on_upstream_end(self, reason: str | None) -> None:
-        """The upstream closed; ``reason`` is None if it closed in order, as far as TCP shows."""
+        """The upstream closed; ``reason`` is None if it closed gracefully, as far as TCP shows."""
 
     def on_full(self, full: bool) -> None:
         """Whether more bytes for the upstream would only pile up here."""
 
 
 class Upstream(Protocol):
-    """Takes the requests of one client connection, and reports what comes of them."""
+    """Takes the requests of one client connection, and reports the results."""
 
     @property
     def endpoint(self) -> Endpoint: ...
@@ -71,10 +71,10 @@ class Upstream(Protocol):
         """Stop or resume reading from the upstream."""
 
     def close(self) -> None:
-        """End it in order: bytes that were sent still arrive."""
+        """Close gracefully: bytes that were sent still arrive."""
 
     def abort(self) -> None:
-        """End it at once; report nothing more."""
+        """Close at once, and report nothing more."""
 
 
 class UpstreamLink:
@@ -92,7 +92,7 @@ class UpstreamLink:
         self.connection: Upstream | None = None
 
     def open(self, endpoint: Endpoint) -> Upstream:
-        """Return the connection to that endpoint, opened if need be; one to another endpoint is dropped."""
+        """Return the connection to that endpoint, opened if necessary; drop one to another endpoint."""
         connection = self.connection
         if connection is not None and connection.endpoint is not endpoint:
             self.drop()
@@ -217,7 +217,7 @@ class _UpstreamConnection(asyncio.Protocol):
     def send_eof(self) -> None:
         """Half-close: the client will send no more. TLS can only close."""
         if self._recorded is not None and self._recorded.reply_expected:
-            return  # many servers take it for a client that has left, and stop their reply
+            return  # many servers treat it as a client that has left, and stop their reply
         if self._transport is None:
             self._eof_pending = True
         elif self._transport.can_write_eof():
@@ -226,7 +226,7 @@ class _UpstreamConnection(asyncio.Protocol):
             self._transport.close()
 
     def close(self) -> None:
-        """Close in order: bytes that were sent still go out, even before the connection is open."""
+        """Close gracefully: bytes that were sent still go out, even before the connection is open."""
         if self._stays_for_recording():
             return
         if self._transport is None:

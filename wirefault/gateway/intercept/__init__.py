@@ -1,4 +1,4 @@
-"""Interception: connections that a subject opens to any host are brought to its links.
+"""Interception: connections that a subject opens to any host are routed to its links.
 
-The ingress takes them and routes them; the gateway's listeners behind it end their TLS.
+The ingress accepts and routes them; the gateway's listeners behind it end their TLS.
 """

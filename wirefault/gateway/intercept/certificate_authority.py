@@ -25,7 +25,7 @@ _MAX_COMMON_NAME = 64
 class Authority:
     """Certifies any host for one lab. ``now`` returns the current time with its zone.
 
-    The private key is in this object alone, and reaches no file, log or record. ``pem`` is the certificate
+    The private key is only in this object, and reaches no file, log or record. ``pem`` is the certificate
     that a client trusts in order to be intercepted.
     """
 
@@ -130,7 +130,7 @@ def _key_usage(*, certifies: bool) -> x509.KeyUsage:
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load both through pipes: ``ssl`` takes paths alone, and the key must not be in a file."""
+    """Load both through pipes: ``ssl`` takes only paths, and the key must not be in a file."""
     ends = [_readable(certificate), _readable(key)]
     try:
         context.load_cert_chain(*(f"/dev/fd/{end}" for end in ends))

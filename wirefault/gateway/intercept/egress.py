@@ -1,6 +1,6 @@
-"""Egress for connections that pass the links by: a tunnel proxy in the gateway's process, and its client.
+"""Egress for connections that bypass the links: a tunnel proxy in the gateway's process, and its client.
 
-The ingress cannot reach outside itself; in Compose it has no network that leads there.
+The ingress cannot reach other hosts itself: in Compose it has no network with outside access.
 """
 
 from __future__ import annotations

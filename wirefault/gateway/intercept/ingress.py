@@ -83,8 +83,7 @@ def refused_transfer(arrival: Arrival) -> Transfer:
 class Ingress:
     """The ingress of one lane. A connection belongs to the attempt that was in progress when it came.
 
-    The client gets no reply and no refusal before that attempt is known, since either may make it end the
-    attempt.
+    The client gets no reply and no refusal before that attempt is known, since either could end the attempt.
     """
 
     def __init__(self, router: Router, state: LaneState, history: IngressHistory, token: str) -> None:
@@ -141,7 +140,7 @@ class Ingress:
             route = await self._router.route(arrival)
         except Refused as refused:
             connection = OpenConnection(arrival, refused, refused_transfer(arrival), await attempt)
-            self._open.add(connection)  # before the client hears of it, since that may end its attempt
+            self._open.add(connection)  # before the client gets the reply, which may end its attempt
             await arrival.refuse(refused.status, str(refused))
             await self._conclude(connection)
             return

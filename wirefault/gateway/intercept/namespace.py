@@ -59,7 +59,7 @@ class FakeNames:
     def answer(self, query: bytes) -> bytes:
         """Return the reply to a DNS query for one name; empty if it is not a query.
 
-        Names have IPv4 addresses alone, and no other records.
+        Names have only IPv4 addresses, and no other records.
         """
         if len(query) < _HEADER.size:
             return b""
@@ -254,7 +254,7 @@ class _Namespace:
 
 
 def _destination(client: socket.socket) -> tuple[IPv4Address | IPv6Address, int]:
-    """Return where a redirected connection was going. Raises ``OSError`` if it was not redirected."""
+    """Return a redirected connection's original destination. Raises ``OSError`` if it was not redirected."""
     peer = ip_address(client.getpeername()[0])
     if isinstance(peer, IPv6Address) and peer.ipv4_mapped is None:
         option = client.getsockopt(socket.IPPROTO_IPV6, _ORIGINAL_DESTINATION, 28)

@@ -49,8 +49,8 @@ class Ruling:
 
 
 _LINK = Ruling(Treatment.LINK)
-_PASSED = Ruling(Treatment.PASS, "it is to pass (--pass)")
-_REFUSED = Ruling(Treatment.REFUSE, "it is to be refused (--refuse)")
+_PASSED = Ruling(Treatment.PASS, "--pass names it")
+_REFUSED = Ruling(Treatment.REFUSE, "--refuse names it")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,10 @@ class Policy:
         if self.only:
             return Ruling(Treatment.PASS, "it is not among the hosts of --only")
         if not wired and matches_host(BACKGROUND_HOSTS, host, port):
-            return Ruling(Treatment.PASS, "frameworks call it unasked; a link of the wiring would strike it")
+            return Ruling(
+                Treatment.PASS,
+                "frameworks call it in the background; a link of the wiring would intercept it",
+            )
         return _LINK
 
 
@@ -113,7 +116,7 @@ class LinkRoute:
 
 
 def intercept_of(topology: Topology) -> InterceptSpec:
-    """Return what the lab's wiring says of intercepted connections."""
+    """Return the wiring's policy for intercepted connections."""
     wiring = dumped_wiring(topology.wiring) if topology.wiring else None
     return (wiring and wiring.intercept) or InterceptSpec()
 

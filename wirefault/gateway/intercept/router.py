@@ -37,7 +37,7 @@ from wirefault.wiring.topology import Topology, own_addresses
 
 _OPENED_WITHIN_S = 15.0
 _OWN_PROXY = "it is a proxy of the agent (CONNECT), which hides the servers behind it: unset that proxy"
-_ONLY_HTTP2 = "its client speaks HTTP/2 alone, as gRPC does: no fault of single requests can strike it"
+_ONLY_HTTP2 = "its client speaks only HTTP/2, as gRPC does: no fault of single requests can act on it"
 _POLL_S = 0.003
 # so many hosts get a link without a trial connection
 _TRUSTED_LINKS = 16
@@ -76,7 +76,7 @@ class LinkRoutes:
         return wired_route(self._topology(), host, port)
 
     def stays_inside(self, host: str, port: int) -> bool:
-        """Whether the wiring names what answers there, so that it may be called offline."""
+        """Whether the wiring names the server there, so that it may be called offline."""
         return self.wired(host, port) is not None or (self._scripted and is_model_host(host))
 
     def leads_there(self, link: str, arrival: Arrival) -> bool:
@@ -203,9 +203,11 @@ class Router:
     async def _route(self, arrival: Arrival) -> Route:
         arrival.host = plain_host(arrival.host)
         if self._link_routes.is_ingress(arrival.host, arrival.port):
-            raise Refused(403, "the ingress refuses itself as host", why="it would have come back to the lab")
+            raise Refused(
+                403, "the ingress cannot be a destination", why="it would have looped back to the lab"
+            )
         if self._link_routes.is_of_lab(arrival.host, arrival.port):
-            raise Refused(403, "the lab's own servers are not for its subject", why=NETWORK_CLOSED)
+            raise Refused(403, "the subject may not call the lab's own servers", why=NETWORK_CLOSED)
         if self._find_route(arrival) is None and _is_bare_address(arrival):
             protocol = await self._read_protocol(arrival)
             if isinstance(protocol, Route):
@@ -225,9 +227,9 @@ class Router:
         return await self._tunnel(arrival, ruling.why) if ruling.treatment is Treatment.PASS else None
 
     async def _past_link(self, arrival: Arrival, route: Route) -> Route:
-        """Return a tunnel in place of the link's route for a client that speaks HTTP/2 alone.
+        """Return a tunnel instead of the link's route for a client that speaks only HTTP/2.
 
-        Reads the client's first bytes, which tell; a silent client keeps its route. A link that leads to
+        Reads the client's first bytes, which show this; a silent client keeps its route. A link that leads to
         another server than the client meant keeps it, too. Raises ``Refused``, and ``OSError``.
         """
         if route.tunnelled or arrival.request_kind is RequestKind.REQUEST:

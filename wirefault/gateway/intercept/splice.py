@@ -150,11 +150,11 @@ class Splice:
             self._over.set_result(None)
 
     def send_down(self, data: bytes) -> None:
-        """Send the client bytes in place of the server."""
+        """Send bytes to the client instead of the server's."""
         self._client.transport.write(data)
 
     def close(self) -> None:
-        """Close the client's connection in order, while no server is joined."""
+        """Close the client's connection gracefully, while no server is joined."""
         self._over.cancel()
         ClientTransport(self._client.transport).close(unread=True)
 

@@ -117,8 +117,8 @@ class TlsConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client ends its side by close_notify, by TCP, or by both.
 
-        If nothing is left to send, this side ends in order, too: to a client that closed TCP one way, an end
-        without close_notify would look like a cut.
+        If nothing is left to send, this side ends gracefully, too: to a client that closed TCP one way, an
+        end without close_notify would look like a cut.
         """
         if not self._client_ended:
             self._client_ended = True
@@ -163,7 +163,7 @@ class TlsConnection(asyncio.Protocol):
         self._transport.write_eof()
 
     def close(self) -> None:
-        """Close in order: close_notify, then FIN."""
+        """Close gracefully: close_notify, then FIN."""
         self._send_close_notify()
         self._transport.close()
 

@@ -47,7 +47,7 @@ class ExchangeStream(Protocol):
 
 
 def _head_of(body: bytes, *, pushes: bool) -> RequestHead:
-    """Return the head by which faults and records know the message: that of MCP over HTTP."""
+    """Return the message's head for faults and records: the one that MCP has over HTTP."""
     header = b"Accept: text/event-stream" if pushes else b"Content-Type: application/json"
     head = RequestHead("GET" if pushes else "POST", "/", [b"", header], 0)
     head.length = len(body)

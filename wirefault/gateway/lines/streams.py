@@ -67,7 +67,7 @@ class LineSequence:
             self._waiting.append((sender, data))
 
     def release(self, sender: object) -> None:
-        """That sender sends no more: the next bytes follow on its line if that has no end."""
+        """That sender has finished: the next bytes follow on its line if the line has no end."""
         if self._sender is sender:
             self._sender = None
             self._send_waiting()
@@ -114,7 +114,7 @@ class ServerStream(asyncio.Protocol):
         self.pause(True)
 
     def join(self, events: ServerEvents) -> None:
-        """The client has come, as a first line lets ``wirefault mcp`` know."""
+        """The client has connected; a first line reports this to ``wirefault mcp``."""
         self._events = events
         self.write(_CLIENT_JOINED)
         self.pause(False)
@@ -164,7 +164,7 @@ class ServerStream(asyncio.Protocol):
             self._events.pause_client(False)
 
     def ignore(self) -> None:
-        """Read and discard the rest, so that the server can end in order."""
+        """Read and discard the rest, so that the server can end normally."""
         self._events = None
         self.pause(False)
 

@@ -71,7 +71,7 @@ class ServerProcess:
             os.write(self._lifeline, bytes((number,)))
 
     def kill(self) -> None:
-        """End it at once with all its descendants."""
+        """Kill it with all its descendants."""
         self.signal(signal.SIGKILL)
 
 
@@ -166,7 +166,7 @@ class Relay:
         self._ends_at = [(now + _GRACE_S, signal.SIGTERM), (now + 2 * _GRACE_S, signal.SIGKILL)]
 
     def _look_after(self) -> None:
-        """Continue ending the server; start to if the client that would do so is gone."""
+        """Continue to end the server; begin to if the client, which would do so, is gone."""
         if self._ends_at is None and _Event.CLIENT_EOF_SENT in self._happened and self._client_is_gone():
             self._end_server()
         if self._ends_at is None and self._lost_by_lab():
@@ -180,7 +180,7 @@ class Relay:
         """Whether the lab ended the connection of a working server without a fault that kills the server.
 
         A fault shows on the server's connection, which another thread reads. If the input ended at once, the
-        server would end in order and not be killed.
+        server would end normally and not be killed.
         """
         happened = self._happened
         if _Event.LAB_EOF not in happened or _Event.SERVER_KILLED in happened:

@@ -110,7 +110,7 @@ def _hand_over(path: str) -> socket.socket:
     ingress = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder, name = os.path.split(path)
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    ingress.connect(f"/proc/self/fd/{directory}/{name}")  # the path may be longer than a socket's may be
+    ingress.connect(f"/proc/self/fd/{directory}/{name}")  # the path may exceed the limit for sockets
     os.close(directory)
     with _listener() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
         names.bind(("0.0.0.0", 53))  # in a namespace without a route outside

@@ -39,8 +39,8 @@ def namespace_tap(
 ) -> Tap:
     """Return a tap with its files in that folder, for the ingress that listens at that path.
 
-    Inside it the ``databases`` are empty, and of the user's private folder only this lab's file and the tap's
-    own are left. Makes the tap once as a trial. Raises ``NoNamespaceError``.
+    Inside it the ``databases`` are empty, and the user's private folder has only the files of this lab and
+    this tap. Makes the tap once as a trial. Raises ``NoNamespaceError``.
     """
     if sys.platform != "linux":
         raise NoNamespaceError("only Linux has network namespaces")

@@ -95,7 +95,7 @@ def authority_of(control: Address) -> str:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """Make a private folder for the time of the block. Raises ``SettingsError``."""
+    """Make a private folder for the duration of the block. Raises ``SettingsError``."""
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(tap_folder())

@@ -68,7 +68,7 @@ class Tap:
 
     @property
     def signals_start(self) -> bool:
-        """Whether a program of the lab runs before the command, and may fail in its place."""
+        """Whether a program of the lab runs before the command, and may fail before it."""
         return self.kind == "namespace"
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
@@ -148,7 +148,7 @@ _ADDED_VARIABLE = "NODE_EXTRA_CA_CERTS"  # Node adds it to its own
 _PHP_VARIABLE = "PHP_INI_SCAN_DIR"
 _PHP_INI = "curl.cainfo=${SSL_CERT_FILE}\nopenssl.cafile=${SSL_CERT_FILE}\n"
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-_JAVA_PASSWORD = "changeit"  # Java's default: a store must have one, and this one holds no secret
+_JAVA_PASSWORD = "changeit"  # Java's default: a store must have one, and this store has no secret
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _php_folders(folder: Path, users: str | None) -> str:
 
 
 def _has_java(environ: Mapping[str, str]) -> bool:
-    """Whether Java is there; its store takes longer to make than all the rest."""
+    """Whether Java is installed; its store takes longer to make than everything else."""
     return bool(environ.get("JAVA_HOME")) or which("java", path=environ.get("PATH", os.defpath)) is not None
 
 

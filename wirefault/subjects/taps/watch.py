@@ -56,7 +56,7 @@ class SystemSocket:
 
 
 def can_list_sockets() -> bool:
-    """Whether this system shows who owns a socket and where it leads."""
+    """Whether this system shows the owner and the destination of a socket."""
     if sys.platform != "linux" or not Path("/proc/self/task").is_dir():
         return False
     try:
@@ -142,7 +142,7 @@ _NO_CALLS = (0, 53)
 
 @dataclass(frozen=True)
 class Past:
-    """A program's destination past the lab."""
+    """A program's destination that bypassed the lab."""
 
     protocol: Protocol
     remote: Address
@@ -194,7 +194,7 @@ class BypassTracker:
 
 
 _POLL_S = 0.02
-# rest after a snapshot, in multiples of its CPU time: at most a tenth of one processor
+# pause after a snapshot, in multiples of its CPU time: at most a tenth of one processor
 _MIN_REST = 9
 
 

@@ -1,7 +1,7 @@
 """JSON and errors of Toxiproxy's API: bodies are read and written as Go's ``encoding/json`` does.
 
 The first value of a body counts, keys match in any letter case, null leaves a field as it is, and floats have
-single precision. A malformed body is a plain 400; its message is our own.
+single precision. A malformed body gets a plain 400 with our own message.
 """
 
 from __future__ import annotations

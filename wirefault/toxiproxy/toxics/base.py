@@ -35,7 +35,7 @@ class ObservedTry:
     gateway_complete_request: bool
     gateway_complete_reply: bool
     reply_bytes: int
-    """Size of the reply that the gateway wrote."""
+    """Size of the gateway's reply."""
     client_waited: bool = False
     """The client's connection was refused, and it waited for a new one."""
     gateway_client_left: bool = False

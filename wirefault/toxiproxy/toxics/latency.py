@@ -24,7 +24,7 @@ class LatencyToxic(Toxic):
     main = "latency"
     attributes = (
         Attribute("latency", "ms", 300, HOUR_MS, "the delay of each chunk"),
-        Attribute("jitter", "ms", 0, HOUR_MS, "how far the delay varies to both sides"),
+        Attribute("jitter", "ms", 0, HOUR_MS, "maximum variation of the delay, up and down"),
     )
     color = "#eedd88"
     can_cause = TIMEOUT

@@ -40,8 +40,8 @@ class SlicerToxic(Toxic):
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """Downstream: at least the pauses for a reply of that size; without pauses no evidence.
 
-        Upstream, as for bandwidth: only a client that gave up before the request was through; on fresh
-        TLS that is so in both streams.
+        Upstream, as for bandwidth: only a client that gave up before the request was complete shows it; on
+        fresh TLS this applies to both streams.
         """
         if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
             return tried.gave_up_on_request()
@@ -63,7 +63,7 @@ class SlicerToxic(Toxic):
 
 def _cuts(size: int, attributes: Mapping[str, int]) -> Iterator[tuple[int, int]]:
     """Start and end of each packet: data is halved until a packet has the average size ± the variation."""
-    # Sizes outside of these bounds crash the real server.
+    # Sizes outside these bounds crash the real server.
     average = max(1, attributes["average_size"])
     variation = min(attributes["size_variation"], average)
     uncut = [(0, size)]
