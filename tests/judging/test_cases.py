@@ -40,7 +40,10 @@ def test_messages_have_their_labelled_world(case):
     )
 
 
-@pytest.mark.parametrize("case", cases("prose.jsonl"), ids=lambda case: case["text"][:40])
+# kinds.jsonl: corrections, "free", changes, units in keys, quantities of something else, in four languages
+@pytest.mark.parametrize(
+    "case", cases("prose.jsonl") + cases("kinds.jsonl"), ids=lambda case: case["text"][:40]
+)
 def test_prose_has_its_labelled_meaning(case):
     assert stated(Slot.model_validate(case["asked"]), case["text"]) in case["says"]
 

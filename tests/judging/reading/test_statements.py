@@ -2,7 +2,11 @@
 
 import pytest
 
+from tests.judging.oracle.histories import message_sent
+from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.slots import Slot
+from wirefault.judging.oracle.value import judge_value
+from wirefault.judging.oracle.world import judge_world
 from wirefault.judging.reading.amounts import asked_number, stated_number
 from wirefault.judging.reading.stated import stated
 
@@ -75,3 +79,39 @@ def test_wait_does_not_state_a_plain_number(text: str) -> None:
 def test_span_of_time_states_its_number_otherwise() -> None:
     assert stated_number([asked_number(10, None, None)], "It takes 10 minutes.") == "right"
     assert stated_number([asked_number(10, "minute", None)], "You arrive in 10 minutes.") == "right"
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "text", "world"),
+    [
+        (8.4, "celsius", "It is 15.2 °C... wait, no, 8.4 °C.", "as_asked"),
+        (8.4, "celsius", "8.4 °C. Wait, no. I have to look again.", "unknown"),
+        (8.4, "celsius", "The temperature fell by 8.4 °C.", "unknown"),
+        (8.4, "celsius", "Wind 3.2 m/s at 30 degrees, 8.4 °C.", "as_asked"),
+        (22, "celsius", '{"city": "Paris", "temp_f": 71.6}', "as_asked"),
+        (22, "celsius", '{"city": "Paris", "temp_f": 22}', "wrong"),
+        (0, "EUR", "Der Eintritt ist kostenlos.", "as_asked"),
+        (0, "EUR", "Free delivery from 50 EUR.", "unknown"),
+        (-12.5, "percent", "Les ventes ont baissé de 12,5 %.", "as_asked"),
+        (12.5, "percent", "Las ventas cayeron un 12,5 %.", "unknown"),
+    ],
+)
+def test_message_body_is_read_like_an_answer(number, unit, text, world):
+    body = {"number": number, "unit": unit}
+    oracle = parse_expect({"effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": body}}]})
+    assert judge_world(oracle, [message_sent(body=text)], True).axis == world
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "value", "axis"),
+    [
+        (0, "EUR", {"value": "free of charge", "unit": None}, "right"),
+        (5, "EUR", {"value": "free of charge", "unit": None}, "none"),
+        (-12.5, "percent", {"value": "fell by 12.5 %", "unit": None}, "right"),
+        (8.4, "celsius", {"value": "up 8.4 °C", "unit": None}, "unreadable"),
+        (945, None, {"value": "895... wait, no, 945", "unit": None}, "right"),
+    ],
+)
+def test_reported_value_is_read_like_an_answer(number, unit, value, axis):
+    slot = Slot(number=number, unit=unit) if unit else Slot(number=number)
+    assert judge_value([slot], [value]).axis == axis

@@ -22,9 +22,9 @@ from pydantic_core import from_json
 
 from wirefault.core.plain_data import occurs
 from wirefault.judging.oracle.slots import AnswerRule, Slot, slot_for
-from wirefault.judging.reading.amounts import asked_number, hit_of_value, in_unit
+from wirefault.judging.reading.amounts import asked_number, hit_of_value
 from wirefault.judging.reading.dates import days_in, times_in
-from wirefault.judging.reading.quantities import Quantity, lowered, quantities
+from wirefault.judging.reading.quantities import Quantity, in_unit, lowered, quantities
 from wirefault.judging.reading.stated import Stated, stated, stated_in
 from wirefault.judging.reading.text import compared_words, is_garbled, plain
 from wirefault.judging.reading.units import Unit, units_of

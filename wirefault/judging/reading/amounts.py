@@ -15,7 +15,6 @@ from wirefault.judging.reading import context
 from wirefault.judging.reading.context import (
     Affirmation,
     Stated,
-    clause_of,
     is_background,
     is_preceded,
     is_subsidiary,
@@ -27,6 +26,8 @@ from wirefault.judging.reading.languages import LazyPattern
 from wirefault.judging.reading.quantities import (
     Quantity,
     Reading,
+    in_unit,
+    in_units,
     is_squared,
     is_uncertainty,
     is_unknown_language,
@@ -35,14 +36,18 @@ from wirefault.judging.reading.quantities import (
     quantities,
 )
 from wirefault.judging.reading.text import close
+from wirefault.judging.reading.topics import (
+    change_of,
+    free_of_charge,
+    is_direction,
+    is_of_other_topic,
+    is_wait,
+    with_key_units,
+)
 from wirefault.judging.reading.units import Unit, converted, scale_between, unit_words, units_of
 
 # dimensions that a number without a unit may have: a count, a share or a price
 _PLAIN = frozenset({"share", "duration", "data", "angle", "dimensionless"})
-_TOPICS = tuple(
-    (LazyPattern(rf"\b<topic_{dimension}>\b"), dimension)
-    for dimension in ("temperature", "share", "speed", "pressure", "length", "other")
-)
 _REASON = LazyPattern(r"\b<reason>\b(?! of\b)")
 _COMMA = LazyPattern(r"^\s*,\s*$")
 _MAX_MENTIONS = 200  # in one text; more is not an answer
@@ -51,7 +56,6 @@ _FEW = LazyPattern(r"\b<few>\b")
 _REFUSED = LazyPattern(r"\b<negation>\b|<refusal>")
 _IN_ODD_UNITS = LazyPattern(r"\s?(?:°\s?(?![cfk])[a-z]|(?:[^\W\d_][\w-]*\s){1,2}units?\b)")
 _WORD = LazyPattern(r"[^\W\d_]+")
-_WAITING = LazyPattern(r"\b<waiting>\s+(?:<approximate>\s+)?$")
 _PLAIN_WORDS = LazyPattern(r"\b<plain>\b")
 
 
@@ -112,20 +116,6 @@ def hit_of_value(wanted: AskedNumber, reading: Reading) -> Hit:
     return "nearly" if abs(value - wanted.value) <= step / 2 * (1 + 1e-9) else "wrong"
 
 
-def is_of_other_topic(wanted: Sequence[AskedNumber], low: str, quantity: Quantity) -> bool:
-    """Tell whether a bare number belongs to another topic: ``humidity 71`` is not a temperature."""
-    sentence = sentence_around(low, quantity.start, quantity.end)
-    before = clause_of(*sentence)[0]
-    if not before.strip(" :\"'|"):
-        before = sentence[0]
-    last = ("", -1)
-    for pattern, dimension in _TOPICS:
-        for match in pattern.finditer(before):
-            last = max(last, (dimension, match.start()), key=lambda topic: topic[1])
-    own = {unit.dimension for each in wanted for unit in each.units}
-    return last[1] >= 0 and last[0] not in own
-
-
 def stated_number(
     wanted: Sequence[AskedNumber], text: str, besides: Sequence[AskedNumber] = (), unit: str | None = None
 ) -> Stated:
@@ -135,6 +125,8 @@ def stated_number(
     """
     low = lowered(text)
     mentions = in_unit(quantities(text), unit)
+    if any(each.units for each in wanted):
+        mentions = with_key_units(text, mentions)
     wants_year = any(each.year_like for each in wanted)
     if wants_year:
         mentions = sorted([*mentions, *_years(low)], key=lambda quantity: quantity.start)
@@ -152,7 +144,8 @@ def stated_number(
     ]
     if len(candidates) == 1 and _is_alone(low, candidates[0]):  # as in most reported values
         return "right" if candidates[0].right else "wrong"
-    candidates = _without_operands(low, mentions, candidates)
+    candidates = _without_changes(_without_operands(low, mentions, candidates))
+    candidates = sorted([*candidates, *_free(wanted, low)], key=lambda each: each.quantity.start)
     if not candidates:
         few = any(each.value in (0, 1, 2) for each in wanted) and _FEW.search(low)
         in_other_words = few or _names_dimension(wanted, low)
@@ -172,24 +165,6 @@ def _years(low: str) -> list[Quantity]:
     return [Quantity(day.start, day.end, (Reading(float(day.readings[0][:4]), 1, None),)) for day in days]
 
 
-def in_unit(mentions: list[Quantity], unit: str | None) -> list[Quantity]:
-    """Give the quantities without a unit the one that the report has next to the text."""
-    if unit is None or not unit.strip():
-        return mentions
-    units = units_of(unit) or (Unit(unit.strip().casefold(), "unknown"),)
-    return [in_units(quantity, units) for quantity in mentions]
-
-
-def in_units(quantity: Quantity, units: Sequence[Unit]) -> Quantity:
-    """Give the readings without a unit each of these units."""
-    readings = [
-        each
-        for reading in quantity.readings
-        for each in ([reading] if reading.unit else [replace(reading, unit=unit) for unit in units])
-    ]
-    return replace(quantity, readings=tuple(readings))
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A quantity that may be the answer."""
@@ -199,6 +174,7 @@ class Candidate:
     right: bool  # its value
     nearly: bool
     status: Affirmation
+    is_change: bool = False  # a change, not a level: "fell by 12.5 %"
 
 
 def _candidate(wanted: Sequence[AskedNumber], low: str, quantity: Quantity) -> Candidate:
@@ -208,31 +184,70 @@ def _candidate(wanted: Sequence[AskedNumber], low: str, quantity: Quantity) -> C
     fitting = [fit for fit in fits if fit[2] != "none"]
     order: tuple[Fit, ...] = ("explicit", "bare", "doubtful", "none")
     best: Fit = min((fit for _, _, fit in fits), key=order.index, default="none")
-    if best == "bare" and any(each.units for each in wanted) and is_of_other_topic(wanted, low, quantity):
+    own = {unit.dimension for each in wanted for unit in each.units}
+    names = {unit.name for each in wanted for unit in each.units}
+    if best == "bare" and own and is_of_other_topic(own, low, quantity):
         best = "none"
-    if (
-        best == "bare"
-        and any(each.units for each in wanted)
-        and _IN_ODD_UNITS.match(low[quantity.end : quantity.end + 60])
-    ):
+    if best == "bare" and own and _IN_ODD_UNITS.match(low[quantity.end : quantity.end + 60]):
         best = "doubtful"
-    if best == "bare" and _is_wait(low, quantity) and not any(each.units for each in wanted):
+    if best == "bare" and not own and is_wait(low, quantity):
+        best = "doubtful"
+    if best == "explicit" and "degree" not in names and is_direction(low, quantity):
         best = "doubtful"
     hits = [hit_of_value(each, reading) for each, reading, _ in fitting]
-    start, end = quantity.start, quantity.end
-    return Candidate(
+    candidate = Candidate(
         quantity,
         best,
         right=any(hit == "right" for hit in hits),
         nearly=any(hit == "nearly" for hit in hits),
-        status=status_at(low, start, end),
+        status=status_at(low, quantity.start, quantity.end),
     )
+    return _as_change(wanted, low, candidate)
 
 
-def _is_wait(low: str, quantity: Quantity) -> bool:
-    """Tell whether it says when something comes: ``in 10 minutes``."""
-    spans = any(reading.unit and reading.unit.dimension == "duration" for reading in quantity.readings)
-    return spans and _WAITING.search(low[max(0, quantity.start - 40) : quantity.start]) is not None
+def _as_change(wanted: Sequence[AskedNumber], low: str, candidate: Candidate) -> Candidate:
+    """Read a change with its sign. Whether a change was asked for is certain only for a share."""
+    change = change_of(low, candidate.quantity)
+    if change is None:
+        return candidate
+    readings = candidate.quantity.readings
+    signed = [replace(each, value=-abs(each.value)) for each in readings] if change == "down" else readings
+    as_stated = any(
+        hit_of_value(each, reading) == "right"
+        for each in wanted
+        for reading in signed
+        if fit_of_unit(each, reading.unit) != "none"
+    )
+    of_share = all(reading.unit and reading.unit.dimension == "share" for reading in readings)
+    if as_stated and of_share:
+        return replace(candidate, right=True, is_change=True)
+    right = as_stated or candidate.right
+    is_open = right and candidate.status == "affirmed"
+    return replace(candidate, right=right, status="doubtful" if is_open else candidate.status, is_change=True)
+
+
+def _without_changes(candidates: list[Candidate]) -> list[Candidate]:
+    """Drop changes that are not the answer, unless they are all: ``fell by 3 °C to 8.4 °C``."""
+    levels = [each for each in candidates if not each.is_change]
+    return [each for each in candidates if each.right or not each.is_change] if levels else candidates
+
+
+def _free(wanted: Sequence[AskedNumber], low: str) -> list[Candidate]:
+    """Read "free" as a price of 0, if 0 is asked for."""
+    zero = next((each for each in wanted if each.value == 0), None)
+    if zero is None:
+        return []
+    unit = next((each for each in zero.units if each.dimension.startswith("currency")), None)
+    if zero.units and unit is None:
+        return []
+    free: list[Candidate] = []
+    for place in free_of_charge(low):
+        quantity = Quantity(place.start, place.end, (Reading(0.0, 1.0, unit),))
+        status = status_at(low, place.start, place.end)
+        if status == "affirmed" and not place.is_certain:
+            status = "doubtful"
+        free.append(Candidate(quantity, "explicit" if unit else "doubtful", True, False, status))
+    return free
 
 
 def _with_shared_units(low: str, mentions: list[Quantity]) -> list[Quantity]:
@@ -300,10 +315,13 @@ def decided(low: str, candidates: list[Candidate], wants_year: bool) -> Stated:
     final = [each for each in affirmed if is_preceded(context.FINAL_ANSWER, low, each.quantity.start)]
     if final:
         affirmed = final[-1:]
-    correction = context.last_correction(low)
+    retraction = context.last_retraction(low)
+    correction = max(context.last_correction(low), retraction)
     corrected = [each for each in affirmed if each.quantity.start >= correction]
     if correction and corrected:
         affirmed = corrected
+    elif affirmed and all(each.quantity.end <= retraction for each in affirmed):  # nothing in its place
+        return "unreadable" if any(each.right for each in candidates) else "wrong"
     if not affirmed:
         return _of_unaffirmed(low, candidates)
     front = [each for each in affirmed if not is_background(low, each.quantity.start, each.quantity.end)]
@@ -381,7 +399,7 @@ def _with_open_choices(low: str, candidates: list[Candidate]) -> list[Candidate]
     status: dict[int, Affirmation] = {}
     for at, (left, right) in enumerate(pairwise(candidates)):
         first, end, start = left.quantity.start, left.quantity.end, right.quantity.start
-        if left.status == "denied":  # from 10 to 12
+        if left.status == "denied" or left.is_change:  # from 10 to 12, by 2 to 12
             continue
         if context.are_alternatives(low, end, start) or context.are_a_range(low, first, end, start):
             # a slash may separate two forms of one value, or two columns

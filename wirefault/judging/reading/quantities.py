@@ -14,7 +14,7 @@ from itertools import islice, pairwise, product
 from wirefault.judging.reading.dates import days_in, times_in
 from wirefault.judging.reading.languages import LazyPattern, is_foreign, languages
 from wirefault.judging.reading.numbers import Numeral, numerals, written_numbers
-from wirefault.judging.reading.units import LOCALES, Unit, converted, unit_after, unit_words
+from wirefault.judging.reading.units import LOCALES, Unit, converted, unit_after, unit_words, units_of
 
 _MAX_NUMBERS = 400  # of one text that are looked at
 _NO_VALUE = "null"  # in JSON; a German zero only with its unit
@@ -282,6 +282,24 @@ def _sum_of(large: Reading, small: Reading) -> Reading | None:
     part = converted(small.value, small.unit, large.unit)
     step = converted(small.step, small.unit, large.unit)
     return Reading(large.value + part, step, large.unit) if 0 <= part < 1 else None
+
+
+def in_unit(mentions: list[Quantity], unit: str | None) -> list[Quantity]:
+    """Give the quantities without a unit the one that the report has next to the text."""
+    if unit is None or not unit.strip():
+        return mentions
+    units = units_of(unit) or (Unit(unit.strip().casefold(), "unknown"),)
+    return [in_units(quantity, units) for quantity in mentions]
+
+
+def in_units(quantity: Quantity, units: Sequence[Unit]) -> Quantity:
+    """Give the readings without a unit each of these units."""
+    readings = [
+        each
+        for reading in quantity.readings
+        for each in ([reading] if reading.unit else [replace(reading, unit=unit) for unit in units])
+    ]
+    return replace(quantity, readings=tuple(readings))
 
 
 _UNCERTAINTY = LazyPattern(r"(?:±|\+/-|\+-|<uncertainty>)\s*$")

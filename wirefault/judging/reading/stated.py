@@ -171,6 +171,14 @@ def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], boo
         (right if is_right else wrong).append((moment, status_at(low, moment.start, moment.end)))
     if wrong:
         right = [(each, _among_others(low, each, status)) for each, status in right]
+    retraction = last_retraction(low)
+    if retraction:
+        later = [each for each in (*right, *wrong) if each[0].start >= retraction and each[1] == "affirmed"]
+        if any(each[1] == "affirmed" for each in right) and not later:
+            return "unreadable"
+        if later:
+            right = [each for each in right if each[0].start >= retraction]
+            wrong = [each for each in wrong if each[0].start >= retraction]
     affirmed = [each for each, status in right if status == "affirmed"]
     if affirmed:
         rivals = [
