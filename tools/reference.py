@@ -130,18 +130,16 @@ def findings_reference() -> str:
     """``docs/findings-rules.md``."""
     intro = (
         "After each run, findings describe how the subject handled failures, also for prompts without an"
-        " oracle. They change no outcome, and no exit code except for `wirefault exec`. Each names its"
-        " evidence,"
-        " events by file and line: `wirefault runs verify RUN --event gateway-0:17` prints one, and so does"
-        " `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console shows the worst with one example each;"
-        " `findings` in `--json` and in the summary in `logs/info.log` has all. They are computed from the"
-        " history, so `wirefault runs verify RUN` gives them again. A rule reports only what the"
-        " history shows:"
-        " for a subject that keeps no record of its calls, only the gateway's record. A rule is a `Rule` in"
-        " `wirefault/judging/findings/`, listed in `rules.py`; this page is made from them. An experiment"
-        " also compares each episode that met a fault with the control's episodes of the same prompt; the"
-        " rules in `differences.py` are about that, and are in the experiment's report and in `differences`"
-        " of `--json`."
+        " oracle. They do not change outcomes, and of the exit codes only that of `wirefault exec`. Each"
+        " finding names its evidence: events by file and line. `wirefault runs verify RUN --event"
+        " gateway-0:17` prints an event, and so does `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console"
+        " shows the worst findings with one example each; `findings` in `--json`, and in the summary in"
+        " `logs/info.log`, lists all. They are computed from the history, so `wirefault runs verify RUN`"
+        " computes them again. A rule reads only the history; if the subject does not record its calls, the"
+        " history has only the gateway's record of them. This page is made from the rules in"
+        " `wirefault/judging/findings/`. In an experiment, the rules in `differences.py` also compare each"
+        " episode that met a fault with the control's episodes of the same prompt. Their findings are in the"
+        " experiment's report and in `differences` of `--json`."
     )
     return _page("Rules of findings", intro, *findings_page())
 
@@ -337,7 +335,7 @@ def findings_page() -> Iterator[str]:
 
 def _paragraphs(rule: RuleText) -> Iterator[str]:
     yield f"{rule.title[0].upper()}{rule.title[1:]} ({rule.severity}). {rule.fires}"
-    yield from ("", "It is silent if", "", *(f"- {case}" for case in rule.silent))
+    yield from ("", "No finding if", "", *(f"- {case}" for case in rule.silent))
     yield from ("", "False positives:", "", *(f"- {case}" for case in rule.mistaken))
 
 

@@ -1,4 +1,4 @@
-"""``python -m bench.findings.rules``: run the cases, print hits and mistakes, write ``scores.json``."""
+"""Run the cases, print misses and false positives, and write ``scores.json``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from bench.findings.rules.scores import SCORES, score_of, write_scores
 
 
 def main() -> int:
-    """Return 0 if every case is as labelled."""
+    """Return 0 if the findings match the label of every case."""
     parser = ArgumentParser("python -m bench.findings.rules", description=__doc__)
     parser.add_argument(
-        "--only", default="*", help="cases, or rules that they are about, by patterns with commas in between"
+        "--only",
+        default="*",
+        help="run only these cases, or the cases of these rules: comma-separated patterns",
     )
     parser.add_argument("--folder", default="", help="keep the runs in this new folder")
     parser.add_argument("--workers", type=int, default=2)
@@ -28,7 +30,7 @@ def main() -> int:
         if any(fnmatchcase(name, one) for one in options.only.split(",") for name in (case.name, case.rule))
     ]
     if not cases:
-        parser.error(f"--only: no case fits {options.only!r}")
+        parser.error(f"--only: no case matches {options.only!r}")
     with tempfile.TemporaryDirectory(prefix="rules-") as temporary:
         folder = Path(options.folder or temporary) / "runs"
         played = play(cases, folder.resolve(), options.workers)

@@ -1,4 +1,4 @@
-"""The cases: a client, what its model says, the faults that it meets, and the rules that must report it."""
+"""The cases: a client, the replies of its model, its faults, and the rules that must report it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _KEYS = {"name", "does", "client", "fault", "fires", "near", "prompt", "model", 
 
 @dataclass(frozen=True)
 class Case:
-    """One client under its faults."""
+    """A client with its faults."""
 
     name: str
     does: str
     """A clause for people: orders again after a lost reply."""
     command: tuple[str, ...]
-    """The client's file and its words."""
+    """The client's file and arguments."""
     fires: frozenset[str]
-    """The rules that must report it; every other rule must not."""
+    """The rules that must report it; no other rule may."""
     near: str
-    """The rule that it nearly breaks, for a look-alike; else empty."""
+    """For a look-alike, the rule that it nearly breaks; else empty."""
     faults: tuple[dict[str, Any], ...]
     prompt: str
     model: tuple[Any, ...]
-    """The replies of its model, in turn: a text, or a tool with its arguments."""
+    """The replies of its model, in order: a text, or a tool with its arguments."""
     tap: bool = False
-    """Whether its connections are intercepted by the proxy tap."""
+    """Whether the proxy tap intercepts its connections."""
     slow: bool = False
-    """Whether it takes 5 s or more."""
+    """Whether it takes at least 5 s."""
     batch: int = 1
-    """Cases that were written together, and scored together at first sight."""
+    """The batch of cases that were written and first scored together."""
 
     @property
     def rule(self) -> str:
@@ -55,11 +55,11 @@ class Case:
 
 
 def load_cases(path: Path = FILE) -> list[Case]:
-    """Read the file. Raises ``ValueError`` for an entry that is not a case, or a name that is there twice."""
+    """Read the file. Raises ``ValueError`` for an invalid case or a duplicate name."""
     cases = [_case(entry) for entry in as_list(read_yaml(path.read_text(encoding="utf-8"), str(path)))]
     names = [case.name for case in cases]
     if doubled := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"{path}: used twice: {', '.join(sorted(doubled))}")
+        raise ValueError(f"{path}: duplicate names: {', '.join(sorted(doubled))}")
     return cases
 
 
@@ -69,7 +69,7 @@ def _case(entry: Any) -> Case:
         raise ValueError(f"{row.get('name')}: unknown keys {', '.join(sorted(unknown))}")
     fires, near, faults = _texts(row.get("fires")), row.get("near", ""), row.get("fault") or []
     if not fires and not near:
-        raise ValueError(f"{row.get('name')}: needs `fires`, or `near` for a look-alike")
+        raise ValueError(f"{row.get('name')}: missing `fires`, or `near` for a look-alike")
     return Case(
         name=row["name"],
         does=row["does"],

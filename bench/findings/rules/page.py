@@ -1,4 +1,4 @@
-"""The section of ``docs/findings-rules.md`` about the clients that the rules were tried on. Pure."""
+"""The section of ``docs/findings-rules.md`` about the programs that test the rules. Pure."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from bench.findings.rules.cases import Case
 from bench.findings.rules.scores import Reported, Score, score_of
 
 _INTRO = """\
-Each rule was tried on small programs that do what it is about, and on look-alikes, which differ from these by
-one property and must not be reported by any rule. They are real programs (Python with requests, httpx, urllib
-and the SDKs of OpenAI and Anthropic, Node, curl) in `bench/findings/rules/clients`. They run as subjects of
-one experiment, over real connections to a shop, an MCP server and a model with set replies. The faults of
-each act in its own episodes alone, and the control runs every program twice without them. Findings of all
-arms count. Notes do not, but for `past_the_lab`, which makes nothing else.
+Small programs test each rule. Some must be reported; the others are look-alikes, which differ from them in
+one property, and no rule may report these. They are real programs (Python with requests, httpx, urllib and
+the SDKs of OpenAI and Anthropic, Node, curl) in `bench/findings/rules/clients`. They run as subjects of one
+experiment, over real connections to a shop, an MCP server and a scripted model. The faults of a program act
+only in its episodes, and the control runs every program twice without faults. Findings in all arms count,
+except notes; `past_the_lab` makes only notes, so its notes count.
 
-The rules' authors wrote the programs, and each label before its program ran for the first time. So the scores
-show that the rules do what this page says, not how often they are wrong about programs of others. In the
-first batch, four misses and two mistakes were faults of the rules; the others were faults of programs and
-labels: a fault that had nothing to change, an SDK that waits longer than its label said. The second batch has
-other forms of the same: calls from streams, MCP over stdio, errors with a good status, another server. The
-rules did not know most of them. They were mended after each batch: then the recorded histories were judged
-again, and programs that had been changed ran again."""
-_COMMAND = "`python -m bench.findings.rules` runs them all again."
+The rules' authors wrote the programs, and wrote each label before the first run of its program. So the scores
+show that the rules work as described here, but not how often they are wrong about other people's programs. In
+the first batch, four misses and two false positives were errors in the rules. The others were errors in the
+programs and labels, such as a fault that had nothing to change, or an SDK that waits longer than its label
+said. The second batch has other forms of the same cases: calls from streams, MCP over stdio, errors with
+status 200, a second server. The rules missed most of them. The rules were corrected after each batch; then
+the recorded histories were judged again, and the programs that had changed ran again."""
+_COMMAND = "`python -m bench.findings.rules` runs all programs again."
 
 
 def rules_section(cases: Sequence[Case], scores: Mapping[str, Any]) -> Iterator[str]:
     """The lines of the section."""
     reported: Reported = scores["reported"]
-    yield from ("", "## How well the rules hit", "", *_INTRO.splitlines(), "")
+    yield from ("", "## Accuracy of the rules", "", *_INTRO.splitlines(), "")
     for batch, score in scores["first"].items():
-        yield f"- At first sight, batch {batch}: {Score(**score).sentence}."
-    yield f"- After the rules were mended, all: {score_of(cases, reported).sentence}."
+        yield f"- First run of batch {batch}: {Score(**score).sentence}."
+    yield f"- All programs, after the corrections: {score_of(cases, reported).sentence}."
     yield from (
         "",
         _COMMAND,
         "",
-        "| rule | findings due | of them there | look-alikes | reported by mistake |",
+        "| rule | findings expected | findings made | look-alikes | false positives |",
     )
     yield "|---|---|---|---|---|"
     for rule in dict.fromkeys(case.rule for case in cases):
@@ -46,7 +46,7 @@ def rules_section(cases: Sequence[Case], scores: Mapping[str, Any]) -> Iterator[
         yield f"| [`{rule}`](#{rule}) | {' | '.join(map(str, row))} |"
     yield from (
         "",
-        "The programs, with their words and faults, are in `bench/findings/rules/cases.yaml`:",
+        "`bench/findings/rules/cases.yaml` has the programs with their arguments and faults:",
         "",
     )
     yield "| program | what it does | must be reported by | was reported by |"

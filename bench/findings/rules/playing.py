@@ -1,6 +1,6 @@
-"""One experiment over all cases: each case is a prompt, and its faults act in its episodes alone.
+"""Run all cases in one experiment: each case is a prompt, and its faults act only in its episodes.
 
-The control and the control after the faults give the two episodes that differences are compared with.
+The control before the faults and the control after them give the two episodes for the comparison.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Played:
 
     case: Case
     texts: dict[str, str] = field(default_factory=dict)
-    """Of one finding of each rule. Notes are left out, but for rules that make nothing else."""
+    """One finding by rule. Notes are omitted, except those of ``past_the_lab``."""
     invalid: str = ""
-    """Why its episode with faults says nothing."""
+    """Why its episode with faults is invalid."""
     fault_delivered: bool = True
 
     @property
@@ -54,7 +54,7 @@ class Played:
 
 
 def play(cases: Sequence[Case], folder: Path, workers: int = 2) -> list[Played]:
-    """Run the cases in that folder. Raises ``RuntimeError`` with its output if the experiment did not run."""
+    """Run the cases in that folder. Raises ``RuntimeError`` with the output if the experiment did not run."""
     played = [
         *_play(cases, folder / "wired", workers, tap=False),
         *_play(cases, folder / "tapped", 1, tap=True),
@@ -112,7 +112,7 @@ def _write_files(cases: Sequence[Case], folder: Path, links: dict[str, Any], *, 
         for case in cases
         for number, fault in enumerate(case.faults)
     ]
-    # an experiment must break something, though all of its cases may fail on their own
+    # an experiment needs a fault, but no selected case may have one
     faults.append({"fault": "delay", "links": "shop", "only": {"path": "/nowhere"}})
     experiment = {
         "title": "Clients that do it, and clients that nearly do",

@@ -1,4 +1,4 @@
-"""Hits and mistakes of the rules over the cases, with their intervals, and the file that keeps them."""
+"""Count the hits and false positives of the rules over the cases, and read and write the scores file."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Score:
     """How the findings compare with the labels."""
 
     expected: int
-    """Findings that are due."""
+    """Expected findings."""
     hits: int
-    """Those of them that were there."""
+    """Expected findings that the rules made."""
     look_alikes: int
     false: int
-    """Look-alikes that a rule reported by mistake."""
+    """Look-alikes that a rule reported."""
     too_many: int
-    """Other clients that a further rule reported by mistake."""
+    """Other clients that a rule reported by mistake."""
 
     @property
     def sentence(self) -> str:
         return (
-            f"{self.hits} of {self.expected} findings that are due"
+            f"{self.hits} of {self.expected} expected findings"
             f" ({percent_interval(self.hits, self.expected)}),"
             f" {self.false} of {self.look_alikes} look-alikes reported by mistake"
             f" ({percent_interval(self.false, self.look_alikes)}),"
-            f" {self.too_many} other clients with a finding too many"
+            f" {self.too_many} other programs with an extra finding"
         )
 
 
@@ -47,7 +47,7 @@ def percent_interval(count: int, total: int) -> str:
 
 
 def score_of(cases: Iterable[Case], reported: Reported) -> Score:
-    """Score the cases that were run."""
+    """Score the cases that have results."""
     ran = [(case, frozenset(reported[case.name])) for case in cases if case.name in reported]
     similar = [(case, rules) for case, rules in ran if not case.fires]
     return Score(
@@ -60,7 +60,7 @@ def score_of(cases: Iterable[Case], reported: Reported) -> Score:
 
 
 def read_scores() -> dict[str, Any]:
-    """``first``: scores at first sight by batch; ``reported``: today's findings by case."""
+    """``first``: scores of each batch's first run; ``reported``: current findings by case."""
     if not SCORES.exists():
         return {"first": {}, "reported": {}}
     data: dict[str, Any] = json.loads(SCORES.read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def read_scores() -> dict[str, Any]:
 
 
 def write_scores(cases: Sequence[Case], reported: Reported) -> None:
-    """Keep the findings of this run; a batch's score at first sight stays as it is."""
+    """Write the findings of this run; the scores of a batch's first run stay the same."""
     first = read_scores()["first"]
     for batch in sorted({str(case.batch) for case in cases} - first.keys()):
         first[batch] = asdict(score_of([case for case in cases if str(case.batch) == batch], reported))

@@ -142,7 +142,7 @@ ORDER = request(1, request_body='{"item": "green tea", "count": 1}')
 
 def test_call_from_cut_arguments():
     assert observed(DAMAGED_CALL, asked_for(CUT), ORDER, answer("done")) == [
-        "POST /orders was sent for a call of order whose arguments are no JSON:"
+        "POST /orders was sent for a call of order whose arguments are not JSON:"
         ' \'{"item": "green tea", "count": 1\''
     ]
 
@@ -194,8 +194,7 @@ LIMITED_CALL = json.dumps(OPENAI_CHAT.write_reply(NEW, replace(CALL, finish="len
 def test_call_of_damaged_reply_was_carried_out(body, damage):
     broken = model_request(reply_body=body)
     assert observed(DAMAGED_REPLY, broken, ORDERED, model_request(2, reply_body=WHOLE), answer(TEXT)) == [
-        f"the reply of POST /v1/chat/completions {damage},"
-        " and its call of order was carried out: POST /orders"
+        f"the reply of POST /v1/chat/completions {damage}, and its call of order was executed: POST /orders"
     ]
     assert (
         observed(DAMAGED_REPLY, broken, model_request(0.5, reply_body=WHOLE), ORDERED, answer("Bye.")) == []
@@ -208,7 +207,7 @@ def test_call_of_stream_without_end_was_carried_out():
     later = model_request(2, '{"messages": [1]}', reply_body=WHOLE)
     assert observed(OPEN_STREAM, broken, ORDERED, later, answer(TEXT)) == [
         "the stream of POST /v1/chat/completions ended without its finish reason,"
-        " and its call of order was carried out: POST /orders"
+        " and its call of order was executed: POST /orders"
     ]
     assert observed(OPEN_STREAM, broken, answer("Bye.")) == []
     whole = model_request(reply_body="".join(CALL_EVENTS))
@@ -221,7 +220,7 @@ THOUGHT = "<think>The user wants tea.</think>"
 @pytest.mark.parametrize(("text", "kind"), [("", "no text and no call"), (THOUGHT, "only thoughts")])
 def test_empty_reply_was_taken_for_the_end(text, kind):
     assert observed(EMPTY_REPLY, model_request(reply_body=ended_with("stop", text)), answer(text)) == [
-        f"a reply of POST /v1/chat/completions had {kind}, and was taken for the end: the answer is empty"
+        f"a reply of POST /v1/chat/completions had {kind}, and the subject ended with an empty answer"
     ]
 
 

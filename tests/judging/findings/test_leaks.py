@@ -62,7 +62,7 @@ def test_connections_past_lab():
     [finding] = rule_findings(PAST_THE_LAB, request(), past(count=3), past("2001:db8::1", protocol="udp"))
     assert finding.text == (
         "connection bypassed the lab: node to 93.184.216.34:443 (3 connections);"
-        " node to [2001:db8::1]:443 by UDP: no fault can reach that, and it is not recorded"
+        " node to [2001:db8::1]:443 by UDP: faults cannot reach it, and it is not recorded"
     )
     assert len(finding.evidence) == 2
 

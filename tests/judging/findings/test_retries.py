@@ -35,7 +35,7 @@ QUOTA = '{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}
 def test_retry_after_used_up_quota():
     refused = [model_request(at, status=429, reply_body=QUOTA, forwarded=True) for at in (0, 0.6, 1.2)]
     assert observed(USELESS_RETRY, *refused) == [
-        "POST /v1/chat/completions was sent again twice, unchanged, after a 429; none passed"
+        "POST /v1/chat/completions was sent again twice, unchanged, after a 429; none succeeded"
     ]
     struck = [model_request(at, status=429, fault=fault_met("quota", 429)) for at in (0, 0.6)]
     assert len(observed(USELESS_RETRY, *struck)) == 1
@@ -126,17 +126,17 @@ def useless_retry(*events):
 
 def test_refused_request_sent_again():
     assert useless_retry(*(request(at, status=422) for at in (0, 1, 2))) == [
-        "POST /orders was sent again twice, unchanged, after a 422; none passed"
+        "POST /orders was sent again twice, unchanged, after a 422; none succeeded"
     ]
 
 
 def test_refusal_by_lab():
-    assert "because the lab had made the error" in useless_retry(request(**MADE), request(1))[0]
+    assert "because the lab had injected the error" in useless_retry(request(**MADE), request(1))[0]
 
 
 def test_model_request_too_long():
     assert useless_retry(model_request(**LONG), model_request(1, **LONG)) == [
-        "POST /v1/chat/completions was sent again once, unchanged, after a 400; none passed"
+        "POST /v1/chat/completions was sent again once, unchanged, after a 400; none succeeded"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Rules about damaged replies of a model, empty ones and errors that became the answer, or a tool call."""
+"""Rules about damaged or empty model replies, and errors, that became the answer or a tool call."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _KEY = re.compile(r'"(\w+)"\s*:')
 
 @dataclass(frozen=True)
 class Received:
-    """A damaged reply as a client reads it that skips the events that it cannot read."""
+    """A damaged reply, without its unreadable events."""
 
     damage: str  # a clause
     text: str
-    repeated_text: str = ""  # the whole text again, in the last event of some APIs
-    page: str = ""  # an HTML page with its tags; ``text`` is without them
-    calls: tuple[ToolCall, ...] = ()  # those that the damage may concern
+    repeated_text: str = ""  # some APIs repeat the whole text in the last event
+    page: str = ""  # an HTML page with its tags; ``text`` has no tags
+    calls: tuple[ToolCall, ...] = ()  # tool calls that may be damaged
 
 
 Use = tuple[str, tuple[str, ...]]  # a clause about the use of a reply, and the ids of events that show it
@@ -67,7 +67,7 @@ def _damaged_reply(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _use(trace: EpisodeTrace, request: Request, damaged: Received) -> Use | None:
-    """The answer that has the damaged text, not the whole one."""
+    """Find the answer that has the damaged text instead of the whole text."""
     if model_asked_later(trace, request):
         return None
     ids = _answer_with(trace, request, damaged)
@@ -75,15 +75,15 @@ def _use(trace: EpisodeTrace, request: Request, damaged: Received) -> Use | None
 
 
 def _use_by_call(trace: EpisodeTrace, request: Request, calls: Sequence[ToolCall]) -> Use | None:
-    """The write that carried a call of the reply out. Arguments that are not JSON have another rule."""
+    """Find the write that executed a call of the reply. ``damaged_call`` covers invalid JSON."""
     for call in calls:
         if call.values() is not None and (write := _carried_out(trace, request, call.arguments)):
-            return f"its call of {call.name} was carried out: {write.name}", write.ids
+            return f"its call of {call.name} was executed: {write.name}", write.ids
     return None
 
 
 def use_by_call(trace: EpisodeTrace, request: Request) -> Use | None:
-    """The same for the calls in a stream without its end."""
+    """Find the write that executed a call from an incomplete stream."""
     exchange = request.exchange
     dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
     if exchange is None or dialect is None:
@@ -101,7 +101,7 @@ def _answer_with(trace: EpisodeTrace, request: Request, damaged: Received) -> tu
 
 
 def received(request: Request) -> Received | None:
-    """The damage of a reply, and what can be read of it; None for an undamaged one."""
+    """Read a damaged reply; None if it is not damaged."""
     exchange = request.exchange
     dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
     body = (exchange.reply_body or "") if exchange else ""
@@ -115,13 +115,13 @@ def received(request: Request) -> Received | None:
     damage = _damage(events, request) or (_limited(reply) if reply else "")
     text = readable_text(dialect, body)
     repeated = reply.text if reply and reply.text != text else ""
-    # a piece that came twice leaves arguments that are not JSON, or is none of theirs
+    # a repeated piece either makes the arguments invalid JSON or is not part of them
     calls = reply.calls if reply and damage != _TWICE else ()
     return Received(damage, text, repeated, calls=tuple(calls)) if damage else None
 
 
 def readable_text(dialect: ModelDialect, body: str) -> str:
-    """The text that a client has that joins the pieces and skips what it cannot read."""
+    """Join the readable pieces of a reply's text."""
     events = recorded_events(body)
     values = [as_object(value_of(event)) for event in events]
     deltas = [value for value in values if value.get("type") == _DELTA]
@@ -167,7 +167,7 @@ def _limited(reply: ModelReply) -> str:
 
 
 def _read(dialect: ModelDialect, body: str, events: Sequence[bytes]) -> ModelReply | None:
-    """The reply without the events that cannot be read; None if nothing is left of it."""
+    """Read the reply without its unreadable events; None if no readable event is left."""
     readable = [e for e in events if isinstance(value := value_of(e), dict) and not _is_error(e, value)]
     try:
         whole = dialect.collect(readable) if events else as_object(parsed(body))
@@ -177,7 +177,7 @@ def _read(dialect: ModelDialect, body: str, events: Sequence[bytes]) -> ModelRep
 
 
 def model_asked_later(trace: EpisodeTrace, request: Request) -> bool:
-    """Whether the model was asked after that request in its attempt."""
+    """Whether the attempt has a later model request."""
     return any(
         other.of_model and other.attempt == request.attempt and other.start > request.start
         for other in trace.requests
@@ -185,7 +185,7 @@ def model_asked_later(trace: EpisodeTrace, request: Request) -> bool:
 
 
 def answer_from(trace: EpisodeTrace, request: Request, text: str) -> tuple[str, ...]:
-    """The id of the answer if it has that text and says nothing of a failure; else empty."""
+    """The id of the answer if it has that text and mentions no failure; else empty."""
     end = trace.end_of(request.attempt)
     words = " ".join(text.split())
     if end is None or not words or not _ended_well(end.event):
@@ -206,10 +206,10 @@ DAMAGED_REPLY = Rule(
     title="a damaged model reply taken for the answer",
     fires=(
         "A model reply had status 200 but was damaged: its stream had an error event or an unreadable, "
-        "missing or repeated event; or it was an HTML page; or a content filter or the token limit ended "
-        "it. The client did not ask again, and the answer has the readable text of the reply. Or a write "
-        "with the arguments of a call in the reply was sent before the model was asked again. The rule "
-        "does not apply to subjects that keep a record."
+        "missing or repeated event, it was an HTML page, or a content filter or the token limit ended it. "
+        "Either the client did not ask again and the answer has the readable text of the reply, or a write "
+        "with the arguments of a call in the reply was sent before the next model request. The rule does "
+        "not apply to subjects that record their calls."
     ),
     silent=(
         "the answer reports the damage in words besides the reply's text (error, incomplete, cut off ...)",
@@ -219,7 +219,7 @@ DAMAGED_REPLY = Rule(
         "the answer is the complete text, from an event that repeats it",
         "an event is repeated or missing, but no fault and no event number shows it",
     ),
-    mistaken=("a program that reports the damage elsewhere than in its answer",),
+    mistaken=("a program that reports the damage outside its answer",),
     observe=_damaged_reply,
 )
 
@@ -230,7 +230,7 @@ def _damaged_call(trace: EpisodeTrace) -> Iterator[Observation]:
         dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
         if exchange is None or dialect is None or exchange.status != 200:
             continue
-        if exchange.reply_cut and not request.fault_kinds & CUT_BY:  # the record of a cut stream says so, too
+        if exchange.reply_cut and not request.fault_kinds & CUT_BY:  # a cut stream also sets ``reply_cut``
             continue
         body = exchange.reply_body or ""
         reply = _read(dialect, body, recorded_events(body))
@@ -238,12 +238,12 @@ def _damaged_call(trace: EpisodeTrace) -> Iterator[Observation]:
             if call.arguments.strip() and call.values() is None:
                 write = _carried_out(trace, request, call.arguments)
                 if write is not None:
-                    what = f"a call of {call.name} whose arguments are no JSON: {_start(call.arguments)}"
+                    what = f"a call of {call.name} whose arguments are not JSON: {_start(call.arguments)}"
                     yield Observation(f"{write.name} was sent for {what}", (*request.ids, *write.ids))
 
 
 def _carried_out(trace: EpisodeTrace, request: Request, arguments: str) -> Request | None:
-    """The next write of the attempt, before the model was asked again, if its arguments are the call's."""
+    """Find the first write before the next model request that has the arguments of the call."""
     keys = set(_KEY.findall(arguments))
     for other in trace.requests:
         if other.attempt != request.attempt or other.start < request.end or other is request:
@@ -281,8 +281,8 @@ DAMAGED_CALL = Rule(
     title="a call made from damaged or cut arguments",
     fires=(
         "The arguments of a tool call in the model's reply are not JSON, because the token limit, a "
-        "broken stream or damage cut them. Before the model was asked again, the subject sent a request "
-        "that may change state, and all fields and values of the request are in those arguments."
+        "broken stream or other damage cut them. Before the next model request, the subject sent a request "
+        "that may change state, and those arguments have all of its fields and values."
     ),
     silent=(
         "the model was asked again first: the subject reported the damage to it",
@@ -290,7 +290,7 @@ DAMAGED_CALL = Rule(
         "only reads followed",
         "the arguments are valid JSON, whatever their content",
     ),
-    mistaken=("a call that does not come from the model but has the same fields and values at that time",),
+    mistaken=("a call with the same fields and values at that time that does not come from the model",),
     observe=_damaged_call,
 )
 
@@ -313,7 +313,7 @@ def _empty_reply(trace: EpisodeTrace) -> Iterator[Observation]:
         answer = _THOUGHT.sub("", end.event.response).strip().casefold()
         if answer in _EMPTY_ANSWERS and _ended_well(end.event) and not model_asked_later(trace, request):
             kind = "only thoughts" if reply.text.strip() else "no text and no call"
-            text = f"a reply of {request.name} had {kind}, and was taken for the end: the answer is empty"
+            text = f"a reply of {request.name} had {kind}, and the subject ended with an empty answer"
             yield Observation(text, (*request.ids, end.id))
 
 
@@ -359,11 +359,11 @@ def _error_as_answer(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _is_only(answer: str, body: str) -> bool:
-    """Whether the answer has the text of an error reply, and no word besides."""
+    """Whether the answer consists of the text of an error reply."""
     if answer == body.strip():
         return True
     if answer[0] in "{[" and _json(answer) is not None:
-        return False  # a form that the program made
+        return False  # JSON that the program built
     words = " ".join(answer.split())
     texts = sorted(_texts(body), key=len, reverse=True)
     if not any(len(text) >= _MIN_TEXT and text in words for text in texts):
@@ -374,7 +374,7 @@ def _is_only(answer: str, body: str) -> bool:
 
 
 def _texts(body: str) -> Iterator[str]:
-    """The texts in a reply: the members of its JSON, their names too, or the words of a page."""
+    """The texts in a reply: names and values of its JSON, or the text of a page."""
     value = _json(body)
     if value is None:
         yield " ".join(_TAG.sub(" ", body).split())

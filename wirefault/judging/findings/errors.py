@@ -1,4 +1,4 @@
-"""Errors in replies that have a good status: of JSON-RPC, of tools, in a body. Pure."""
+"""Detect errors in replies with a 2xx status: JSON-RPC errors, tool errors and error bodies. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ERROR_KEYS = frozenset({"error", "message", "code", "status", "success", "ok"})
 def has_error(request: Request) -> bool:
     """Whether the caller got a reply that is certainly an error, whatever its status.
 
-    An MCP tool's own error does not count: its text may be what was asked for. One by a fault does.
+    An MCP tool's own error does not count: its text may be the result that the user wanted. A fault's does.
     """
     if (request.status or 0) >= 400:
         return True

@@ -29,25 +29,25 @@ class RuleText:
 
     name: str
     severity: Severity
-    title: str  # what it finds, in a few words
+    title: str  # short name for people
     fires: str  # when it fires
-    silent: tuple[str, ...]  # near cases for which it does not fire
-    mistaken: tuple[str, ...]  # cases for which it fires although nothing is wrong
+    silent: tuple[str, ...]  # similar cases that it does not report
+    mistaken: tuple[str, ...]  # known false positives
 
 
 @dataclass(frozen=True)
 class Rule(RuleText):
     """A rule that makes findings from one episode."""
 
-    observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; it reports only facts in the trace
+    observe: Callable[[EpisodeTrace], Iterator[Observation]]  # pure; reads only the trace
 
     @property
     def expected(self) -> str:
-        """The demand, for people."""
+        """The expected behaviour, for people."""
         return f"not: {self.title}"
 
     def check(self, trace: EpisodeTrace) -> CheckResult:
-        """Check the episode. Observations without evidence, and those lowered to a note, do not fail it."""
+        """Check the episode. Notes and observations without evidence do not fail it."""
         observations = tuple(each for each in self.observe(trace) if each.evidence)
         return CheckResult(
             passed=all(each.severity == "note" for each in observations),

@@ -1,4 +1,4 @@
-"""Rules about where data goes: a secret sent to a foreign host, a connection past the lab."""
+"""Rules about data that leaves: a secret sent to a foreign host, a connection that bypasses the lab."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def _foreign_secret(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _is_owner(request: Request) -> bool:
-    """Whether a remote model server accepted the credential; on this machine keys are often made up."""
+    """Whether a remote model server accepted the credential. Keys for local servers are often made up."""
     host = _host(request)
     return request.of_model and bool(host) and not is_loopback(host) and request.executed == "yes"
 
 
 def _is_stranger(owner: Request, request: Request) -> bool:
-    """Whether it went to another site. A model server on this machine may be a proxy for the owner."""
+    """Whether the request went to another site. A local model server may be a proxy for the owner."""
     local = not _host(request) or is_loopback(_host(request))
     return _site(request) != _site(owner) and not (local and request.of_model)
 
@@ -48,7 +48,7 @@ def _host(request: Request) -> str:
 
 
 def _site(request: Request) -> str:
-    """The part of the name that all servers of one owner share."""
+    """The last two parts of the host name, which an owner's servers share."""
     host = _host(request)
     return host if host.replace(".", "").isdecimal() else ".".join(host.split(".")[-2:])
 
@@ -79,7 +79,7 @@ FOREIGN_SECRET = Rule(
 def _past_the_lab(trace: EpisodeTrace) -> Iterator[Observation]:
     if trace.past_lab:
         where = "; ".join(dict.fromkeys(past.event.text for past in trace.past_lab))
-        text = f"connection bypassed the lab: {where}: no fault can reach that, and it is not recorded"
+        text = f"connection bypassed the lab: {where}: faults cannot reach it, and it is not recorded"
         yield Observation(text, tuple(past.id for past in trace.past_lab))
 
 
@@ -93,12 +93,12 @@ PAST_THE_LAB = Rule(
         "run does not show everything that the subject calls. `--pass ADDRESS:PORT` allows a connection."
     ),
     silent=(
-        "the connection was too short: the lab looks 50 times a second",
-        "a socket without a peer sent UDP, as some HTTP/3 clients do",
-        "a program that the subject did not start made the connection for it, such as a Docker daemon",
+        "the connection was too short: the lab checks 50 times a second",
+        "the subject sent UDP through a socket without a peer, as some HTTP/3 clients do",
+        "another program, such as a Docker daemon, made the connection for the subject",
         "the connection led to a server of the subject, to a name server, or to an allowed address "
         "(`--pass`)",
-        "the system is not Linux, or the subject is already running (`http:`): the lab does not look there",
+        "the system is not Linux, or the lab did not start the subject (`http:`): the lab does not check",
     ),
     mistaken=("a connection that is not part of the task, for example to a debugger or a test database",),
     observe=_past_the_lab,

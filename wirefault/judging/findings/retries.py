@@ -1,4 +1,4 @@
-"""Rules about repeated requests: too early, without a chance, by several layers, or endlessly."""
+"""Rules about repeated requests: too early, useless, multiplied by layers, or without a new answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirefault.judging.layers import LAYERS, Layer, layer_of
 from wirefault.judging.requests import Request, SameKey
 from wirefault.judging.trace import EpisodeTrace
 
-# Clocks differ and clients round: a client that is up to a tenth early did wait.
+# Clocks differ and clients round, so a wait may be up to 10 % too short.
 _ENOUGH = 0.9
 _SECONDS_A_DAY = 86400
 
@@ -80,11 +80,11 @@ HASTY_RETRY = Rule(
 # 425 and 429.
 _BAD_REQUEST = frozenset({400, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451})
 _BAD_CREDENTIAL = frozenset({401, 402, 403})
-# Something that does not exist yet may be created: a client that reads it again is polling.
+# The object may be created later: a client that reads it again is polling.
 _MAY_APPEAR = frozenset({404, 410})
-# A model writes something else the next time, unless the request was too long.
+# The model's next output may be valid, unless the request is too long.
 _MODEL_OUTPUT = frozenset({400, 422})
-# A 429 that waiting does not help. Gemini's RESOURCE_EXHAUSTED is also a rate limit, so it is not listed.
+# These 429s do not pass after a wait. Gemini's RESOURCE_EXHAUSTED is also a rate limit, so it is not listed.
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _TOO_LONG = ("context_length", "context length", "too long", "token count")
 
@@ -100,7 +100,7 @@ def _useless_retry(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _dead_sessions(trace: EpisodeTrace) -> Iterator[Observation]:
-    """Other calls of MCP in a session after the client has seen that the server does not know it."""
+    """Report other MCP calls in a session after the client saw that the server does not know the session."""
     sessions: defaultdict[tuple[int, str, str], list[Request]] = defaultdict(list)
     for request in trace.requests:
         if request.exchange is not None and request.exchange.session and request.exchange.tool:
@@ -122,7 +122,7 @@ def _is_unknown_session(call: Request) -> bool:
 
 
 def _repetitions(trace: EpisodeTrace, refused: Request, group: Sequence[Request]) -> Iterator[Request]:
-    """Return the repetitions after the refusal, up to a change that might let one pass."""
+    """Yield the repetitions after the refusal, up to a change after which one might succeed."""
     before = refused
     for again in group:
         if again is refused or again.start < refused.end:
@@ -182,9 +182,9 @@ def _is_of_fault(request: Request) -> bool:
 def _repeated_in_vain(refused: Request, repeated: Sequence[Request]) -> Observation:
     text = f"{refused.name} was sent again {times(len(repeated))}, unchanged, after a {refused.status}"
     if any(request.succeeded for request in repeated):
-        text += "; it passed because the lab had made the error: a server's own status would stay"
+        text += "; it succeeded only because the lab had injected the error: a server would refuse it again"
     else:
-        text += "; none passed"
+        text += "; none succeeded"
     return Observation(text, tuple(id for request in (refused, *repeated) for id in request.ids))
 
 
@@ -195,9 +195,10 @@ USELESS_RETRY = Rule(
     fires=(
         "A request was refused with a 4xx which means that the request itself is wrong (400 to 406, 410, "
         "411, 413 to 417, 422, 428, 431, 451), and some layer sent it again unchanged in the attempt. A "
-        "model's 400 and 422 count only if they say that the request is too long, since a model does not "
-        "write the same again. A 429 counts if its quota is used up (`insufficient_quota`). Or a server did "
-        "not know the session of an MCP call, and other calls were sent in that session afterwards."
+        "400 or 422 from a model counts only if it says that the request is too long, because the model's "
+        "next output may be valid. A 429 counts if the quota is used up (`insufficient_quota`). The rule "
+        "also fires if a server did not know the session of an MCP call, and other calls were sent in that "
+        "session afterwards."
     ),
     silent=(
         "the status is 408, 409, 421, 423, 424, 425, or 429 for a rate limit: a later try may succeed",
@@ -205,12 +206,12 @@ USELESS_RETRY = Rule(
         "the repetition has another credential (401, 402, 403), or the history has no credentials",
         "another call that may change state was executed on that link in between, or a new MCP session began",
         "the calls after an unknown session are of another session, or were sent before its error came",
-        "the repetition passed, and the refusal was the server's own",
+        "the repetition succeeded, and no fault had caused the refusal",
         "it is unknown whether the caller saw the refusal",
     ),
     mistaken=(
         "another party grants the permission or creates the object in between",
-        "only the repetition has a certain header: the history has no headers",
+        "the repetition has other headers: the history has no headers",
     ),
     observe=_useless_retry,
 )
@@ -231,7 +232,7 @@ def _layered_retries(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _pieces(repeated_by: Sequence[Layer], layer: Layer) -> list[list[Layer]]:
-    """The repetitions by inner layers, split where that layer or an outer one began anew."""
+    """The repetitions by inner layers, split at each repetition by that layer or an outer one."""
     outer = LAYERS[: LAYERS.index(layer) + 1]
     pieces: list[list[Layer]] = [[]]
     for by in repeated_by:
@@ -243,14 +244,14 @@ def _pieces(repeated_by: Sequence[Layer], layer: Layer) -> list[list[Layer]]:
 
 
 def _most_pieces(repeated_by: Sequence[Layer], layer: Layer) -> int:
-    """How often that layer sent the request at most, for one time that the next outer layer did."""
+    """The largest number of tries by that layer for one try of the next outer layer."""
     place = LAYERS.index(layer)
     wholes = _pieces(repeated_by, LAYERS[place - 1]) if place else [list(repeated_by)]
     return max(1 + whole.count(layer) for whole in wholes)
 
 
 def _multiplied(repeated_by: Sequence[Layer]) -> bool:
-    """Whether an outer layer made an inner one repeat itself at least twice."""
+    """Whether an inner layer repeated the request in at least two tries of an outer layer."""
     return any(sum(map(bool, _pieces(repeated_by, layer))) > 1 for layer in LAYERS[:-1])
 
 
@@ -259,19 +260,19 @@ LAYERED_RETRIES = Rule(
     severity="wasteful",
     title="retries multiplied by layers",
     fires=(
-        "The same request failed, and at least two layers sent it again, so that their tries multiply. "
-        "The SDK marks its retries in a header. The code sends the same request again without that mark. "
-        "The framework repeats a model request without the SDK's mark, a whole step with the requests "
-        "before it, or the conversation from an earlier model request. The model was asked in between, or "
-        "the subject's own count of its calls shows it."
+        "The same request failed, and at least two layers sent it again, so their tries multiply. The SDK "
+        "marks its retries in a header. The code sends the same request again without that mark. The "
+        "framework repeats a model request without the SDK's mark, a whole step with the requests before "
+        "it, or the conversation from an earlier model request. The model repeated the call if it was asked "
+        "in between, or if the subject's own record counts it as another call."
     ),
     silent=(
-        "only one layer repeated it, or the inner layer did only once: the second try succeeded",
+        "only one layer repeated it, or the inner layer did so for only one try of the outer layer",
         "one of the tries before the last succeeded",
         "it is unknown whether a reply reached the caller",
         "the model requests differ, or the history does not have their bodies",
     ),
-    mistaken=("a model that the user, or the tool's own error, asked to try again",),
+    mistaken=("the user, or the tool's error, asked the model to try again",),
     observe=_layered_retries,
 )
 
@@ -282,7 +283,7 @@ _MIN_FAILED = 4
 
 @dataclass(frozen=True)
 class _Call:
-    """A call by the subject, with all its tries."""
+    """A call of the subject with all its tries."""
 
     name: str
     ids: tuple[str, ...]
@@ -303,7 +304,7 @@ def _asked_again(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _by_record(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
-    """The model's calls, by the record of a subject that keeps one."""
+    """Group the model's calls by the subject's own record."""
     groups: defaultdict[SameKey, list[_Call]] = defaultdict(list)
     for id, call in ((call.id, call.event) for call in trace.calls):
         answer = call.result if call.ok else None
@@ -312,7 +313,7 @@ def _by_record(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]
 
 
 def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
-    """The requests between which the model was asked: a request that is repeated at once is a retry."""
+    """Group requests with a model request in between. Without one, a repetition is a retry."""
     for group in trace.repeated:
         same = group[0].same
         if same is None or group[0].of_model or any(request.reply_lost is None for request in group):
@@ -336,7 +337,7 @@ def _answer(request: Request) -> str | None:
 
 
 def _without_message_id(body: str) -> str:
-    """The results in a reply of MCP: each has the id of its request, and an event has an id, too."""
+    """The messages of an MCP reply without the ids of requests and events."""
     texts = [data_of(event).decode(errors="replace") for event in recorded_events(body)] or [body]
     try:
         messages = [parsed(text) for text in texts if text.strip()]
@@ -364,18 +365,18 @@ ASKED_AGAIN = Rule(
     fires=(
         "The same call with the same arguments was made at least three times in an attempt with the same "
         "answer, or at least four times and failed each time. Retries of one call count once. If the "
-        "subject keeps no record, only requests with a model request in between count."
+        "subject does not record its calls, only requests with a model request in between count."
     ),
     silent=(
         "the answers differ: the call was worth making",
         "a write on the same link may have changed the answer",
         "the model was not asked between the repetitions: they are retries, or the tool polls",
-        "the call is made in another attempt at the prompt",
+        "the call is repeated in another attempt at the prompt",
         "the call is `initialize` or a notification of MCP: each session begins with these",
     ),
     mistaken=(
-        "a model that polls for something that does not happen within the attempt",
-        "without bodies in the history, different answers of the same length",
+        "a model that polls for a change that does not happen within the attempt",
+        "different answers of the same length, if the history has no bodies",
     ),
     observe=_asked_again,
 )

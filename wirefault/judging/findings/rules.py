@@ -1,4 +1,4 @@
-"""All rules, and their findings in a run. Pure."""
+"""The list of all rules, and the findings of a run. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[
 
 
 def trace_findings(traces: Iterable[EpisodeTrace], rules: Iterable[Rule] = RULES) -> list[Finding]:
-    """Return the same from the traces of its episodes."""
+    """Return the findings in the traces of a run's episodes, in the same order."""
     rules = list(rules)
     findings = [finding for trace in traces for finding in _episode_findings(trace, rules)]
     order = [rule.name for rule in rules]

@@ -1,4 +1,4 @@
-"""Rules about replies without an end: a cut stream taken as complete, a hang without a time limit."""
+"""Rules about incomplete replies: a cut stream accepted as complete, a hang without a time limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
 _STALLS = frozenset({"hang", "stream_hang", "api_timeout"})
-# In seconds: a request that began shortly before the end had no time to reach a limit.
+# A request that began shortly before the end had no time to reach a limit.
 _MIN_WAIT_S = 5.0
 _TOLERANCE_S = 0.5
 
@@ -43,7 +43,7 @@ def _open_stream(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _has_no_end(request: Request) -> bool:
-    """Whether the client got a stream that was cut off, and stayed until then."""
+    """Whether the stream stopped before its end while the client was still connected."""
     exchange = request.exchange
     if exchange is None or exchange.client_left or exchange.status != 200:
         return False
@@ -62,7 +62,7 @@ def _was_cut(request: Request) -> bool:
 
 
 def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
-    """Describe how a subject with records used the stream: it saw no error, and called a tool or reported."""
+    """How a subject that records its calls used the stream without an error: a tool call or an answer."""
     call = request.caller_record
     if not isinstance(call, ModelCall) or call.error is not None:
         return None
@@ -76,21 +76,21 @@ def _use_by_record(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[st
 
 
 def _use_by_answer(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[str, ...]] | None:
-    """Whether the subject's answer has the words of the stream, without a later request to the model."""
+    """Find the answer that has the words of the stream, if no later model request was sent."""
     exchange = request.exchange
     dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
     if exchange is None or request.caller_record is not None or dialect is None:
         return None
-    if exchange.reply_cut and not _was_cut(request):  # the record of a cut stream says so, too
+    if exchange.reply_cut and not _was_cut(request):  # a cut stream also sets ``reply_cut``
         return None
     if model_asked_later(trace, request) or received(request) is not None:
-        return None  # a damaged stream has another rule
+        return None  # ``damaged_reply`` covers a damaged stream
     ids = answer_from(trace, request, readable_text(dialect, exchange.reply_body or ""))
     return ("was taken for the whole answer", ids) if ids else None
 
 
 def _use_by_write(trace: EpisodeTrace, request: Request) -> Use | None:
-    """Whether a subject without a record carried a call of the stream out before it asked the model again."""
+    """Find the write that executed a call of the stream before the next model request."""
     if request.caller_record is not None or received(request) is not None:
         return None
     return use_by_call(trace, request)
@@ -101,14 +101,14 @@ OPEN_STREAM = Rule(
     severity="risky",
     title="an incomplete stream accepted as complete",
     fires=(
-        "An event stream of the model stopped before its finish reason. The client stayed connected until "
+        "An event stream of the model stopped before its finish reason. The client was connected until "
         "then, did not ask again, and used the part that had arrived: it executed a tool call in it, or "
-        "the part became the answer. If the subject keeps no record, only two signs count: an answer with "
-        "the words of the stream, or a write with the arguments of a call in it before the model was "
-        "asked again."
+        "returned it as the answer. If the subject does not record its calls, only two signs count: an "
+        "answer with the words of the stream, or, before the next model request, a write with the arguments "
+        "of a call in the stream."
     ),
     silent=(
-        "the client closed the connection first: it had all that it needed",
+        "the client closed the connection first: it needed no more of the stream",
         "the client reported an error, or repeated the request",
         "the answer reports it in words besides the stream's text (error, incomplete, cut off ...)",
         "the history has neither the stream's body nor the fault that cut it",
@@ -139,7 +139,7 @@ def _no_time_limit(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
-    """The end of a wait for a fault's hang: by the lab, or by the client's limit, which is a note."""
+    """Report how the wait for a hanging reply ended: by the lab, or (a note) by the client's limit."""
     closed_after = next((seconds for f in request.injected if (seconds := _closed_after(f))), None)
     if closed_after is not None and closed_after >= _MIN_WAIT_S:
         text = (
@@ -159,7 +159,7 @@ def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
 
 
 def _closed_after(fault: FaultMet) -> float | None:
-    """Seconds after which the gateway closed the connection that the fault let hang; None if it did not."""
+    """Seconds until the gateway closed the hanging connection; None if it did not."""
     seconds = fault.evidence.get("closed_after_s")
     return seconds if isinstance(seconds, int | float) else None
 
@@ -174,9 +174,9 @@ def _time_was_over(trace: EpisodeTrace, end: AttemptEnded) -> bool:
 
 
 def _stalled_since(request: Request) -> float | None:
-    """When its reply stopped, or did not begin. None if it is complete, or if that is not known.
+    """When the client's wait began; None if the reply is complete, or if the time is unknown.
 
-    A caller that keeps a record has time limits.
+    Subjects that record their calls have time limits.
     """
     exchange = request.exchange
     if exchange is None or request.caller_record is not None or exchange.reply_complete:
@@ -186,7 +186,7 @@ def _stalled_since(request: Request) -> float | None:
 
 
 def _hangs_since(request: Request) -> float | None:
-    """When a fault began to keep its reply back; None without such a fault, or with the caller's record."""
+    """When a fault stalled the reply; None without such a fault, or if the subject records its calls."""
     exchange = request.exchange
     if exchange is None or request.caller_record is not None:
         return None
@@ -200,20 +200,20 @@ NO_TIME_LIMIT = Rule(
     title="no time limit: waited for a hang until the lab ended it",
     fires=(
         "A fault made a client wait, and the client was still connected when the gateway closed the "
-        "connection, by default after 65 s. Or the attempt's time ran out while the client was still "
-        "connected and had waited for 5 s or more, either for the first byte of an answer or in a reply "
-        "that a fault had stalled. The time counts from the fault. If the client closed the connection "
-        "itself, a note gives its limit."
+        "connection, by default after 65 s. The rule also fires if the attempt's time ran out while the "
+        "client was still connected and had waited for at least 5 s, either for the first byte of a reply "
+        "or for the rest of a reply that a fault had stalled. The time counts from the fault. If the client "
+        "closed the connection, a note gives its limit."
     ),
     silent=(
-        "the client closed the connection first: a note at most",
+        "the client closed the connection first: the rule gives a note at most",
         "the attempt ended normally, or by another limit",
-        "a part of the reply had arrived, and no fault stalled it: it is unknown how long the client waited",
+        "a part of the reply had arrived, and no fault stalled it: the client's wait is unknown",
         "the subject records its calls with their time limits, as the lab's own agent does",
     ),
     mistaken=(
-        "a client whose time limit is longer than 65 s, or than the attempt's (`ATTEMPT_TIME`)",
-        "a request that the subject does not wait for: one in the background, or a long poll",
+        "a client with a time limit longer than 65 s, or longer than the attempt's (`ATTEMPT_TIME`)",
+        "a request that the subject does not wait for: a background request or a long poll",
     ),
     observe=_no_time_limit,
 )

@@ -18,7 +18,7 @@ from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import Write, writes_in
 from wirefault.wiring.write_requests import reads_by_name
 
-# An upstream's answers for things that exist already, or are gone as they should be.
+# The object may already exist, or already be gone, as the user asked.
 MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
 _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 
@@ -40,7 +40,7 @@ def _write_repeated(trace: EpisodeTrace) -> Iterator[Observation]:
 
 
 def _all_asked_for(trace: EpisodeTrace) -> bool:
-    """Whether the oracle names all writes of the episode, and each was executed as often as it asks."""
+    """Whether the oracle names all writes, and each was executed the expected number of times."""
     if trace.last(EpisodeStarted) is None:
         return False
     episode = Episode.of(trace, finished=True)
@@ -52,7 +52,7 @@ def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observatio
     """One observation for all repetitions of a write."""
     worst = next((seen for seen in observed if seen.severity == "harmful"), observed[0])
     executed = sum(write.fate == "executed" for write in group)
-    often = f"; in all it was executed {times(executed)}" if len(observed) > 1 and executed > 2 else ""
+    often = f"; it was executed {times(executed)} in total" if len(observed) > 1 and executed > 2 else ""
     evidence = dict.fromkeys(id for seen in observed for id in seen.evidence)
     return Observation(worst.text + often, tuple(evidence), worst.severity)
 
@@ -66,23 +66,23 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         if first.fate == "refused":
             continue
         if first.seen.end > again.seen.start + _TOLERANCE_S:
-            continue  # made at the same time
+            continue  # concurrent
         if _share_key(first, again):
             continue
         if _is_lost(first.seen):
             return _after_lost_reply(trace, first, again)
         if first.fate == "maybe":
-            continue  # its caller saw an error of the upstream itself
-        # sent for the second time without a failure before it: the last one is a try of that second write
+            continue  # the caller saw an error from the upstream
+        # without a failure between these two, ``following`` is a second write and ``again`` is a try of it
         failure = _failure_between(trace, first, following)
         if failure is None or again.repeatable:
-            return None  # its caller knew that it was done, and had another reason to repeat it
+            return None  # the caller knew that it was executed, and had another reason to repeat it
         return _after_failure(first, again, failure)
     return None
 
 
 def _share_key(first: Write, again: Write) -> bool:
-    """Whether the upstream can recognize the repetition, or the history does not show that it cannot."""
+    """Whether the upstream can recognize the repetition by its key, or the key is unknown."""
     keys = first.key, again.key
     return None in keys or (bool(keys[0]) and keys[0] == keys[1])
 
@@ -108,7 +108,7 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write) -> Observ
 
 
 def _after_failure(first: Write, again: Write, failure: Request) -> Observation:
-    """The first reply had arrived, then something failed, and the write was sent again all the same."""
+    """Report a write that was sent again after an error, although its first execution had succeeded."""
     if failure is first.seen:
         after = f"was sent again {_gap(first, again)} after a {failure.status}, although it had been executed"
     else:
@@ -127,7 +127,7 @@ def _keys(again: Write) -> str:
 
 
 def undeclared(*, declared: bool) -> str:
-    """What to add to a sentence about a write that the wiring does not declare."""
+    """The suffix of a sentence about a write that the wiring does not declare; empty for a declared one."""
     return "" if declared else "; the wiring does not say whether it is a write"
 
 
@@ -146,7 +146,7 @@ def _failed(request: Request) -> str:
 
 
 def _looked(trace: EpisodeTrace, first: Write, again: Write) -> bool:
-    """Whether the caller read something on that link before it repeated the write."""
+    """Whether a read on that link succeeded before the caller repeated the write."""
     return any(
         request.is_read and request.succeeded and request.link_name == first.seen.link_name
         for request in trace.between(first.seen, again.seen)
@@ -154,9 +154,9 @@ def _looked(trace: EpisodeTrace, first: Write, again: Write) -> bool:
 
 
 def _failure_between(trace: EpisodeTrace, first: Write, again: Write) -> Request | None:
-    """The failure that the caller met after the first execution and before the second.
+    """Find a failure that the caller saw after the first execution and before the second.
 
-    None if the first was not certainly executed, or if a model decided in between that had seen its result.
+    None if the first may not have been executed, or if a model saw its result before the second.
     """
     if first.fate != "executed" or _model_saw_result(trace, first, again):
         return None
@@ -180,9 +180,9 @@ def _has_failed(request: Request) -> bool:
 
 
 def _model_saw_result(trace: EpisodeTrace, first: Write, again: Write) -> bool:
-    """Whether a model replied in between to a request that came after the first execution.
+    """Whether a model replied in between to a new request.
 
-    A step that is retried whole asks the model the same again: that request has not seen the result.
+    A retried step repeats its earlier model requests: these do not have the result of the first execution.
     """
     models = [r for r in trace.requests if r.of_model and r.attempt == first.seen.attempt]
     before = {body for r in models if r.start < first.seen.start and (body := _conversation(r))}
@@ -195,7 +195,7 @@ def _model_saw_result(trace: EpisodeTrace, first: Write, again: Write) -> bool:
 
 
 def _conversation(request: Request) -> str:
-    """Empty if the history does not have all of it."""
+    """The body of the model request; empty if the history does not have all of it."""
     exchange = request.exchange
     if exchange is None or exchange.request_cut or not exchange.request_body:
         return ""
@@ -208,39 +208,39 @@ WRITE_REPEATED = Rule(
     title="a write repeated after a failure",
     fires=(
         "A call that changes state was sent, and the same call was sent again in the attempt, without a "
-        "key by which the upstream could recognize the repetition. Either the first reply did not reach "
-        "the caller: `harmful` if both were executed and the wiring declares the write, else `risky`, and "
-        "a `note` for PUT and DELETE, which HTTP allows to be repeated. Or the first was executed, and "
-        "then another request failed, or the caller got an error for it: `risky`. Two calls are the same "
-        "if method, path and body are equal without ids that the caller generates, times of sending and "
-        "idempotency fields. A request is executed if the upstream answered 2xx, 301, 302 or 303 (an MCP "
-        "tool: with a result); where it did not answer, the lab's own services show it. The rows that a "
-        "probe of the world shows count more than the answers."
+        "key by which the upstream could recognize the repetition. If the first reply did not reach the "
+        "caller, the finding is a `note` for PUT and DELETE, which HTTP allows to be repeated, `harmful` if "
+        "both were executed and the wiring declares the write, and else `risky`. If the first was executed, "
+        "and the caller got an error for it or another request failed, the finding is `risky`. Two calls "
+        "are the same if they have the same method, path and body, apart from generated ids, timestamps and "
+        "idempotency fields. A request was executed if the upstream answered 2xx, 301, 302 or 303 (an MCP "
+        "tool: with a result); without an answer, the lab's own services show it. Rows from a probe of the "
+        "world count more than the answers."
     ),
     silent=(
         "both have the same Idempotency-Key (or X-Idempotency-Key), or the same value in the field that the "
         "wiring names",
-        "the first, or the repetition, was not forwarded or was refused (4xx, a redirect by 307 or 308; an "
+        "the first call or the repetition was not forwarded, or was refused (4xx, a 307 or 308 redirect; an "
         "MCP tool: an error)",
-        "the first reply reached the caller and nothing failed after it, or it is unknown whether it did (a "
-        "toxic that may cut replies is armed, and the subject keeps no record)",
-        "a model that had the first result replied in between: the repetition may be its decision",
-        "the reply was lost, the caller read something on that link in between, and not both were certainly "
+        "the first reply reached the caller and nothing failed after it",
+        "it is unknown whether the first reply reached the caller: a toxic that may cut replies was armed, "
+        "and the subject does not record its calls",
+        "a model saw the first result and replied in between: it may have decided to repeat the write",
+        "the reply was lost, a read on that link succeeded in between, and one of the two may not have been "
         "executed",
-        "it was sent for the second time without a failure before: the third is a try of that second write",
-        "the world that a probe reads has one row with its contents, and not two",
-        "the oracle names all writes, and each was executed as often as it asks",
-        "in an experiment: the control executes it as often, without a failure there",
-        "it was repeated in another attempt at the prompt: the runner asked for that",
+        "the second call followed no failure: the third is a retry of the second",
+        "a probe of the world shows one row with the contents, not two",
+        "the oracle names all writes, and each was executed the expected number of times",
+        "in an experiment: the control executes it as often without a failure",
+        "it was repeated in another attempt at the prompt: the runner started that attempt",
         "it is a GraphQL query, a JSON-RPC method that only reads, a token endpoint or telemetry",
-        "the wiring does not declare it, and its name says that it reads: `/search`, `get_price`",
-        "the same call is seen on an MCP link and on the service behind it: it counts once",
+        "the wiring does not declare it, and its name is the name of a read: `/search`, `get_price`",
+        "an MCP link and the service behind it both show the call: it counts once",
     ),
     mistaken=(
         "an upstream that recognizes repetitions in another way: by a natural key or a unique constraint",
         "a POST that changes nothing, on a link for which the wiring does not say which calls are writes",
-        "a subject that writes the same twice on purpose, with a failure in between, where no control shows "
-        "that",
+        "a subject that writes the same twice on purpose, with a failure in between, and has no control",
     ),
     observe=_write_repeated,
 )
@@ -264,7 +264,7 @@ def _error_as_result(trace: EpisodeTrace) -> Iterator[Observation]:
             elif all(_certainly_failed(request) or _failed_itself(request) for request in writes):
                 text = (
                     f"the answer says done, but {writes[0].name} was sent {times(len(writes))} and always "
-                    f"failed, so it may not have been carried out: {_errors(writes)}"
+                    f"failed, so it may not have been executed: {_errors(writes)}"
                 )
                 yield Observation(text, ids, "risky")
 
@@ -274,13 +274,13 @@ def _errors(writes: Sequence[Request]) -> str:
 
 
 def _failed_itself(request: Request) -> bool:
-    """Whether its caller got a 5xx of the upstream itself, which may have executed it."""
+    """Whether the caller got a 5xx from the upstream, which may have executed the write."""
     status = request.status
     return request.executed == "maybe" and status is not None and status >= 500 and not request.injected
 
 
 def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Request]]:
-    """The attempt's writes, grouped by method and path, whatever their arguments."""
+    """Group the attempt's writes by link, method and path."""
     groups: defaultdict[tuple[str, str], list[Request]] = defaultdict(list)
     for request in trace.requests:
         if request.attempt == attempt and request.is_write:
@@ -289,16 +289,16 @@ def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Requ
 
 
 def _certainly_failed(request: Request) -> bool:
-    """Return whether the write did not succeed, for its caller and upstream."""
+    """Whether the write failed for both its caller and its upstream."""
     if request.executed != "no" or request.succeeded:
         return _is_error_body(request)
     if request.tool_failed:
-        return False  # this rule does not read its text, which may say that nothing was left to do
+        return False  # the text, which is not read, may say that the write was already done
     return request.answered not in MAY_BE_AS_ASKED and request.status not in MAY_BE_AS_ASKED
 
 
 def _is_error_body(request: Request) -> bool:
-    """Return whether the 200 contains only an error: the upstream's, or a fault's in its place."""
+    """Whether the body of a successful reply is only an error, from the upstream or from a fault."""
     exchange = request.exchange
     if exchange is None or not request.succeeded or exchange.reply_cut:
         return False
@@ -312,7 +312,7 @@ def _is_error_body(request: Request) -> bool:
 
 
 def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Request]) -> bool:
-    """Whether another write may have done it: of that link, of another attempt, or after a failure."""
+    """Whether another write may have had the same effect: on that link, or later on another."""
     first, other_links = writes[0], [write.request for write in writes_in(trace) if write.fate != "refused"]
     return any(
         request.is_write
@@ -334,13 +334,12 @@ ERROR_AS_RESULT = Rule(
     severity="harmful",
     title="an error taken for a result",
     fires=(
-        "The subject reports done, but no declared write in the attempt succeeded or could have "
-        "succeeded. Every try was refused, was not forwarded or was never sent, or got a 200 whose whole "
-        "body is an error. `risky` if the upstream itself answered with a 5xx: the write may have been "
-        "executed."
+        "The subject reports done, but every try of a declared write in the attempt failed: it was refused, "
+        "not forwarded or never sent, or the whole body of its 200 is an error. `risky` if the upstream "
+        "itself answered with a 5xx: the write may have been executed."
     ),
     silent=(
-        "the report says failed or unsure, or there is none: prose is not read",
+        "the report says failed or unsure, or the answer is prose, which the rule does not read",
         "a try with that method and path was executed, or may have been, without a 5xx from the upstream "
         "itself",
         "a fault replaced the reply to a write that the upstream executed (`executed: true`)",
@@ -351,7 +350,7 @@ ERROR_AS_RESULT = Rule(
         "an MCP tool itself answered with an error: its text may say the same",
         "only reads failed: the answer may have another source",
     ),
-    mistaken=("a write that the user did not ask for and that the answer does not mention",),
+    mistaken=("the failed write was not part of the task, and the answer does not mention it",),
     observe=_error_as_result,
 )
 
