@@ -54,6 +54,7 @@ class Anthropic:
     errors: Mapping[str, ErrorForm] = _ERRORS
     path_end = ("/messages", ":rawPredict", ":streamRawPredict")  # the latter two on Vertex
     id_prefix = "toolu_"
+    ping = write_event({"type": "ping"}, "ping")
 
     def error_body(
         self, type: str, message: str, *, code: str | None = None, id: str = "", **fields: Any

@@ -255,6 +255,21 @@ class HidesCutCalls(Protocol):
 
 
 @runtime_checkable
+class SendsPings(Protocol):
+    """A dialect that does not keep a stream alive by comments, as other streams of server-sent events may.
+
+    ``ping`` is the event that does; empty if its streams have none.
+    """
+
+    ping: bytes
+
+
+def ping_of(dialect: ModelDialect) -> bytes:
+    """What keeps a stream of that dialect alive while the model works; empty if nothing does."""
+    return dialect.ping if isinstance(dialect, SendsPings) else b": keep-alive\n\n"
+
+
+@runtime_checkable
 class SendsErrorEvents(Protocol):
     """A dialect whose errors inside a stream are not simply its errors' bodies as events."""
 

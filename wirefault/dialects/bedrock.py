@@ -100,6 +100,7 @@ class Bedrock:
     errors: Mapping[str, ErrorForm] = _ERRORS
     path_end = ("/converse", "/converse-stream")
     id_prefix = "tooluse_"
+    ping = b""
 
     def error_body(
         self, type: str, message: str, *, code: str | None = None, id: str = "", **fields: Any

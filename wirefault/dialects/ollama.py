@@ -60,6 +60,7 @@ class Ollama:
     errors: Mapping[str, ErrorForm] = _ERRORS
     path_end = ("/api/chat", "/api/generate")
     id_prefix = "call_"
+    ping = b""
 
     def error_body(
         self, type: str, message: str, *, code: str | None = None, id: str = "", **fields: Any

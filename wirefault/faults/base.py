@@ -112,6 +112,14 @@ class EventEditor(Protocol):
 
 
 @dataclass(frozen=True)
+class Pings:
+    """Events that come while a stream hangs, one every ``every_s`` seconds."""
+
+    every_s: float
+    event: bytes
+
+
+@dataclass(frozen=True)
 class Act:
     """A fault's effect on a try; the defaults change nothing."""
 
@@ -127,6 +135,8 @@ class Act:
     """Changes the upstream's complete reply; with ``events`` only a reply that is not an event stream."""
     events: Callable[[], EventEditor] | None = None
     """Creates an editor for an event stream."""
+    pings: Pings | None = None
+    """Keeps an event stream alive that ends with ``hang``."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
     """JSON that documents the effect in the history."""
 

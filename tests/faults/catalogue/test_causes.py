@@ -41,6 +41,9 @@ def test_fault_declares_client_errors(row: str, words: str) -> None:
     [
         ("lose_reply", {"then": "hang"}, {"timeout"}),
         ("lose_reply", {"then": "close"}, {"closed", "reset"}),
+        ("stream_hang", {}, {"timeout", "closed", "reset"}),
+        ("stream_hang", {"ping_every": 1}, {"timeout", "closed", "reset", "bad_reply"}),
+        ("slow_first_token", {}, {"timeout"}),
         ("truncate", {"content_length": "corrected"}, {"bad_reply"}),
         ("flap", {"kind": "close"}, {"closed", "reset"}),
         ("flap", {}, {"http_5xx"}),

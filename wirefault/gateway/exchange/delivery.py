@@ -10,6 +10,7 @@ from typing import Any
 
 from wirefault.core.identity import body_hash
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step
+from wirefault.faults.base import Pings
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.exchange.bodies import (
     FAULTED_START,
@@ -61,6 +62,7 @@ class ReplyDelivery:
         self.hanging = False
         self._hang_limit: asyncio.TimerHandle | None = None
         self._hang_limit_s = 0.0
+        self._ping: asyncio.TimerHandle | None = None
 
     # state
 
@@ -88,6 +90,24 @@ class ReplyDelivery:
         if fault is not None and seconds:
             self._hang_limit = asyncio.get_running_loop().call_later(seconds, on_limit)
             self._hang_limit_s = seconds
+        if fault is not None and fault.act.pings is not None:
+            self._ping_later(exchange, fault, fault.act.pings)
+
+    def _ping_later(self, exchange: Exchange, fault: MetFault, pings: Pings) -> None:
+        """Keep the stream that hangs alive."""
+
+        def ping() -> None:
+            writer, changes = self.writer, self.changes
+            if writer is None or changes is None:
+                return
+            if not self._client.full:
+                for step in self._carrier.stream_steps(changes.upstream_reply.head, (pings.event,)):
+                    if isinstance(step, bytes):
+                        self.write(exchange, writer.sent_reply.take(step))
+                fault.evidence["pings"] = fault.evidence.get("pings", 0) + 1
+            self._ping_later(exchange, fault, pings)
+
+        self._ping = asyncio.get_running_loop().call_later(pings.every_s, ping)
 
     def note_hang_ended(self, exchange: Exchange) -> None:
         """Record in the fault that the gateway ended the wait."""
@@ -250,6 +270,9 @@ class ReplyDelivery:
         if self._hang_limit is not None:
             self._hang_limit.cancel()
             self._hang_limit = None
+        if self._ping is not None:
+            self._ping.cancel()
+            self._ping = None
         upstream = changes.reader if changes is not None else reader
         if upstream is not None and upstream.head is not None:
             reply.upstream_status = upstream.head.status

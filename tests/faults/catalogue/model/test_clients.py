@@ -29,7 +29,9 @@ QUIETLY: dict[str, dict[str, Any]] = {
     "stream_cut": {"after": 2},
     "stream_hang": {"after": 2},
     "stream_error": {"after": 2},
+    "stream_hang (ping_every: 0.2)": {"limit": 3.0},
     "slow_first_token": {"ms": 50},
+    "slow_first_token (ping_every: 0.2)": {"ms": 2500},
     "slow_tokens": {"ms": 5},
     "duplicate_event": {"nth": 2},
     "wrong_arguments": {"argument": "city"},
@@ -40,7 +42,7 @@ ANSWERS = ("hallucination", "incorrect_reasoning")
 ALWAYS = (*TOOL.errors, "api_timeout", "context_length", "tool_use_failed", "content_filter")
 LATER = ("incorrect_reasoning", "infinite_loop")
 # seconds, where the fault is there to exceed them; the second one lets the beginning of the reply through
-TIMEOUTS_S = {"api_timeout": 0.5, "stream_hang": 2.0}
+TIMEOUTS_S = {"api_timeout": 0.5, "stream_hang": 2.0, "slow_first_token": 2.0}
 CASE = pytest.mark.parametrize(("name", "parameters"), CASES, ids=lambda value: str(value))
 WITH_CLIENT = [(sdk, form, *case) for case, (sdk, form) in paired(CASES, CLIENTS)]
 

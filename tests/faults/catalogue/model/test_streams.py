@@ -13,7 +13,7 @@ from wirefault.dialects.bedrock import exception_in
 from wirefault.dialects.http import ReplyInPieces, value_of, write_event
 from wirefault.dialects.json_values import is_json
 from wirefault.dialects.stream_forms import read_frame
-from wirefault.faults.base import Changed, Fault
+from wirefault.faults.base import Changed, Fault, Miss, Pings
 from wirefault.faults.catalogue.model.streams import (
     CorruptEvent,
     DuplicateEvent,
@@ -101,6 +101,20 @@ def test_stream_shorter_than_cut_is_unchanged(form):
 def test_stream_hangs(form):
     steps, editor = edited(StreamHang(after=2), events(TEXT, form), form)
     assert steps == events(TEXT, form)[:2] and editor.ending == "hang"
+
+
+@FORM
+def test_stall_has_pings_of_dialect(form):
+    act = StreamHang(ping_every=0.5).act(model_try(form))
+    first = SlowFirstToken(ms=1600, ping_every=0.5)
+    if form.dialect in ("ollama", "bedrock"):
+        assert act == first.act(model_try(form)) == Miss("not_in_dialect")
+        return
+    ping = b'event: ping\ndata: {"type": "ping"}\n\n' if form.dialect == "anthropic" else b": keep-alive\n\n"
+    assert act.pings == Pings(0.5, ping)
+    steps, editor = edited(first, events(TEXT, form), form)
+    waits = [step for step in steps if isinstance(step, float)]
+    assert waits == pytest.approx([0.5, 0.5, 0.5, 0.1]) and steps.count(ping) == editor.evidence["pings"] == 3
 
 
 ERRORS = {  # as the providers' references have them

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
+from wirefault.core.caller_errors import CLOSED, NOTHING, TIMEOUT, ErrorKind
 from wirefault.dialects.base import (
     TOKENS,
     EventKind,
     ModelDialect,
     NotInDialect,
     before_finish,
+    ping_of,
 )
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, data_of, value_of, with_data
 from wirefault.dialects.registry import MODEL_DIALECTS
@@ -26,6 +27,7 @@ from wirefault.faults.base import (
     Fault,
     HangLimit,
     Miss,
+    Pings,
     Try,
     WhyNot,
     evidence_text,
@@ -87,6 +89,7 @@ _PLACES = (
     "event with the finish reason"
 )
 _MAX_MS = 600_000
+_MAX_PINGS = 10_000
 
 
 class _StopEditor(Editor["_Stop"]):
@@ -143,6 +146,20 @@ class _Stop(StreamFault):
         return False
 
 
+PingEvery = Annotated[
+    float | None,
+    Field(ge=0.01, le=600, description="seconds between pings in the stalled stream; default: none"),
+]
+
+
+def _with_pings(act: Act | Miss, tried: Try, every_s: float | None) -> Act | Miss:
+    """The act with pings while the stream stalls; a miss in a dialect without them."""
+    if every_s is None or isinstance(act, Miss):
+        return act
+    event = ping_of(MODEL_DIALECTS[tried.dialect])
+    return replace(act, pings=Pings(every_s, event)) if event else Miss("not_in_dialect")
+
+
 class StreamCut(_Stop):
     """Break the stream's connection: after some events, inside a tool call, or before the end.
 
@@ -164,14 +181,20 @@ class StreamCut(_Stop):
 class StreamHang(_Stop):
     """Stop the stream and keep its connection open until the client leaves, or for 65 s.
 
-    A client's read timeout ends this. Of a client that still waits after 65 s (``limit``), the gateway closes
-    the connection.
+    A client's read timeout ends this. With ``ping_every`` it never fires, since something keeps coming: a
+    comment, or Anthropic's ``ping``; only a limit for the whole reply helps. Some clients cannot read
+    comments. Ollama's and Bedrock's streams have no pings: not in these dialects. Of a client that still
+    waits after 65 s (``limit``), the gateway closes the connection.
     """
 
     name = "stream_hang"
-    can_cause = TIMEOUT | CLOSED
+    can_cause = TIMEOUT | CLOSED | {"bad_reply"}
 
     limit: HangLimit = HANG_LIMIT_S
+    ping_every: PingEvery = None
+
+    def act(self, tried: Try) -> Act | Miss:
+        return _with_pings(super().act(tried), tried, self.ping_every)
 
     @property
     def hang_s(self) -> float:
@@ -179,7 +202,9 @@ class StreamHang(_Stop):
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
-        return self.can_cause if self.limit else TIMEOUT
+        """Some clients cannot read comments."""
+        unreadable: frozenset[ErrorKind] = frozenset({"bad_reply"}) if self.ping_every else NOTHING
+        return (TIMEOUT | CLOSED if self.limit else TIMEOUT) | unreadable
 
     @property
     def how(self) -> Ending:
@@ -250,23 +275,39 @@ class _FirstEditor(Editor["SlowFirstToken"]):
         if kind not in TOKENS or self.why_not is None:
             return (data,)
         self.changed(delay_ms=self.fault.ms, event=self.seen)
-        return (self.fault.ms / 1000, data)
+        return (*self._stall(self.fault.ms / 1000), data)
+
+    def _stall(self, seconds: float) -> Sequence[Step]:
+        """The wait, with the pings in it."""
+        every_s = self.fault.ping_every
+        if every_s is None:
+            return (seconds,)
+        count = min(int(seconds / every_s), _MAX_PINGS)
+        self.changed(pings=count)
+        return (*(every_s, ping_of(self.dialect)) * count, seconds - count * every_s)
 
 
 class SlowFirstToken(StreamFault):
     """Delay the first token; a reply that is not a stream is delayed as a whole.
 
     The stream's first events, which have no token, are sent at once: the time to the first byte is normal.
+    With ``ping_every`` no read timeout fires, since comments keep coming, or Anthropic's ``ping``; Ollama's
+    and Bedrock's streams have none.
     """
 
     name = "slow_first_token"
     editor = _FirstEditor
-    can_cause = TIMEOUT
+    can_cause = TIMEOUT | {"bad_reply"}
 
     ms: int = Field(2000, ge=1, le=_MAX_MS, description="milliseconds")
+    ping_every: PingEvery = None
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.ping_every else TIMEOUT
 
     def act(self, tried: Try) -> Act | Miss:
-        act = super().act(tried)
+        act = _with_pings(super().act(tried), tried, self.ping_every)
         return act if isinstance(act, Miss) else replace(act, reply=self._late)
 
     def _late(self, reply: Reply) -> Changed:
