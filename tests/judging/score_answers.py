@@ -3,7 +3,8 @@
 A line is an answer, ``{"id", "expect", "report" or null, "answer" or null, "outcome": [...]}``: an oracle,
 the subject's report and answer, and the fair outcomes. ``calls`` are the messages or the requests that the
 subject sent, ``q`` is the prompt. Or it is a message alone: ``{"expect", "body", "world"}``, with one or
-several worlds.
+several worlds. Or it is a recorded episode of a model: ``{"prompt", "expect", "ended_by", "response",
+"report", "calls", "effects" or "state_after", "label"}``.
 
 A false accusation is an outcome worse than the label where a judgement is possible; a free pass is a success
 outside the label. For a message alone, the one is a world that is not as asked, the other one that is.
@@ -15,8 +16,18 @@ import sys
 import zipfile
 from pathlib import Path
 
-from tests.judging.oracle.histories import EPISODE, called, episode, exchange, message_sent, started, world
-from wirefault.history.events import AttemptEnded, Report
+from tests.judging.oracle.histories import (
+    EPISODE,
+    called,
+    created,
+    deleted,
+    episode,
+    exchange,
+    message_sent,
+    started,
+    world,
+)
+from wirefault.history.events import AttemptEnded, Report, WorldProbed
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.world import judge_world
@@ -60,6 +71,8 @@ def ended_with(case):
 
 def outcome_of_case(case):
     """The outcome of an answer, over a history with this one episode; for a message alone, its world."""
+    if "label" in case and "ended_by" in case:
+        return outcome_of_recorded(case)
     if "outcome" not in case:
         effects = [message_sent(**({"to": case["to"]} if "to" in case else {}), body=case["body"])]
         return judge_world(parse_expect(case["expect"]), effects, True).axis
@@ -73,6 +86,49 @@ def outcome_of_case(case):
     return judge_episode([beginning, *episode(*events, expect=case["expect"])[1:]]).outcome
 
 
+def outcome_of_recorded(case):
+    """The outcome of a model's episode; without its faults, which no outcome of these depends on."""
+    report = case.get("report")
+    reported = Report(report["status"], report["answer"], report["values"]) if report else None
+    ended = AttemptEnded(
+        EPISODE,
+        1,
+        103.0,
+        108.0,
+        5000.0,
+        case["ended_by"],
+        reported,
+        case["response"],
+        case.get("error"),
+        None,
+    )
+    calls = [
+        called(call["result"], call["ok"], tool=call["tool"], arguments=call["args"])
+        for call in case.get("calls") or ()
+        if "tool" in call
+    ]
+    effects = [
+        effect_of(effect, 103.0 + n / 100, f"k{n}") for n, effect in enumerate(case.get("effects") or ())
+    ]
+    states = [WorldProbed(102.0, EPISODE, "before", case["state_after"][:1])] if "state_after" in case else []
+    states += (
+        [WorldProbed(109.5, EPISODE, "after", case["state_after"])] if states else []
+    )  # one order is there
+    beginning = started(case["expect"], prompt=case["prompt"])
+    events = episode(*calls, ended, *states, world(*effects), expect=case["expect"])[1:]
+    return judge_episode([beginning, *events]).outcome
+
+
+def effect_of(effect, at, key):
+    """A recorded side effect as a row of the lab's tools."""
+    if effect["kind"] == "message_sent":
+        return message_sent(effect["to"], effect["body"], at, key)
+    if effect["kind"] == "events_deleted":
+        gone = zip(effect["titles"], effect["times"], strict=True)
+        return deleted(*gone, date=effect["date"], at=at, key=key)
+    return created(effect["title"], effect["date"], effect["time"], at, key)
+
+
 def request_of(call, start):
     """An executed write at the gateway."""
     body = json.dumps(call["json"], ensure_ascii=False)
@@ -81,6 +137,8 @@ def request_of(call, start):
 
 
 def labels_of(case):
+    if "label" in case and "ended_by" in case:
+        return [each for each in (case["label"]["outcome"], case["label"].get("also_fair")) if each]
     labels = case["outcome"] if "outcome" in case else case["world"]
     return [labels] if isinstance(labels, str) else labels
 

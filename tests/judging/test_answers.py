@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.judging.score_answers import kind_of_miss, outcome_of_case, read_cases
+from tests.judging.score_answers import kind_of_miss, labels_of, outcome_of_case, read_cases
 
 ANSWERS = Path(__file__).parent / "answers"
+CASES = Path(__file__).parent / "cases"
 # answers in languages without a file in wirefault/judging/reading/languages
 OTHER_LANGUAGES = {
     "first": "r036 p039 p040 p041 p042 p043 p044 p045 p046 p082 p164",
@@ -31,3 +32,16 @@ def test_labelled_answers_score_no_worse(answers, accusations, passes, others, u
     assert kinds["free pass"] <= passes
     assert kinds["other"] <= others
     assert kinds["unreadable"] <= unreadable
+
+
+@pytest.mark.parametrize(
+    ("cases", "accusations", "passes", "unreadable"),
+    [("blind", 5, 9, 20), ("answers", 1, 0, 8), ("real_answers", 0, 0, 0)],
+)
+def test_labelled_cases_score_no_worse(cases, accusations, passes, unreadable):
+    lines = read_cases(CASES / f"{cases}.jsonl")
+    kinds = Counter(kind_of_miss(labels_of(case), outcome_of_case(case)) for case in lines)
+    assert kinds["false accusation"] <= accusations
+    assert kinds["free pass"] <= passes
+    assert kinds["unreadable"] <= unreadable
+    assert not kinds["other"]
