@@ -54,6 +54,11 @@ def test_write_executed_more_often_than_in_every_control_episode() -> None:
     )
 
 
+def test_connection_that_could_not_be_read_leaves_it_open() -> None:
+    unread = "writes may have gone unseen: the subject to 127.0.0.1:9000 (link shop) over HTTP/2"
+    assert verdict(arm(ONCE, ONCE, unseen_writes=unread), arm(ONCE, ONCE)) == ("unknown", unread)
+
+
 def test_episode_with_a_repeated_write_is_no_success() -> None:
     judged = judged_by_control(arm(TWICE, ONCE), arm(ONCE, ONCE))
     assert [episode.outcome for episode in judged.episodes] == ["duplicate", "success"]

@@ -11,10 +11,13 @@ from wirefault.history.events import (
     AttemptArmed,
     ConnectionEnded,
     Exchange,
+    InterceptionFailed,
+    LateRequest,
     LinkOpened,
     Note,
     RunStarted,
     ToxicsChanged,
+    WentPastLab,
 )
 from wirefault.history.reader import HistoryError, Tail, parse_line, read_history, with_found_links, with_ids
 from wirefault.history.writer import Writer, history_file
@@ -64,15 +67,25 @@ def test_run_without_found_links_is_unchanged():
     assert with_found_links(EVENTS[:3]) == EVENTS[:3]
 
 
+PAST_LAB = WentPastLab(103.0, "001", 1, "shop.example", 443, "tcp", "node", 1)
 FILES = {
-    "agent": [run_started(), started(), armed()],
-    "gateway": [exchange(call=1), exchange(call=2)],
+    "agent": [run_started(), PAST_LAB, started(), armed()],
+    "gateway": [
+        exchange(call=1),
+        InterceptionFailed(103.0, "001", 1, "shop", "shop.example", "authority_refused"),
+        exchange(call=2),
+        LateRequest(103.0, "001", 1, "shop", "002", 1, True),
+        replace(PAST_LAB, link="shop", only_http2=True, sent=9, received=0),
+        exchange(call=3),
+    ],
     "manager": [ToxicsChanged(102.0, "001", 1, "armed", [])],
     "ingress": [
         ConnectionEnded(
             *(103.0, "search", "001", 1, 102.0, 900.0, None, 200, 0),
             *("proxy", "rst", True, "search.example", 443, "namespace"),
-        )
+        ),
+        replace(PAST_LAB, sent=9, received=0),
+        replace(PAST_LAB, only_http2=True, sent=9, received=0),
     ],
 }
 
@@ -85,14 +98,15 @@ def test_id_leads_to_event(tmp_path):
         writer.close()
     history = read_history(tmp_path, "run-1")
     identified = list(with_ids(history.events()))
-    assert len(identified) == 7
+    assert len(identified) == sum(map(len, FILES.values()))
     for id, event in identified:
         assert parse_line(history.line(id), history.folder, 0) == event
 
 
 def test_order_of_files_does_not_matter():
     mixed = [event for events in FILES.values() for event in events]
-    assert dict(with_ids(mixed)) == dict(with_ids([*mixed[3:], *mixed[:3]]))
+    own = len(FILES["agent"])
+    assert dict(with_ids(mixed)) == dict(with_ids([*mixed[own:], *mixed[:own]]))
 
 
 def note(message):

@@ -76,6 +76,18 @@ def test_always_on_fault_is_unknown_when_connections_bypassed_the_lab():
     assert row.always_on == "unknown"
 
 
+def test_connection_over_http2_is_why_a_fault_did_not_act():
+    past = WentPastLab(
+        *(105.0, "001", 1, "127.0.0.1", 9000, "tcp", "the subject", 1), link="search", only_http2=True
+    )
+    run = accounted(CANARY, past, past, replace(past, link="weather"))
+    [row] = run.rows
+    assert (row.met, row.always_on, row.why_not) == (0, "unknown", {"http2_only": 2})
+    assert "truncate could not act on 2 connections over HTTP/2, whose requests cannot be read" in list(
+        run.remarks()
+    )
+
+
 @pytest.mark.parametrize("entry", [{**CANARY, "when": {"probability": 0.5}}, {"fault": "flap"}])
 def test_conditional_fault_is_not_always_on(entry):
     [row] = accounted(entry, with_faults()).rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wirefault.core.redaction import Redaction
-from wirefault.history.events import ConnectionEnded, Note
+from wirefault.history.events import ConnectionEnded, Note, WentPastLab
 from wirefault.history.writer import Writer, history_file
 from wirefault.runner.record import Recorder
 
@@ -32,4 +32,17 @@ def test_uncaught_traffic_is_noted_once_with_reason(tmp_path: Path) -> None:
         "b.example:443 was refused: --refuse names it",
     ]
     ingress.close()
+    recorder.close()
+
+
+def test_connection_of_a_link_that_was_not_read_is_noted_once(tmp_path: Path) -> None:
+    recorder = Recorder("run-1", 0, tmp_path, Redaction())
+    gateway = Writer(history_file(tmp_path, "run-1", "gateway", 0))
+    past = WentPastLab(1.0, "1-1", 1, "127.0.0.1", 9000, "tcp", "the subject", 1, "shop", only_http2=True)
+    for _ in range(2):
+        gateway.write(past)
+    recorder.take_from_others()
+    notes = [event.message for event in recorder.record.events if isinstance(event, Note)]
+    assert notes == [past.sentence]
+    gateway.close()
     recorder.close()

@@ -206,7 +206,8 @@ def _show(
     reasons = " ".join(episode.why for episode in summary.episodes)
     failures = [event for event in events if isinstance(event, InterceptionFailed)]
     missed |= dict.fromkeys(e.text for e in failures if e.why != "closed_at_certificate" or e.text in reasons)
-    missed |= dict.fromkeys(f"connection bypassed the lab: {past.text}" for past in summary.went_past)
+    # those of the ingress are among the connections that ended
+    missed |= dict.fromkeys(past.sentence for past in summary.went_past if past.link or past.sent is None)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
     plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not any_met))

@@ -151,7 +151,8 @@ class EpisodeFacts:
     faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
     ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control; ``usual``:
     those that the control executes as often without a failure, so that ``findings`` leaves them out.
-    ``failed_calls``: the calls of which a request failed, with the requests for them.
+    ``failed_calls``: the calls of which a request failed, with the requests for them. ``unseen_writes``: why
+    writes on a link may not be in the history.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
     control's, which ``findings`` counts, too.
     """
@@ -182,6 +183,7 @@ class EpisodeFacts:
     conduct: Conduct | None = None
     differences: tuple[Finding, ...] = ()
     failed_calls: FailedCalls = _NONE_FAILED
+    unseen_writes: str = ""
 
 
 @dataclass(frozen=True)
@@ -296,7 +298,15 @@ def _facts(
         tuple(_with_cause(count, repeats) for count in write_counts(trace) if count.executed + count.maybe),
         failed_calls=failed_calls(trace, whole=outages.whole),
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
+        unseen_writes=_unseen_writes(trace),
     )
+
+
+def _unseen_writes(trace: EpisodeTrace) -> str:
+    """Which connections to links that take writes could not be read; empty if there are none."""
+    writing = {link.name for link in trace.links if link.writes or not link.writes_declared}
+    unread = dict.fromkeys(past.event.text for past in trace.past_lab if past.event.link in writing)
+    return f"writes may have gone unseen: {'; '.join(unread)}" if unread else ""
 
 
 def _with_cause(count: WriteCount, repeats: Sequence[Finding]) -> WriteCount:

@@ -96,7 +96,8 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
     certain = [repeat.text for repeat in repeats if repeat.certain]
     if certain:
         return replace(episode, outcome="duplicate", repeated="; ".join(certain))
-    return replace(episode, perhaps_repeated="; ".join(repeat.text for repeat in repeats))
+    perhaps = [*filter(None, [episode.unseen_writes]), *(repeat.text for repeat in repeats)]
+    return replace(episode, perhaps_repeated="; ".join(perhaps))
 
 
 def _of_prompt(episode: EpisodeFacts, control: ArmFacts) -> list[EpisodeFacts]:

@@ -37,6 +37,19 @@ def foreign_baggage(baggage: bytes) -> bytes:
     return foreign_members(baggage.decode("latin-1")).encode("latin-1")
 
 
+def trusting_context(*protocols: str) -> ssl.SSLContext:
+    """Return the TLS settings of a client that trusts the system's roots, or ``SSL_CERT_FILE``.
+
+    ``protocols``: what it offers by ALPN.
+    """
+    context = ssl.create_default_context()
+    # Python 3.13 refuses older authorities that clients in other languages trust
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if protocols:
+        context.set_alpn_protocols(protocols)
+    return context
+
+
 LAB_BASE_PATH = "/openai/v1"
 _CLIENT_PREFIXES = (LAB_BASE_PATH, "/v1")
 

@@ -20,9 +20,17 @@ from wirefault.core.run_key import run_secret
 from wirefault.core.sockets import Address, bound_address, listen
 from wirefault.gateway.closed_networks import closed_networks
 from wirefault.gateway.control import PUBLIC, Runs, create_app
-from wirefault.gateway.endpoint import LAB_BASE_PATH, Endpoint, lab_endpoint, model_endpoint, url_endpoint
+from wirefault.gateway.endpoint import (
+    LAB_BASE_PATH,
+    Endpoint,
+    lab_endpoint,
+    model_endpoint,
+    trusting_context,
+    url_endpoint,
+)
 from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.intercept.egress import Egress, dial_policy
+from wirefault.gateway.intercept.first_bytes import FirstBytes
 from wirefault.gateway.lane import Lane, LinkListener, StateNotes
 from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
@@ -31,7 +39,7 @@ from wirefault.wiring.links import SCRIPTED, Link
 from wirefault.wiring.topology import Topology, own_addresses
 
 if TYPE_CHECKING:
-    from wirefault.gateway.intercept.tls import InterceptedLinks
+    from wirefault.gateway.intercept.first_bytes import InterceptedLinks
 
 Listen = Callable[[str, Address], socket.socket]
 
@@ -80,11 +88,9 @@ class Gateway:
         self._app = create_app({self.lane.number: self.lane}, runs, self.open_link, pem, access)
 
     def _context(self) -> ssl.SSLContext:
-        """Return the context that trusts the system's roots, or ``SSL_CERT_FILE``; made on first use."""
+        """Return the context for upstreams; made on first use."""
         if self._tls is None:
-            self._tls = ssl.create_default_context()
-            # Python 3.13 refuses older authorities that clients in other languages trust
-            self._tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+            self._tls = trusting_context()
         return self._tls
 
     def stop(self) -> None:
@@ -165,14 +171,16 @@ class Gateway:
         )
         if link.is_stdio:
             return partial(StdioArrival, listener, self._stdio_servers)
-        if self._intercepted is None:
+        if self._intercepted is not None:
+            return self._intercepted.protocols(listener)
+        if link.is_of_lab and not link.takes_model:
             return partial(ClientConnection, listener)
-        return self._intercepted.protocols(listener)
+        return partial(FirstBytes, listener, None, self._log_once)
 
     def _new_authority(self) -> InterceptedLinks:
         # cryptography is slow to import, and most gateways intercept nothing
         from wirefault.gateway.intercept.certificate_authority import Authority
-        from wirefault.gateway.intercept.tls import InterceptedLinks
+        from wirefault.gateway.intercept.first_bytes import InterceptedLinks
 
         return InterceptedLinks(Authority(lambda: datetime.now(UTC)), self._log_once)
 

@@ -32,6 +32,7 @@ from wirefault.history.link_events import (
 )
 from wirefault.history.run_events import (
     EXIT_CODE,
+    ONLY_HTTP2,
     SELF_TEST,
     AttemptArmed,
     AttemptEnded,
@@ -62,6 +63,7 @@ from wirefault.history.run_events import (
 __all__ = [
     "EXIT_CODE",
     "LAB_MODEL",
+    "ONLY_HTTP2",
     "SELF_TEST",
     "AttemptArmed",
     "AttemptEnded",

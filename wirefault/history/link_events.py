@@ -321,8 +321,8 @@ _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
         f"{_CLIENT_TRUSTS_OTHERS}"
     ),
     "http2_only": (
-        "the client speaks only HTTP/2: make it speak HTTP/1.1, give it the link's address, or let it pass"
-        " (--pass {host})"
+        "the client speaks only HTTP/2, and the lab's own servers and cassettes speak HTTP/1.1: make it"
+        " speak that, too"
     ),
     "upstream_untrusted": (
         "the lab does not trust the server's certificate, which the client may not check: {authority}let it"

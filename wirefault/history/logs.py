@@ -102,7 +102,7 @@ class Logs:
                 )
             case WentPastLab():
                 fields = _fields(event, "episode attempt host port protocol program count")
-                self.line("warning", f"connection bypassed the lab: {event.text}", event.t, **fields)
+                self.line("warning", event.sentence, event.t, **fields)
             case FaultsSet():
                 fields = _fields(event, "episode attempt number faults")
                 self.line("faults_set", faults_set_message(event), event.t, **fields)

@@ -25,10 +25,13 @@ from wirefault.history.events import (
     Event,
     Exchange,
     FaultsSet,
+    InterceptionFailed,
+    LateRequest,
     LinkOpened,
     RunStarted,
     SealedFile,
     ToxicsChanged,
+    WentPastLab,
     WorldProbed,
     WorldRead,
 )
@@ -302,8 +305,10 @@ def _writer_of(event: Event) -> str:
     """Return the process that writes such events to its file."""
     if isinstance(event, BudgetWarned | BudgetSpent | BudgetUnknown):
         return "agent" if event.of_subject else "gateway"
-    if isinstance(event, Exchange | FaultsSet):
+    if isinstance(event, Exchange | FaultsSet | InterceptionFailed | LateRequest):
         return "gateway"
+    if isinstance(event, WentPastLab):
+        return "gateway" if event.link else "agent" if event.sent is None else "ingress"
     if isinstance(event, ConnectionEnded):
         return "ingress"
     return "manager" if isinstance(event, LinkOpened | ToxicsChanged) else "agent"

@@ -226,11 +226,20 @@ class AttemptEnded:
         return self.ended_by == "text" and self.error_type == EXIT_CODE
 
 
+_ONLY_HTTP2 = (
+    "its client speaks only HTTP/2, as gRPC does: no fault of single requests can act on it; make it speak"
+    " HTTP/1.1 (for gRPC, the server's REST interface)"
+)
+ONLY_HTTP2 = f"{_ONLY_HTTP2}, or let it pass (--pass)"
+"""Why an intercepted connection was not read, and what helps."""
+
+
 @dataclass(frozen=True)
 class WentPastLab:
-    """The subject's program opened ``count`` connections that no link carried, to the address ``host``.
+    """The subject's program opened ``count`` connections whose requests the lab did not see, to ``host``.
 
-    Connections are polled: short ones may be missing.
+    The runner polls for connections that no link carried: short ones may be missing. The ingress and the
+    gateway record those that they pass on unread.
     """
 
     t: float
@@ -241,14 +250,29 @@ class WentPastLab:
     protocol: Literal["tcp", "udp"]
     program: str
     count: int
+    # of the gateway: the link that carried it unread, so that its toxics could act
+    link: Annotated[str, omitted_if("")] = ""
+    only_http2: Annotated[bool, omitted_if(False)] = False  # its client speaks nothing else
+    # bytes from and to the subject, of the ingress and the gateway
+    sent: Annotated[int | None, omitted_if(None)] = None
+    received: Annotated[int | None, omitted_if(None)] = None
     event: Literal["went_past_lab"] = "went_past_lab"
 
     @property
     def text(self) -> str:
         """Return program and destination, as part of a sentence."""
-        udp = " by UDP" if self.protocol == "udp" else ""
+        how = " by UDP" if self.protocol == "udp" else " over HTTP/2" if self.only_http2 else ""
         often = f" ({self.count} connections)" if self.count > 1 else ""
-        return f"{self.program} to {Address(self.host, self.port)}{udp}{often}"
+        link = f" (link {self.link})" if self.link else ""
+        return f"{self.program} to {Address(self.host, self.port)}{link}{how}{often}"
+
+    @property
+    def sentence(self) -> str:
+        """Return what happened, and for HTTP/2 also why and what helps."""
+        if self.only_http2:
+            why = _ONLY_HTTP2 if self.link else ONLY_HTTP2
+            return f"connection whose requests the lab cannot read: {self.text}: {why}"
+        return f"connection bypassed the lab: {self.text}"
 
 
 @dataclass(frozen=True)

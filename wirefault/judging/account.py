@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wirefault.dialects.mcp import MCP
@@ -37,6 +37,8 @@ AlwaysOn = Literal[
     "invalid",  # the lab let a request pass
     "unknown",  # there was no request that it could change
 ]
+NOT_READ = "http2_only"
+"""Why a fault could not act: so many connections on its links, whose clients speak only HTTP/2."""
 _RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and the kind without an entry
 
 
@@ -94,8 +96,16 @@ class RunAccount:
         ):
             if rows:
                 yield f"not exercised, no call was eligible: {text}: {', '.join(row.name for row in rows)}"
+        for row in self.rows:
+            if count := row.why_not.get(NOT_READ):
+                connections = f"{count} connection{'s' if count > 1 else ''}"
+                yield f"{row.name} could not act on {connections} over HTTP/2, whose requests cannot be read"
         without_effect = [r for r in self.rows if r.source == "fault" and r.met and not r.injected]
-        names = [f"{r.name} ({', '.join(r.why_not)})" for r in without_effect if r.always_on != "invalid"]
+        names = [
+            f"{r.name} ({', '.join(why for why in r.why_not if why != NOT_READ)})"
+            for r in without_effect
+            if r.always_on != "invalid"
+        ]
         if names:
             yield f"met, but changed nothing: {', '.join(names)}"
 
@@ -109,7 +119,8 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     for record in records:
         kind = record.kind if not record.entry or record.source == "budget" else ""
         by_row[record.configuration, record.entry, record.source, kind].append(record)
-    bypassed = any(isinstance(event, WentPastLab) for event in events)
+    past_lab = [event for event in events if isinstance(event, WentPastLab)]
+    unread = [event for event in past_lab if event.link]
     rows: list[FaultAccount] = []
     notes: list[str] = []
     for number, text, level in _configurations(started, events):
@@ -128,7 +139,8 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
         for entry in faults.faults:
             eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
             met = by_row.pop((number, entry.id, "fault", ""), [])
-            rows.append(_entry_row(number, entry, eligible, met, bypassed=bypassed))
+            row = _entry_row(number, entry, eligible, met, bypassed=bool(past_lab))
+            rows.append(_with_unread(row, entry, unread))
         if text and not faults.can_be_met:
             notes.append(
                 f"none of the fault set's faults can occur: their probability is 0 at chaos level {level:g}"
@@ -195,6 +207,12 @@ def _entry_row(
         always_on = "invalid" if because else "held" if injected and not bypassed else "unknown"
     key: _RowKey = (configuration, entry.id, "fault", entry.fault.name)
     return _row(key, entry.links, len(eligible), records, always_on, because)
+
+
+def _with_unread(row: FaultAccount, entry: Entry, unread: Iterable[WentPastLab]) -> FaultAccount:
+    """Return the row with the connections on its links whose requests could not be read."""
+    count = sum(past.link in entry.links and entry.only.in_episode(past.episode) for past in unread)
+    return replace(row, why_not={**row.why_not, NOT_READ: count}) if count else row
 
 
 def _row_without_entry(

@@ -329,7 +329,8 @@ def _others(
                 text = f"{event.tool}({event.arguments}) refused by the subject, {event.why}: {event.detail}"
                 yield event.t, [TimelineLine("refused", text, event.t)]
             case WentPastLab():
-                yield event.t, [TimelineLine("past lab", event.text, event.t)]
+                size = "" if event.sent is None else f": {event.sent} bytes sent, {event.received} received"
+                yield event.t, [TimelineLine("past lab", event.text + size, event.t)]
             case WorldRead():
                 yield from _effects(event, effects)
             case AttemptEnded():

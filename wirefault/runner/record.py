@@ -20,6 +20,7 @@ from wirefault.history.events import (
     Note,
     RunFinished,
     RunSealed,
+    WentPastLab,
     WorldRead,
 )
 from wirefault.history.logs import Logs, agent_line, faults_set_message
@@ -130,6 +131,8 @@ class Recorder:
         for event in events:
             if isinstance(event, ConnectionEnded):
                 self._say_once(event.not_intercepted)
+            elif isinstance(event, WentPastLab) and event.link:
+                self._say_once(event.sentence)
             elif isinstance(event, InterceptionFailed) and event.why != "closed_at_certificate":
                 self._say_once(event.text)
         return events

@@ -16,7 +16,7 @@ from tests.gateway.lab import dial
 from tests.support import PATIENCE_S
 from tests.upstream import read_head
 from wirefault.core.sockets import Address
-from wirefault.history.events import ConnectionEnded, Exchange
+from wirefault.history.events import ConnectionEnded, Event, Exchange
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.lab.launcher import Lab
@@ -82,9 +82,12 @@ class IngressLab:
     def ended(self) -> list[ConnectionEnded]:
         """End the attempt and return the ingress's events of it."""
         self.end_attempt()
+        return [event for event in self.of_ingress() if isinstance(event, ConnectionEnded)]
+
+    def of_ingress(self) -> list[Event]:
+        """What the ingress has recorded so far."""
         path = history_file(self.logs, self.run_id, "ingress", 0)
-        events = read_file(path) if path.exists() else []
-        return [event for event in events if isinstance(event, ConnectionEnded)]
+        return list(read_file(path)) if path.exists() else []
 
     def exchanges(self) -> list[Exchange]:
         events = read_file(history_file(self.logs, self.run_id, "gateway", 0))

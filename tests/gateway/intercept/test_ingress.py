@@ -25,6 +25,7 @@ from tests.gateway.lab import ask, dial
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream, read_all, read_head
 from wirefault.core.sockets import Address
+from wirefault.history.events import WentPastLab
 from wirefault.lab.process import LabError
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -139,10 +140,13 @@ def test_client_of_http2_alone_is_tunnelled_and_reported(lab: IngressLab, first:
                 client.sendall(start)
                 assert read_all(client, 6) == b"frames"
         ended = lab.ended()
-    assert len(ended) == 2
+        past = [event for event in lab.of_ingress() if isinstance(event, WentPastLab)]
+    assert len(ended) == len(past) == 2
     for each in ended:
         assert (each.tunnelled, each.sent, each.received, each.link) == (True, len(start), 6, "")
-        assert "speaks only HTTP/2" in each.not_intercepted
+        assert "speaks only HTTP/2" in each.not_intercepted and "--pass" in each.not_intercepted
+    for one in past:
+        assert (one.only_http2, one.sent, one.received, one.link) == (True, len(start), 6, "")
 
 
 def test_proxy_of_agent_is_named_as_such(lab: IngressLab, past: Address) -> None:

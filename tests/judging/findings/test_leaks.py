@@ -67,5 +67,18 @@ def test_connections_past_lab():
     assert len(finding.evidence) == 2
 
 
+def test_connections_over_http2_are_one_finding_that_says_what_helps():
+    grpc = replace(past(program="the subject"), link="shop", only_http2=True, sent=90, received=80)
+    [finding] = rule_findings(PAST_THE_LAB, request(), grpc, replace(grpc, sent=70))
+    assert finding.text.startswith(
+        "connection whose requests the lab cannot read: the subject to 93.184.216.34:443 (link shop) over"
+        " HTTP/2: its client speaks only HTTP/2"
+    )
+    assert "make it speak HTTP/1.1" in finding.text and "--pass" not in finding.text
+    assert len(finding.evidence) == 2
+    [intercepted] = observed(PAST_THE_LAB, request(), replace(grpc, link=""))
+    assert "--pass" in intercepted
+
+
 def test_no_connection_past_lab():
     assert observed(PAST_THE_LAB, request()) == []

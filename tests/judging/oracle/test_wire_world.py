@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.judging.oracle.histories import exchange, fault_met
+from wirefault.history.events import WentPastLab
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.wire_world import fate_of, judge_requests, world_writes
 from wirefault.wiring.links import Link, Links
@@ -19,8 +20,8 @@ def write(status=201, body='{"item": "tea", "n": 1}', start=103.0, **more):
     return exchange("shop", status=status, **known | {"start": start} | more)
 
 
-def judged(*writes, expected=(TEA,), settled=True, **more):
-    return judge_requests(parse_expect({"requests": list(expected), **more}), writes, settled)
+def judged(*writes, expected=(TEA,), settled=True, past_lab=(), **more):
+    return judge_requests(parse_expect({"requests": list(expected), **more}), writes, settled, past_lab)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,28 @@ def test_each_delivery_counts():
 
     assert [w.fate for w in world_writes([repeated(201, 201)])] == ["executed", "executed"]
     assert [w.fate for w in world_writes([repeated(201)])] == ["executed", "maybe"]
+
+
+ELSEWHERE = WentPastLab(104.0, "001", 1, "10.0.0.9", 443, "tcp", "the subject", 1)
+UNREAD = replace(ELSEWHERE, link="shop", only_http2=True, sent=9, received=9)
+AGAIN = write(start=104.0)
+
+
+@pytest.mark.parametrize(
+    ("writes", "past", "axis"),
+    [
+        ([], ELSEWHERE, "unknown"),  # it may have been sent there
+        ([write()], ELSEWHERE, "as_asked"),
+        ([], UNREAD, "unknown"),
+        ([write()], UNREAD, "unknown"),  # it may have been sent again
+        ([write()], replace(UNREAD, link="news"), "as_asked"),
+        ([write(), AGAIN], UNREAD, "duplicated"),
+    ],
+)
+def test_connections_that_the_lab_did_not_read_may_have_carried_writes(writes, past, axis):
+    world = judged(*writes, past_lab=[past])
+    assert world.axis == axis
+    assert axis != "unknown" or past.text in world.why
 
 
 SEVENTH = {"target": "/orders/7"}

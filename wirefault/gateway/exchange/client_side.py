@@ -33,7 +33,7 @@ class ClientSide:
 
     def __init__(self, listener: LinkListener) -> None:
         self.listener = listener
-        self.membership = _Membership(listener.lane, is_tool=not listener.is_model)
+        self.membership = Membership(listener.lane, is_tool=not listener.is_model)
         self._delay: FaultDelay | _ToxicsWait | None = None
         self._left = self._drained = False
 
@@ -137,6 +137,12 @@ class ClientSide:
     def on_tunnel(self) -> None:
         """Only HTTP has tunnels."""
 
+    def hand_over(self) -> Membership:
+        """Leave the client, which has no request yet, to another owner; return whose it is."""
+        self._left = True
+        self.listener.lane.connections.discard(self)
+        return self.membership
+
     def leave(self) -> None:
         """The connection is over: its attempt no longer waits for it."""
         if not self._left:
@@ -219,7 +225,7 @@ class ClientSide:
             self._on_client_gone()
 
 
-class _Membership:
+class Membership:
     """Which attempt a connection belongs to, and whether that attempt waits for its end.
 
     On a tool link that is the current attempt when it is accepted, or else when its first request comes. On

@@ -33,7 +33,8 @@ from wirefault.history.events import TapKind
 _CLIENT_HELLO = 1
 _SERVER_NAME, _HOST_NAME = 0, 0
 _ALPN = 16
-_HTTP2_PREFACE = b"PRI * HTTP/2"
+HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_PREFACE_START = b"PRI * HTTP/2"
 _RECORD_HEADER = 5
 _MAX_START = 16 * 1024
 _MAX_PIPELINED = 256 * 1024
@@ -109,7 +110,7 @@ def speaks_only_http2(start: bytes) -> bool:
     Over TLS it offers ``h2`` by ALPN without any HTTP/1; in the clear it begins with the preface of HTTP/2.
     """
     if start[:1] != TLS_RECORD:
-        return start.startswith(_HTTP2_PREFACE)
+        return start.startswith(_PREFACE_START)
     try:
         offered = _protocols(_Reader(start[_RECORD_HEADER:]))
     except IndexError:

@@ -6,7 +6,7 @@ import os
 import ssl
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import ip_address
 
 from cryptography import x509
@@ -81,28 +81,30 @@ class Authority:
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         return certificate.public_bytes(Encoding.PEM), private
 
-    def _context(self, host: str) -> ssl.SSLContext:
-        """Return the TLS settings of a server of that name or IP address; HTTP/1.1 only. Cached.
+    def _context(self, host: str, http2: bool = False) -> ssl.SSLContext:
+        """Return the TLS settings of a server of that name or IP address; it speaks HTTP/1.1 only. Cached.
 
-        A client that names another host gets that host's certificate. Raises ``ValueError`` for an invalid
-        host.
+        ``http2``: it speaks HTTP/2 only. A client that names another host gets that host's certificate.
+        Raises ``ValueError`` for an invalid host.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_alpn_protocols(["http/1.1"])
+        context.set_alpn_protocols(["h2" if http2 else "http/1.1"])
         # One session ticket instead of two: each costs time in every handshake, and few clients use it. With
         # none, a client that leaves Nagle's algorithm on waits 40 ms before its first request.
         context.num_tickets = 1
-        context.sni_callback = self._choose
+        context.sni_callback = partial(self._choose, http2)
         _load(context, *self.mint(host))
         return context
 
-    def _choose(self, connection: ssl.SSLObject, name: str | None, first: ssl.SSLContext) -> int | None:
+    def _choose(
+        self, http2: bool, connection: ssl.SSLObject, name: str | None, first: ssl.SSLContext
+    ) -> int | None:
         """Select the certificate of the host that the client names. Returns the alert to end with, or
         None.
         """
         if name:
             try:
-                connection.context = self.context(name.lower())
+                connection.context = self.context(name.lower(), http2)
             except ValueError:
                 return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME
         return None

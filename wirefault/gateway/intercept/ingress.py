@@ -67,10 +67,20 @@ class OpenConnection:
         )
 
 
-def _past_lab(ended: ConnectionEnded) -> WentPastLab:
+def _past_lab(ended: ConnectionEnded, *, only_http2: bool) -> WentPastLab:
     """Return the event that counts a tunnelled connection as one past the lab."""
     return WentPastLab(
-        ended.t, ended.episode, ended.attempt, ended.host, ended.port, "tcp", program="the subject", count=1
+        t=ended.t,
+        episode=ended.episode,
+        attempt=ended.attempt,
+        host=ended.host,
+        port=ended.port,
+        protocol="tcp",
+        program="the subject",
+        count=1,
+        only_http2=only_http2,
+        sent=ended.sent,
+        received=ended.received,
     )
 
 
@@ -224,8 +234,10 @@ class Ingress:
         if connection.attempt is not None:
             event = connection.as_event(connection.attempt, time.perf_counter())
             await self._history.record(connection.attempt, event)
-            if isinstance(connection.route, Route) and connection.route.unlinked:
-                await self._history.record(connection.attempt, _past_lab(event))
+            route = connection.route
+            if isinstance(route, Route) and (route.unlinked or route.only_http2):
+                past = _past_lab(event, only_http2=route.only_http2)
+                await self._history.record(connection.attempt, past)
 
 
 async def _send_and_close(client: socket.socket, reply: bytes) -> None:

@@ -30,6 +30,7 @@ from wirefault.gateway.intercept.policy import (
     wired_route,
 )
 from wirefault.gateway.intercept.splice import readable
+from wirefault.history.events import ONLY_HTTP2
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import FoundLink
 from wirefault.wiring.links import MAX_FOUND_LINKS, found_link, is_model_host
@@ -37,7 +38,6 @@ from wirefault.wiring.topology import Topology, own_addresses
 
 _OPENED_WITHIN_S = 15.0
 _OWN_PROXY = "it is a proxy of the agent (CONNECT), which hides the servers behind it: unset that proxy"
-_ONLY_HTTP2 = "its client speaks only HTTP/2, as gRPC does: no fault of single requests can act on it"
 _POLL_S = 0.003
 # so many hosts get a link without a trial connection
 _TRUSTED_LINKS = 16
@@ -161,6 +161,8 @@ class Route:
     why: str = ""
     # it should have had a link, but no more could be made
     unlinked: bool = False
+    # its client speaks nothing else
+    only_http2: bool = False
 
     @property
     def tunnelled(self) -> bool:
@@ -244,7 +246,7 @@ class Router:
         if not speaks_only_http2(arrival.early) or not self._link_routes.leads_there(route.link, arrival):
             return route
         route.server.close()
-        return await self._tunnel(arrival, _ONLY_HTTP2)
+        return replace(await self._tunnel(arrival, ONLY_HTTP2), only_http2=True)
 
     def _find_route(self, arrival: Arrival) -> LinkRoute | None:
         target = (arrival.host, arrival.port)

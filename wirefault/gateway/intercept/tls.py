@@ -1,4 +1,4 @@
-"""TLS on intercepted links: detects it by the first byte, ends it in memory, and refuses HTTP/2."""
+"""TLS on intercepted links, ended in memory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,6 @@ import ssl
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import cast
-from urllib.parse import urlsplit
-
-from wirefault.core.sockets import LOOPBACK
-from wirefault.gateway.exchange.connection import ClientConnection
-from wirefault.gateway.intercept.certificate_authority import Authority
-from wirefault.gateway.lane import LinkListener
-from wirefault.history.events import WhyNotIntercepted
-from wirefault.wiring.links import Link
 
 _RECORD = 16 * 1024  # the largest record
 
@@ -177,136 +167,3 @@ class TlsConnection(asyncio.Protocol):
             with suppress(ssl.SSLError):  # the client's close_notify has not arrived yet
                 self._tls.unwrap()
             self._flush()
-
-
-_TLS_HANDSHAKE = 0x16
-_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n"
-# An empty SETTINGS frame, which begins an HTTP/2 connection, and GOAWAY with the error HTTP_1_1_REQUIRED.
-_HTTP_1_1_REQUIRED = bytes.fromhex("000000 04 00 00000000 000008 07 00 00000000 00000000 0000000d")
-# A client that does not want the certificate closes at once; later it may have left for any other reason.
-_REFUSAL_S = 5.0
-_ONLY_HTTP2 = (
-    "a client speaks only HTTP/2, which cannot be intercepted: make it speak HTTP/1.1, or give it the link's"
-    " address"
-)
-
-
-class InterceptedLinks:
-    """Accepts clients that meant to reach another host, with TLS or without, under that host's name.
-
-    ``warn`` gets one sentence for the user.
-    """
-
-    def __init__(self, authority: Authority, warn: Callable[[str], None]) -> None:
-        self._authority = authority
-        self._warn = warn
-
-    @property
-    def pem(self) -> str:
-        """The certificate that a client must trust to be intercepted."""
-        return self._authority.pem
-
-    def protocols(self, listener: LinkListener) -> Callable[[], asyncio.Protocol]:
-        """Return a factory for the protocol of each connection to the link's listener."""
-        context = partial(self._authority.context, _host_of(listener.link))
-        return lambda: _FirstBytes(listener, context, self._warn)
-
-
-def _host_of(link: Link) -> str:
-    """Return the host whose certificate the link shows to a client that names none."""
-    named = [host for host in link.hosts if not host.startswith("*")]
-    return urlsplit(f"//{named[0]}" if named else link.upstream).hostname or LOOPBACK
-
-
-class _FirstBytes(asyncio.Protocol):
-    """Reads a connection until its protocol is known, then hands it over.
-
-    The connection belongs to its attempt from the start, so that one whose handshake a toxic delays ends with
-    it.
-    """
-
-    def __init__(
-        self, listener: LinkListener, context: Callable[[], ssl.SSLContext], warn: Callable[[str], None]
-    ) -> None:
-        self._listener = listener
-        self._name = listener.name
-        self._context = context
-        self._warn = warn
-        self._connection = ClientConnection(listener)
-        self._tls: TlsConnection | None = None
-        self._start = b""
-        self._refusal_noted = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._connection.connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        if self._tls is None and data[0] == _TLS_HANDSHAKE and not self._start:
-            self._start_tls(data)
-            return
-        self._start += data
-        if self._start.startswith(_HTTP2_PREFACE):
-            self._refuse_http2()
-        elif not _HTTP2_PREFACE.startswith(self._start):
-            self._hand_over()
-
-    def _start_tls(self, data: bytes) -> None:
-        if self._connection.client.write_closed:
-            return  # its attempt ended before the first byte, too late for a handshake
-        tls = self._tls = TlsConnection(self._transport, self._context(), self, self._on_no_tls)
-        self._connection.client.start_tls(tls)
-        self._transport.set_protocol(tls)
-        tls.data_received(data)
-
-    def _record_failure(self, why: WhyNotIntercepted, detail: str = "") -> None:
-        lane = self._listener.lane
-        if lane.run is not None and lane.attempt is not None:
-            attempt = lane.attempt
-            lane.run.record_no_interception(attempt.episode, attempt.number, self._listener.link, why, detail)
-
-    def _on_no_tls(self, reason: str) -> None:
-        if "alert" in reason or "unknown ca" in reason:  # the client's, about the certificate
-            self._record_failure("authority_refused", reason)
-        self._warn(
-            f"a client of the link {self._name} ended its TLS handshake ({reason}):"
-            " it may not trust the lab's authority"
-        )
-
-    def _note_refusal(self) -> None:
-        """Record a client that saw the certificate and closes without a request, as one with a pinned key."""
-        tls, client = self._tls, self._connection.client
-        if tls is None or self._start or client.closing or client.write_closed or self._refusal_noted:
-            return
-        seconds = tls.refused_for
-        if seconds is not None and seconds < _REFUSAL_S:
-            self._refusal_noted = True
-            self._record_failure("closed_at_certificate")
-
-    def _hand_over(self) -> None:
-        start, self._start = self._start, b""
-        (self._tls or self._transport).set_protocol(self._connection)
-        self._connection.data_received(start)
-
-    def _refuse_http2(self) -> None:
-        self._warn(f"the link {self._name}: {_ONLY_HTTP2}")
-        self._record_failure("http2_only")
-        self._start = b""
-        self._connection.client.write(_HTTP_1_1_REQUIRED)
-        self._connection.client.close(unread=True)
-
-    def eof_received(self) -> bool:
-        self._note_refusal()
-        if self._start:
-            self._hand_over()
-        return self._connection.eof_received()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._note_refusal()
-        self._connection.connection_lost(error)
-
-    def pause_writing(self) -> None:
-        self._connection.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._connection.resume_writing()

@@ -77,10 +77,14 @@ FOREIGN_SECRET = Rule(
 
 
 def _past_the_lab(trace: EpisodeTrace) -> Iterator[Observation]:
-    if trace.past_lab:
-        where = "; ".join(dict.fromkeys(past.event.text for past in trace.past_lab))
+    unread = [past for past in trace.past_lab if past.event.only_http2]
+    bypasses = [past for past in trace.past_lab if not past.event.only_http2]
+    if bypasses:
+        where = "; ".join(dict.fromkeys(past.event.text for past in bypasses))
         text = f"connection bypassed the lab: {where}: faults cannot reach it, and it is not recorded"
-        yield Observation(text, tuple(past.id for past in trace.past_lab))
+        yield Observation(text, tuple(past.id for past in bypasses))
+    for sentence in dict.fromkeys(past.event.sentence for past in unread):
+        yield Observation(sentence, tuple(past.id for past in unread if past.event.sentence == sentence))
 
 
 PAST_THE_LAB = Rule(
@@ -89,8 +93,10 @@ PAST_THE_LAB = Rule(
     title="a connection that bypassed the lab",
     fires=(
         "Behind the proxy tap on Linux, a program of the subject had a connection to an address outside "
-        "the lab, because it ignores the proxy variables. Faults cannot reach such a connection, so the "
-        "run does not show everything that the subject calls. `--pass ADDRESS:PORT` allows a connection."
+        "the lab, because it ignores the proxy variables. Or its client speaks only HTTP/2 (gRPC, h2c), "
+        "on a link or not: the lab passes its bytes on unread. Faults of requests cannot reach such a "
+        "connection, so the run does not show everything that the subject calls. `--pass ADDRESS:PORT` "
+        "allows a connection, except on a link of the wiring."
     ),
     silent=(
         "the connection was too short: the lab checks 50 times a second",
@@ -99,6 +105,7 @@ PAST_THE_LAB = Rule(
         "the connection led to a server of the subject, to a name server, or to an allowed address "
         "(`--pass`)",
         "the system is not Linux, or the lab did not start the subject (`http:`): the lab does not check",
+        "the client also speaks HTTP/1.1: the lab offers nothing else, and reads its requests",
     ),
     mistaken=("a connection that is not part of the task, for example to a debugger or a test database",),
     observe=_past_the_lab,

@@ -14,6 +14,7 @@ from wirefault.history.events import (
     Event,
     LateRequest,
     ToolTry,
+    WentPastLab,
     WorldProbed,
     WorldRead,
 )
@@ -189,7 +190,7 @@ class Episode:
             read = self.trace.last(WorldRead)
             worlds.append(judge_world(oracle, read.effects if read and read.error is None else None, settled))
         if oracle.requests is not None:
-            worlds.append(judge_requests(oracle, self.trace.exchanges, settled))
+            worlds.append(judge_requests(oracle, self.trace.exchanges, settled, self.trace.all(WentPastLab)))
         if oracle.expects_state:
             worlds.append(judge_state(oracle, self.trace.all(WorldProbed), settled))
         return combined(worlds)

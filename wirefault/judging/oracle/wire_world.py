@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from wirefault.dialects.mcp import read_message
-from wirefault.history.events import Exchange
+from wirefault.history.events import Exchange, WentPastLab
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Match, Pairing, match_json, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
@@ -109,10 +109,25 @@ def _identity(exchange: Exchange) -> tuple[str, ...] | None:
     return None
 
 
-def judge_requests(oracle: Oracle, exchanges: Iterable[Exchange], settled: bool) -> WorldJudgement:
-    """``settled``: no request was unanswered when the episode ended."""
+def judge_requests(
+    oracle: Oracle, exchanges: Iterable[Exchange], settled: bool, past_lab: Iterable[WentPastLab] = ()
+) -> WorldJudgement:
+    """``settled``: no request was unanswered when the episode ended.
+
+    ``past_lab``: connections whose requests the lab did not see. They may have carried missing writes, and
+    on the link of an expected write further ones.
+    """
     if not settled:
         return WorldJudgement("unknown", "held requests had not settled")
+    world = _judge_seen(oracle, exchanges)
+    links = {request.link for request in oracle.requests or ()}
+    for past in past_lab:
+        if world.axis == "lost" or (past.link in links and world.axis != "duplicated"):
+            return WorldJudgement("unknown", f"writes may have gone unseen: {past.text}")
+    return world
+
+
+def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement:
     expected = [request for request in oracle.requests or () for _ in range(request.times)]
     writes = world_writes(exchanges)
     unread = next((write for write in writes for request in expected if _is_unreadable(request, write)), None)
