@@ -495,3 +495,11 @@ def test_wrong_value_is_named_with_what_was_asked():
     assert judge_episode(episode(prose("It is 12 °C."), expect=SAYS_8)).why == (
         'wrong value in "It is 12 °C.", asked for 8.4 celsius'
     )
+    forbids = {"answer": {"all_of": ["Paris", {"not_contains": "Rome"}]}}
+    assert judge_episode(episode(prose("It is Paris, not Rome."), expect=forbids)).why == (
+        "the answer \"It is Paris, not Rome.\" has 'Rome', which it must not contain"
+    )
+    one_of = {"answer": {"any_of": ["tea", "milk"]}}
+    assert judge_episode(episode(prose("It is beer."), expect=one_of)).why == (
+        'wrong value in "It is beer.", asked for tea or milk'
+    )

@@ -133,7 +133,10 @@ def plans_of(targets: Iterable[Path], how: RunOptions) -> list[ExperimentPlan]:
     if not selected:
         tags = sorted({tag for each in read for tag in each.experiment.tags})
         raise InputError(f"--filter: no experiment has this title or tag; tags: {', '.join(tags) or 'none'}")
-    return [plan_experiment(each, environ) for each in selected]
+    plans = [plan_experiment(each, environ) for each in selected]
+    for line in dict.fromkeys(line for plan in plans for line in plan.notes):
+        print_to_stderr(f"warning: {line}")
+    return plans
 
 
 def _is_selected(file: ExperimentFile, filters: Sequence[str]) -> bool:
@@ -370,8 +373,8 @@ def run_in_own_lab(
         code = run_experiment(saved, control, LocalEngine()).code
     history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
     if history and history.events:
-        for problem in loaded.problems:
-            print_to_stderr(f"warning: {problem}")
+        for line in (*loaded.problems, *loaded.notes):
+            print_to_stderr(f"warning: {line}")
         show_run(plain_console(stderr=how.as_json), saved, history, how.as_json)
     run_id = saved.experiment_id
     if how.charts is not False and (configuration.logs / "runs" / run_id).exists():

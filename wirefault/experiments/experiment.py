@@ -42,7 +42,9 @@ class Matrix(Spec):
         default_factory=dict, description="by name the values that each setting takes"
     )
     subjects: list[str] = Field(default_factory=list, description="each as `subject`")
-    prompts: list[str | list[dict[str, Any]]] = Field(default_factory=list, description="each as `prompts`")
+    prompts: list[str | list[str | dict[str, Any]]] = Field(
+        default_factory=list, description="each as `prompts`"
+    )
 
 
 def expanded(data: Mapping[str, Any], matrix: Matrix) -> list[dict[str, Any]]:
@@ -167,7 +169,7 @@ def _named_function(entry: Any) -> Any:
     return entry
 
 
-PromptEntry = Annotated[dict[str, Any], BeforeValidator(_named_function)]
+PromptEntry = Annotated[str | dict[str, Any], BeforeValidator(_named_function)]
 ToleranceText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=False))]
 HypothesisText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=True))]
 AssertionGiven = Annotated[Any, BeforeValidator(entry_of), WithJsonSchema(entry_schema())]

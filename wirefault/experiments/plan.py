@@ -24,6 +24,7 @@ from wirefault.settings.episode_faults import plan_attempt, shadow_text
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.wiring.prompts import (
     Prompt,
+    Prompts,
     PromptsSource,
     check_next_turns,
     check_turns,
@@ -92,6 +93,8 @@ class ExperimentPlan:
     arms: tuple[PlannedArm, ...]
     subject: str = ""
     source: PromptsSource | None = None
+    notes: tuple[str, ...] = ()
+    """A line for each part of a foreign prompts file that has no counterpart."""
 
     @property
     def is_plain_run(self) -> bool:
@@ -164,7 +167,8 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     control = _configured(
         source_file, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",)
     )
-    prompts = tuple(_repeated(_prompts(source_file, control), experiment.repeats))
+    loaded = _prompts(source_file, control)
+    prompts = tuple(_repeated(loaded.entries, experiment.repeats))
     base["seed"] = control.settings.seed  # a drawn seed is the same in all arms
     steady = tuple(experiment.steady_state)
     arms = [
@@ -174,7 +178,10 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     controls = PlannedArm(CONTROL, control.settings, steady), PlannedArm(AFTER, control.settings, steady)
     if not wiring.is_lab:
         _check_personas(source_file, control.settings.persona, arms)
-    return ExperimentPlan(experiment, control, prompts, between_controls(controls, arms), experiment.subject)
+    all_arms = between_controls(controls, arms)
+    return ExperimentPlan(
+        experiment, control, prompts, all_arms, experiment.subject, notes=tuple(loaded.notes)
+    )
 
 
 def _planned_arm(
@@ -286,7 +293,7 @@ def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
     return _fault_set(budgets or "", folder)
 
 
-def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Sequence[Prompt]:
+def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Prompts:
     """The experiment's prompts; all must be valid, since a missing one would change the figures."""
     named, only = source_file.experiment.prompts, source_file.experiment.only
     check = expect_check(configuration.wiring.links)
@@ -304,7 +311,7 @@ def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Seque
     if not source_file.experiment.subject:  # a named subject is unknown until it is opened
         check_turns(loaded, holds_conversations(configuration.wiring.subject))
     check_next_turns(loaded)
-    return loaded.entries
+    return loaded
 
 
 def _repeated(prompts: Sequence[Prompt], repeats: int) -> Iterator[Prompt]:
@@ -324,6 +331,8 @@ def dump_prompts(prompts: Sequence[Prompt]) -> str:
             entry |= {"next_turn": prompt.next_turn.function, "max_turns": prompt.next_turn.max_turns}
         if prompt.expect is not None:
             entry["expect"] = prompt.expect
+        if prompt.metadata:
+            entry["metadata"] = prompt.metadata
         entries.append(entry)
     return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
 

@@ -163,6 +163,7 @@ class EpisodeStarted:
     expect: Annotated[Mapping[str, Any] | None, omitted_if(None)]  # the oracle in the prompts file
     recorded: bool = True  # the subject records its own calls and tries: others did not happen
     turns: list[str] = field(default_factory=list)  # of a conversation; ``prompt`` has them all
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # of the prompt, for readers of the run
     event: Literal["episode_started"] = "episode_started"
 
 

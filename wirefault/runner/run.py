@@ -157,7 +157,13 @@ class Runner:
     def _episode(self, index: int, total: int, prompt: Prompt) -> None:
         episode = prompt.key
         started = EpisodeStarted(
-            time.time(), episode, prompt.text, prompt.expect, self._recorded, list(prompt.turns)
+            time.time(),
+            episode,
+            prompt.text,
+            prompt.expect,
+            self._recorded,
+            list(prompt.turns),
+            prompt.metadata,
         )
         self._recorder.emit(started)
         ended: list[AttemptEnded] = []
@@ -263,7 +269,7 @@ def run_prompts(
     check_turns(prompts, holds_them=subject.holds_conversations)
     check_next_turns(prompts)
     settings, decision = decide_backend(configuration.settings, configuration.topology)
-    notes: list[tuple[Level, str]] = [("warning", problem) for problem in prompts.problems]
+    notes: list[tuple[Level, str]] = [("warning", line) for line in (*prompts.problems, *prompts.notes)]
     notes += [("warning", remark) for remark in configuration.remarks]
     notes += [("info", decision)] if decision else []
     notes += subject.notes

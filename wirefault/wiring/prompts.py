@@ -1,6 +1,9 @@
-"""The prompts file: a JSON list of ``{"prompt": text, "id": name, "expect": oracle}``.
+"""The prompts of a run: a list of ``{"prompt": text, "id": name, "expect": oracle}``.
 
-``id`` and ``expect`` are optional. A conversation has ``"turns": [text, ...]`` instead of ``prompt``, and
+``prompt_files`` reads the forms of files that people have.
+
+``id`` and ``expect`` are optional; ``metadata``, and keys that this version does not know, are kept and never
+shown to the agent. A conversation has ``"turns": [text, ...]`` instead of ``prompt``, and
 ``"next_turn": "module:function"`` makes further turns from the messages so far, up to ``"max_turns"``.
 
 The key of an entry is its ``id``, else a hash of its texts. It names the entry's episodes, worlds and draws,
@@ -14,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -21,14 +25,15 @@ from typing import Any
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.identity import digest, text_digest
-from wirefault.core.plain_data import unique
 from wirefault.core.plugins import checked_function_name, load_function, located_function
+from wirefault.wiring.foreign_prompts import Entry, converted
+from wirefault.wiring.prompt_files import PromptsFileError, read_entries
 
 # checks an entry's ``expect`` and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
 ExpectCheck = Callable[[Mapping[str, Any]], object]
 
-_NAMES = ("prompt", "turns", "id", "expect", "next_turn", "max_turns")
-_BETWEEN_ENTRIES = re.compile(r"[\s,]*")
+_NAMES = ("prompt", "turns", "id", "expect", "next_turn", "max_turns", "metadata")
+_LIKELY_MISSPELT = 0.75  # similarity of an unknown key to a known one
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY_BYTES = 4
 _MAX_TURNS = 50
@@ -81,6 +86,8 @@ class Prompt:
     turns: tuple[str, ...] = ()
     """The turns of a conversation; empty for a single text."""
     next_turn: NextTurn | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Kept for the reader of the run; the agent does not see it."""
 
     @property
     def is_conversation(self) -> bool:
@@ -89,10 +96,13 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Prompts:
-    """The usable entries in order, and one line for each bad entry: where it is and what is wrong."""
+    """The usable entries in order."""
 
     entries: list[Prompt]
     problems: list[str] = field(default_factory=list)
+    """A line for each bad entry: where it is and what is wrong."""
+    notes: list[str] = field(default_factory=list)
+    """A line for each part of another tool's file that has no counterpart here."""
     source: PromptsSource = field(default_factory=PromptsSource)
 
 
@@ -111,10 +121,12 @@ def load_prompts(
     not exist.
     """
     data = _bytes(path) if content is None else content
-    text, entries = _parsed(data, path)
-    places = [f"{path}:{line}" for line in _entry_lines(text)]
+    try:
+        entries = read_entries(data, path)
+    except PromptsFileError as error:
+        raise PromptsError(str(error)) from None
     source = PromptsSource(str(path), sha256(data).hexdigest(), list(only), match)
-    return _loaded(entries, places, str(path), source, check_expect, path.parent)
+    return _loaded(entries, str(path), source, check_expect, path.parent)
 
 
 def prompts_from_entries(
@@ -128,7 +140,8 @@ def prompts_from_entries(
     ``PromptsError``.
     """
     source = PromptsSource(only=list(only))
-    return _loaded(entries, [where] * len(entries), where, source, check_expect, folder)
+    own = [each for entry in entries for each in converted(Entry(entry, where))]
+    return _loaded(own, where, source, check_expect, folder)
 
 
 def prompts_from_texts(texts: Sequence[str]) -> Prompts:
@@ -144,20 +157,26 @@ def prompts_from_texts(texts: Sequence[str]) -> Prompts:
 
 
 def _loaded(
-    entries: Sequence[object],
-    places: Sequence[str],
+    entries: Sequence[Entry],
     where: str,
     source: PromptsSource,
     check_expect: ExpectCheck | None,
     folder: Path,
 ) -> Prompts:
     loaded = Prompts([], source=source)
-    keys = _Keys(entries)
-    for number, (entry, place) in enumerate(zip(entries, places, strict=True), start=1):
+    keys = _Keys([entry.value for entry in entries])
+    noted: set[tuple[str, str]] = set()
+    for number, entry in enumerate(entries, start=1):
+        # one test can make several entries
+        lines = [line for line in entry.unread if (entry.where, line) not in noted]
+        noted.update((entry.where, line) for line in lines)
+        loaded.notes.extend(f"{entry.where}: entry {number}: {line}" for line in lines)
         try:
-            loaded.entries.append(_prompt(entry, number, keys, check_expect, folder))
+            if entry.problem:
+                raise ValueError(entry.problem)
+            loaded.entries.append(_prompt(entry.value, number, keys, check_expect, folder))
         except ValueError as error:
-            loaded.problems.append(f"{place}: entry {number} is skipped: {error}")
+            loaded.problems.append(f"{entry.where}: entry {number} is skipped: {error}")
     try:
         return replace(loaded, entries=_picked(loaded))
     except ValueError as error:
@@ -196,39 +215,6 @@ def _bytes(path: Path) -> bytes:
         raise PromptsError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _parsed(data: bytes, path: Path) -> tuple[str, list[object]]:
-    """Return the file's text and its list."""
-    try:
-        text = data.decode()
-        entries = json.loads(text, object_pairs_hook=unique)
-    except UnicodeDecodeError as error:
-        raise PromptsError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except json.JSONDecodeError as error:
-        raise PromptsError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from None
-    # a duplicate key, a number that is too long, nested too deeply
-    except (ValueError, RecursionError) as error:
-        raise PromptsError(f"{path}: {error}") from None
-    if not isinstance(entries, list):
-        raise PromptsError(f'{path}: must be a list, [{{"prompt": "..."}}], not {type(entries).__name__}')
-    return text, entries
-
-
-def _entry_lines(text: str) -> Iterator[int]:
-    """Return the line on which each entry of the list begins; the text must be a valid JSON list."""
-    decoder = json.JSONDecoder()
-    before, end, line = 0, text.index("[") + 1, 1
-    while text[start := _after_blanks(text, end)] != "]":
-        line += text.count("\n", before, start)
-        yield line
-        _, end = decoder.raw_decode(text, start)
-        before = start
-
-
-def _after_blanks(text: str, position: int) -> int:
-    blanks = _BETWEEN_ENTRIES.match(text, position)
-    return blanks.end() if blanks else position
-
-
 class _Keys:
     """Assigns the keys of one file's entries. Keys made of texts are settled before any ``id``."""
 
@@ -263,10 +249,8 @@ def _unnamed(entry: object) -> list[str]:
 
 def _prompt(entry: object, place: int, keys: _Keys, check_expect: ExpectCheck | None, folder: Path) -> Prompt:
     if not isinstance(entry, dict):
-        raise ValueError(f'must be an object with a "prompt", not {json.dumps(entry)[:60]}')
-    for name in entry:
-        if name not in _NAMES:
-            raise ValueError(f"unknown key {name!r}{nearest(name, _NAMES)}")
+        raise ValueError(f'must be a text or an object with a "prompt", not {json.dumps(entry)[:60]}')
+    metadata = _metadata(entry)
     turns, next_turn = _turns(entry), _next_turn(entry, folder)
     key = keys.take(entry, place)
     expect = entry.get("expect")
@@ -276,7 +260,19 @@ def _prompt(entry: object, place: int, keys: _Keys, check_expect: ExpectCheck | 
         if check_expect is not None:
             check_expect(expect)
     conversation = tuple(turns) if len(turns) > 1 else ()
-    return Prompt(key, "\n".join(turns), expect, place, conversation, next_turn)
+    return Prompt(key, "\n".join(turns), expect, place, conversation, next_turn, metadata)
+
+
+def _metadata(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry's ``metadata`` with its unknown keys. Raises ``ValueError`` for a misspelt key."""
+    others = {name: value for name, value in entry.items() if name not in _NAMES}
+    for name in others:
+        if get_close_matches(name.lower(), _NAMES, n=1, cutoff=_LIKELY_MISSPELT):
+            raise ValueError(f"unknown key {name!r}{nearest(name, _NAMES)}")
+    metadata = entry.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise ValueError('"metadata" must be an object')
+    return others | (metadata or {})
 
 
 def _turns(entry: Mapping[str, Any]) -> list[str]:
@@ -338,8 +334,12 @@ def numbered(keys: Iterable[str]) -> Iterator[str]:
 
 def _checked_id(value: object) -> str:
     """Return the ``id`` of an entry; raises ``ValueError`` if it is invalid."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
     if not isinstance(value, str) or not _ID.fullmatch(value):
-        raise ValueError(f'"id" must be 1 to 64 of letters, digits and ._- in quotes, not {value!r:.80}')
+        raise ValueError(
+            f'"id" must be 1 to 64 of letters, digits and ._-, or a whole number, not {value!r:.80}'
+        )
     return value
 
 

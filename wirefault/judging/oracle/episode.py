@@ -314,11 +314,17 @@ def _wrong_value(oracle: Oracle | None, value: ValueJudgement, ended: AttemptEnd
         unit = wrong.reported.unit_field
         text = f"{wrong.reported.text} {unit}" if unit else wrong.reported.text
         return f"wrong value: {in_quotes(text)}, asked for {_expected(wrong.slot)}"
-    slots = oracle.answer.slots() if oracle is not None and oracle.answer is not None else []
-    if ended is None or not slots:
+    rule = oracle.answer if oracle is not None else None
+    if ended is None or rule is None:
         return _VALUE_WORDS["wrong"]
     answer = ended.report.answer if ended.report else ended.response
-    return f"wrong value in {in_quotes(answer)}, asked for {', '.join(map(_expected, slots))}"
+    if violated := rule.violated(answer):
+        return f"the answer {in_quotes(answer)} has {violated}"
+    options = [_expected(slot) for option in rule.any_of or () for slot in option.slots()]
+    expected = " or ".join(options) or ", ".join(map(_expected, rule.slots()))
+    if not expected:
+        return _VALUE_WORDS["wrong"]
+    return f"wrong value in {in_quotes(answer)}, asked for {expected}"
 
 
 def _expected(slot: Slot) -> str:

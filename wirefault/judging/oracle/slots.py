@@ -25,13 +25,24 @@ from pydantic import (
 )
 
 from wirefault.core.errors import nearest
-from wirefault.core.plain_data import checked_pattern
+from wirefault.core.plain_data import checked_pattern, occurs
 from wirefault.judging.reading.dates import normalised_clock, normalised_day
 from wirefault.judging.reading.units import unit_words, units_of
 
 MAX_NUMBER = 1e300
 _MAX_JSON_DEPTH = 20
-_ANSWER_KINDS = ("contains", "matches", "number", "date", "time", "json", "any_of")
+_ANSWER_KINDS = (
+    "contains",
+    "not_contains",
+    "matches",
+    "not_matches",
+    "number",
+    "date",
+    "time",
+    "json",
+    "any_of",
+    "all_of",
+)
 _ESCAPE = 'write an object that has such fields itself as {"equals": {...}}'
 
 
@@ -197,13 +208,16 @@ class AnswerRule(OraclePart):
     """The statements that an answer in prose must make, for subjects without a report.
 
     Exactly one of ``{"contains": text or list}``, all of which must be stated, ``{"matches": RE2 pattern}``,
-    searched in the answer, ``{"number": x, "unit": u, "tolerance": t}``, ``{"date": day}``,
-    ``{"time": time of day}``, ``{"json": {key: value}}`` and
-    ``{"any_of": [rule or text, ...]}``. A text alone is short for ``{"contains": text}``.
+    searched in the answer, ``{"not_contains": text or list}``, none of which may occur in exactly these
+    characters, ``{"not_matches": RE2 pattern}``, ``{"number": x, "unit": u, "tolerance": t}``,
+    ``{"date": day}``, ``{"time": time of day}``, ``{"json": {key: value}}``, and of rules or texts
+    ``{"any_of": [...]}`` and ``{"all_of": [...]}``. A text alone is short for ``{"contains": text}``.
     """
 
     contains: Annotated[list[Part], BeforeValidator(_listed), Field(min_length=1)] | None = None
+    not_contains: Annotated[list[Part], BeforeValidator(_listed), Field(min_length=1)] | None = None
     matches: Part | None = None
+    not_matches: Part | None = None
     number: Number | None = None
     unit: StrictStr | None = None
     tolerance: Tolerance | None = None
@@ -211,13 +225,14 @@ class AnswerRule(OraclePart):
     time: Clock | None = None
     json_object: Annotated[dict[str, Any], Field(min_length=1)] | None = Field(None, alias="json")
     any_of: Annotated[list[AnswerRule], Field(min_length=1)] | None = None
+    all_of: Annotated[list[AnswerRule], Field(min_length=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: object) -> object:
         return {"contains": value} if isinstance(value, str) else value
 
-    @field_validator("matches")
+    @field_validator("matches", "not_matches")
     @classmethod
     def _compiles(cls, pattern: str | None) -> str | None:
         if pattern is not None:
@@ -242,7 +257,8 @@ class AnswerRule(OraclePart):
         return self
 
     def slots(self) -> list[Slot]:
-        """The values that it expects, as those of a report; none for a pattern, JSON or ``any_of``.
+        """The values that it expects, as those of a report; none for a pattern, a forbidden text, JSON or
+        ``any_of``.
 
         Raises ``ValueError`` for something that can be no value.
         """
@@ -252,7 +268,16 @@ class AnswerRule(OraclePart):
             return [_slot(number=self.number, unit=self.unit, tolerance=self.tolerance)]
         if self.date is not None or self.time is not None:
             return [_slot(date=self.date, time=self.time)]
-        return []
+        return [slot for rule in self.all_of or () for slot in rule.slots()]
+
+    def violated(self, answer: str) -> str:
+        """What the answer has and must not have; empty if nothing."""
+        for text in self.not_contains or ():
+            if text in answer:
+                return f"{text!r}, which it must not contain"
+        if self.not_matches is not None and occurs(self.not_matches, answer):
+            return f"a match of {self.not_matches}, which it must not contain"
+        return next(filter(None, (rule.violated(answer) for rule in self.all_of or ())), "")
 
 
 def slot_for(expected: int | float | str) -> Slot:

@@ -383,6 +383,10 @@ def judge_answer(rule: AnswerRule, answer: str) -> ValueJudgement:
 def _answer_states(rule: AnswerRule, answer: str) -> Stated:
     if rule.any_of is not None:
         return _any_of(_answer_states(option, answer) for option in rule.any_of)
+    if rule.all_of is not None:
+        return _all_of(_answer_states(each, answer) for each in rule.all_of)
+    if rule.not_contains is not None or rule.not_matches is not None:
+        return "wrong" if rule.violated(answer) else "right"
     if rule.matches is not None:
         return "right" if occurs(rule.matches, answer) else "none"
     if rule.json_object is not None:
