@@ -47,7 +47,7 @@ def test_later_try_survives_outage_that_ends(either: SharedLab, options: dict[st
     assert episode.unexplained == ()
     assert {fault.stage for fault in episode.faults if fault.link == got.link} == {"observed"}
     [reason] = lab_run.summary.not_reproducible_because
-    assert reason == "timeout goes by the clock: it lasts 2 s"
+    assert reason == "timeout depends on the clock: it lasts 2 s"
 
 
 def test_joint_draw_faults_all_tool_links_or_none(shared: SharedLab) -> None:
@@ -77,7 +77,7 @@ def test_outage_that_starts_later_faults_crossing_calls(either: SharedLab) -> No
     [link] = {tried.link for tried in lab_run.of(ToolTry)}
     assert [fault.stage for fault in episode.faults if fault.link == link] == ["observed"]
     assert lab_run.summary.not_reproducible_because == [
-        "timeout goes by the clock: it is in place from 0.001 s on, for 2 s"
+        "timeout depends on the clock: it is active from 0.001 s on, for 2 s"
     ]
 
 

@@ -158,7 +158,7 @@ def test_run_ends_with_faults_and_reproducibility(by_one: Judged) -> None:
 def test_order_dependence_is_reported(folder: Path) -> None:
     """Which of two parallel calls is faulted is random for any number of workers."""
     lab_run = run(folder, BY_ORDER, 2)
-    because = "the blast radius was used up by one of several calls at once: the order decides which one"
+    because = "one of several concurrent calls used up the blast radius: the order decides which one"
     assert obstacles_in(lab_run.again) == {"method": [because]}
     assert f"method, reproducible: no, because {because}" in " ".join(lab_run.stderr.split())
 

@@ -170,7 +170,7 @@ def test_idle_faults_are_remarked():
     rare = {"fault": "empty", "links": "weather", "when": {"probability": 0.5}}
     faults = of_run(run_started(faults=dumped(CANARY, rare)))
     assert list(faults.remarks()) == [
-        "not exercised, no call was eligible: always-on faults (whether they arrive is unknown): truncate",
+        "not exercised, no call was eligible: always-on faults (delivery unknown): truncate",
         "not exercised, no call was eligible: faults: empty",
     ]
     missed = accounted(CANARY, with_faults(fault_met(why_not="nothing_to_change")))

@@ -52,7 +52,7 @@ def test_count_of_parallel_calls_depends_on_order() -> None:
 @pytest.mark.parametrize(("replies", "by_order"), [((1, 1), True), ((1, 2), False)])
 def test_blast_radius_of_parallel_calls_depends_on_order(replies: tuple[int, int], by_order: bool) -> None:
     text = reasons(request(1, fault_met()), request(2, SPARED, start=LATER), *of_reply(*replies))
-    because = "the blast radius was used up by one of several calls at once: the order decides which one"
+    because = "one of several concurrent calls used up the blast radius: the order decides which one"
     assert text == ([because] if by_order else [])
 
 
@@ -71,7 +71,7 @@ def test_episode_outside_radius_does_not_depend_on_order() -> None:
 def test_budget_on_parallel_requests_depends_on_order(budget: str, by_order: bool) -> None:
     refused = fault_met("quota", id=f"budget:{budget}")
     text = reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 1))
-    because = f"the budget {budget} acted on one of several requests at once: the order decides which one"
+    because = f"the budget {budget} acted on one of several concurrent requests: the order decides which one"
     assert text == ([because] if by_order else [])
     assert reasons(request(1), request(2, refused, start=LATER), *of_reply(1, 2)) == []
 
@@ -79,8 +79,8 @@ def test_budget_on_parallel_requests_depends_on_order(budget: str, by_order: boo
 @pytest.mark.parametrize(
     ("budget", "because"),
     [
-        ("run.tokens", "slowed requests: the episodes' order decides which meets that"),
-        ("run.time", "goes by the clock, and slowed requests"),
+        ("run.tokens", "slowed requests: the order of the episodes decides which one is affected"),
+        ("run.time", "depends on the clock, and slowed requests"),
     ],
 )
 def test_run_budget_that_slows_requests_depends_on_order(budget: str, because: str) -> None:

@@ -152,7 +152,7 @@ def canonical(*faults):
         ([armed(latency(ms=1100))], {}, "a latency of 1100 ms is within 20 % of the client's timeout, 1000"),
         ([armed(timeout(ms=800))], {}, "a timeout of 800 ms is within 20 %"),
         ([armed(latency(ms=300, jitter=50))], {}, "latency has jitter (50 ms)"),
-        ([], {"model": "groq"}, "the model is not the scripted one"),
+        ([], {"model": "groq"}, "the model is not scripted"),
         ([healed(invalid="disturbed")], {}, "the lab failed in 1 of 1 episodes"),
         ([exchange("model", unavailable=True, status=503)], {}, "the model failed in 1 of 1 episodes"),
         ([exchange("weather", unavailable=True, status=503)], {}, "a server failed in 1 of 1 episodes"),
@@ -162,7 +162,7 @@ def canonical(*faults):
             {},
             "counted while they overlapped",
         ),
-        ([], armed_set(window={"start": 1}), "truncate goes by the clock (window)"),
+        ([], armed_set(window={"start": 1}), "truncate depends on the clock (window)"),
         (AT_ONCE, armed_set(nth=2), "truncate counts calls, and some to message were made at once"),
         (AT_ONCE, canonical({"fault": "flap"}), "flap counts calls"),
         (
@@ -184,9 +184,9 @@ def test_clock_and_order_prevent_repetition(events, settings, reason):
     [
         (
             "run.tokens",
-            "the budget run.tokens was used up: the episodes' order decides which meets that",
+            "the budget run.tokens was used up: the order of the episodes decides which one is affected",
         ),
-        ("episode.time", "the budget episode.time goes by the clock, and was used up"),
+        ("episode.time", "the budget episode.time depends on the clock, and was used up"),
         ("episode.tokens", None),
     ],
 )
@@ -226,7 +226,7 @@ def test_opaque_subject_is_not_reproducible():
     links = [{"name": "model", "upstream": "https://api.openai.com/v1"}]
     summary = summarise([replace(started, subject_kind="command", links=links), *events])
     assert summary.not_reproducible_because == [
-        "the subject is opaque: the faults repeat, its behaviour may not"
+        "the subject is opaque: the faults repeat, but its behaviour may not"
     ]
     assert "scripted" not in summary.subject
 
@@ -310,5 +310,5 @@ def test_opaque_subject_has_no_known_timeout():
     started, *events = run(episode(exchange(fault=fault_met(delay_ms=900.0)), expect={}))
     summary = summarise([replace(started, subject_kind="command"), *events])
     assert summary.not_reproducible_because == [
-        "the subject is opaque: the faults repeat, its behaviour may not"
+        "the subject is opaque: the faults repeat, but its behaviour may not"
     ]

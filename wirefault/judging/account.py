@@ -1,8 +1,8 @@
 """The account of a run's faults: how many reached each stage, and why the others did not. Pure.
 
 Each row counts one entry of a fault set under one configuration (the run's set is number 0), one kind of
-fault that ``TOXIC_PROB`` or ``ERROR_PROB`` drew, or one effect of a budget. Every table of faults is made of
-these rows.
+fault that ``TOXIC_PROB`` or ``ERROR_PROB`` drew, or one effect of a budget. All tables of faults use these
+rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from wirefault.judging.evidence.record import (
 AlwaysOn = Literal[
     "held",  # every eligible request met it
     "invalid",  # the lab let a request pass
-    "unknown",  # there was no request that it could change
+    "unknown",  # it could not change any request
 ]
 NOT_READ = "http2_only"
 """Why a fault could not act: so many connections on its links, whose clients speak only HTTP/2."""
@@ -46,7 +46,7 @@ _RowKey = tuple[int, str, FaultSource, str]  # configuration, entry, source, and
 class FaultAccount:
     """How many faults of one entry, or of one kind without an entry, reached each stage.
 
-    ``met`` and all later stages are None for toxics whose callers kept no record: they are unknown.
+    ``met`` and later stages are None (unknown) for toxics whose callers did not record their calls.
     """
 
     configuration: int
@@ -67,7 +67,7 @@ class FaultAccount:
     delivered_by: dict[DeliveredBy, int] = field(default_factory=dict)
     why_not: dict[str, int] = field(default_factory=dict)  # why some were not observed
     always_on: AlwaysOn | None = None  # for an entry that every eligible request must meet
-    because: str = ""  # what the lab did wrong
+    because: str = ""  # the failure of the lab
 
     @property
     def name(self) -> str:
@@ -83,15 +83,15 @@ class RunAccount:
 
     @property
     def invalid_because(self) -> list[str]:
-        """Return why the run is invalid; empty if the lab injected every fault that it had to."""
+        """Why the run is invalid; empty if the lab injected every fault that it had to."""
         return [f"fault {row.name}: {row.because}" for row in self.rows if row.always_on == "invalid"]
 
     def remarks(self) -> Iterator[str]:
-        """Describe the faults that were in force without effect."""
+        """Describe the active faults that had no effect."""
         yield from self.notes
         idle = [row for row in self.rows if row.eligible == 0]
         for text, rows in (
-            ("always-on faults (whether they arrive is unknown)", [row for row in idle if row.always_on]),
+            ("always-on faults (delivery unknown)", [row for row in idle if row.always_on]),
             ("faults", [row for row in idle if not row.always_on]),
         ):
             if rows:
@@ -128,7 +128,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
             faults = read_canonical(text, level).on(started.wired)
         except FaultSetError as error:
             problem = f"configuration {number}: {error}"
-            notes.append(f"faults not accounted for, this version cannot read them: {problem}")
+            notes.append(f"faults not counted, because this version cannot read them: {problem}")
             continue
         for toxic in faults.toxics:
             attempts = sum(a.configuration == number and toxic.strikes(a.episode) for a in armed)
@@ -152,19 +152,19 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
 
 
 def _configurations(started: RunStarted, events: Iterable[Event]) -> Iterator[tuple[int, str, float]]:
-    """The number, text and chaos level of each fault set that was in force."""
+    """The number, text and chaos level of each active fault set."""
     settings = started.settings
     yield 0, str(settings.get("faults", "")), float(settings.get("chaos_level", 1.0))
-    # a gateway that gets a set again records it again
+    # a gateway may record the same set more than once
     later = {event.number: event.faults for event in events if isinstance(event, FaultsSet)}
     yield from ((number, text, 1.0) for number, text in later.items())
 
 
 def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
-    """Whether its selectors choose the request, which must be whole and of the attempt in progress.
+    """Whether the entry selects the request, which must be complete and belong to the current attempt.
 
-    Method and path are compared here again. The history has no headers and no bodies: for entries that
-    select by them, and on MCP links, the gateway recorded which requests they chose.
+    This compares method and path again. The history has no headers or bodies: for entries that select by
+    them, and on MCP links, the gateway recorded which entries selected a request.
     """
     if any(met.id == entry.id for met in exchange.faults):
         return True
@@ -190,7 +190,7 @@ def _entry_row(
     *,
     bypassed: bool,
 ) -> FaultAccount:
-    """``bypassed``: connections went past the lab, so whether all eligible calls had it is unknown."""
+    """``bypassed``: connections bypassed the lab, so some calls may not have met the fault."""
     certain = entry.certain and not entry.fault.chooses
     passed = sum(all(met.id != entry.id for met in exchange.faults) for exchange in eligible)
     failures = Counter(
@@ -222,7 +222,7 @@ def _row_without_entry(
     exchanges: Sequence[Exchange],
     tools: Sequence[str],
 ) -> FaultAccount:
-    """Return a row for faults without a readable entry: drawn by settings, or in another version's set."""
+    """The row of faults without a readable entry: drawn by settings, or from another version's set."""
     configuration, entry, source, _ = key
     eligible: int | None = None
     if not entry and source == "toxic":

@@ -1,4 +1,4 @@
-"""The one protocol of all checks of an episode: statements, assertions and the rules of findings. Pure."""
+"""The protocol of all episode checks: statements, assertions and finding rules. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Literal, Protocol, TypeVar, get_args
 
 Severity = Literal[
     "harmful",  # something was done twice, leaked or falsely claimed
-    "risky",  # it went well here, but may fail next time
+    "risky",  # no harm here, but possible harm next time
     "wasteful",  # it costs time, money or a server's goodwill
-    "note",  # good to know, not a fault
+    "note",  # information, not a failure
 ]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
@@ -18,20 +18,20 @@ _Subject = TypeVar("_Subject", contravariant=True)
 
 @dataclass(frozen=True)
 class Observation:
-    """Something wrong in an episode: a sentence and the ids of the events that show it."""
+    """A problem in an episode: one sentence, and the ids of the events that show it."""
 
     text: str
     evidence: tuple[str, ...]
-    severity: Severity | None = None  # None for the rule's
+    severity: Severity | None = None  # None: the rule's severity
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
     """The result of a check. ``passed`` is None if unknown, with the reason in ``message``.
 
-    ``applies`` is False if there was nothing to judge, such as retry spacing without retries. ``measured``
-    and ``expected`` are for people; ``evidence`` has event ids such as ``RUN/gateway-0:17``. A rule's result
-    has its ``observations``, one for each finding.
+    ``applies`` is False if the check had nothing to judge, such as retry spacing without retries.
+    ``measured`` and ``expected`` are for people; ``evidence`` has event ids such as ``RUN/gateway-0:17``.
+    The result of a finding rule has one of ``observations`` for each finding.
     """
 
     passed: bool | None
@@ -49,12 +49,12 @@ class Checker(Protocol[_Subject]):
 
     @property
     def name(self) -> str:
-        """Its name, as experiments and findings have it."""
+        """The name in experiments and findings."""
         ...
 
     @property
     def expected(self) -> str:
-        """The demand, for people."""
+        """The expected behaviour, for people."""
         ...
 
     def check(self, subject: _Subject, /) -> CheckResult:

@@ -1,4 +1,4 @@
-"""Where an attempt's failures lie: in the network, in a server, or in the agent. Pure."""
+"""Classify an attempt's failures: network, server or agent. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wirefault.judging.trace import EpisodeTrace
 
 
 def attempt_error_class(trace: EpisodeTrace, ended: AttemptEnded) -> ErrorClass:
-    """The class by the failures that the attempt met, not only by the exception that ended it.
+    """Classify an attempt by all its failures, not only by the exception that ended it.
 
-    ``network`` if all its tries failed there, whoever reports that. Where the agent itself reports a failure,
-    the class of the calls that never succeeded. Else as the subject recorded it. Requests to tools count; in
-    an attempt without any, requests to the model.
+    ``network`` if all its tries failed in the network. If the agent reports a failure, the class of the last
+    call that never succeeded. Otherwise the class that the subject recorded. Only tool requests count; if the
+    attempt has none, model requests count.
     """
     if ended.ended_by == "exception" and ended.error_class == "none":
         return "none"  # the lab failed
@@ -30,7 +30,7 @@ def attempt_error_class(trace: EpisodeTrace, ended: AttemptEnded) -> ErrorClass:
 
 
 def _failure(request: Request) -> ErrorClass:
-    """``none`` also where it is unknown."""
+    """The class of a request's failure; ``none`` for a success, and if it is unknown whether it failed."""
     if request.reply_lost:
         return "network"
     status = request.status
@@ -39,7 +39,7 @@ def _failure(request: Request) -> ErrorClass:
 
 
 def _class_of_open_calls(requests: Sequence[Request]) -> ErrorClass:
-    """The class of the last call that never succeeded; tries for the same are one call."""
+    """The class of the last call that never succeeded; all tries of one call count once."""
     last = {request.same or request.ids: request for request in requests}
     failures = [failure for request in last.values() if (failure := _failure(request)) != "none"]
     return failures[-1] if failures else "none"

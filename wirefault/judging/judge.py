@@ -1,8 +1,8 @@
-"""Judges episodes and runs by their history. Pure: the same events always give the same outcomes.
+"""Judge episodes and runs by their history. Pure: the same events always give the same outcomes.
 
-The runner calls ``judge_episode`` as each episode ends. Code that reads a recorded run calls ``judge_run``
-once and takes the facts from the judgement. Events of different files may come in any order; those of one
-file must be in the order written.
+The runner calls ``judge_episode`` when an episode ends. Code that reads a recorded run calls ``judge_run``
+once and reads all facts from the judgement. Events of different files may be in any order; events of one file
+must be in the order in which they were written.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class EpisodeJudgement:
     first_attempt_outcome: Outcome
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
-    why: str = ""  # in words, what the outcome does not show
+    why: str = ""  # the reason for the outcome, for people
     touched: bool = False  # a delivered fault touched a value or call that the oracle asks about
 
     def as_event(self, t: float) -> EpisodeJudged:
-        """For the history."""
+        """The event for the history."""
         return EpisodeJudged(
             t=t,
             episode=self.episode,
@@ -73,26 +73,26 @@ class ByControl:
     why: str = ""
     """Which write was repeated."""
     usual: frozenset[str] = frozenset()
-    """Writes (``WriteCount.same``) that the control executes as often, so that no finding counts."""
+    """Writes (``WriteCount.same``) that the control executes as often; their findings do not count."""
     differences: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
 class RunJudgement:
-    """A run, its verdicts in the order in which the episodes started, and what else its history shows."""
+    """A judged run: its verdicts, in the order in which the episodes started, and facts of its history."""
 
     started: RunStarted
-    finished: RunFinished | None  # None for a run that is still going or was killed
+    finished: RunFinished | None  # None for a run that is still running or was killed
     episodes: list[EpisodeJudgement]
     events: Sequence[Event] = ()
     traces: Mapping[str, EpisodeTrace] = field(default_factory=dict)  # by episode
     stray: int = 0  # requests that belong to no episode of the run
-    differences: list[str] = field(default_factory=list)  # from the recorded verdicts
-    control: Mapping[str, ByControl] = field(default_factory=dict)  # by episode, where there is one
+    differences: list[str] = field(default_factory=list)  # verdicts that differ from the recorded ones
+    control: Mapping[str, ByControl] = field(default_factory=dict)  # by episode; empty without a control
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """The gravest first."""
+        """The findings, the most severe first."""
         return findings_by_control(self.traces.values(), self.control)
 
     def by_control(self, control: Mapping[str, ByControl]) -> RunJudgement:
@@ -102,12 +102,12 @@ class RunJudgement:
 
     @cached_property
     def account(self) -> RunAccount:
-        """Return how many faults of each kind reached each stage."""
+        """The number of faults of each kind that reached each stage."""
         return account(self.started, self.events, [f for judged in self.episodes for f in judged.faults])
 
     @cached_property
     def valid_account(self) -> RunAccount:
-        """Return the account without invalid episodes."""
+        """The account without invalid episodes."""
         valid = [judged for judged in self.episodes if judged.outcome != "invalid"]
         names = {None, *(judged.episode for judged in valid)}
         events = [event for event in self.events if getattr(event, "episode", None) in names]
@@ -151,15 +151,16 @@ def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
 
 
 def by_control(judged: EpisodeJudgement, control: ByControl | None) -> EpisodeJudgement:
-    """The judgement with the outcome by the control, if there is one."""
+    """Replace the outcome of the judgement by the control's, if there is one."""
     if control is None or control.outcome == judged.outcome:
         return judged
     return replace(judged, outcome=control.outcome, why=control.why or judged.why)
 
 
 def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, ByControl]) -> list[Finding]:
-    """The findings in these episodes, the gravest first: without those about writes that the control executes
-    as often, and with the differences to it.
+    """The findings in these episodes and their differences to the control, the most severe first.
+
+    Findings about writes that the control executes as often are omitted.
     """
     traces = list(traces)
     usual = {
@@ -186,16 +187,15 @@ def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, By
 
 
 def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudgement:
-    """Judge one episode by all its events. Raises ``ValueError`` without its ``EpisodeStarted``."""
+    """Judge one episode by all its events. Raises ``ValueError`` if ``EpisodeStarted`` is missing."""
     return judge_trace(episode_trace(events), finished)
 
 
 def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = False) -> EpisodeJudgement:
     """Judge one episode by its trace.
 
-    ``finished`` is False while the run continues and the end of this episode may still come: without an end
-    it is then ``unjudged``, as in a run that a person ``interrupted``. In any other run that has ended, the
-    lab failed and the episode is ``invalid``.
+    ``finished`` is False while the run continues. An episode without an end is ``unjudged`` in such a run,
+    and in a run that a person ``interrupted``. In any other run the lab failed, and it is ``invalid``.
     """
     episode = Episode.of(trace, finished, interrupted)
     verdict = episode.judge()

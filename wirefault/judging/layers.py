@@ -1,11 +1,12 @@
-"""Who sent a failed request again: the client's SDK, the code around it, the framework or the model. Pure.
+"""Determine which layer sent a failed request again: the SDK, the code, the framework or the model. Pure.
 
-- The *SDK* says so in a header (``x-stainless-retry-count``, ``amz-sdk-request``).
-- The *code* sends the same request again, with no reply of the model in between.
-- The *framework* repeats more than that: a whole step, with requests that were made before the failed one, or
-  the conversation from an earlier request to the model on. Requests to the model are the framework's own, so
-  one that is sent again without the SDK's mark is repeated by the framework, too.
-- The *model* was asked in between, and called once more; or the subject's own count of its calls says so.
+- The *SDK* marks its retries in a header (``x-stainless-retry-count``, ``amz-sdk-request``).
+- The *code* sends the same request again, with no model reply in between.
+- The *framework* repeats more: a whole step, with the requests before the failed one, or the conversation
+  from an earlier model request. The framework also makes the model requests, so it repeats a model request
+  that has no mark of the SDK.
+- The *model* was asked in between and made the call again, or the subject's own record counts it as another
+  call.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from wirefault.judging.trace import EpisodeTrace
 
 Layer = Literal["model", "framework", "code", "SDK"]
 LAYERS: tuple[Layer, ...] = ("model", "framework", "code", "SDK")
-"""From the outermost to the innermost."""
+"""From the outermost layer to the innermost."""
 
 
 def layer_of(trace: EpisodeTrace, before: Request, request: Request) -> Layer:
-    """Who sent ``request``, which asks for the same as ``before``, the last one that did."""
+    """The layer that sent ``request``, the next request after ``before`` for the same thing."""
     if request.exchange is not None and request.exchange.sdk_retry:
         return "SDK"
     if request.of_model:

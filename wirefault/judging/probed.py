@@ -1,9 +1,8 @@
-"""How often a probed world shows that a write was carried out. Pure.
+"""Count the executions of a write by the rows that it added to a probed world. Pure.
 
-A write that adds a row to a list of the world's state is shown by that row, which has the values of the body.
-It was carried out as often as such rows were added. A state without such a row shows nothing about the write,
-and neither does one with a row that may be the sum of several: it has a number, such as a quantity, that the
-body does not have.
+A write may add a row with the values of its body to a list of the world's state. The number of such rows is
+the number of executions. A state without such a row shows nothing about the write. Neither does a row that
+may be the sum of several writes: a row with a number, such as a quantity, that the body does not have.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _MAX_VALUES = 200
 
 @dataclass(frozen=True)
 class AddedRows:
-    """The rows that the world has after the episode and did not have before it."""
+    """The rows that were added to the world during the episode."""
 
     rows: Sequence[Sequence[_Value]]
 
     @classmethod
     def of(cls, probes: Sequence[WorldProbed]) -> AddedRows | None:
-        """None without a good probe before and after the episode."""
+        """None unless the probes before and after the episode succeeded."""
         states = {probe.when: probe.state for probe in probes if probe.error is None}
         if len(states) < 2 or any(probe.error is not None for probe in probes):
             return None
@@ -43,14 +42,14 @@ class AddedRows:
         return cls([list(_values(json.loads(row))) for row in rows])
 
     def matching(self, body: Any) -> frozenset[int]:
-        """The places of the rows that have the body's values."""
+        """The indexes of the rows that have the body's values."""
         wanted = list(_values(body))
         if not wanted or len(wanted) > _MAX_VALUES:
             return frozenset()
         return frozenset(place for place, row in enumerate(self.rows) if _matches(row, wanted))
 
     def may_be_sum(self, place: int, body: Any) -> bool:
-        """Return whether a row may sum several writes: its quantity is above one and not in the body."""
+        """Whether the row may sum several writes: it has a quantity above one that is not in the body."""
         values = {text for _, text in _values(body)}
         return any(
             _SUM.fullmatch(name) and text not in values and text not in ("0", "1", "true", "false", "null")
@@ -85,7 +84,7 @@ def _text(value: str | float) -> str:
 
 
 def _matches(row: Sequence[_Value], wanted: Sequence[_Value]) -> bool:
-    """Whether no field of the row contradicts the body, and at least one has a value of it."""
+    """Whether no field of the row contradicts the body, and at least one field has a value of the body."""
     by_name: dict[str, set[str]] = {}
     for name, text in row:
         by_name.setdefault(name, set()).add(text)

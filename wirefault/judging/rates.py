@@ -1,7 +1,7 @@
 """Success rates of a run, and the population that their intervals describe. Pure.
 
-A Wilson interval assumes independent draws with the same probability of success. Prompts of one source, each
-with its own fault draws, are such draws; repeated or hand-picked prompts are not.
+A Wilson interval assumes independent draws with the same probability of success. Prompts from one source,
+each with separate fault draws, meet this; repeated or hand-picked prompts do not.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ class Rate:
     rate: float | None
     low: float | None  # Wilson 95 % interval
     high: float | None
-    # the share of the planned episodes if all that are invalid, unjudged or not run had failed
-    worst: float | None
-    best: float | None  # and if they had succeeded
+    worst: float | None  # share of the planned episodes if all invalid, unjudged and missing ones had failed
+    best: float | None  # the same if they had succeeded
     population: str = ""  # what the interval describes
 
 
 @dataclass(frozen=True)
 class Share:
-    """``k`` successes of ``n`` judged episodes: a description, so it has no interval."""
+    """``k`` successes of ``n`` judged episodes; descriptive, so without an interval."""
 
     k: int
     n: int
@@ -66,13 +65,13 @@ def success_share(outcomes: Iterable[Outcome]) -> Share:
 
 
 def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
-    """Return the headline rate: each prompt counts once, with all its attempts."""
+    """The headline rate: each prompt counts once, with all its attempts."""
     attempts = int(started.settings.get("prompt_limit", 1))
     return _run_rate(started, [(episode.prompt, episode.outcome) for episode in episodes], attempts)
 
 
 def first_attempt_rate(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
-    """Return the rate as if later attempts had not been made."""
+    """The rate of the first attempts only."""
     return _run_rate(started, [(episode.prompt, episode.first_attempt_outcome) for episode in episodes], 1)
 
 

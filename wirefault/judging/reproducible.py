@@ -1,4 +1,4 @@
-"""Whether a run would repeat itself from its seed; if not, why not. Pure."""
+"""Determine whether a run is reproducible from its seed, and if not, why not. Pure."""
 
 from __future__ import annotations
 
@@ -31,27 +31,24 @@ _CallKey = tuple[str, int, str, str, int]
 
 
 class CallsAtOnce:
-    """The requests of a run that were made at once, so that the order in which they came is chance.
+    """The concurrent requests of a run, whose order of arrival is chance.
 
-    They were in progress at the same time, or the model asked for both in one reply, by the subject's record:
-    a quick one may be over before the other comes, and might as well have come after it.
+    Two requests are concurrent if they overlapped, or if the model asked for both in one reply: a fast one
+    may end before the other starts, but their order could have been reversed.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._replies = {_key(event): event.reply for event in events if isinstance(event, ToolCalled)}
 
     def are(self, exchange: Exchange, other: Exchange) -> bool:
-        """Whether these two of one attempt were made at once."""
+        """Whether these two requests of one attempt are concurrent."""
         if exchange.start < _end(other) and other.start < _end(exchange):
             return True
         reply = self._reply(exchange)
         return reply is not None and reply == self._reply(other) and _key(exchange) != _key(other)
 
     def among(self, exchanges: Iterable[Exchange]) -> list[Exchange]:
-        """The requests of one attempt that were made at once with another of them.
-
-        Successive tries of one call do not count.
-        """
+        """The requests of one attempt that are concurrent with another. Tries of one call do not count."""
         ordered = sorted(exchanges, key=lambda exchange: exchange.start)
         ends = accumulate((_end(exchange) for exchange in ordered), max)
         after = {id(later) for later, end in zip(ordered[1:], ends, strict=False) if later.start < end}
@@ -70,7 +67,7 @@ class CallsAtOnce:
 def calls_in(events: Iterable[Event]) -> Iterator[Exchange]:
     """The requests whose order may matter.
 
-    On MCP links these are the calls of tools, which faults act on; the server's stream is always open.
+    On MCP links these are the tool calls, on which faults act; the server's stream is always open.
     """
     for event in events:
         if isinstance(event, Exchange) and (event.dialect != MCP.name or event.tool):
@@ -92,12 +89,12 @@ _BY_CLOCK = ("time", "memory", "requests_a_minute", "concurrent")
 
 
 def obstacles(judgement: RunJudgement) -> list[str]:
-    """Everything in the run that depended on order, on the clock or on a model that is not the lab's."""
+    """List everything in the run that depended on order, on the clock or on an unscripted model."""
     return [*_ends(judgement), *what_decides(judgement)]
 
 
 def what_decides(judgement: RunJudgement) -> list[str]:
-    """The same without what ended the run early: another run may have completed it."""
+    """List the obstacles without the reasons why the run ended early: another run may have completed it."""
     events = judgement.events
     at_once = CallsAtOnce(events)
     reasons = [
@@ -116,9 +113,9 @@ def what_decides(judgement: RunJudgement) -> list[str]:
 
 def _subject(judgement: RunJudgement) -> Iterator[str]:
     if judgement.started.subject_kind:
-        yield "the subject is opaque: the faults repeat, its behaviour may not"
+        yield "the subject is opaque: the faults repeat, but its behaviour may not"
     elif judgement.started.settings.get("model", "scripted") not in ("scripted", "replay"):
-        yield "the model is not the scripted one: the faults repeat, its answers may not"
+        yield "the model is not scripted: the faults repeat, but its answers may not"
 
 
 def _ends(judgement: RunJudgement) -> Iterator[str]:
@@ -145,9 +142,9 @@ def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
 
 
 def _client_ms(judgement: RunJudgement, link: str) -> float:
-    """How long the client of that link waited; 0 if that is unknown.
+    """The timeout of the link's client; 0 if it is unknown, as for opaque subjects.
 
-    An older history has one time for all tools; an opaque subject has its own limits.
+    Older histories have one timeout for all tools.
     """
     if judgement.started.subject_kind:
         return 0.0
@@ -164,9 +161,9 @@ def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:
         yield f"this version does not know a toxic of the run: {error}"
         return
     if planned.during is not None and planned.during.unit == "s":
-        yield f"{planned.kind} goes by the clock: it is in place {planned.during}"
+        yield f"{planned.kind} depends on the clock: it is active {planned.during}"
     elif planned.seconds:
-        yield f"{planned.kind} goes by the clock: it lasts {planned.seconds:g} s"
+        yield f"{planned.kind} depends on the clock: it lasts {planned.seconds:g} s"
     jitter_ms, ms = known.jitter_ms(attributes), known.fixed_delay_ms(attributes)
     if jitter_ms > 0:
         yield f"{planned.kind} has jitter ({jitter_ms} ms)"
@@ -196,7 +193,7 @@ def _order(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _triggers(judgement: RunJudgement, events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
-    """Triggers that go by the clock, or that count where the order of arrival is chance."""
+    """Triggers that depend on the clock, or that count concurrent calls."""
     crowded = {
         link
         for (_, _, link), exchanges in _by(events, "episode", "attempt", "link").items()
@@ -205,13 +202,13 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event], at_once: CallsAt
     counting: dict[str, list[str]] = {}
     try:
         faults = read_canonical(str(judgement.started.settings.get("faults", ""))).on(judgement.started.wired)
-    except FaultSetError:  # the account of the faults says so
+    except FaultSetError:  # the account of the faults reports it
         return
     for entry in faults.faults:
         if entry.when.window is not None:
-            yield f"{entry.id} goes by the clock (window)"
+            yield f"{entry.id} depends on the clock (window)"
         if entry.dose.by_clock:
-            yield f"{entry.id} goes by the clock ({'during' if entry.dose.during else 'duration'})"
+            yield f"{entry.id} depends on the clock ({'during' if entry.dose.during else 'duration'})"
         links = sorted(crowded & set(entry.links))
         if links and (entry.when.counts or entry.fault.by_order or entry.dose.by_calls):
             counting.setdefault(", ".join(links), []).append(entry.id)
@@ -225,7 +222,7 @@ def _triggers(judgement: RunJudgement, events: Sequence[Event], at_once: CallsAt
 
 
 def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
-    """Injected delays about as long as the client's timeout: chance decides which comes first."""
+    """Injected delays close to the client's timeout: chance decides which ends first."""
     for exchange in events:
         if isinstance(exchange, Exchange):
             client_ms = _client_ms(judgement, exchange.link)
@@ -235,7 +232,7 @@ def _delays(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
 
 
 def _radius(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
-    """Parallel calls inside and outside a blast radius: chance decided which were inside."""
+    """Concurrent calls inside and outside a blast radius: chance decided which were inside."""
     for exchanges in _by(events, "episode", "attempt").values():
         faulted = [
             exchange for exchange in exchanges if any(not fault.of_budget for fault in exchange.faults)
@@ -245,11 +242,11 @@ def _radius(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
         ]
         inside = [exchange for exchange in faulted if exchange not in outside]
         if any(at_once.are(*pair) for pair in product(inside, outside)):
-            yield f"the blast radius was used up by one of several calls at once: {_WHICH}"
+            yield f"one of several concurrent calls used up the blast radius: {_WHICH}"
 
 
 def _budgets(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
-    """Budgets that acted by the clock, by what other episodes had used, or on one of several requests."""
+    """Budgets that depended on the clock or on other episodes, or acted on one of several requests."""
     for event in events:
         if isinstance(event, BudgetSpent):
             yield from _budget(event.budget, "was used up")
@@ -263,19 +260,19 @@ def _budgets(events: Sequence[Event], at_once: CallsAtOnce) -> Iterator[str]:
             if fault.delay_ms:
                 yield from _budget(budget, "slowed requests")
             if exchange in (crowded_models if budget.partition(".")[2] in _MODEL_BUDGETS else crowded):
-                yield f"the budget {budget} acted on one of several requests at once: {_WHICH}"
+                yield f"the budget {budget} acted on one of several concurrent requests: {_WHICH}"
 
 
 def _budget(budget: str, effect: str) -> Iterator[str]:
     scope, _, name = budget.partition(".")
     if name in _BY_CLOCK:
-        yield f"the budget {budget} goes by the clock, and {effect}"
+        yield f"the budget {budget} depends on the clock, and {effect}"
     elif scope == "run":
-        yield f"the budget {budget} {effect}: the episodes' order decides which meets that"
+        yield f"the budget {budget} {effect}: the order of the episodes decides which one is affected"
 
 
 def _by(events: Iterable[Event], *names: str) -> Mapping[tuple[Any, ...], list[Exchange]]:
-    """The requests whose order may matter, grouped by these fields of theirs."""
+    """Group the requests whose order may matter by these fields."""
     groups: defaultdict[tuple[Any, ...], list[Exchange]] = defaultdict(list)
     for exchange in calls_in(events):
         groups[tuple(getattr(exchange, name) for name in names)].append(exchange)

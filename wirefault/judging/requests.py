@@ -1,7 +1,7 @@
-"""One request of an episode, from the caller's record and the gateway's. Pure.
+"""One request of an episode, with the caller's record and the gateway's. Pure.
 
-A subject that keeps no record leaves only the gateway's side; a request that never reached the gateway leaves
-only the caller's. ``trace`` joins them.
+If the subject does not record its calls, there is only the gateway's record. If the request never reached the
+gateway, there is only the caller's. ``trace`` joins them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _SEND_ELSEWHERE = frozenset({307, 308})  # the client sends the same request to 
 
 
 def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
-    """The fate of a request, by the upstream's answer. ``tool_answer`` is None but for calls of MCP tools.
+    """The fate of a request, by the upstream's answer. ``tool_answer`` is None except for MCP tool calls.
 
-    A request that was forwarded whole is *executed* if the upstream answered 2xx or 3xx, *refused* at 4xx and
-    *maybe* at 5xx or without an answer, whatever its caller saw. 307 and 308 ask for the same request at
-    another place, so they are *refused*, too. Below 300 an MCP tool has its own answer: a result is
-    *executed*, an error *refused*, an answer that the gateway could not read *maybe*.
+    The fate of a completely forwarded request is *executed* if the upstream answered 2xx or 3xx, *refused*
+    for 4xx, and *maybe* for 5xx or without an answer, whatever the caller saw. 307 and 308 ask the client to
+    send the request to another URL, so they mean *refused*, too. The answer of an MCP tool decides for a
+    status below 300: a result means *executed*, an error *refused*, an unreadable answer *maybe*.
     """
     if status is None or status >= 500:
         return "maybe"
@@ -45,9 +45,9 @@ def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
 
 
 def answers_of(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
-    """The upstream's status for each delivery, and how a tool answered it.
+    """The upstream's status and the tool's answer for each delivery.
 
-    There are several if a fault of the gateway repeated the request.
+    A request has several deliveries if a fault of the gateway repeated it.
     """
     for fault in exchange.faults:
         copies, statuses = fault.evidence.get("copies"), fault.evidence.get("statuses")
@@ -61,10 +61,10 @@ def answers_of(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
 
 
 def record_key(record: Exchange | CallerRecord) -> TryKey:
-    """The key that both records of one try share; it also sorts them in an order that every run of one seed
-    repeats.
+    """The key that both records of a try share. Sorting by it gives the same order in every run of a seed.
 
-    The gateway counts as the caller does. Model requests have no fingerprint: their bodies are not hashed.
+    The gateway and the caller count in the same way. Model requests have no fingerprint: their bodies are not
+    hashed.
     """
     match record:
         case Exchange():
@@ -78,14 +78,14 @@ def record_key(record: Exchange | CallerRecord) -> TryKey:
 
 @dataclass(frozen=True)
 class Request:
-    """One request, with the caller's record of it, the gateway's, or both."""
+    """One request, with the caller's record, the gateway's, or both."""
 
     ids: tuple[str, ...]  # of the records, the gateway's first
     exchange: Exchange | None  # the gateway's record
     caller_record: CallerRecord | None
     link: Link | None = None
-    replies_are_lost: bool | None = False  # by a toxic that keeps every reply back; None if one may
-    tls: Literal["", "fresh", "kept"] = ""  # known of the connection where the gateway has no record
+    replies_are_lost: bool | None = False  # by a toxic that stops every reply; None if it may stop some
+    tls: Literal["", "fresh", "kept"] = ""  # the connection's TLS, if the gateway has no record
 
     @property
     def attempt(self) -> int:
@@ -97,17 +97,17 @@ class Request:
 
     @cached_property
     def try_key(self) -> TryKey:
-        """As the caller counts, if it keeps a record."""
+        """The key of the try, by the caller's record if there is one."""
         return record_key(self.caller_record or self._record)
 
     @property
     def error(self) -> str | None:
-        """Why it failed, as the caller recorded it."""
+        """The error that the caller recorded."""
         return self.caller_record.error if self.caller_record else None
 
     @property
     def ms(self) -> float:
-        """How long it took the caller; without its record, how long the gateway had it."""
+        """The duration for the caller; without its record, the duration in the gateway."""
         return self.caller_record.ms if self.caller_record else self._record.ms
 
     @property
@@ -116,12 +116,12 @@ class Request:
 
     @property
     def direct(self) -> bool:
-        """Whether it is the fallback that went past the proxies and the gateway."""
+        """Whether it is the fallback that bypasses the proxies and the gateway."""
         return isinstance(self.caller_record, ToolTry) and self.caller_record.route == "direct"
 
     @property
     def start(self) -> float:
-        """Seconds since the epoch, on the caller's clock where it keeps a record."""
+        """Seconds since the epoch, by the caller's clock if there is a caller's record."""
         match self.caller_record:
             case ToolTry():
                 return self.caller_record.start
@@ -143,7 +143,7 @@ class Request:
 
     @property
     def name(self) -> str:
-        """Method and path where they are known, else the name of the tool or of the MCP message."""
+        """Method and path if they are known, else the name of the tool or of the MCP message."""
         if self.exchange is not None and self.exchange.message:
             return self.exchange.tool or self.exchange.message
         if self.exchange is not None:
@@ -178,7 +178,7 @@ class Request:
 
     @property
     def same(self) -> SameKey | None:
-        """Equal for requests of one attempt that ask for the same; None where that is unknown."""
+        """Equal for requests of one attempt that ask for the same; None if unknown."""
         exchange = self.exchange
         if not self.of_model:
             record = exchange or self.caller_record
@@ -188,24 +188,21 @@ class Request:
             return self.attempt, self.link_name, f"request {self.caller_record.ordinal}"
         if exchange and exchange.request_body and not exchange.request_cut:
             return self.attempt, self.link_name, exchange.request_body
-        # a subject that only passes the lab's headers on does not number its calls: then these are arrivals
+        # a subject that only forwards the lab's headers does not number its calls; the gateway counts them
         if exchange and exchange.identity == "baggage":
             return self.attempt, self.link_name, f"request {exchange.call}"
         return None
 
     @property
     def idempotency_key(self) -> str | None:
-        """The key by which the upstream recognises a repetition, empty if the request has none.
-
-        None where the history does not have it.
-        """
+        """The key by which the upstream recognizes a repetition; empty without one, None if unknown."""
         if isinstance(self.caller_record, ToolTry):
             return self.caller_record.idempotency_key or ""
         return self.exchange.key if self.exchange and self.exchange.dialect else None
 
     @property
     def reply_lost(self) -> bool | None:
-        """Whether the caller got no whole reply; None where that is unknown."""
+        """Whether the caller did not get a complete reply; None if unknown."""
         if self.caller_record is not None:
             return error_kind(self.caller_record.error) in ("timeout", "refused", "closed", "reset")
         assert self.exchange is not None
@@ -223,30 +220,30 @@ class Request:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the caller got a good reply."""
+        """Whether the caller got a complete reply with a status below 400."""
         failed = self.caller_record is not None and self.caller_record.error is not None
         return not failed and self.status is not None and self.status < 400
 
     @property
     def executed(self) -> Executed:
-        """Whether the upstream did what the request asked, by its answer, whatever the caller saw of it."""
+        """Whether the upstream executed the request, by its answer, whatever the caller saw."""
         exchange, record = self.exchange, self.caller_record
         if exchange is not None:
             if not exchange.forwarded:
                 return "no"
             return _EXECUTED[fate_of(self.answered, exchange.tool_answer if exchange.tool else None)]
         if not isinstance(record, ToolTry) or record.route == "proxy":
-            return "no"  # it did not reach the gateway, and so not the upstream
+            return "no"  # it did not reach the gateway
         return _EXECUTED[fate_of(record.status)]
 
     @property
     def tool_failed(self) -> bool:
-        """Whether the MCP tool itself answered with an error; only its text says why."""
+        """Whether the MCP tool itself answered with an error, whose text is not read."""
         return self.exchange is not None and self.exchange.tool_answer == "error"
 
     @property
     def answered(self) -> int | None:
-        """The upstream's status, whatever became of it; None if there was none, or if it is unknown."""
+        """The upstream's status, before faults; None without an answer, or if unknown."""
         if self.exchange is None or not self.exchange.forwarded:
             return None
         statuses = [fault.evidence.get("upstream_status") for fault in self.exchange.faults]

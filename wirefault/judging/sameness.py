@@ -1,8 +1,8 @@
-"""Whether two requests ask for the same thing: method, path and body, without their generated parts. Pure.
+"""Compare two requests by method, path and body, without their generated parts. Pure.
 
-Generated parts differ between two sendings of one request: ids that the client makes up, the time of sending,
-and fields by which a server recognizes a repetition. An id that the client received before (in a tool's reply
-or in its prompt) names something and counts. So does a time that is not the time of sending: two appointments
+Generated parts differ when a client sends a request again: generated ids, the time of sending, and fields by
+which a server recognizes a repetition. An id that the client received before (in a tool's reply or in its
+prompt) refers to an object, so it is compared. So is a time that is not the time of sending: two appointments
 are two writes.
 """
 
@@ -33,9 +33,9 @@ _CLOCK_FIELD = re.compile(
     r"timestamp|ts|now|(created|updated|sent|requested|submitted|issued|occurred|ordered|placed)at|created(on)?"
     r"|(send|request|event|client)time"
 )
-# Words in names of fields. The first kind names a thing which exists already, whatever its id looks like.
+# Words in names of fields. These refer to an object that already exists, whatever its id looks like.
 _REFERENCE_WORDS = {"sku", "product", "item", "customer", "user", "account", "asin", "isbn", "file"}
-# A place in a list, or another thing of the same kind. Such an id comes from a reply.
+# A place in a list, or another object of the same kind. Such an id comes from a reply.
 _PLACE_FIELD = re.compile(
     r"\w*cursor|(next|page|continuation|sync|scroll|starting)(page|token|id|after)?|pagetoken|after|before|offset"
     r"|since|parent\w*|inreplyto|reply\w*|thread\w*"
@@ -47,21 +47,21 @@ _OWN_WORDS = re.compile(
 _UUID = re.compile(r"\b[0-9a-f]{8}-?[0-9a-f]{4}-?[1-8][0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}\b", re.I)
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{16,}", re.I)
-# A prefix, then letters and digits in no order: ord_9f3kq82d, o-1764120000123
+# A prefix, then mixed letters and digits: ord_9f3kq82d, o-1764120000123
 _TOKEN = re.compile(
     r"(?:[A-Za-z]+[-_.:])*(?:\d{10,}|(?=[A-Za-z0-9]*\d)(?=[A-Za-z0-9]*[A-Za-z])[A-Za-z0-9]{6,})"
 )
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?", re.I)
 _EPOCH = re.compile(r"\d{10,16}(?:\.\d{1,9})?")
 _HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d (?:GMT|[+-]\d{4})")
-_MIN_OWN_NUMBER = 10_000  # smaller ones may be a count, or a number that a person gave
+_MIN_OWN_NUMBER = 10_000  # a smaller number may be a count, or a number from the user
 _SAME_TIME_S = 600.0
 _BOUNDARY = re.compile(r"--([^\s]{6,70})\r?\n")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """A request as far as sameness depends on it. ``tool``: the MCP tool that it calls."""
+    """The compared parts of a request. ``tool``: the MCP tool that it calls."""
 
     link: str
     method: str
@@ -69,15 +69,15 @@ class Wanted:
     tool: str
     body: str | None  # None if the history does not have the whole body
     at: float  # seconds since the epoch
-    key_field: str = ""  # by which the upstream recognizes a repetition
-    all_received: bool = True  # whether the history has all that the client received before
+    key_field: str = ""  # the field by which the upstream recognizes a repetition
+    all_received: bool = True  # whether the history has every reply that the client received before
 
 
 def same_digest(wanted: Wanted, fingerprint: str, is_known: Callable[[str], bool]) -> str:
-    """Equal for requests that ask for the same.
+    """A digest that is equal for requests that ask for the same.
 
-    ``is_known``: whether the client may have received that id before, so that it did not generate it. A body
-    that the history does not have counts by its ``fingerprint``, generated parts included.
+    ``is_known``: whether the client may have received an id before, and so did not generate it. A body that
+    the history does not have is compared by its ``fingerprint``, with generated parts.
     """
     mask = _Mask(wanted, is_known)
     if wanted.body is None:
@@ -94,7 +94,7 @@ def same_digest(wanted: Wanted, fingerprint: str, is_known: Callable[[str], bool
 
 
 def idempotency_field(body: str | None, tool: str = "") -> str:
-    """The value of a field of the body, or of the arguments, that is an idempotency key by its name."""
+    """The value of the first field in the body, or in the arguments, whose name means an idempotency key."""
     try:
         value = json.loads(body or "")
     except (ValueError, RecursionError):
@@ -112,7 +112,7 @@ def without_call_ids(body: str) -> str:
 
 
 class _Mask:
-    """Leaves the generated parts of one request out."""
+    """Masks the generated parts of a request."""
 
     def __init__(self, wanted: Wanted, is_known: Callable[[str], bool]) -> None:
         self._at, self._is_known, self._all_received = wanted.at, is_known, wanted.all_received
@@ -171,7 +171,7 @@ class _Mask:
         return _REPETITION_FIELD.fullmatch(plain) is not None or (plain != "" and plain == self._key_field)
 
     def _is_generated(self, name: str, text: str) -> bool:
-        """Whether it is the request's own id, made up by the client."""
+        """Whether it is the request's own id, generated by the client."""
         if not text or self._is_known(text) or _names_a_thing(name):
             return False
         own = self._is_own_id(name)
@@ -180,8 +180,8 @@ class _Mask:
         return own and (_TOKEN.fullmatch(text) is not None or _UUID.fullmatch(text) is not None)
 
     def _is_own_id(self, name: str) -> bool:
-        """Whether a field of that name identifies what is written, not another thing: in `POST /orders`, `id`
-        and `order_id` do, `product_id` does not."""
+        """Whether a field of that name identifies the written object: in `POST /orders`, `id` and `order_id`
+        do, but `product_id` does not."""
         words = _words(name)
         own = all(_OWN_WORDS.fullmatch(word) or word in self._resources for word in words[:-1])
         return bool(words) and words[-1] in _ID_WORDS and own
@@ -196,7 +196,7 @@ class _Mask:
         return near or (number > 1e8 and _CLOCK_FIELD.fullmatch(_plain(name)) is not None)
 
     def _ids_left_out(self, text: str) -> str:
-        if not self._all_received:  # it may have come in what the history does not have
+        if not self._all_received:  # it may be in a reply that the history does not have
             return text
         return _UUID.sub(lambda match: match[0] if self._is_known(match[0]) else _LEFT_OUT, text)
 
@@ -229,7 +229,7 @@ def _plain(name: str) -> str:
 
 
 def _names_a_thing(name: str) -> bool:
-    """Whether a field of that name holds the id of another thing: `sku`, `product_id`, `cursor`."""
+    """Whether a field of that name has the id of another object: `sku`, `product_id`, `cursor`."""
     words = _words(name)
     return bool(words) and (words[0] in _REFERENCE_WORDS or _PLACE_FIELD.fullmatch(_plain(name)) is not None)
 

@@ -1,4 +1,4 @@
-"""Names a run's subject and the model that answered it, by the replies on the wire. Pure."""
+"""Name a run's subject and the model that answered it, by the replies on the wire. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from wirefault.history.events import LAB_MODEL, SELF_TEST, Event, Exchange, Mode
 from wirefault.wiring.links import SCRIPTED
 
 _OWN = "langchain agent"
-# Histories before this version have the model that was requested in the subject's name.
+# In older histories, the subject's name has the requested model.
 _NAME_WITH_MODEL = re.compile(rf"(?:{_OWN}, )?{re.escape(SELF_TEST)}.*|{_OWN}, .* \(.*\)")
 
 
 def subject_name(started: RunStarted, events: Iterable[Event]) -> str:
-    """The subject's name, and which model answered it; ``SELF_TEST`` if that was the scripted one."""
+    """The subject's name and the model that answered it; ``SELF_TEST`` for the scripted model."""
     events = list(events)
     name = started.subject
     if not started.subject_kind and _NAME_WITH_MODEL.fullmatch(name):
@@ -38,9 +38,9 @@ def _asked_model(event: Event) -> bool:
 
 
 def _answer(event: Event) -> tuple[str, str] | None:
-    """Link and name of the model that answered that request, whatever the client received; None if none did.
+    """The link and name of the model that answered the request; None without an answer.
 
-    The name is empty if the reply has none.
+    The name is empty if the reply does not have one. The client may have received another reply.
     """
     if isinstance(event, ModelCall):
         return (LAB_MODEL, "") if event.status is not None and event.status < 300 else None
@@ -52,7 +52,7 @@ def _answer(event: Event) -> tuple[str, str] | None:
 def _models(started: RunStarted, answers: Sequence[tuple[str, str]]) -> Iterator[str]:
     scripted = {link.name for link in started.wired if link.upstream == SCRIPTED}
     choice = str(started.settings.get("model", "scripted"))
-    if choice != "scripted":  # replaces the scripted model of the links that take one
+    if choice != "scripted":  # it replaces the scripted model of links that allow this
         scripted -= {link.name for link in started.wired if link.takes_model}
     if any(link in scripted for link, _ in answers):
         persona = started.settings.get("persona") if not started.subject_kind else None
