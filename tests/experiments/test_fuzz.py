@@ -53,7 +53,7 @@ def test_each_space_draws_its_faults() -> None:
         return {entry.get("fault") or entry["toxic"] for one in sets for key in one for entry in one[key]}
 
     streams = {"stream_cut", "stream_hang", "slow_first_token", "slow_tokens", "early_end", "stream_error"}
-    assert kinds("stream") <= streams | {"duplicate_event", "corrupt_event"}
+    assert kinds("stream") <= streams | {"duplicate_event", "corrupt_event", "swap_events"}
     assert "latency" in kinds("network") and "rate_limit" not in kinds("network")
     assert {"latency", "wrong_value"} <= kinds("stress") and "wrong_value" not in kinds("llm")
 

@@ -95,7 +95,7 @@ def _is_taken(fault: type[Fault], values: Mapping[str, Any]) -> bool:
 
 HYPOTHESIS = ("no false_success", "no duplicate")
 _STREAMS = frozenset({"stream_cut", "stream_hang", "slow_first_token", "slow_tokens", "early_end"})
-_STREAMS |= {"duplicate_event", "corrupt_event", "stream_error"}
+_STREAMS |= {"duplicate_event", "corrupt_event", "swap_events", "stream_error"}
 _TOXIC_DOSES: Mapping[str, Sequence[dict[str, int]]] = {
     "latency": ({"latency": 200}, {"latency": 800}, {"latency": 300, "jitter": 200}),
     "timeout": ({"timeout": 400}, {"timeout": 1500}),

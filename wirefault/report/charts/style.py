@@ -82,6 +82,7 @@ _BY_NAME: Mapping[str, str] = {
         ),
         "wrong_in_form": (
             "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"
+            " swap_events mixed_calls"
             " duplicate_response wrong_id split_line garbage_line"
         ),
         "wrong_in_content": "stale changed_tools",

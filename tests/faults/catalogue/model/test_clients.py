@@ -34,6 +34,7 @@ QUIETLY: dict[str, dict[str, Any]] = {
     "slow_first_token (ping_every: 0.2)": {"ms": 2500},
     "slow_tokens": {"ms": 5},
     "duplicate_event": {"nth": 2},
+    "swap_events": {"nth": 2},
     "wrong_arguments": {"argument": "city"},
     "wrong_arguments (kind: extra)": {"argument": "unit"},
 }
@@ -96,9 +97,7 @@ def note(lab: Lab, name: str, parameters: dict[str, Any], client: str, words: st
 
 @pytest.mark.parametrize(("sdk", "form", "name", "parameters"), WITH_CLIENT, ids=lambda value: str(value))
 def test_official_client_view(lab, model, clients, good, sdk, form: Form, name, parameters):
-    variant = (
-        TEXT if name in ANSWERS and not parameters else CALLS if "between_calls" in str(parameters) else CALL
-    )
+    variant = TEXT if name in ANSWERS and not parameters else asking(name, parameters)
     model.script = lambda _: variant
     client, body = clients[sdk.name], json.loads(form.request(ZURICH).body)
     client_name = column(sdk.name, form.stream)
@@ -113,7 +112,7 @@ def test_official_client_view(lab, model, clients, good, sdk, form: Form, name, 
 @CASE
 def test_agent_view(lab, model, agent, good, name, parameters):
     subject, client = agent
-    variant = asking(parameters)
+    variant = asking(name, parameters)
     model.script = partial(script, variant)
     if (client, variant) not in good:
         lab.begin()
@@ -131,8 +130,8 @@ def test_agent_view(lab, model, agent, good, name, parameters):
     note(lab, name, parameters, client, words)
 
 
-def asking(parameters: dict[str, Any]) -> ModelReply:
-    return CALLS if "between_calls" in parameters.values() else CALL
+def asking(name: str, parameters: dict[str, Any]) -> ModelReply:
+    return CALLS if name == "mixed_calls" or "between_calls" in parameters.values() else CALL
 
 
 def difference(good: tuple[Any, str, str], run: tuple[Any, str, str]) -> str:

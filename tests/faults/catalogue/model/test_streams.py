@@ -23,6 +23,7 @@ from wirefault.faults.catalogue.model.streams import (
     StreamCut,
     StreamError,
     StreamHang,
+    SwapEvents,
 )
 
 FORM = pytest.mark.parametrize("form", STREAMS, ids=str)
@@ -213,3 +214,20 @@ def test_only_one_event_is_damaged(form, kind):
     else:
         assert steps[at].endswith(originals[at][-1:])
     assert json.dumps(editor.evidence) and editor.evidence["event"] == at + 1
+
+
+@FORM
+def test_event_changes_place_with_next(form):
+    originals = events(TEXT, form)
+    steps, editor = edited(SwapEvents(nth=2), originals, form)
+    texts = [at for at, event in enumerate(originals) if form.model_dialect.kind_of(event) == "text"]
+    at = texts[1]
+    assert steps == [*originals[:at], originals[at + 1], originals[at], *originals[at + 2 :]]
+    assert editor.why_not is None and editor.evidence["event"] == at + 1
+
+
+@FORM
+def test_last_event_has_no_next(form):
+    (first, *_) = [event for event in events(TEXT, form) if form.model_dialect.kind_of(event) == "text"]
+    steps, editor = edited(SwapEvents(), [first], form)
+    assert steps == [first] and editor.why_not == "nothing_to_change"

@@ -13,6 +13,10 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *(("stream_cut", {"at": at}) for at in ("arguments", "between_calls", "finish")),
     ("stream_cut", {"ending": "reset"}),
     *(("early_end", {"at": at}) for at in ("arguments", "between_calls")),
+    *(
+        ("mixed_calls", {"kind": kind})
+        for kind in ("missing_id", "same_index", "missing_index", "interleaved")
+    ),
     ("stream_hang", {"ping_every": 0.2}),
     ("slow_first_token", {"ping_every": 0.2}),
     *(("stream_error", {"error": error}) for error in ("server_error", "rate_limit")),

@@ -22,6 +22,7 @@ from wirefault.faults.catalogue.model.calls import (
     UnknownTool,
     WrongArguments,
 )
+from wirefault.faults.catalogue.model.mixed_calls import MixedCalls
 from wirefault.faults.catalogue.model.provider import (
     ApiTimeout,
     ContentFilter,
@@ -38,6 +39,7 @@ from wirefault.faults.catalogue.model.streams import (
     StreamCut,
     StreamError,
     StreamHang,
+    SwapEvents,
 )
 
 MODEL_FAULTS: tuple[type[Fault], ...] = (
@@ -53,11 +55,13 @@ MODEL_FAULTS: tuple[type[Fault], ...] = (
     SlowTokens,
     DuplicateEvent,
     CorruptEvent,
+    SwapEvents,
     EarlyEnd,
     MalformedToolCall,
     UnknownTool,
     WrongArguments,
     RepeatedToolCall,
+    MixedCalls,
     EmptyAnswer,
     Hallucination,
     IncorrectReasoning,

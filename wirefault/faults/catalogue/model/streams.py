@@ -399,3 +399,38 @@ class CorruptEvent(_Nth):
             "shape": b"[]",
         }
         return with_data(data, damaged[self.kind])
+
+
+class _SwapEditor(Editor["SwapEvents"]):
+    pieces = 0
+    waiting: bytes | None = None
+
+    def edit(self, data: bytes, kind: EventKind) -> Sequence[Step]:
+        if self.waiting is not None:
+            late, self.waiting = self.waiting, None
+            if late != data:
+                self.changed(event=self.seen - 1, original=evidence_text(late), changed=evidence_text(data))
+            return (data, late)
+        has_piece = kind == "text" or bool(self.dialect.arguments_in(data))
+        self.pieces += has_piece
+        if has_piece and self.why_not is not None and self.pieces == self.fault.nth:
+            self.waiting = data
+            return ()
+        return (data,)
+
+    def end(self) -> Sequence[Step]:
+        return () if self.waiting is None else (self.waiting,)
+
+
+class SwapEvents(StreamFault):
+    """Swap one event of the stream with the next one.
+
+    A client that joins the pieces gets the text, or a tool call's arguments, in a wrong order. If the next
+    event ends the call, the block or the stream, the piece comes too late. Nothing reports it.
+    """
+
+    name = "swap_events"
+    editor = _SwapEditor
+    can_cause = frozenset({"bad_reply"})
+
+    nth: int = Field(1, ge=1, description="number of the event, among those with text or tool call arguments")
