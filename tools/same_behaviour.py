@@ -1,6 +1,6 @@
 """Compare what two versions do under the same seeds: outcomes, faults, draws and verdicts.
 
-    python tools/same_behaviour.py record OUT --checkout FOLDER [--program NAME] [--only KIND]
+    python tools/same_behaviour.py record OUT --checkout FOLDER [--program NAME] [--seeds N] [--only KIND ...]
     python tools/same_behaviour.py compare BEFORE AFTER [--names FILE]
 
 ``record`` runs the demo under four settings, each experiment that ships, and ``exec`` of three programs. For
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -85,7 +86,7 @@ EVENTS = {
         "first_attempt_outcome",
     ],
     "exchange": [
-        *("episode", "attempt", "link", "method", "target", "fingerprint", "call", "try", "status"),
+        *("episode", "attempt", "link", "method", "target", "fingerprint", "call", "try_", "status"),
         *("forwarded", "write"),
     ],
     "tool_call": [
@@ -188,7 +189,7 @@ def record(out: Path, checkout: Path, program: str, seeds: int, only: list[str])
     environ = {key: value for key, value in os.environ.items() if not key.endswith("_PROXY")}
     for name, words, after in jobs(checkout, seeds):
         target = out / (name.replace("/", "_") + ".json")
-        if target.exists() or (only and not any(kind.rstrip("s") in name for kind in only)):
+        if target.exists() or (only and not any(kind in name for kind in only)):
             continue
         Shop.orders = 0
         with tempfile.TemporaryDirectory() as folder:
@@ -228,6 +229,9 @@ def compare(before: Path, after: Path, names: dict[str, str]) -> int:
 
 
 def mapped(value: Any, names: dict[str, str]) -> Any:
+    """The value with these names mapped, and with whole numbers in one form: 83.0 is 83."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if isinstance(value, dict):
         return {names.get(key, key): mapped(item, names) for key, item in value.items()}
     if isinstance(value, list):
@@ -243,13 +247,10 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
             yield f"{key}: {old[key]} -> {new[key]}"
     if list(old["runs"]) != list(new["runs"]):
         yield f"runs: {list(old['runs'])} -> {list(new['runs'])}"
-    for run in old["runs"].keys() & new["runs"].keys():
-        gone, come = (
-            set(a) - set(b)
-            for a, b in ((old["runs"][run], new["runs"][run]), (new["runs"][run], old["runs"][run]))
-        )
-        yield from (f"{run}: - {row}" for row in sorted(gone))
-        yield from (f"{run}: + {row}" for row in sorted(come))
+    for run in sorted(old["runs"].keys() & new["runs"].keys()):
+        gone, come = (Counter(side["runs"][run]) for side in (old, new))
+        yield from (f"{run}: - {row}" for row in sorted((gone - come).elements()))
+        yield from (f"{run}: + {row}" for row in sorted((come - gone).elements()))
 
 
 def main() -> int:
@@ -262,7 +263,12 @@ def main() -> int:
     recording.add_argument("--checkout", type=Path, required=True, help="a checkout with its .venv")
     recording.add_argument("--program", default="wirefault", help="the name of its command")
     recording.add_argument("--seeds", type=int, default=20)
-    recording.add_argument("--only", nargs="*", default=[], help="demo, exec, experiments")
+    recording.add_argument(
+        "--only",
+        nargs="*",
+        default=[],
+        help="runs with one of these in their names: demo, exec, experiment-short",
+    )
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
