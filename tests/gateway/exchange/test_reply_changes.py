@@ -18,7 +18,7 @@ from wirefault.dialects.http import Reply, Request, Step, chunk
 from wirefault.faults.base import Act, Changed, Miss
 from wirefault.faults.catalogue.http.body import Truncate
 from wirefault.faults.plan import MetFault
-from wirefault.gateway.exchange.delivery import SentReply
+from wirefault.gateway.exchange.carrier import SentReply
 from wirefault.gateway.exchange.record import fault_met
 from wirefault.gateway.exchange.reply_changes import EventSplitter, ReplyChanges
 from wirefault.gateway.http1.heads import read_request

@@ -11,7 +11,7 @@ from wirefault.faults.base import Act
 from wirefault.faults.catalogue.http.body import Truncate
 from wirefault.faults.plan import MetFault, Plan
 from wirefault.gateway.endpoint import Endpoint
-from wirefault.gateway.exchange.delivery import SentReply
+from wirefault.gateway.exchange.carrier import SentReply
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.lines.carrier import LineCarrier, event_part, response_part
 

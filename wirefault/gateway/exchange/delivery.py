@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from wirefault.core.identity import body_hash
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step
 from wirefault.faults.base import Pings
 from wirefault.faults.plan import MetFault
@@ -19,15 +16,13 @@ from wirefault.gateway.exchange.bodies import (
     ServerReply,
     UpstreamStart,
 )
-from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
+from wirefault.gateway.exchange.carrier import Carrier, MessageReader, ReplyWriter, SentReply
 from wirefault.gateway.exchange.client import Client
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.reply_changes import ReplyChanges
 from wirefault.gateway.http1.framing import Sink
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.http1.messages import refusal
-
-_MAX_BACKLOG = 64 * 1024
 
 
 class ReplyDelivery:
@@ -367,135 +362,3 @@ def _account_for(
     )
     if writer.waited:
         fault.mark_delayed(writer.waited * 1000)
-
-
-class SentReply:
-    """Follows the bytes of the reply to that request that a client gets. ``keep`` gets its body."""
-
-    def __init__(self, head: RequestHead, carrier: Carrier = HTTP, keep: Sink | None = None) -> None:
-        self._hash = body_hash()
-        self._keep = keep
-        sink = self._hash.update if keep is None else self._take_body
-        self._head_only = head.method == "HEAD"
-        self.reader = carrier.reader(head, True, sink)
-        self._ended_by_close = self._broken_off = False
-        self.surplus = False
-        """Bytes were sent after the reply's end."""
-
-    def take(self, data: bytes) -> bytes:
-        """Read these bytes; return the part to send: none after the head of a reply to HEAD."""
-        passed, surplus = self.reader.feed(data)
-        self.surplus = self.surplus or (bool(surplus) and not self._head_only)
-        return passed if self._head_only else data
-
-    def _take_body(self, data: bytes) -> None:
-        self._hash.update(data)
-        if self._keep is not None:
-            self._keep(data)
-
-    def end(self, ending: Ending, *, keep_alive: bool) -> None:
-        """Note how the reply ends for the client. ``keep_alive``: the connection stays open."""
-        self._broken_off = ending in ("close", "reset")
-        self._ended_by_close = ending == "close" or (ending == "keep" and not keep_alive)
-
-    @property
-    def status(self) -> int | None:
-        return self.reader.head.status if self.reader.head else None
-
-    @property
-    def whole(self) -> bool:
-        return self.reader.done or (self._ended_by_close and self.reader.ends_by_close)
-
-    @property
-    def digest(self) -> str:
-        return self._hash.hexdigest()
-
-    def shows(self) -> dict[str, Any]:
-        """Return what the caller must have seen of it."""
-        if self.whole:
-            return {"status": self.status, "digest": self.digest}
-        return {"lost": True, "closed": True} if self._broken_off else {"lost": True}
-
-
-class ReplyWriter:
-    """Writes a reply in steps, at their times; calls ``on_written(ending)`` at the end.
-
-    It pauses while ``full()``, and skips further waits once ``hurried()``. ``waited``: seconds that its waits
-    really took.
-    """
-
-    def __init__(
-        self,
-        sent_reply: SentReply,
-        write: Callable[[bytes], None],
-        full: Callable[[], bool],
-        hurried: Callable[[], bool],
-        on_written: Callable[[Ending], None],
-    ) -> None:
-        self.sent_reply = sent_reply
-        self.waited = 0.0
-        self._write, self._on_written = write, on_written
-        self._full, self._hurried = full, hurried
-        self._steps: deque[Step] = deque()
-        self._queued = 0
-        self._ending: Ending | None = None
-        self._wait: asyncio.TimerHandle | None = None
-        self._since = 0.0
-        self._stopped = self._running = False
-
-    @property
-    def waiting(self) -> bool:
-        return self._wait is not None
-
-    @property
-    def behind(self) -> bool:
-        """Whether more bytes would only pile up here."""
-        return self._queued > _MAX_BACKLOG
-
-    def add(self, steps: Sequence[Step]) -> None:
-        self._steps += steps
-        self._queued += sum(len(step) for step in steps if isinstance(step, bytes))
-        self.run()
-
-    def finish(self, ending: Ending) -> None:
-        """No more steps follow."""
-        self._ending = ending
-        self.run()
-
-    def run(self) -> None:
-        """Write as far as the client and the time allow."""
-        if self._running:
-            return
-        self._running = True
-        while self._steps and not self._stopped and not self.waiting and not self._full():
-            self._take_step(self._steps.popleft())
-        self._running = False
-        all_written = not self._steps and not self.waiting
-        if self._ending is not None and all_written and not self._stopped:
-            self._stopped = True
-            self._on_written(self._ending)
-
-    def _take_step(self, step: Step) -> None:
-        if isinstance(step, bytes):
-            self._queued -= len(step)
-            data = self.sent_reply.take(step)
-            if data:
-                self._write(data)
-        elif step > 0 and not self._hurried():
-            self._since = time.perf_counter()
-            self._wait = asyncio.get_running_loop().call_later(step, self._on_waited)
-
-    def _on_waited(self) -> None:
-        self._note_wait()
-        self.run()
-
-    def _note_wait(self) -> None:
-        if self._wait is not None:
-            self._wait.cancel()
-            self._wait = None
-            self.waited += time.perf_counter() - self._since
-
-    def stop(self) -> None:
-        """Write nothing more."""
-        self._note_wait()
-        self._stopped = True

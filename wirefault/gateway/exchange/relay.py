@@ -13,11 +13,10 @@ from wirefault.gateway.exchange.bodies import ServerReply
 from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
 from wirefault.gateway.exchange.client import Client, PauseReason
 from wirefault.gateway.exchange.delivery import ReplyDelivery
+from wirefault.gateway.exchange.episode_state import note_end_of_try, note_write
 from wirefault.gateway.exchange.exchange import Exchange
-from wirefault.gateway.exchange.executed_writes import note_write
 from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
-from wirefault.gateway.exchange.tries import note_end_of_try
 from wirefault.gateway.exchange.upstream import UpstreamLink
 from wirefault.gateway.http1.heads import BadHead, RequestHead
 from wirefault.gateway.http1.messages import refusal

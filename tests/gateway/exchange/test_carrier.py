@@ -6,7 +6,7 @@ import asyncio
 
 from tests.gateway.exchange.sockets import eventually
 from wirefault.dialects.http import Ending
-from wirefault.gateway.exchange.delivery import ReplyWriter, SentReply
+from wirefault.gateway.exchange.carrier import ReplyWriter, SentReply
 from wirefault.gateway.http1.heads import read_request
 
 GET = read_request(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
