@@ -80,7 +80,7 @@ def test_python_budgets_equal_yaml() -> None:
         ),
         ({"method": {"settings": {"budgets": "x"}}}, "budgets has a separate key"),
         ({"method": {"faults": "light"}, "baseline": {"budgets": CALLS}}, "baseline.budgets"),
-        ({"budgets": CALLS, "method": {}}, "has no fault"),
+        ({"budgets": CALLS, "method": {}}, "missing faults"),
         ({"method": {"budgets": {"episode": {"cost": 1.0}}}}, "a budget of cost needs PRICES"),
         ({"method": {"budgets": "there-is-none.yaml"}}, "there-is-none.yaml: cannot be read"),
     ],

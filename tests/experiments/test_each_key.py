@@ -130,7 +130,7 @@ CASES = [
         lambda p: p[0].experiment.safety.blast_radius is not None,
         True,
         radius(links=["search"]),
-        "strikes weather, outside of safety.blast_radius.links",
+        "affects weather, outside of safety.blast_radius.links",
     ),
     Case(
         "safety.blast_radius.episodes",
@@ -138,7 +138,7 @@ CASES = [
         of_arm(lambda arm: arm.settings.fault_episodes < 1),
         True,
         radius(episodes=0.1),
-        "0.1 of 2 episodes is none",
+        "0.1 of 2 episodes is less than one",
     ),
     Case(
         "safety.blast_radius.calls",
@@ -211,7 +211,7 @@ CASES = [
         lambda p: [arm.settings.persona for arm in p[0].arms],
         ["quitter", "diligent", "quitter"],
         {"baseline": {"settings": {"error_prob": 1}}},
-        "a baseline cannot hold faults",
+        "which must have no faults",
     ),
     Case(
         "method.faults",
@@ -261,14 +261,14 @@ CASES = [
         method(assertions=["no_lop"]),
         "unknown assertion no_lop",
     ),
-    Case("variants", VARIANTS, names, ["a"], {"method": None, "variants": {"a": {}}}, "a: has no fault"),
+    Case("variants", VARIANTS, names, ["a"], {"method": None, "variants": {"a": {}}}, "a: missing faults"),
     Case(
         "hypothesis",
         {"hypothesis": ["no crash", "no runaway"]},
         of_arm(lambda arm: arm.hypothesis),
         ("no crash", "no runaway"),
         {"hypothesis": []},
-        "has no hypothesis",
+        "missing hypothesis",
     ),
     Case(
         "assertions",

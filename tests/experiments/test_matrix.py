@@ -51,14 +51,14 @@ def test_subjects_run_as_on_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "wrong"),
     [
-        ({"matrix": {"doses": [1]}}, "needs one of `method`, `variants` and faults of a `matrix`"),
+        ({"matrix": {"doses": [1]}}, "needs one of `method`, `variants` and `faults` of a `matrix`"),
         ({"matrix": {"faults": ["light"]}, "method": {"faults": "light"}}, "needs one of `method`"),
         ({"matrix": {"faults": ["light"], "doses": [0]}}, "matrix.doses[1]"),
         ({"matrix": {"faults": ["light"], "dose": [1]}}, "did you mean 'doses'"),
         ({"matrix": {"faults": ["light"], "settings": {"sed": [1]}}}, "sed is not a setting"),
         ({"matrix": {"faults": ["light"], "settings": {"persona": []}}}, "settings.persona has no value"),
-        ({"matrix": {"faults": ["light"], "settings": {"error_prob": [0, 0.5]}}}, "would strike the control"),
-        ({"matrix": {"faults": ["light", "a/light.yaml"]}}, "two of them are called light"),
+        ({"matrix": {"faults": ["light"], "settings": {"error_prob": [0, 0.5]}}}, "would affect the control"),
+        ({"matrix": {"faults": ["light", "a/light.yaml"]}}, "two of them have the name light"),
         (
             {"matrix": {"faults": ["light"], "doses": list(range(1, 99)), "subjects": ["a", "b", "c"]}},
             "98 x 3",

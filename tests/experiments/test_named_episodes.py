@@ -35,6 +35,6 @@ def test_named_episodes_cover_all_repetitions(tmp_path: Path, episodes: str | li
 
 
 def test_unknown_name_suggests_nearest(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"no prompt is called 'helo'; did you mean 'hello'\?") as error:
+    with pytest.raises(ValueError, match=r"unknown prompt 'helo'; did you mean 'hello'\?") as error:
         planned(tmp_path, ["bye", "helo"])
     assert "some.yaml" in str(error.value)

@@ -38,13 +38,13 @@ def test_empty_radius_is_error(tmp_path: Path, radius: Any) -> None:
 def test_faults_outside_radius_are_named(tmp_path: Path) -> None:
     radius = {"safety": {"blast_radius": {"links": ["search", "model"]}}}
     message = refused(tmp_path, **radius)
-    assert "method: the fault busy strikes weather, outside of safety.blast_radius.links" in message
+    assert "method: the fault busy affects weather, outside of safety.blast_radius.links" in message
     toxic = {"faults": {"toxics": [{"toxic": "latency", "links": "tools", "id": "slow"}]}}
-    assert "variants.a: the toxic slow strikes weather" in refused(
+    assert "variants.a: the toxic slow affects weather" in refused(
         tmp_path, method=None, variants={"a": toxic}, **radius
     )
     chance = {"settings": {"error_prob": 1}}
-    assert "method: error_prob strikes weather" in refused(tmp_path, method=chance, **radius)
+    assert "method: error_prob affects weather" in refused(tmp_path, method=chance, **radius)
     assert planned(tmp_path, safety={"blast_radius": {"links": ["tools"]}}).arms
 
 
@@ -62,22 +62,22 @@ def test_share_of_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
 
 def test_empty_share_is_error(tmp_path: Path) -> None:
     message = refused(tmp_path, only=["1", "2"], safety={"blast_radius": {"episodes": 0.25}})
-    assert "0.25 of 2 episodes is none" in message
+    assert "0.25 of 2 episodes is less than one" in message
 
 
 def test_radius_counts_only_fault_calls(tmp_path: Path) -> None:
     radius = {"safety": {"blast_radius": {"calls": 3}}}
     assert planned(tmp_path, **radius).arms[1].settings.fault_calls == 3
     toxic = {"faults": {"toxics": [{"toxic": "latency", "id": "slow"}]}}
-    assert "the toxic slow strikes every call" in refused(tmp_path, method=toxic, **radius)
+    assert "the toxic slow affects every call" in refused(tmp_path, method=toxic, **radius)
 
 
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
         ("error_rat > 1", "error_rat is not watched; did you mean 'error_rate'?"),
-        ("1 > 2", "names nothing that is watched"),
-        ("cost", "compares nothing"),
+        ("1 > 2", "has no condition that can be watched"),
+        ("cost", "has no comparison"),
     ],
 )
 def test_unwatchable_condition_is_error(tmp_path: Path, condition: str, message: str) -> None:

@@ -1,6 +1,6 @@
 """The dialects of links: messages, errors and event streams, one module per dialect.
 
-Pure; it may import ``core`` alone.
+Pure; it imports only ``core``.
 """
 
 from __future__ import annotations

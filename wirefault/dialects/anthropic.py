@@ -82,7 +82,7 @@ class Anthropic:
         return ModelReply(text, calls, _FINISH.get(stop, stop))
 
     def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
-        """Block of other kinds than text and tool calls stay where they are."""
+        """Blocks of other kinds than text and tool calls stay where they are."""
         same_text = reply.text == self.read_reply(body).text
         calls, text = list(reply.calls), reply.text
         content: list[_Block] = []
@@ -186,7 +186,7 @@ def _call(block: _Block) -> ToolCall:
 
 
 def _arguments(value: Any) -> str:
-    """An input that is a string is what a stream's pieces amounted to, and no JSON."""
+    """If an input is a string, it is the text of a stream's pieces, which was not JSON."""
     return value if isinstance(value, str) else compact(value if value is not None else {})
 
 
@@ -210,7 +210,7 @@ def _add(block: _Block, delta: dict[str, Any]) -> None:
 
 
 def _ended(block: _Block) -> _Block:
-    """A block once all of it has come: its input is JSON, or the text that should have been."""
+    """A complete block: its input is JSON, or the text that should be JSON."""
     if "json" not in block:
         return block
     written = block["json"]

@@ -55,7 +55,7 @@ class NamesErrorsInHeader(Protocol):
     """A dialect whose errors have their type in a header."""
 
     def error_headers(self, type: str, status: int) -> Mapping[str, str]:
-        """The headers of such an error. ``type`` may be no name of the API's."""
+        """The headers of such an error. ``type`` may be unknown to the API."""
 
 
 def error_reply(
@@ -208,19 +208,19 @@ class ModelDialect(LinkDialect, Protocol):
         """The conversation in a request; an empty one if it holds none that can be read."""
 
     def new_reply(self, id: str, model: str, created: int) -> dict[str, Any]:
-        """A reply that says nothing yet. ``created``: seconds since the epoch."""
+        """An empty reply. ``created``: seconds since the epoch."""
 
     def read_reply(self, body: dict[str, Any]) -> ModelReply:
         """Read a reply."""
 
     def write_reply(self, body: dict[str, Any], reply: ModelReply) -> dict[str, Any]:
-        """The same reply saying that instead; whatever else it holds stays. Raises ``NotInDialect``."""
+        """The same reply with that content instead; everything else in it stays. Raises ``NotInDialect``."""
 
     def usage(self, prompt: int, completion: int) -> dict[str, int]:
         """The tokens of a request and its reply, as the API counts them."""
 
     def collect(self, events: Iterable[bytes]) -> dict[str, Any]:
-        """The reply that a stream of events amounts to."""
+        """The reply assembled from a stream of events."""
 
     def spread(self, body: dict[str, Any]) -> Iterator[bytes]:
         """The reply as the events of a stream."""
@@ -240,7 +240,7 @@ class ModelDialect(LinkDialect, Protocol):
 
 @runtime_checkable
 class FinishesWithContent(Protocol):
-    """A dialect whose events may bring a part of the answer and the reason for its end together."""
+    """A dialect in which one event may have a part of the answer and the reason for its end."""
 
     def without_finish(self, event: bytes) -> bytes | None:
         """The event without that reason, empty if nothing; None if it has no such reason."""
@@ -297,7 +297,7 @@ def before_finish(dialect: ModelDialect, event: bytes, kind: EventKind) -> bytes
 
 
 def reply_body(dialect: ModelDialect, reply: Reply) -> dict[str, Any]:
-    """The reply's JSON, or what its event stream amounts to. Raises ``ValueError``."""
+    """The reply's JSON, or the JSON assembled from its event stream. Raises ``ValueError``."""
     body = dialect.collect(reply.events()) if reply.stream_form else reply.json()
     if not isinstance(body, dict):
         raise ValueError("no object")

@@ -276,7 +276,7 @@ def _call(block: _Block) -> ToolCall:
 
 
 def _arguments(value: Any) -> str:
-    """An input that is a string is what a stream's pieces amounted to, and no JSON."""
+    """If an input is a string, it is the text of a stream's pieces, which was not JSON."""
     return value if isinstance(value, str) else compact(value if value is not None else {})
 
 
@@ -304,7 +304,7 @@ def _add(block: _Block, delta: dict[str, Any]) -> None:
 
 
 def _ended(block: _Block) -> _Block:
-    """A block once all of it has come: its input is JSON, or the text that should have been."""
+    """A complete block: its input is JSON, or the text that should be JSON."""
     call = as_object(block.get("toolUse"))
     if not call:
         return block

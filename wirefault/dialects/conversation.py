@@ -172,7 +172,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _with_text(content: Any, text: str) -> Any:
-    """The first text becomes ``text``, further text parts go."""
+    """The first text becomes ``text``, further text parts are removed."""
     if not isinstance(content, list):
         return text
     parts: list[Any] = []

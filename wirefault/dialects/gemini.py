@@ -1,6 +1,6 @@
 """Gemini's ``generateContent`` and ``streamGenerateContent``. Pure.
 
-The model's name and the wish for a stream are in the request's path. A tool call comes whole, in one event,
+The request's path has the model's name and says whether to stream. A tool call comes whole, in one event,
 and a stream ends without an event that says so. Statuses follow its error reference.
 """
 

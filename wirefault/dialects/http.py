@@ -42,7 +42,7 @@ class _Message:
         return ", ".join(values) if values else None
 
     def json(self) -> Any:
-        """The body's JSON. Raises ``ValueError``, also for what is nested too deep."""
+        """The body's JSON. Raises ``ValueError``, also if it is nested too deep."""
         return parsed(self.body)
 
     def json_object(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Reply(_Message):
         return form_of_type(self.header("content-type"))
 
     def events(self) -> Iterator[bytes]:
-        """The events of a stream, and what is left after the last; nothing for another reply."""
+        """The events of a stream, and the rest after the last; nothing for another reply."""
         form = self.stream_form
         return iter(()) if form is None else split_stream(form, self.body)
 
@@ -121,7 +121,7 @@ class ReplyInPieces:
     pieces: tuple[Step, ...] = ()
     """Pieces of the body, or events, and seconds to wait."""
     ending: Ending = "close"
-    """``keep`` (the reply is whole, the connection stays open), ``close`` (in order: FIN), ``reset`` (RST),
+    """``keep`` (the reply is whole, the connection stays open), ``close`` (gracefully: FIN), ``reset`` (RST),
     ``hang`` (nothing more, until the client leaves)."""
     length: int | None = None
     """Length of the body that the header block claims. None: the pieces are of an event stream."""
@@ -157,7 +157,7 @@ _LINE = re.compile(rb"\r\n|\n|\r")
 
 
 def split_events(body: bytes) -> Iterator[bytes]:
-    """The server-sent events of a stream, their blank lines included, and what is left after the last."""
+    """The server-sent events of a stream, their blank lines included, and the rest after the last."""
     return split_stream(SERVER_SENT_EVENTS, body)
 
 

@@ -1,4 +1,4 @@
-"""Reading JSON of any shape: what has another type than expected reads as empty. Pure."""
+"""Reads JSON of any shape: a value of an unexpected type reads as empty. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def index_in(value: dict[str, Any]) -> int:
 
 
 def parsed(source: str | bytes) -> Any:
-    """The JSON in it. Raises ``ValueError``, also for what is nested too deep."""
+    """The JSON in it. Raises ``ValueError``, also if it is nested too deep."""
     try:
         return json.loads(source)
     except RecursionError:

@@ -1,8 +1,8 @@
 """The Model Context Protocol: JSON-RPC messages, whatever carries them. Pure.
 
-Two eras are on the wire: sessions that begin with a handshake (up to 2025-11-25), and stateless requests
-(2026-07-28), which say in ``params._meta`` what the handshake said and repeat the message's method and name
-in headers. A message is recognized by its shape; anything else reads as None.
+The protocol has two eras: sessions that begin with a handshake (up to 2025-11-25), and stateless requests
+(2026-07-28), which repeat the handshake's content in ``params._meta`` and the message's method and name in
+headers. A message is recognized by its shape; anything else reads as None.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ToolAnswer = Literal["", "result", "error"]
 class ModelContextProtocol:
     """Implements ``LinkDialect``: an error is a JSON-RPC one, its name in the catalogue among its data.
 
-    Its ``id`` is null here: who answers a message puts that message's id there.
+    Its ``id`` is null here: the sender of the response sets it to the message's id.
     """
 
     name: Dialect = "mcp"
@@ -246,7 +246,7 @@ def step_lines(steps: Iterable[Step]) -> Sequence[Step]:
 def line_of(message: bytes) -> bytes:
     """The message in one line: a line's end within its JSON is only for people."""
     if b"\n" in message or b"\r" in message:
-        with suppress(ValueError):  # broken on purpose: it goes out as it is
+        with suppress(ValueError):  # broken on purpose: sent unchanged
             message = dump_json(parsed(message))
     return message + b"\n"
 

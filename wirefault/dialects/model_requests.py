@@ -1,6 +1,6 @@
 """Recognises a request to a model by its path and its body, whatever its host. Pure.
 
-Each shape is one that the API requires and that a shop's endpoint does not have by chance: a path alone, or a
+The API requires each of these shapes, and a shop's endpoint does not have one by chance: a path alone, or a
 body with a list called ``messages``, proves nothing.
 """
 
@@ -20,7 +20,7 @@ JsonObject = Mapping[str, Any]
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "model", "ipython"})
 _ITEMS = frozenset({"message", "function_call", "function_call_output", "reasoning", "item_reference"})
 _INVOKED = frozenset({"anthropic_version", "messages", "prompt", "inputText", "inputs", "texts"})
-# Fields of the messages of web front ends (the AI SDK's), which send them to a server of their own.
+# Fields of the messages of web front ends (the AI SDK's), which send them to their own server.
 _OF_FRONT_END = frozenset({"parts", "id", "createdAt"})
 
 

@@ -235,7 +235,7 @@ def _add(choice: dict[str, Any], part: dict[str, Any]) -> None:
 
 
 def _add_call(calls: list[dict[str, Any]], delta: dict[str, Any]) -> None:
-    """Add a piece of a tool call to the call with its index, or begins that call."""
+    """Add a piece of a tool call to the call with its index, or begin that call."""
     at = index_in(delta)
     known = next((call for call in calls if call["index"] == at), None)
     function = as_object(delta.get("function"))

@@ -1,7 +1,7 @@
 """OpenAI's Responses API. Pure.
 
-A reply's ``output`` is a list of items: messages, function calls, reasoning and others. Its errors are those
-of chat completions, but for what it says of a context that is too long.
+A reply's ``output`` is a list of items: messages, function calls, reasoning and others. Its errors are the
+same as in chat completions, except for a context that is too long.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Event = dict[str, Any]
 
 
 def collect_response(events: Iterable[bytes]) -> dict[str, Any]:
-    """The response that the events amount to: as the last of them has it, else of the pieces that came.
+    """The response from the events: as in the last of them, else assembled from the pieces.
 
     Raises ``ValueError`` for any other stream, and for one that ended in an error.
     """

@@ -25,9 +25,9 @@ CASSETTE_MISS = "the cassettes have no answer for this request"
 # A model's server that refuses the caller, not the request: no key, no credit, unknown model or region, too
 # many requests, too late. Groq answers 498 if its capacity is used up, Bedrock 424 if the model failed.
 _MODEL_STATUSES = frozenset({401, 402, 403, 404, 405, 407, 408, 409, 410, 423, 424, 425, 429, 451, 498, 499})
-# All that an agent can do about a tool's 408 is to ask again; it has to handle other refusals of its tools.
+# An agent can only repeat a request after a tool's 408; it has to handle other refusals of its tools.
 _TOOL_STATUSES = frozenset({408})
-# A gateway in front of an API refuses with HTML, the API with JSON. These are about the request all the same.
+# A gateway in front of an API refuses with HTML, the API with JSON. These are still about the request.
 _TOO_LARGE = frozenset({413, 414, 431})
 
 # Types and codes of errors that are about the request, and of errors that a 400 has although they are not.

@@ -147,8 +147,9 @@ class _AwsEventStream:
     content_type = "application/vnd.amazon.eventstream"
 
     def ends(self, data: bytes, searched: int) -> Iterator[int]:
-        """Frames are cut by their lengths, so that the search begins at the first one again. What is not a
-        frame ends with the data.
+        """Frames are cut by their lengths, so the search begins at the first one again.
+
+        Bytes that are not a frame extend to the end of the data.
         """
         at = 0
         while at < len(data):
@@ -200,7 +201,7 @@ def recorded_events(body: str) -> list[bytes]:
 
 
 def split_stream(form: StreamForm, body: bytes) -> Iterator[bytes]:
-    """The events of a whole stream, and what is left after the last."""
+    """The events of a whole stream, and the rest after the last."""
     start = 0
     ends = (
         (blank.end() for blank in _BLANK.finditer(body)) if form is SERVER_SENT_EVENTS else form.ends(body, 0)

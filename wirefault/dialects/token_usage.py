@@ -90,7 +90,7 @@ def read_usage(body: Any) -> TokenUsage:
 
 
 def read_stream_usage(stream: bytes) -> TokenUsage:
-    """The usage in an event stream: the input may be told at its begin, the output is at its end.
+    """The usage in an event stream: the input may be reported at its beginning, the output at its end.
 
     No more than the lines of the first name and of the first and the last usage are parsed. The framing of
     chunks may be in it.

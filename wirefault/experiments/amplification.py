@@ -40,7 +40,7 @@ class FailedCalls:
 
 
 def failed_calls(trace: EpisodeTrace, *, whole: bool) -> FailedCalls:
-    """``whole``: whether it is known of every request if it failed."""
+    """``whole``: whether it is known for every request that it failed, or did not."""
     groups: defaultdict[object, list[Request]] = defaultdict(list)
     for request in trace.requests:
         groups[request.same or id(request)].append(request)

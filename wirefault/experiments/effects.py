@@ -1,7 +1,7 @@
 """The effect of each fault on the success rate: an arm against its shadow twins in the control. Pure.
 
 An episode counts for a fault if the fault was planned for it: its draw hit in the control, where it was only
-recorded, so that no consequence of the fault decides which episodes are compared (intention to treat).
+recorded, so no consequence of the fault decides which episodes are compared (intention to treat).
 """
 
 from __future__ import annotations

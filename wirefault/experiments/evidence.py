@@ -198,8 +198,8 @@ def _read(logs: Path, path: Path, limit: int = MAX_HISTORY_BYTES) -> bytes:
 def _attempt_files(logs: Path, folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield hash, size and name of each file, and its path.
 
-    These are the subject's output and working folders. It may leave links, pipes and files that nobody can
-    read there; they are left out.
+    These are the subject's output and working folders. It may leave links, pipes and unreadable files there;
+    they are left out.
     """
     for path in files_below(logs, folder):
         with suppress(OSError), open_recorded(logs, path) as file:

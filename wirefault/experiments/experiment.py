@@ -35,11 +35,11 @@ class Matrix(Spec):
     """Each list is one dimension; an empty one leaves the experiment as it is."""
 
     faults: list[str | dict[str, Any]] = Field(
-        default_factory=list, description="each an arm, instead of `method` and `variants`"
+        default_factory=list, description="each is an arm; instead of `method` and `variants`"
     )
-    doses: list[_Dose] = Field(default_factory=list, description="factors on all chances of each arm")
+    doses: list[_Dose] = Field(default_factory=list, description="factors for all probabilities of each arm")
     settings: dict[str, list[str | int | float]] = Field(
-        default_factory=dict, description="by name the values that each setting takes"
+        default_factory=dict, description="the values of each setting, by its name"
     )
     subjects: list[str] = Field(default_factory=list, description="each as `subject`")
     prompts: list[str | list[str | dict[str, Any]]] = Field(
@@ -57,7 +57,7 @@ def expanded(data: Mapping[str, Any], matrix: Matrix) -> list[dict[str, Any]]:
             raise ValueError(f"settings.{name} has no value")
     named = [_name_of(faults, place) for place, faults in enumerate(matrix.faults, 1)]
     if twice := next((name for name in named if named.count(name) > 1), ""):
-        raise ValueError(f"faults: two of them are called {twice}")
+        raise ValueError(f"faults: two of them have the name {twice}")
     arms = dict(_arms(data, matrix))
     if not arms:
         raise ValueError("needs `faults`, or doses of a `method` or of `variants`")
@@ -156,8 +156,8 @@ def _striking(settings: dict[str, Any]) -> str:
 def _without_faults(settings: dict[str, Any]) -> dict[str, Any]:
     if name := _striking(settings):
         raise ValueError(
-            f"{name}: would strike the control arm, too, and a baseline cannot hold faults; they belong to"
-            " `method` or to a variant"
+            f"{name}: would affect the control arm, too, which must have no faults; move it to `method`"
+            " or to a variant"
         )
     return settings
 
@@ -180,7 +180,7 @@ class Baseline(Spec):
     """The control arm: same prompts and draws, no faults."""
 
     settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
-        default_factory=dict, description="settings of this arm alone, by their names in docs/settings.md"
+        default_factory=dict, description="settings of this arm only, by their names in docs/settings.md"
     )
 
 
@@ -191,22 +191,22 @@ class Arm(Spec):
         "", description="a preset, a file in this folder, or an inline fault set"
     )
     settings: SettingValues = Field(
-        default_factory=dict, description="settings of this arm alone, such as toxic_prob"
+        default_factory=dict, description="settings of this arm only, such as toxic_prob"
     )
     budgets: BudgetsGiven = Field(
-        None, description="what may be used up in this arm, instead of the experiment's `budgets`"
+        None, description="limits on usage in this arm, instead of the experiment's `budgets`"
     )
     dose: float = Field(
         1,
         gt=0,
         le=100,
-        description="a factor on all its chances; one above 1 then is 1, and `plan` says so",
+        description="a factor for all its probabilities, up to 1; `plan` lists those that it limits",
     )
     hypothesis: list[HypothesisText] = Field(
-        default_factory=list, description="what must hold in this arm besides"
+        default_factory=list, description="further statements that must hold in this arm"
     )
     assertions: list[AssertionGiven] = Field(
-        default_factory=list, description="what its episodes must show besides; docs/statements.md"
+        default_factory=list, description="further assertions on its episodes; docs/statements.md"
     )
 
     @property
@@ -218,31 +218,31 @@ class Arm(Spec):
 class Experiment(Spec):
     """An experiment as written by a user. Paths are relative to the folder of its file."""
 
-    title: str = Field(min_length=1, description="what is to be shown, in a sentence")
+    title: str = Field(min_length=1, description="the claim under test, in a sentence")
     description: str = ""
     tags: list[str] = Field(default_factory=list)
-    wiring: str = Field("lab", description="`lab`, or a wiring file: what is run, over which links")
+    wiring: str = Field("lab", description="`lab`, or a wiring file with the subject and its links")
     subject: str = Field("", description="the agent, as in --subject, instead of the wiring's")
     prompts: str | list[PromptEntry] = Field(
         "", description="a prompts file, or its entries; by default the wiring's"
     )
-    only: list[str] = Field(default_factory=list, description="the prompts with these ids or places alone")
+    only: list[str] = Field(default_factory=list, description="only the prompts with these ids or places")
     repeats: int = Field(1, ge=1, le=10_000, description="how often each prompt is run, with its own draws")
-    safety: Safety = Field(Safety(), description="what keeps it from doing more harm than it is meant to")
-    limits: Spending = Field(Spending(), description="what it may spend; after that no episode begins")
+    safety: Safety = Field(Safety(), description="limits on the harm that it may do")
+    limits: Spending = Field(Spending(), description="limits on time and cost; beyond them no episode begins")
     seed: int | None = Field(
-        None, ge=0, lt=2**63, description="of all draws, the same in each arm; else drawn"
+        None, ge=0, lt=2**63, description="seed of all draws, the same in each arm; random by default"
     )
     settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
         default_factory=dict, description="settings of all arms"
     )
     budgets: BudgetsGiven = Field(
-        None, description="what may be used up in all arms, also without faults; may be a file in this folder"
+        None, description="limits on usage in all arms, also without faults; may name a file in this folder"
     )
     steady_state: list[ToleranceText] = Field(
         default_factory=lambda: ["success_rate >= 1"],
         min_length=1,
-        description="what must hold of the control arm, before and after the others",
+        description="statements that must hold for the control arm, before and after the others",
     )
     baseline: Baseline = Baseline()
     method: Arm | None = Field(None, description="the only arm with faults, instead of `variants`")
@@ -251,10 +251,10 @@ class Experiment(Spec):
         None, description="every combination of these, each with its own control where that differs"
     )
     hypothesis: list[HypothesisText] = Field(
-        default_factory=list, description="what must hold in each of them"
+        default_factory=list, description="statements that must hold in each of them"
     )
     assertions: list[AssertionGiven] = Field(
-        default_factory=list, description="what the episodes of each must show; docs/statements.md"
+        default_factory=list, description="assertions on the episodes of each; docs/statements.md"
     )
 
     @property
@@ -267,7 +267,7 @@ class Experiment(Spec):
         own = bool(self.matrix and self.matrix.faults)
         if bool(self.method) + bool(self.variants) + own != 1:
             raise ValueError(
-                "needs one of `method`, `variants` and faults of a `matrix`: what is done to the subject"
+                "needs one of `method`, `variants` and `faults` of a `matrix`: the faults for the subject"
             )
         for name, arm in self.arms.items():
             if not _ARM_NAME.fullmatch(name) or name in (CONTROL, AFTER):
@@ -276,11 +276,12 @@ class Experiment(Spec):
                 )
             if not arm.breaks_something:
                 raise ValueError(
-                    f"{name}: has no fault: say `faults`, `budgets`, or toxic_prob or error_prob in"
+                    f"{name}: missing faults: set `faults`, `budgets`, or toxic_prob or error_prob in"
                     " `settings`"
                 )
             if not any((self.hypothesis, self.assertions, arm.hypothesis, arm.assertions)):
                 raise ValueError(
-                    f"{name}: has no hypothesis: say what must hold (success_rate >= 0.9), or assertions"
+                    f"{name}: missing hypothesis: state what must hold (success_rate >= 0.9), or add"
+                    " assertions"
                 )
         return self

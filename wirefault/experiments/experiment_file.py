@@ -31,7 +31,9 @@ def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> Exp
     """Read a file with exactly one experiment. Raises ``InputError`` as ``load_experiments`` does."""
     loaded = load_experiments(path, changes)
     if len(loaded) > 1:
-        raise loaded[0].file.error(("matrix",), f"stands for {len(loaded)} experiments, where one is wanted")
+        raise loaded[0].file.error(
+            ("matrix",), f"stands for {len(loaded)} experiments, but only one can be run here"
+        )
     return loaded[0]
 
 

@@ -197,7 +197,7 @@ def _check_statement(node: ast.expr) -> None:
             _check_share(left, right)
             _check_share(right, left)
     else:
-        raise ExpressionError(f"{ast.unparse(node)!r} compares nothing; write it like: success_rate >= 0.9")
+        raise ExpressionError(f"{ast.unparse(node)!r} has no comparison; write it like: success_rate >= 0.9")
 
 
 def _check_share(measure: ast.expr, limit: ast.expr) -> None:

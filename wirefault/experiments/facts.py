@@ -249,7 +249,7 @@ def facts_of(
 
 
 def _is_lowered(finding: Finding) -> bool:
-    """Whether the rule itself lowered it to a note: good to know, and nothing that is wrong."""
+    """Whether the rule itself lowered it to a note: information, not an error."""
     return finding.severity == "note" and finding.rule not in _NOTES
 
 

@@ -49,7 +49,7 @@ def problem_with_episodes(faults: str, prompts: Sequence[str]) -> str:
     for entry, only in selectors:
         for name in only.episodes:
             if not any(Only(episodes=(name,)).in_episode(key) for key in prompts):
-                return f"{entry}: only: episodes: no prompt is called {name!r}{nearest(name, prompts)}"
+                return f"{entry}: only: episodes: unknown prompt {name!r}{nearest(name, prompts)}"
     return ""
 
 
@@ -260,7 +260,7 @@ def _check_personas(source_file: ExperimentFile, of_control: str, arms: Sequence
     for arm in arms:
         if arm.settings.persona != of_control:
             place = ("method",) if source_file.experiment.method else ("variants", arm.name)
-            problem = "one scripted model answers in all arms: say this in the experiment's own `settings`"
+            problem = "one scripted model answers in all arms: set this in the experiment's own `settings`"
             raise source_file.file.error((*place, "settings", "persona"), problem)
 
 

@@ -105,7 +105,7 @@ def put_down(result: ShardResult, runs: Path, run_id: str) -> None:
         arriving.rename(runs / run_id)
 
 
-# A shard is retried if its machine is lost; after four machines the shard is to blame.
+# A shard is retried if its machine is lost; after four losses the shard counts as the cause.
 _MAX_TRIES = 4
 _LOOK_EVERY_S = 0.2
 _STOP_BOUND_S = 15.0

@@ -1,4 +1,4 @@
-"""An arm beside its control: repeated writes, and findings about other differences. Pure.
+"""An arm compared with its control: repeated writes, and findings about other differences. Pure.
 
 The control shows how often a write is executed without faults, and how the agent answers then.
 

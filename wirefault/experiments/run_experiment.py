@@ -155,7 +155,7 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
     """
     if aborted := saved.end.aborted:
         raise InputError(
-            f"{saved.experiment_id} was aborted ({aborted}) and stays so;"
+            f"{saved.experiment_id} was aborted ({aborted}) and cannot be resumed;"
             f" wirefault run --again {saved.experiment_id} runs it from the beginning"
         )
     saved.forget_end()

@@ -26,7 +26,7 @@ from wirefault.wiring.subject_spec import HttpSpec
 from wirefault.wiring.wiring import Wiring
 
 ABORT_NAMES = ("error_rate", "cost", "time", "invalid_share")
-_EMPTY = "is empty, which never means all: say links, episodes or calls, or leave blast_radius out"
+_EMPTY = "must not be empty: name links, episodes or calls, or leave blast_radius out"
 
 
 def _abort_condition(text: str) -> str:
@@ -35,7 +35,7 @@ def _abort_condition(text: str) -> str:
     except ExpressionError as error:
         raise ValueError(f"{text!r}: {error}") from None
     if not names:
-        raise ValueError(f"{text!r}: names nothing that is watched; valid: {', '.join(ABORT_NAMES)}")
+        raise ValueError(f"{text!r}: has no condition that can be watched; valid: {', '.join(ABORT_NAMES)}")
     for name in names:
         if name not in ABORT_NAMES:
             raise ValueError(f"{text!r}: {name} is not watched{nearest(name, ABORT_NAMES)}")
@@ -46,13 +46,13 @@ class BlastRadius(Spec):
     """Which links, episodes and calls may be faulted; an omitted dimension has no limit."""
 
     links: list[str] | None = Field(
-        None, min_length=1, description="those that may be struck, or tools, writes, model"
+        None, min_length=1, description="links that may have faults, or tools, writes, model"
     )
     episodes: ShareOfEpisodes | None = Field(
-        None, description="the share of an arm's episodes that may be struck, at most; drawn by the seed"
+        None, description="maximum share of an arm's episodes with faults; drawn by the seed"
     )
     calls: int | None = Field(
-        None, ge=1, description="the calls of an episode that faults at the gateway may strike, at most"
+        None, ge=1, description="maximum number of calls of an episode that faults at the gateway may change"
     )
 
     @model_validator(mode="after")
@@ -65,13 +65,13 @@ class BlastRadius(Spec):
 class Safety(Spec):
     """Limits on the harm that an experiment may do."""
 
-    blast_radius: BlastRadius | None = Field(None, description="how far faults may reach")
+    blast_radius: BlastRadius | None = Field(None, description="where faults may act")
     abort: list[Annotated[str, AfterValidator(_abort_condition)]] = Field(
         default_factory=list,
         description=f"ends the experiment as soon as one is true; of {', '.join(ABORT_NAMES)}",
     )
     targets: list[str] | None = Field(
-        None, description="the hosts besides this machine that may be touched; else those of the wiring"
+        None, description="the hosts besides this machine that may be called; by default those of the wiring"
     )
 
     @field_validator("blast_radius", mode="before")
@@ -111,7 +111,7 @@ def _check_links(named: Sequence[str], settings: Settings, links: Links) -> None
     for entry, struck in _struck_links(settings, links):
         if outside := [link for link in struck if link not in allowed]:
             raise ValueError(
-                f"{entry} strikes {', '.join(outside)}, outside of safety.blast_radius.links"
+                f"{entry} affects {', '.join(outside)}, outside of safety.blast_radius.links"
                 f" ({', '.join(named)}): narrow its links, or widen the radius"
             )
 
@@ -128,7 +128,7 @@ def _check_calls(settings: Settings) -> None:
     toxics = [f"the toxic {entry.id}" for entry in read_canonical(settings.faults).toxics]
     if named := [*toxics, *(["toxic_prob"] if settings.toxic_prob else [])]:
         raise ValueError(
-            f"{named[0]} strikes every call of an attempt on its link, which safety.blast_radius.calls cannot"
+            f"{named[0]} affects every call of an attempt on its link, which safety.blast_radius.calls cannot"
             " bound: use a fault of the gateway in its place, or leave `calls` out"
         )
 
@@ -139,7 +139,8 @@ def _cut(share: float, seed: int, episodes: Sequence[str]) -> float:
     count = int(share * len(draws) + 1e-9)  # 0.1 * 30 is slightly less than 3
     if not count:
         raise ValueError(
-            f"safety.blast_radius.episodes: {share:g} of {len(draws)} episodes is none: run more or widen it"
+            f"safety.blast_radius.episodes: {share:g} of {len(draws)} episodes is less than one: run"
+            " more episodes, or raise the share"
         )
     return draws[count] if count < len(draws) else 1.0
 
@@ -162,7 +163,7 @@ def untouchable(safety: Safety, wiring: Wiring) -> str:
         if host and host not in listed and not is_loopback(host):
             return (
                 f"{what} leads to {host}, which is neither this machine nor in safety.targets: list it there"
-                " if it may be touched"
+                " if it may be called"
             )
     return ""
 
@@ -179,8 +180,8 @@ class Spending(Spec):
     """Limits of one run of the experiment; a resumed one starts anew."""
 
     time: Duration | None = Field(
-        None, gt=0, description="seconds, or with a unit, such as 10min: later no episode begins"
+        None, gt=0, description="seconds, or a time such as 10min; after it no episode begins"
     )
     cost: float | int | None = Field(
-        None, gt=0, description="USD, where `prices` has all models: once they are spent no episode begins"
+        None, gt=0, description="USD, if `prices` has all models; once it is spent no episode begins"
     )

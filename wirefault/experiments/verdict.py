@@ -128,7 +128,7 @@ def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
 def _struck_in_calm(arm: ArmResult) -> Check:
     """A check that no budget refused anything in the control, where nothing should break."""
     measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].text}
-    message = "a budget that strikes without any fault is too small for these prompts"
+    message = "a budget that refuses requests without any fault is too small for these prompts"
     return Check(arm.name, f"no {BUDGET_STRIKES}", "unknown", measured, message)
 
 
@@ -143,7 +143,7 @@ def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
     truth = expression.holds(bounds)
     why = "; ".join(dict.fromkeys(measures[name].why for name in expression.names if measures[name].why))
     if truth is None:
-        message = why or "what is not known of some episodes leaves it open"
+        message = why or "the episodes that are unknown leave it open"
         return Check(arm, text, "unknown", measured, message)
     if truth:
         return Check(arm, text, "held", measured)

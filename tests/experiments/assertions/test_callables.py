@@ -20,7 +20,7 @@ OWN = "tests.experiments.assertions.own"
     [
         ("raises", f"{OWN}:raises raised RuntimeError"),  # the text may contain output of the subject
         ("leaves", f"{OWN}:leaves raised SystemExit"),
-        ("does_not_know", "it does not tell"),
+        ("does_not_know", "its function returned None"),
         ("returns_text", f"{OWN}:returns_text returned 'yes', not True, False, None or CheckResult"),
         ("gone", f"{OWN}:gone: unknown function"),
     ],

@@ -46,7 +46,7 @@ from wirefault.wiring.wiring import Wiring, lab_wiring
         ({"completes": 3}, "completes: takes a mapping of parameters, not 3"),
         ("tool_called", "tool_called: tool is missing"),
         ({"tool_called": {"tool": "a", "tims": 1}}, "no such parameter tims; did you mean 'times'?"),
-        ({"tool_called": {"tool": "a", "times": 1, "at_most": 2}}, "times: goes with neither"),
+        ({"tool_called": {"tool": "a", "times": 1, "at_most": 2}}, "times: cannot be combined with"),
         ({"answer_matches": "(?=x)"}, "answer_matches: pattern: is not an RE2 pattern"),
         ({"statement": {"text": "model_calls <= 1", "turn": 0}}, "turn: user turns count from 1"),
         ({"statement": {"text": "model_calls <= 1", "turn": 1, "over": "arm"}}, "over: arm is one figure"),
@@ -61,7 +61,7 @@ from wirefault.wiring.wiring import Wiring, lab_wiring
             "turn: faults are counted in whole",
         ),
         ({"callable": "polite"}, "callable: function: must be module:function or file.py:function"),
-        ({"callable": {"function": "a:b", "over": "arm", "turn": 1}}, "over: arm is asked once"),
+        ({"callable": {"function": "a:b", "over": "arm", "turn": 1}}, "over: arm runs once"),
     ],
 )
 def test_invalid_assertion_names_problem(entry: Any, problem: str) -> None:

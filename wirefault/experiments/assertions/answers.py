@@ -18,7 +18,7 @@ class AnswerContains(Assertion):
 
     name = "answer_contains"
     main = "text"
-    needs = "an answer that the wiring tells where to find"
+    needs = "a wiring that says where the answer is"
 
     text: str = Field(min_length=1)
     ignore_case: bool = Field(False, description="large and small letters are the same")
@@ -55,7 +55,7 @@ class AnswerLacks(Assertion):
 
     name = "answer_lacks"
     main = "text"
-    needs = "an answer, and one that the wiring tells where to find"
+    needs = "an answer, and a wiring that says where it is"
 
     text: str = Field(min_length=1)
     ignore_case: bool = Field(False, description="large and small letters are the same")

@@ -1,4 +1,4 @@
-"""The base of assertions: a demand on an episode, checked on its view. Pure."""
+"""The base of assertions: a requirement on an episode, checked on its view. Pure."""
 
 from __future__ import annotations
 
@@ -75,13 +75,14 @@ class Assertion(Spec):
     tool_keys: ClassVar[tuple[str, ...]] = ()
 
     turn: int | Literal["each"] | None = Field(
-        None, description="of that user turn alone, counted from 1, or of each one; without it of the episode"
+        None,
+        description="check only this user turn, counted from 1, or each turn; by default the whole episode",
     )
     episodes: ShareOfEpisodes = Field(1.0, description="the share of the episodes in which it must pass")
 
     @property
     def expected(self) -> str:
-        """The demand, for people."""
+        """The requirement, for people."""
         raise NotImplementedError
 
     def check(self, view: EpisodeView) -> CheckResult:

@@ -38,7 +38,7 @@ class ToolWasCalled(SummableLimit):
 
     tool: str = Field(min_length=1)
     arguments: dict[str, Any] | None = Field(
-        None, description="calls with these alone; those that a call has besides do not matter"
+        None, description="count only calls with these arguments; further ones do not matter"
     )
     times: int | None = Field(None, ge=0, description="exactly so often")
     at_least: int | None = Field(None, ge=0, description="1 by default")
@@ -91,7 +91,7 @@ class ToolWasCalled(SummableLimit):
     @model_validator(mode="after")
     def _says_how_often_once(self) -> ToolWasCalled:
         if self.times is not None and (self.at_least is not None or self.at_most is not None):
-            raise ValueError("times: goes with neither `at_least` nor `at_most`")
+            raise ValueError("times: cannot be combined with `at_least` or `at_most`")
         return self
 
 
@@ -141,7 +141,7 @@ class NoLoop(Limit):
     main = "most"
     needs = f"bodies, for models of a subject that records nothing; {NEEDS_REQUESTS}"
 
-    most: int = Field(3, ge=1, description="so often is not yet a loop")
+    most: int = Field(3, ge=1, description="a loop is more often than this")
 
     @property
     def expected(self) -> str:
@@ -179,7 +179,9 @@ def _repeated_on_the_wire(view: EpisodeView) -> Figure:
         return Figure(Bounds(answered, max(len(most_sent), answered) + unclear), evidence, gap)
     if view.unseen():
         return figure_of(answered, evidence, view.unseen())
-    gap = "" if answered == len(most_sent) else "what failed and was sent again may have been a retry"
+    gap = (
+        "" if answered == len(most_sent) else "requests that failed and were sent again may have been retries"
+    )
     return Figure(Bounds(answered, len(most_sent)), evidence, gap)
 
 

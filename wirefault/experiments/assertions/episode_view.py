@@ -1,6 +1,6 @@
 """An episode, or one of its turns, as its history shows it: the input of assertions. Pure.
 
-Missing data is never taken for zero: access to it raises ``NotRecorded``.
+Missing data never counts as zero: access to it raises ``NotRecorded``.
 """
 
 from __future__ import annotations

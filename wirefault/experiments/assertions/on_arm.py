@@ -170,7 +170,7 @@ def _of_all_at_once(assertion: CallableAssertion, views: Sequence[EpisodeView], 
     valid = [view for view in views if view.judgement.outcome != "invalid"]
     unknown = missing + len(views) - len(valid)
     if unknown:
-        message = f"{unknown} episodes show nothing, and what they would have shown it cannot know"
+        message = f"{unknown} episodes show nothing, and the function needs all of them"
         return CheckResult(passed=None, message=message)
     try:
         return assertion.check_arm(valid)

@@ -68,8 +68,8 @@ class FallbackUsed(Assertion):
     link_keys = ("from_", "to")
 
     from_: str = Field("", alias="from", description="the link that failed; without it any other one")
-    to: str = Field("", description="the link that takes its place; without it what the subject records")
-    used: bool = Field(True, description="false: it must not be")
+    to: str = Field("", description="the link that replaces it; without it what the subject records")
+    used: bool = Field(True, description="false: it must not be used")
 
     @property
     def expected(self) -> str:
@@ -99,7 +99,7 @@ class FallbackUsed(Assertion):
     @model_validator(mode="after")
     def _names_both(self) -> FallbackUsed:
         if self.from_ and not self.to:
-            raise ValueError("to: must name the link that takes the place of `from`")
+            raise ValueError("to: must name the link that replaces `from`")
         return self
 
 

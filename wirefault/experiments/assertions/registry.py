@@ -65,7 +65,7 @@ class CallableAssertion(Assertion):
 
     name = "callable"
     main = "function"
-    needs = "a function that returns; one that raises leaves it unknown"
+    needs = "a function that returns a result; after an exception it is unknown"
 
     function: Annotated[str, AfterValidator(checked_function_name)] = Field(
         description="module:function, or file.py:function of a file in the experiment's folder"
@@ -102,13 +102,15 @@ class CallableAssertion(Assertion):
         if isinstance(result, CheckResult):
             return result
         if result is None or isinstance(result, bool):
-            return CheckResult(passed=result, message="" if result is not None else "it does not tell")
+            return CheckResult(
+                passed=result, message="" if result is not None else "its function returned None"
+            )
         raise NotRecorded(f"{self.function} returned {result!r:.40}, not True, False, None or CheckResult")
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> CallableAssertion:
         if self.over == "arm" and (self.turn is not None or self.episodes != 1):
-            raise ValueError("over: arm is asked once: it goes with no `turn` or `episodes`")
+            raise ValueError("over: arm runs once: it cannot be combined with `turn` or `episodes`")
         return self
 
 

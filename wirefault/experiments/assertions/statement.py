@@ -19,7 +19,7 @@ from wirefault.history.events import Exchange
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
 
-NEEDS_REQUESTS = "all requests through the lab: connections past it make the figure a lower bound"
+NEEDS_REQUESTS = "all requests through the lab: if connections bypass it, the figure is a lower bound"
 NEEDS_USAGE = "the usage in each reply of the model: without it the figure is a lower bound"
 TokenCount = Callable[[Exchange], int | None]
 
@@ -55,7 +55,7 @@ def counted_tokens(view: EpisodeView, count: TokenCount) -> tuple[list[tuple[Req
         elif request.executed != "no":
             unknown += 1
     if unknown:
-        return known, f"{unknown} replies do not tell their tokens"
+        return known, f"{unknown} replies do not report their tokens"
     return known, view.unseen(view.trace.links.model_names)
 
 
@@ -132,7 +132,7 @@ _MEASURES: Mapping[str, tuple[str, str, _Measured]] = {
         lambda view, *_: _largest_call(view),
     ),
     "faults_delivered": (
-        "faults that the side which they aim at has seen",
+        "faults that their target side observed",
         "for toxics, a subject that records its tries, or the ingress",
         _faults_delivered,
     ),
