@@ -12,13 +12,16 @@ import pytest
 from wirefault.core.errors import InputError
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.oracles import oracle_lines
 from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experiment
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
+from wirefault.report.experiment import agent_line, head_lines
 from wirefault.runner.attempts import shadow_toxics
 from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.wiring.links import lab_links
 from wirefault.wiring.prompts import PromptsError, load_prompts
+from wirefault.wiring.wiring import lab_wiring, load_wiring
 
 TWO = {
     "title": "x",
@@ -145,3 +148,23 @@ def test_conversation_needs_capable_subject_at_plan(folder: Path) -> None:
         planned(folder, {"subject": ""})
     with pytest.raises(PromptsError, match="user:nowhere cannot be loaded: ModuleNotFoundError"):
         planned(folder, {"prompts": [{"prompt": "x", "id": "x", "next_turn": "user:nowhere"}]})
+
+
+def test_prompts_without_oracle_are_named_where_a_statement_needs_one(folder: Path) -> None:
+    [line] = oracle_lines(planned(folder, {"repeats": 2, "hypothesis": ["success_rate >= 0.5"]}))
+    assert line.startswith("missing oracle: hello; 1 prompt without `expect` leaves open")
+    assert "cut: success_rate >= 0.5" in line and "control: success_rate >= 1" in line
+    needless = {"hypothesis": ["p95 <= 5s"], "steady_state": ["p95 <= 5s"]}
+    assert list(oracle_lines(planned(folder, needless))) == []
+    assert list(oracle_lines(planned(folder, {"only": ["2"]}))) == []
+
+
+def test_agent_is_said_to_be_the_labs_or_the_users(folder: Path) -> None:
+    assert agent_line(lab_wiring()).startswith("agent: the lab's own, not yours")
+    assert next(head_lines(planned(folder))) == "agent: my_agent:open_subject (--subject)"
+    (folder / "w.yaml").write_text(
+        "links: {shop: {upstream: 'http://127.0.0.1:9'}}\nsubject: {command: [python, my.py, '{prompt}']}\n",
+        "utf-8",
+    )
+    line = agent_line(load_wiring(folder / "w.yaml"))
+    assert line.startswith("agent: yours, python my.py '{prompt}'") and "w.yaml" in line

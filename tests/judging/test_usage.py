@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.judging.oracle.histories import exchange
+from tests.judging.test_evidence import intercepted
 from tests.judging.test_summary import GOOD, run
 from tests.report.test_console import printed
+from wirefault.cli.exec import _story
 from wirefault.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
 from wirefault.judging.summary import summarise
 from wirefault.judging.usage import FirstTokens, calls_by_link, model_usage
@@ -108,6 +110,16 @@ def test_link_with_toxic_has_row():
     armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "timeout", "upstream", {"timeout": 400})])
     (row,) = calls_by_link([STARTED, armed])
     assert (row.requests, dict(row.toxics)) == (0, {"timeout": 1})
+
+
+def test_connections_under_a_toxic_show_what_the_subject_did():
+    armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "timeout", "upstream", {"timeout": 400})])
+    tries = [intercepted(link="shop", episode="e", opened=float(at), received=0) for at in (1, 2)]
+    answered = intercepted(link="shop", episode="e", opened=3.0, received=9)
+    elsewhere = intercepted(link="shop", episode="other", opened=4.0)
+    (row,) = calls_by_link([STARTED, armed, *tries, answered, elsewhere])
+    assert (row.connections, row.cut, row.reconnected) == (3, 2, 2)
+    assert _story(row) == "toxics: timeout; 2 of 3 connections failed, 2 followed by another"
 
 
 def test_delayed_request_needs_no_retry():

@@ -57,11 +57,11 @@ def test_command_works_as_printed(
         (tmp_path / "own" / "state").mkdir()
     words = shlex.split(why_line(RUN, key, logs).removeprefix("why: "))
     environ = dict(word.split("=", 1) for word in words[: words.index("wirefault")])
-    shown = CliRunner().invoke(main, words[words.index("wirefault") + 1 :], env=environ)
+    result = CliRunner().invoke(main, words[words.index("wirefault") + 1 :], env=environ)
     if key == "e002":
-        assert f"episode e002 of {RUN}" in shown.output, shown.output
+        assert f"episode e002 of {RUN}" in result.output, result.output
     else:
-        assert f"the run {RUN} has no episode '-e002'" in " ".join(shown.output.split())
+        assert f"the run {RUN} has no episode '-e002'" in " ".join(result.output.split())
 
 
 def test_command_in_compose_runs_in_the_agents_container() -> None:

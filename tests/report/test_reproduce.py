@@ -140,6 +140,36 @@ def test_switch_is_on_or_off():
 
 
 def test_wiring_run_repeats_wiring():
-    settings = Settings(seed=7, error_prob=0.5, translator_backend="offline")
+    settings = Settings(seed=7, toxic_prob=0, error_prob=0.5, translator_backend="offline")
     line = command(settings, PromptsSource("mine.json"), wiring=["my agent.yaml", "--", "sh", "a.sh"])
     assert line == ("wirefault run --seed 7 --error-prob 0.5 --prompts mine.json 'my agent.yaml' -- sh a.sh")
+
+
+def test_line_names_the_fault_file_while_it_is_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("faults: [{fault: lose_reply}]", encoding="utf-8")
+    configuration = load_configuration({}, {"faults": "mine.yaml", "seed": "7"})
+    assert configuration.faults_name == "mine.yaml"
+
+    def line():
+        return command(configuration.settings, faults_name=configuration.faults_name)
+
+    assert line().endswith("--faults mine.yaml")
+    Path("mine.yaml").write_text("faults: [{fault: delay}]", encoding="utf-8")
+    assert "lose_reply" in line() and "mine.yaml" not in line()
+    Path("mine.yaml").unlink()
+    os.mkfifo("mine.yaml")
+    assert "lose_reply" in line()
+
+
+def test_line_names_a_fault_by_its_name():
+    configuration = load_configuration({}, {"faults": "server_error", "seed": "7"})
+    assert command(configuration.settings, faults_name="server_error").endswith("--faults server_error")
+
+
+def test_line_of_exec_leaves_out_its_defaults():
+    calm = {"toxic_prob": 0, "error_prob": 0, "translator_backend": "offline"}
+    settings = Settings.model_validate({"seed": 7, "attempt_time": 600, **calm})
+    words = command(settings, wiring=["exec", "--", "curl"])
+    assert words == "wirefault exec --seed 7 -- curl"
+    assert command(settings).endswith("--toxic-prob 0.0 --error-prob 0.0 --attempt-time 600.0")

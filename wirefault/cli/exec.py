@@ -43,7 +43,7 @@ from wirefault.judging.findings.leaks import PAST_THE_LAB
 from wirefault.judging.summary import summarise
 from wirefault.judging.usage import LinkCalls, calls_by_link
 from wirefault.report.next_command import print_why
-from wirefault.report.reproduce import EXEC
+from wirefault.report.reproduce import EXEC, EXEC_DEFAULTS
 from wirefault.report.tables import new_table, one_line
 from wirefault.report.terminal import plain_console
 from wirefault.subjects.surroundings import program_problem
@@ -54,8 +54,6 @@ from wirefault.wiring.wiring import Wiring, build_wiring, recorded_wiring
 
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 _PATH = click.Path(path_type=Path)
-# the lab's default chances would add faults that were not requested, and its agent needs less time
-DEFAULTS = {"toxic_prob": "0", "error_prob": "0", "model": "scripted", "attempt_time": "600"}
 
 
 @click.command(
@@ -174,7 +172,7 @@ def exec_command(
     words += [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
     wiring = replace(wiring, arguments=(EXEC, *words, "--", *command))
     prompts = PromptsOptions(file, texts if has_prompts else (shlex.join(command),), (), "")
-    defaults = {name: value for name, value in DEFAULTS.items() if settings.get(name) is None}
+    defaults = {name: value for name, value in EXEC_DEFAULTS.items() if settings.get(name) is None}
     alone = file is None and len(texts) < 2
     how = RunOptions(toxiproxy=toxiproxy, out=out, as_is=alone, on_stderr=True, charts=charts)
     completed = run_in_own_lab(wiring, prompts, {**settings, **defaults}, how)
@@ -300,6 +298,10 @@ def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_me
 def _story(row: LinkCalls) -> str:
     parts = [_counts(row.faults)] if row.faults else []
     parts += [f"toxics: {_counts(row.toxics)}"] if row.toxics else []
+    if row.connections:
+        of = f"of {row.connections} connections" if row.connections > 1 else "of 1 connection"
+        again = f", {row.reconnected} followed by another" if row.cut else ""
+        parts.append(f"{row.cut} {of} failed{again}")
     if row.failed:
         again = f"{row.retried} of {row.failed} failed requests were sent again"
         parts.append(f"{again}, {row.recovered} got through" if row.retried else f"{again}")

@@ -310,7 +310,14 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
         complain(logs, str(error))
         return USAGE
     subject, as_json = chosen["subject"] or "", chosen["as_json"]
-    document = run_document(new_run_id(), configuration.settings, source, subject=subject, as_json=as_json)
+    document = run_document(
+        new_run_id(),
+        configuration.settings,
+        source,
+        subject=subject,
+        as_json=as_json,
+        faults_name=configuration.faults_name,
+    )
     # in Compose, which keeps no record of the lab here, the agent's container has the secret
     lab = running_lab(configuration.state.parent) or {}
     secret = str(lab.get("token", "")) if is_lab_subject(subject, configuration.wiring) else ""

@@ -74,6 +74,7 @@ def load_source(source: PromptsSource, links: Links) -> Prompts:
 
 def carry_out(configuration: Configuration, document: RunDocument) -> int:
     """Run the prompts in the running lab, show the results and return the exit code. Raises ``UserError``."""
+    configuration = replace(configuration, faults_name=document.faults_name)
     logs, subject = configuration.logs, document.subject
     try:
         require_packages(configuration.wiring, subject)
@@ -134,6 +135,7 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
         summary.wiring_arguments,
         configuration.wiring.links,
         document.subject or None,
+        summary.faults_name,
     )
     print_summary(console, summary, repeat, omitted=[run.failure])
     console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)

@@ -46,7 +46,9 @@ from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.experiment import (
+    agent_line,
     arm_line,
+    head_lines,
     junit,
     level_rows,
     print_effects,
@@ -213,6 +215,8 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     engine = _engine(how.engine)
     console = plain_console(stderr=how.as_json)  # with --json, standard output contains only the object
     console.print(saved.plan.experiment.title, style="bold", markup=False)
+    for line in head_lines(saved.plan):
+        console.print(Text(line))
     with _explained_file_errors(), _progress_on(console, verbose=how.verbose) as progress:
         result = run_experiment(
             replace(saved, retry_invalid=how.retry_invalid),
@@ -353,6 +357,8 @@ def run_in_own_lab(
     if wiring.intercept is None:  # else .env is not read, and the run has its settings already
         for remark in dotenv_remarks(Path(".env")):
             print_to_stderr(f"warning: {remark}")
+    if not how.on_stderr:  # else the command line is the agent
+        print_to_stderr(agent_line(wiring, how.subject or ""))
     level = configuration.settings.chaos_level
     if configuration.settings.faults and level != 1:
         print_to_stderr(f"the fault set at chaos level {level:g}:")

@@ -356,7 +356,14 @@ def _show_summary(summary: Summary, prompts: str) -> None:
         raise InputError("the history has settings of another version") from None
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
-    repeat = command(settings, source, summary.lab_id, wiring=summary.wiring_arguments, links=links)
+    repeat = command(
+        settings,
+        source,
+        summary.lab_id,
+        wiring=summary.wiring_arguments,
+        links=links,
+        faults_name=summary.faults_name,
+    )
     changed = prompts_changed(source)
     print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)
 

@@ -131,7 +131,13 @@ def _carry_out(
     # all runs of an arm share one budget
     shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
     settings = arm.settings.model_copy(update={"budgets": shared})
-    document = partial(run_document, run_id, settings, subject=plan.subject)
+    document = partial(
+        run_document,
+        run_id,
+        settings,
+        subject=plan.subject,
+        faults_name=plan.configuration.faults_name if plan.is_plain_run else "",
+    )
     if plan.source is not None and len(prompts) == len(plan.prompts):
         return lab.run(
             document(plan.source, as_json=how.as_json, as_is=how.as_is, on_stderr=how.on_stderr), None, lane

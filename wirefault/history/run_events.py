@@ -145,6 +145,7 @@ class RunStarted:
     )  # of the command line; none for the lab's wiring
     subject_kind: str = ""  # command, service, http, python; empty for one that records its calls
     versions: Mapping[str, str] = field(default_factory=dict)  # by name; empty in old histories
+    faults_name: str = ""  # the fault set as the user named it; empty for a text
     event: Literal["run_started"] = "run_started"
 
     @property

@@ -65,6 +65,7 @@ class Summary:
     ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
     ``differences``: verdicts that differ from the recorded ones.
     ``faults``: a row for each entry of the fault sets in force, and for faults that the settings drew.
+    ``faults_name``: the fault set as the user named it; empty for a text.
     ``went_past``: the connections that bypassed the lab.
     ``remarks`` are for people: all that is not as it should be, in words.
     """
@@ -100,6 +101,7 @@ class Summary:
     differences: list[str]
     went_past: list[WentPastLab]
     findings: list[Finding]
+    faults_name: str = ""
 
     @property
     def lab_failed_because(self) -> str:
@@ -198,6 +200,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         differences=judgement.differences,
         went_past=[event for event in events if isinstance(event, WentPastLab)],
         findings=judgement.findings,
+        faults_name=started.faults_name,
     )
 
 

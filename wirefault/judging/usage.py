@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wirefault.dialects.mcp import MCP
-from wirefault.history.events import AttemptArmed, Event, Exchange, RunStarted
+from wirefault.history.events import AttemptArmed, ConnectionEnded, Event, Exchange, RunStarted
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
 
@@ -93,6 +93,9 @@ class LinkCalls:
     retried: int = 0  # of the requests that failed with a fault in them
     recovered: int = 0  # of the retried ones, answered well in the end
     abandoned: int = 0  # never sent again
+    cut: int = 0  # connections under a toxic that got nothing back, or were reset
+    reconnected: int = 0  # of those, followed by another connection of the same attempt
+    connections: int = 0  # intercepted ones under a toxic
     is_mcp: bool = False  # some of its requests were MCP
 
     @property
@@ -114,6 +117,7 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
         if isinstance(event, AttemptArmed):
             for toxic in event.toxics:
                 rows[toxic.link].toxics[toxic.kind] += 1
+    _add_connections(rows, events)
     exchanges = sorted((e for e in events if isinstance(e, Exchange)), key=lambda e: e.start)
     for place, exchange in enumerate(exchanges):
         row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
@@ -124,6 +128,27 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
         if kinds and not _went_well(exchange):
             _add_reaction(row, exchange, exchanges[place + 1 :])
     return [row for row in rows.values() if row.requests or row.toxics or row.link in at_run_time]
+
+
+def _add_connections(rows: Mapping[str, LinkCalls], events: Iterable[Event]) -> None:
+    """Count the connections under toxics: a toxic may act on bytes that never become a request."""
+    events = list(events)
+    struck = {
+        (toxic.link, event.episode, event.attempt)
+        for event in events
+        if isinstance(event, AttemptArmed)
+        for toxic in event.toxics
+    }
+    of_attempts: defaultdict[tuple[str, str, int], list[ConnectionEnded]] = defaultdict(list)
+    for event in events:
+        if isinstance(event, ConnectionEnded) and not event.tunnelled:
+            of_attempts[event.link, event.episode, event.attempt].append(event)
+    for key in struck & of_attempts.keys():
+        row, ordered = rows[key[0]], sorted(of_attempts[key], key=lambda event: event.opened)
+        cut = [event.received == 0 or event.how in ("rst", "refused") for event in ordered]
+        row.connections += len(ordered)
+        row.cut += sum(cut)
+        row.reconnected += sum(cut[:-1])
 
 
 def _add_reaction(row: LinkCalls, failed: Exchange, later: Sequence[Exchange]) -> None:

@@ -28,6 +28,8 @@ class RunDocument:
     """Its prompts: a file, or texts, and the selection."""
     subject: str = ""
     """Replaces the wiring's subject."""
+    faults_name: str = ""
+    """The fault set as the user named it."""
     is_part: bool = False
     """Other runs have the other prompts; the launcher prints the summary."""
     all_prompts: str = ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
@@ -10,10 +12,12 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.text import Text
 
+from wirefault.core.redaction import Redaction
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.effects import FaultEffect
 from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES
+from wirefault.experiments.oracles import oracle_lines
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import episodes_outside_radius
@@ -26,6 +30,8 @@ from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
 from wirefault.stats.rates import percent
+from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
+from wirefault.wiring.wiring import Wiring
 
 MAX_REASONS = 5
 
@@ -163,12 +169,44 @@ def _details(check: Check) -> Iterator[str]:
         yield f"episodes {', '.join(check.episodes[:MAX_EPISODES])}{more}"
 
 
+def head_lines(plan: ExperimentPlan) -> Iterator[str]:
+    """Yield whose agent is run, and which prompts lack an oracle that a statement needs."""
+    yield agent_line(plan.configuration.wiring, plan.subject)
+    yield from (f"warning: {one_line(line)}" for line in oracle_lines(plan))
+
+
+def agent_line(wiring: Wiring, subject: str = "") -> str:
+    """Return whose agent is run, as the files or the command line name it. ``subject``: replaces theirs."""
+    spec = wiring.subject
+    if subject:
+        name = f"{subject} (--subject)"
+    elif wiring.is_lab:
+        name = "the lab's own, not yours (for yours, name its wiring)"
+    else:
+        named = Redaction(os.environ)
+        match spec:
+            case CommandSpec():
+                name = shlex.join(named.words(spec.command))
+            case ServiceSpec():
+                name = shlex.join(named.words(spec.service))
+            case HttpSpec():
+                name = named.text(spec.http)
+            case PythonSpec():
+                name = f"python {spec.python}"
+            case _:
+                name = "unknown"
+        name = f"yours, {one_line(name)}" + (f" ({wiring.file})" if wiring.file else "")
+    return f"agent: {name}"
+
+
 def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> None:
     """Print the arms, how often their faults act, and the toxics that the seed draws.
 
     ``last``: the cost of the experiment's last run.
     """
     console.print(Text(one_line(plan.experiment.title), style="bold"))
+    for line in head_lines(plan):
+        console.print(Text(line))
     if plan.experiment.description:
         console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
     each = f"{len(plan.arms)} arms of {len(plan.prompts)} episodes each"

@@ -8,15 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from wirefault.core.lab_folder import sample_prompts
-from wirefault.faults.sets.presets import preset_of
+from wirefault.faults.sets.fault_set import FaultSetError
+from wirefault.faults.sets.presets import find_set, preset_of
 from wirefault.settings.budgets import without_pool
+from wirefault.settings.configuration import NO_CHANCES
 from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
 
+# the lab's agent needs less time than any command
+EXEC_DEFAULTS: Mapping[str, str] = {**NO_CHANCES, "model": "scripted", "attempt_time": "600"}
 EXEC = "exec"  # the first word that gives a wiring whose links are found
 COMPOSE_LAB = "compose"  # the LAB_ID that docker-compose.yaml gives; a native lab draws its own
 # the agent's container sees these files where they are mounted; HOST_... says what the user called them
@@ -32,22 +37,24 @@ def command(
     wiring: Sequence[str] = (),
     links: Links | None = None,
     subject: str | None = None,
+    faults_name: str = "",
 ) -> str:
     """Return the command that repeats a run of the lab ``lab_id`` with the prompts of ``source``.
 
     ``wiring``: its words on the command line, none for the lab's own; ``links``: its links, or the lab's.
-    ``subject``: as named on the command line. ``environ``: of the agent, if known.
+    ``subject``, ``faults_name``: as named on the command line. ``environ``: of the agent, if known.
     """
     source = source or PromptsSource()
     # other runs' use of a shared budget cannot be repeated
     settings = settings.model_copy(update={"budgets": without_pool(settings.budgets)})
     if lab_id == COMPOSE_LAB:
         return _compose(settings, source, environ or {}, wiring, links or lab_links())
+    start = _start(settings, wiring, lab_links() if links is None else links, faults_name)
     if wiring and wiring[0] == EXEC:
-        return shlex.join([*_start(settings, wiring, lab_links() if links is None else links), *wiring[1:]])
+        return shlex.join([*start, *wiring[1:]])
     named = [f"--subject={subject}"] if subject else []
     words = [
-        *_start(settings, wiring, lab_links() if links is None else links),
+        *start,
         *_prompts(source),
         *_pick(source),
         *named,
@@ -100,13 +107,16 @@ def _pick(source: PromptsSource) -> list[str]:
     return only + ([f"--match={source.match}"] if source.match else [])
 
 
-def _start(settings: Settings, wiring: Sequence[str], links: Links) -> list[str]:
-    """Return the command with the seed and every setting that is not its default.
+def _start(settings: Settings, wiring: Sequence[str], links: Links, faults_name: str) -> list[str]:
+    """Return the command with the seed and every setting that is not the default of this way of running.
 
-    Settings without an option become variables in front of it.
+    The fault set is named as the user named it, if that still is the same set. Settings without an option
+    become variables in front of it.
     """
     name = EXEC if list(wiring[:1]) == [EXEC] else "run" if wiring else "demo"
-    changed = _not_default(settings, links)
+    changed = _not_default(settings, links, EXEC_DEFAULTS if name == EXEC else NO_CHANCES if wiring else {})
+    if "faults" in changed and _is_named(settings.faults, faults_name, links):
+        changed["faults"] = faults_name
     variables = [f"{key.upper()}={value}" for key, value in changed.items() if key in INTERNAL]
     words = [*variables, "wirefault", name, "--seed", str(settings.seed)]
     for key, value in changed.items():
@@ -138,12 +148,25 @@ def _compose(
     return f"{assigned} docker compose{named} {picked if source.picked else 'up'}"
 
 
-def _not_default(settings: Settings, links: Links) -> dict[str, str]:
+def _is_named(faults: str, name: str, links: Links) -> bool:
+    """Whether the name, of a file, a preset or a fault, gives this set."""
+    path = Path(name)
+    if not name or (path.exists() and not path.is_file()):  # a pipe in an untrusted history would block
+        return False
+    try:
+        return find_set(name, links).dump() == faults
+    except FaultSetError:
+        return False
+
+
+def _not_default(
+    settings: Settings, links: Links, usual: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
     # bodies and shadow change no behaviour, and follow from the subject and the experiment
     decided: dict[str, str] = {"bodies": settings.bodies, "shadow": settings.shadow}
     if settings.translates_offline:  # "auto" gives this value again under the scripted model
         decided["translator_backend"] = "offline"
-    defaults = Settings.model_validate({"seed": settings.seed, **decided})
+    defaults = Settings.model_validate({"seed": settings.seed, **decided, **usual})
     differ = (name for name in NAMES if getattr(settings, name) != getattr(defaults, name))
     return {name: _as_text(settings, name, links) for name in differ}
 

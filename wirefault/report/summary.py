@@ -246,6 +246,8 @@ def _reasons(row: FaultAccount) -> Iterator[str]:
         if count := row.delivered_by.get(side):
             yield words if count == sum(row.delivered_by.values()) else f"{words} x{count}"
     yield from (f"{why} x{count}" for why, count in row.why_not.items())
+    if row.met is None:
+        yield "unknown: no record of what the agent's connections got"
     if row.always_on:
         yield f"always on: {row.always_on}"
     if row.because:

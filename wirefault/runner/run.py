@@ -70,6 +70,7 @@ class Runner:
         self._topology = topology = configuration.topology
         self._why_no_other = partial(reason_to_stop, configuration.environ)
         self._wiring = configuration.wiring
+        self._faults_name = configuration.faults_name
         self._subject = subject
         self._subject_name = subject.name or type(subject).__name__
         self._manager = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
@@ -142,6 +143,7 @@ class Runner:
                 self._redaction.words(self._wiring.arguments),
                 subject_kind=self._subject.kind,
                 versions={"wirefault": __version__, "python": platform.python_version()},
+                faults_name=self._redaction.text(self._faults_name),
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)

@@ -33,6 +33,9 @@ from wirefault.settings.sources import (
 from wirefault.wiring.topology import Topology, default_topology, topology_from
 from wirefault.wiring.wiring import Wiring, dumped_wiring, lab_wiring
 
+# the chances of toxics and errors are the lab's; other wirings name their faults
+NO_CHANCES: Mapping[str, str] = {"toxic_prob": "0", "error_prob": "0"}
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -48,6 +51,7 @@ class Configuration:
     ports: Mapping[str, int] = field(default_factory=dict)  # of a new lab, by the names of ``default_ports``
     remarks: tuple[str, ...] = ()  # sentences for the user
     wiring: Wiring = field(default_factory=lab_wiring)
+    faults_name: str = ""  # the fault set as the user named it: a preset, a fault or a file
 
 
 def load_configuration(
@@ -86,8 +90,8 @@ def load_configuration(
     topology = _topology(merged, config, state.parent)
     wiring = wiring or _wiring(topology)
     defaults = _default_model(sources, merged)
-    if not wiring.is_lab:  # the chances of toxics and errors are the lab's; other wirings name their faults
-        defaults |= {"toxic_prob": "0", "error_prob": "0"}
+    if not wiring.is_lab:
+        defaults |= NO_CHANCES
     settings = merge_sources([*sources, Source("default", defaults)], wiring.links)
     if settings.model in ("record", "replay") and not any("cassettes" in each.values for each in sources):
         settings = settings.model_copy(update={"cassettes": str(cassettes_folder())})
@@ -117,7 +121,13 @@ def load_configuration(
             *(dotenv_remarks(Path(".env")) if from_surroundings else ()),
         ),
         wiring=wiring,
+        faults_name=_faults_name(sources),
     )
+
+
+def _faults_name(sources: Sequence[Source]) -> str:
+    named = next((each.values["faults"] for each in sources if each.values.get("faults") is not None), "")
+    return named.strip() if isinstance(named, str) and "{" not in named and "\n" not in named else ""
 
 
 def _check_price(settings: Settings) -> None:
