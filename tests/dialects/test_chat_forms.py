@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from tests.dialects.forms import BERN, ZURICH, Form
-from wirefault.dialects.chat_apis import CHAT_APIS
+from wirefault.dialects import chat_apis
 from wirefault.dialects.http import Request
+from wirefault.dialects.registry import MODEL_DIALECTS
 
-AS_CHAT = {api.dialect.name: api.as_chat for api in CHAT_APIS.values()}
 CHAT = Form("openai_chat", False)
 
 
 def as_chat(
     dialect: str, body: dict[str, Any], target: str = "/v1beta/models/m:generateContent"
 ) -> dict[str, Any]:
-    return AS_CHAT[dialect](Request(target=target).with_json(body))
+    return chat_apis.as_chat(MODEL_DIALECTS[dialect], Request(target=target).with_json(body))
 
 
-@pytest.mark.parametrize("dialect", AS_CHAT)
+@pytest.mark.parametrize("dialect", MODEL_DIALECTS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_conversation_is_equal_in_all_forms(dialect, stream):
-    chatted = AS_CHAT[dialect](Form(dialect, stream).request(ZURICH, BERN))
+    chatted = chat_apis.as_chat(MODEL_DIALECTS[dialect], Form(dialect, stream).request(ZURICH, BERN))
     written = CHAT.request(ZURICH, BERN).json()
     assert [chatted[key] for key in ("model", "messages", "tools")] == [
         written[key] for key in ("model", "messages", "tools")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
-from wirefault.dialects import bedrock_messages
+from wirefault.dialects import Dialect, bedrock_messages
 from wirefault.dialects.anthropic import ANTHROPIC
 from wirefault.dialects.base import ModelDialect, OfferedTool, ToolCall
 from wirefault.dialects.bedrock import BEDROCK
@@ -16,9 +16,8 @@ from wirefault.dialects.gemini_contents import call_in, named_field, read_call, 
 from wirefault.dialects.http import Request
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact, parsed
 from wirefault.dialects.ollama import OLLAMA
-from wirefault.dialects.openai_chat import OPENAI_CHAT, as_streamed
+from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
-from wirefault.dialects.stream_forms import AWS_EVENT_STREAM, JSON_LINES
 
 ChatPart = dict[str, Any]
 
@@ -52,7 +51,7 @@ def text_at(place: str, content: Any, *kinds: str) -> str:
     return "\n".join(as_text(part.get("text", part.get("refusal"))) for part in parts)
 
 
-def assistant_message(text: str, calls: list[ToolCall]) -> dict[str, Any]:
+def assistant_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
     """The model's text and tool calls as a message."""
     written = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
@@ -87,17 +86,57 @@ def same_fields(body: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: body[name] for name in names if name in body}
 
 
+class _OpenCalls:
+    """The calls without a result so far, in APIs where ids are optional."""
+
+    def __init__(self) -> None:
+        self._waiting: list[ToolCall] = []
+
+    def add(self, at: int, calls: Iterable[ToolCall]) -> list[ToolCall]:
+        """Add the calls of the message at that place; return them with ids where they have none."""
+        added = [replace(call, id=call.id or f"call{at}_{number}") for number, call in enumerate(calls)]
+        self._waiting += added
+        return added
+
+    def answered(self, id: Any, name: str | None) -> Any:
+        """Remove the call to which a result belongs, and return its id.
+
+        It is the call with the result's own ``id``; without one, the first of that ``name``, or of any.
+        """
+        for at, call in enumerate(self._waiting):
+            if call.id == id if id else name in (None, call.name):
+                return self._waiting.pop(at).id
+        return id
+
+
+def _turn(
+    place: str,
+    role: Any,
+    texts: Sequence[ChatPart],
+    calls: Sequence[ToolCall],
+    results: Sequence[dict[str, Any]],
+) -> Iterator[dict[str, Any]]:
+    """The messages for one message that may have texts, calls and results together."""
+    for part in texts:
+        if "text" not in part:
+            raise ValueError(f"'{place}': only text is supported here, not {', '.join(part)}")
+    text = "\n".join(as_text(part["text"]) for part in texts if not part.get("thought"))
+    yield from results
+    if role == "assistant":
+        yield assistant_message(text, calls)
+    elif texts or not results:
+        yield {"role": role, "content": text}
+
+
 _REFUSED = {
     "mcp_servers": "tools are called by the client only",
     "container": "containers are unavailable",
 }
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _THOUGHTS = ("thinking", "redacted_thinking")
-_Block = dict[str, Any]
 
 
-def anthropic_as_chat(request: Request) -> dict[str, Any]:
-    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
+def _anthropic_as_chat(request: Request) -> dict[str, Any]:
     body = checked_body(request, _REFUSED)
     if not isinstance(body.get("max_tokens"), int):
         raise ValueError("missing 'max_tokens'")
@@ -139,12 +178,12 @@ def _chatted(place: str, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"role": "user", "content": text}
 
 
-def _call(block: _Block) -> ToolCall:
+def _call(block: ChatPart) -> ToolCall:
     arguments = compact(as_object(block.get("input")))
     return ToolCall(as_text(block.get("name")), arguments, as_text(block.get("id")))
 
 
-def _result(place: str, block: _Block) -> str:
+def _result(place: str, block: ChatPart) -> str:
     """The result's text; an error is marked in it, since chat completions have only the text."""
     text = text_at(f"{place}.content.content", block.get("content"), "text")
     if not block.get("is_error"):
@@ -185,8 +224,7 @@ _GEMINI_CHOICES = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE
 _UNKNOWN_CHOICE = "must be AUTO, ANY, NONE or VALIDATED"
 
 
-def gemini_as_chat(request: Request) -> dict[str, Any]:
-    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
+def _gemini_as_chat(request: Request) -> dict[str, Any]:
     body = checked_body(request, _GEMINI_REFUSED)
     model_request, streams = GEMINI.read_request(request), request.path.endswith(":streamGenerateContent")
     if streams and parse_qs(request.target.partition("?")[2]).get("alt") != ["sse"]:
@@ -210,33 +248,25 @@ def gemini_as_chat(request: Request) -> dict[str, Any]:
 
 
 def _messages(contents: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Gemini's contents as messages. Calls without ids (older clients) get ids; results match by name."""
-    waiting: list[tuple[str, str]] = []
+    """Gemini's contents as messages. Older clients give calls no ids."""
+    open_calls = _OpenCalls()
     for at, message in enumerate(contents):
-        parts, role = as_list(message.get("content")), message.get("role")
+        parts = as_list(message.get("content"))
         calls = [read_call(call_in(as_object(p.get("part")))) for p in parts if p.get("type") == "tool_use"]
-        calls = [replace(call, id=call.id or f"call{at}_{number}") for number, call in enumerate(calls)]
-        waiting += [(call.name, call.id) for call in calls]
-        results = [part for part in parts if part.get("type") == "tool_result"]
+        calls = open_calls.add(at, calls)
+        results = [
+            tool_message(_answered(part, open_calls), as_text(part.get("content")))
+            for part in parts
+            if part.get("type") == "tool_result"
+        ]
         rest = [part for part in parts if part.get("type") not in ("tool_use", "tool_result")]
-        for part in rest:
-            if "text" not in part:
-                raise ValueError(f"'contents.{at}': only text is supported here, not {', '.join(part)}")
-        text = "\n".join(as_text(part["text"]) for part in rest if not part.get("thought"))
-        for part in results:
-            yield tool_message(_answered(part, waiting), as_text(part.get("content")))
-        if role == "assistant":
-            yield assistant_message(text, calls)
-        elif rest or not results:
-            yield {"role": role, "content": text}
+        yield from _turn(f"contents.{at}", message.get("role"), rest, calls, results)
 
 
-def _answered(result: dict[str, Any], waiting: list[tuple[str, str]]) -> str:
+def _answered(result: dict[str, Any], open_calls: _OpenCalls) -> Any:
     """The id of the call to which a result belongs."""
-    name = as_text(as_object(named_field(as_object(result.get("part")), "functionResponse")).get("name"))
-    own = result.get("tool_use_id")
-    at = next((at for at, call in enumerate(waiting) if (call[1] == own if own else call[0] == name)), None)
-    return as_text(own) if at is None else waiting.pop(at)[1]
+    response = as_object(named_field(as_object(result.get("part")), "functionResponse"))
+    return open_calls.answered(result.get("tool_use_id"), as_text(response.get("name")))
 
 
 def _gemini_choice(body: dict[str, Any], names: list[str]) -> Any:
@@ -274,8 +304,7 @@ _RESPONSES_REFUSED = {
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
-def responses_as_chat(request: Request) -> dict[str, Any]:
-    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
+def _responses_as_chat(request: Request) -> dict[str, Any]:
     body = checked_body(request, _RESPONSES_REFUSED)
     value = body.get("input")
     items = [{"role": "user", "content": value}] if isinstance(value, str) else objects_at("input", value)
@@ -340,11 +369,8 @@ def _responses_form(body: dict[str, Any]) -> dict[str, Any] | None:
     return json_form(form["schema"])
 
 
-def ollama_as_chat(request: Request) -> dict[str, Any]:
-    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field.
-
-    A reply is a stream unless the request says otherwise.
-    """
+def _ollama_as_chat(request: Request) -> dict[str, Any]:
+    """A reply is a stream unless the request says otherwise."""
     body = checked_body(request, {"images": "only text is supported"})
     form = body.get("format")
     wishes = {
@@ -362,25 +388,20 @@ def ollama_as_chat(request: Request) -> dict[str, Any]:
 
 
 def _ollama_messages(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Calls get ids where they have none; results match by their tool's name, then by their order."""
-    waiting: list[tuple[str, str]] = []
+    open_calls = _OpenCalls()
     for at, message in enumerate(messages):
         if message.get("images"):
             raise ValueError(f"'messages.{at}.images': only text is supported")
+        content = message.get("content")
         if message.get("role") == "assistant":
             requested = OLLAMA.read_request(Request().with_json({"messages": [message]})).calls
-            calls = [replace(call, id=call.id or f"call{at}_{n}") for n, call in enumerate(requested)]
-            waiting += [(call.name, call.id) for call in calls]
-            yield assistant_message(as_text(message.get("content")), calls)
+            yield assistant_message(as_text(content), open_calls.add(at, requested))
         elif message.get("role") == "tool":
-            name, id = as_text(message.get("tool_name") or message.get("name")), message.get("tool_call_id")
-            fits = (n for n, call in enumerate(waiting) if (call[1] == id if id else name in ("", call[0])))
-            place = next(fits, None)
-            yield tool_message(
-                id if place is None else waiting.pop(place)[1], as_text(message.get("content"))
-            )
+            name = as_text(message.get("tool_name") or message.get("name"))
+            id = open_calls.answered(message.get("tool_call_id"), name or None)
+            yield tool_message(id, as_text(content))
         else:
-            yield {"role": message.get("role"), "content": message.get("content")}
+            yield {"role": message.get("role"), "content": content}
 
 
 _BEDROCK_REFUSED = {
@@ -389,8 +410,7 @@ _BEDROCK_REFUSED = {
 }
 
 
-def bedrock_as_chat(request: Request) -> dict[str, Any]:
-    """Convert the request to chat completions; raises ``ValueError`` that names an unsupported field."""
+def _bedrock_as_chat(request: Request) -> dict[str, Any]:
     body, read = checked_body(request, _BEDROCK_REFUSED), BEDROCK.read_request(request)
     choice = as_object(as_object(body.get("toolConfig")).get("toolChoice"))
     forced = as_object(choice.get("tool")).get("name")
@@ -408,20 +428,15 @@ def _bedrock_messages(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, 
         parts = as_objects(message.get("content"))
         originals = [part["part"] for part in parts if part.get("type") == "tool_use"]
         calls = BEDROCK.read_request(Request().with_json({"messages": [{"content": originals}]})).calls
-        results = [part for part in parts if part.get("type") == "tool_result"]
+        results = [
+            tool_message(part.get("tool_use_id"), as_text(part.get("content")))
+            for part in parts
+            if part.get("type") == "tool_result"
+        ]
         rest = [
             p for p in parts if p.get("type") is None and not p.keys() & {"cachePoint", "reasoningContent"}
         ]
-        for part in rest:
-            if "text" not in part:
-                raise ValueError(f"'messages.{at}': only text is supported here, not {', '.join(part)}")
-        text = "\n".join(as_text(part["text"]) for part in rest)
-        for part in results:
-            yield tool_message(part.get("tool_use_id"), as_text(part.get("content")))
-        if message.get("role") == "assistant":
-            yield assistant_message(text, list(calls))
-        elif rest or not results:
-            yield {"role": message.get("role"), "content": text}
+        yield from _turn(f"messages.{at}", message.get("role"), rest, calls, results)
 
 
 _CHAT_REFUSED = {
@@ -434,54 +449,16 @@ _CHAT_REFUSED = {
 }
 
 
-@dataclass(frozen=True)
-class ChatApi:
-    """A model API whose requests can be converted to chat completions."""
-
-    dialect: ModelDialect
-    as_chat: Callable[[Request], dict[str, Any]]
-    """Converts a request's body to chat completions; raises ``ValueError``."""
-    reply_prefix: str = ""
-    """Start of the ids of replies."""
-    usage_key: str = "usage"
-    """Field of a reply that has its token counts; empty if they are fields of the reply itself."""
-    stream_type: str = "text/event-stream"
-    """Content-Type of a stream."""
-
-    def refusal(self, message: str, code: str, status: int) -> dict[str, Any]:
-        """The error for a refused request; its type follows from the status."""
-        form = self.dialect.errors["not_found" if status == 404 else "context_length"]
-        return self.dialect.error_body(form.type or "", message, code=code)
-
-    def new_reply(self, id: str, model: str, created: int, prompt: int, completion: int) -> dict[str, Any]:
-        """An empty reply with the token counts of the request and of its future content."""
-        reply = self.dialect.new_reply(f"{self.reply_prefix}{id}", model, created)
-        usage = self.dialect.usage(prompt, completion)
-        return {**reply, **({self.usage_key: usage} if self.usage_key else usage)}
-
-    def events(self, body: dict[str, Any], usage_wanted: bool) -> Iterator[bytes]:
-        """A reply as an event stream. ``usage_wanted``: chat completions send tokens only on request."""
-        return self.dialect.spread(as_streamed(body, usage_wanted) if self.dialect is OPENAI_CHAT else body)
-
-
-CHAT_API = ChatApi(OPENAI_CHAT, lambda request: checked_body(request, _CHAT_REFUSED), "chatcmpl-")
-_GEMINI_API = ChatApi(GEMINI, gemini_as_chat, usage_key="usageMetadata")
-V1_BASES = ("/openai/v1", "/v1")
-_V1_APIS = {
-    "/chat/completions": CHAT_API,
-    "/responses": ChatApi(OPENAI_RESPONSES, responses_as_chat, "resp_"),
-    "/messages": ChatApi(ANTHROPIC, anthropic_as_chat, "msg_"),
+_CONVERTERS: Mapping[Dialect, Callable[[Request], dict[str, Any]]] = {
+    OPENAI_CHAT.name: lambda request: checked_body(request, _CHAT_REFUSED),
+    OPENAI_RESPONSES.name: _responses_as_chat,
+    ANTHROPIC.name: _anthropic_as_chat,
+    GEMINI.name: _gemini_as_chat,
+    BEDROCK.name: _bedrock_as_chat,
+    OLLAMA.name: _ollama_as_chat,
 }
-CHAT_APIS: Mapping[str, ChatApi] = {
-    **{base + end: api for base in V1_BASES for end, api in _V1_APIS.items()},
-    **{
-        f"{base}/models/{{model}}{end}": _GEMINI_API
-        for base in ("/v1beta", *V1_BASES)  # the official clients' usual version has changed
-        for end in GEMINI.path_end
-    },
-    **{
-        f"/model/{{model}}{end}": ChatApi(BEDROCK, bedrock_as_chat, stream_type=AWS_EVENT_STREAM.content_type)
-        for end in BEDROCK.path_end
-    },
-    "/api/chat": ChatApi(OLLAMA, ollama_as_chat, usage_key="", stream_type=JSON_LINES.content_type),
-}
+
+
+def as_chat(dialect: ModelDialect, request: Request) -> dict[str, Any]:
+    """Convert a request in that dialect; raises ``ValueError`` that names an unsupported field."""
+    return _CONVERTERS[dialect.name](request)

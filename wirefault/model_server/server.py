@@ -1,7 +1,7 @@
-"""The HTTP server of the scripted model: an app for every model API in ``dialects.chat_apis``.
+"""The HTTP server of the scripted model: an app for every model API.
 
-Requests of the other APIs become chat completions. A request for something that would change the reply and is
-not supported is a ``BadRequest``.
+``dialects.chat_apis`` converts requests of the other APIs to chat completions. A request for something that
+would change the reply and is not supported is a ``BadRequest``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -24,10 +24,17 @@ from starlette.routing import Route
 
 from wirefault.core.identity import text_digest
 from wirefault.dialects import http
-from wirefault.dialects.base import ModelReply, ToolCall
-from wirefault.dialects.chat_apis import CHAT_API, CHAT_APIS, V1_BASES, ChatApi, text_at
+from wirefault.dialects.anthropic import ANTHROPIC
+from wirefault.dialects.base import ModelDialect, ModelReply, ToolCall
+from wirefault.dialects.bedrock import BEDROCK
+from wirefault.dialects.chat_apis import as_chat, text_at
+from wirefault.dialects.gemini import GEMINI
 from wirefault.dialects.json_values import as_list, as_object, as_objects, as_text, compact
+from wirefault.dialects.ollama import OLLAMA
+from wirefault.dialects.openai_chat import OPENAI_CHAT, as_streamed
+from wirefault.dialects.openai_responses import OPENAI_RESPONSES
 from wirefault.dialects.outages import UNABLE_HEADER
+from wirefault.dialects.stream_forms import AWS_EVENT_STREAM, JSON_LINES
 from wirefault.model_server.decide import MODELS, Persona, persona_of
 from wirefault.model_server.forms import CannotFill, fill, is_failure_form, plain_form, split_tools
 from wirefault.model_server.playbooks import Answer, Decision
@@ -35,6 +42,57 @@ from wirefault.model_server.playbooks import Answer, Decision
 _REFERENCE = "item_reference"
 _UNKNOWN_VALUES = frozenset({"literal_error"})
 """Pydantic's errors for values of a provider's API that the scripted model does not know."""
+
+
+@dataclass(frozen=True)
+class ChatApi:
+    """A model API, as the server speaks it."""
+
+    dialect: ModelDialect
+    reply_prefix: str = ""
+    """Start of the ids of replies."""
+    usage_key: str = "usage"
+    """Field of a reply that has its token counts; empty if they are fields of the reply itself."""
+    stream_type: str = "text/event-stream"
+    """Content-Type of a stream."""
+
+    def refusal(self, message: str, code: str, status: int) -> dict[str, Any]:
+        """The error for a refused request; its type follows from the status."""
+        form = self.dialect.errors["not_found" if status == 404 else "context_length"]
+        return self.dialect.error_body(form.type or "", message, code=code)
+
+    def new_reply(self, id: str, model: str, created: int, prompt: int, completion: int) -> dict[str, Any]:
+        """An empty reply with the token counts of the request and of its future content."""
+        reply = self.dialect.new_reply(f"{self.reply_prefix}{id}", model, created)
+        usage = self.dialect.usage(prompt, completion)
+        return {**reply, **({self.usage_key: usage} if self.usage_key else usage)}
+
+    def events(self, body: dict[str, Any], usage_wanted: bool) -> Iterator[bytes]:
+        """A reply as an event stream. ``usage_wanted``: chat completions send tokens only on request."""
+        return self.dialect.spread(as_streamed(body, usage_wanted) if self.dialect is OPENAI_CHAT else body)
+
+
+_CHAT_API = ChatApi(OPENAI_CHAT, "chatcmpl-")
+_GEMINI_API = ChatApi(GEMINI, usage_key="usageMetadata")
+_V1_BASES = ("/openai/v1", "/v1")
+_V1_APIS = {
+    "/chat/completions": _CHAT_API,
+    "/responses": ChatApi(OPENAI_RESPONSES, "resp_"),
+    "/messages": ChatApi(ANTHROPIC, "msg_"),
+}
+_APIS: Mapping[str, ChatApi] = {
+    **{base + end: api for base in _V1_BASES for end, api in _V1_APIS.items()},
+    **{
+        f"{base}/models/{{model}}{end}": _GEMINI_API
+        for base in ("/v1beta", *_V1_BASES)  # the official clients' usual version has changed
+        for end in GEMINI.path_end
+    },
+    **{
+        f"/model/{{model}}{end}": ChatApi(BEDROCK, stream_type=AWS_EVENT_STREAM.content_type)
+        for end in BEDROCK.path_end
+    },
+    "/api/chat": ChatApi(OLLAMA, usage_key="", stream_type=JSON_LINES.content_type),
+}
 
 
 class BadRequest(Exception):
@@ -145,7 +203,7 @@ class ChatRequest(_Strict):
         except ValueError as error:
             raise BadRequest(f"the body is not JSON: {error}", "invalid_json") from None
         try:
-            request = cls.model_validate(api.as_chat(raw))
+            request = cls.model_validate(as_chat(api.dialect, raw))
         except ValidationError as error:
             deepest = max(error.errors(), key=lambda each: len(each["loc"]))
             # pydantic also names the branch of a union, by its type
@@ -193,7 +251,7 @@ def create_app(
     memory = ItemMemory()
 
     async def reply(request: Request) -> Response:
-        api, target = CHAT_APIS[request.scope["route"].path], f"{request.url.path}?{request.url.query}"
+        api, target = _APIS[request.scope["route"].path], f"{request.url.path}?{request.url.query}"
         raw = memory.resolved(http.Request(body=await request.body(), method="POST", target=target))
         chat = ChatRequest.parse(raw, api)
         wanted = persona_of(chat.model, persona)
@@ -211,10 +269,10 @@ def create_app(
     listed = [{"id": name, "object": "model", "created": 0, "owned_by": "wirefault"} for name in MODELS]
     models = JSONResponse({"object": "list", "data": listed})
     routes = [Route("/", lambda _: JSONResponse({"status": "OK"}))]
-    routes += [Route(f"{base}/models", lambda _: models) for base in V1_BASES]
-    routes += [Route(path, reply, methods=["POST"]) for path in CHAT_APIS]
+    routes += [Route(f"{base}/models", lambda _: models) for base in _V1_BASES]
+    routes += [Route(path, reply, methods=["POST"]) for path in _APIS]
     # OpenAI's agent SDK also sends its traces to the model's host, CrewAI texts to count
-    for base in V1_BASES:
+    for base in _V1_BASES:
         routes += [Route(f"{base}/responses/input_tokens", _count, methods=["POST"])]
         routes += [Route(f"{base}/traces/ingest", lambda _: Response(status_code=204), methods=["POST"])]
     return Starlette(routes=routes, exception_handlers={BadRequest: _render, HTTPException: _render})
@@ -232,7 +290,7 @@ async def _render(request: Request, error: Exception) -> Response:
         message = f"{request.method} {request.url.path}: {error.detail}"
         error = BadRequest(message, code, error.status_code, unable=unable)
     assert isinstance(error, BadRequest)
-    api = CHAT_APIS.get(getattr(request.scope.get("route"), "path", ""), CHAT_API)
+    api = _APIS.get(getattr(request.scope.get("route"), "path", ""), _CHAT_API)
     headers = {UNABLE_HEADER: "1"} if error.unable else {}
     return JSONResponse(api.refusal(error.message, error.code, error.status), error.status, headers)
 
@@ -286,7 +344,7 @@ def _written(
     # instead of a tokenizer: one token for every four characters, rounded up
     prompt, completion = (-(-len(json.dumps(part)) // 4) for part in (inputs, [reply.as_json()]))
     body = api.new_reply(digest, request.model, created, prompt, completion)
-    if api is CHAT_API:
+    if api is _CHAT_API:
         body |= {"system_fingerprint": "fp_scripted"} | ({"x_groq": {"id": f"req_{digest}"}} if groq else {})
     return api.dialect.write_reply(body, reply)
 
