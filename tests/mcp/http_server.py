@@ -15,9 +15,9 @@ from wirefault.core.sockets import bind, bound_address
 
 
 @contextmanager
-def sdk_server() -> Iterator[str]:
+def sdk_server(program: str = "server.py") -> Iterator[str]:
     """Its address. Skips where the SDK may not be installed."""
-    words = command("python_2.txt", "server.py")
+    words = command("python_2.txt", program)
     with bind(FREE) as free:
         port = bound_address(free).port
     url = f"http://127.0.0.1:{port}/mcp"

@@ -79,11 +79,12 @@ _BY_NAME: Mapping[str, str] = {
         "lost_or_cut": (
             "hang reset lose_request lose_reply truncate api_timeout stream_cut stream_hang early_end"
             " stream_error token_limit ended_stream server_death lost_notification ignored_cancel"
+            " lost_interim_result"
         ),
         "wrong_in_form": (
             "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"
             " swap_events mixed_calls"
-            " duplicate_response wrong_id split_line garbage_line"
+            " duplicate_response wrong_id split_line garbage_line retried_original"
         ),
         "wrong_in_content": "stale changed_tools",
         "model_misled": "poisoned_description",

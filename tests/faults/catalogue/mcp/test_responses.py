@@ -100,6 +100,28 @@ def test_stream_ends_after_event_id():
     assert ended.pieces == (b"id: wirefault-1\ndata: \n\n",)
 
 
+QUESTION = {"resultType": "input_required", "inputRequests": {"a": {}}, "requestState": "s"}
+TASK = {"task": {"taskId": "t1", "status": "working"}}
+
+
+@pytest.mark.parametrize("result", [QUESTION, TASK])
+def test_interim_result_is_lost(result):
+    lost = made_of(act("lost_interim_result", ending="close"), {**RESULT, "result": result})
+    assert isinstance(lost, ReplyInPieces) and lost.ending == "close" and messages_in(lost) == []
+
+
+@pytest.mark.parametrize(("kind", "result"), [("any", RESULT["result"]), ("task", QUESTION)])
+def test_other_results_pass(kind, result):
+    reply = {**RESULT, "result": result}
+    assert made_of(act("lost_interim_result", kind=kind), reply) == Miss("nothing_to_change")
+
+
+def test_only_the_repeated_original_is_delivered_twice():
+    answers = {"inputResponses": {"a": {}}, "requestState": "s"}
+    assert act("retried_original", mcp_try(mcp_request(name="add", **answers))).copies == 2
+    assert done_by("retried_original") == Miss("nothing_to_change")
+
+
 def test_server_death_forgets_sessions():
     def at(ordinal: int, method: str = "tools/call") -> object:
         tried = mcp_try(mcp_request(method, SESSION), ordinal=ordinal)

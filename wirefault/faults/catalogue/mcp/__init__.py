@@ -16,7 +16,9 @@ from wirefault.faults.catalogue.mcp.responses import (
     DuplicateResponse,
     EndedStream,
     LateResponse,
+    LostInterimResult,
     PoisonedDescription,
+    RetriedOriginal,
     ServerDeath,
     WrongId,
 )
@@ -29,6 +31,8 @@ MCP_FAULTS: tuple[type[Fault], ...] = (
     DuplicateResponse,
     WrongId,
     EndedStream,
+    LostInterimResult,
+    RetriedOriginal,
     ServerDeath,
     LostNotification,
     IgnoredCancel,

@@ -218,6 +218,64 @@ class EndedStream(ResponseFault):
         return Replacement(given or [b": nothing\n\n"], {"at": self.at, "lost": response.id}, ending)
 
 
+class LostInterimResult(ResponseFault):
+    """Lose a result that does not end its call: a question to the client, or the handle of a task.
+
+    The server has begun, and waits for the client's answer or works on. ``input_required`` (2026-07-28): the
+    client never learns of the question, so it neither answers nor sends the original request again with the
+    server's state. ``task``: it cannot ask for the task's result. If it calls again, a server without
+    idempotency begins a second time. A result that ends its call passes.
+    """
+
+    name = "lost_interim_result"
+    can_cause = CLOSED | TIMEOUT
+
+    kind: Literal["any", "input_required", "task"] = Field("any", description="the results to lose")
+    ending: Literal["keep", "close", "reset"] = Field("keep", description="how the stream ends")
+
+    @property
+    def causes(self) -> frozenset[ErrorKind]:
+        return self.can_cause if self.ending != "keep" else TIMEOUT
+
+    def sent(self, tried: Try, asked: McpMessage, response: McpMessage) -> Replacement | Miss:
+        kind = interim_kind(response)
+        if kind is None or self.kind not in ("any", kind):
+            return Miss("nothing_to_change")
+        evidence = {"lost": evidence_of(response.result), "kind": kind}
+        return Replacement([b": nothing\n\n"], evidence, self.ending)
+
+
+def interim_kind(response: McpMessage) -> Literal["input_required", "task"] | None:
+    """What a result is that does not end its call; None for any other response."""
+    result = response.result or {}
+    if "task" in result or result.get("resultType") == "task":
+        return "task"
+    return "input_required" if result.get("resultType") == "input_required" else None
+
+
+class RetriedOriginal(Fault):
+    """Deliver twice a call that the client sends again with its answer to ``input_required``.
+
+    The original request is repeated on purpose there (2026-07-28), with a new id and the server's state, so
+    that a server or proxy in front of it may take a second delivery for a third round. A server that does not
+    use up its state executes the call once for each delivery; the client gets the last reply. Any other call
+    passes.
+    """
+
+    name = "retried_original"
+    family = "mcp"
+    where = "mcp"
+    can_cause = CLOSED | TIMEOUT
+
+    n: int = Field(2, ge=2, le=10, description="number of deliveries")
+
+    def act(self, tried: Try) -> Act | Miss:
+        asked = read_message(tried.request.body)
+        if asked is None or not {"requestState", "inputResponses"} & asked.params.keys():
+            return Miss("nothing_to_change")
+        return Act(copies=self.n, evidence={"copies": self.n})
+
+
 class ServerDeath(Fault):
     """Let the server die during a call and restart without its sessions.
 
