@@ -60,7 +60,7 @@ def settings_page() -> str:
         rows.append(f"| `{name.upper()}` | {_default(name)} | {range_of(field)} | {field.description} |")
     intro = (
         "A setting is an environment variable, a line in `.env`, a key of `settings` in"
-        " [`agent/config.json`](files.md#agentconfigjson) (lower case), and mostly an option of `wirefault"
+        " [`agent/config.json`](files.md#agentconfigjson) (lower case), and usually an option of `wirefault"
         " demo` (`TOXIC_PROB` is `--toxic-prob`). Command line, environment, `.env`, `config.json` and"
         " default"
         " take precedence in this order. An unknown name or a value out of range is an error that names it,"
@@ -68,7 +68,7 @@ def settings_page() -> str:
         " misspelt setting are errors; a warning lists the others. `make run`, `wirefault demo`,"
         " `wirefault run"
         " --lab` and Compose have the same defaults, also with `FAULTS`: use `--toxic-prob 0 --error-prob 0"
-        " --faults ...` for the set's faults alone. With a wiring of your own, `TOXIC_PROB` and `ERROR_PROB`"
+        " --faults ...` for the set's faults alone. With your own wiring, `TOXIC_PROB` and `ERROR_PROB`"
         " are 0 by default."
     )
     return _page("Settings", intro, *rows)

@@ -33,7 +33,7 @@ class Settings(BaseModel):
     seed: int = Field(ge=0, lt=2**31, description="seed of every draw; random by default")
     toxic_prob: Probability = Field(0.1, description="chance of a toxic, per attempt and tool link")
     toxic_scope: Literal["each", "all"] = Field(
-        "each", description="what TOXIC_PROB draws for: each tool link separately, or all at once"
+        "each", description="whether TOXIC_PROB draws for each tool link separately, or for all at once"
     )
     toxic_seconds: float = Field(
         0.0,
@@ -46,10 +46,12 @@ class Settings(BaseModel):
     prompt_limit: int = Field(1, ge=1, le=20, description="attempts at one prompt")
     toxics: str = Field(
         "timeout:400,latency:300,latency:1500",
-        description="what TOXIC_PROB draws from: kind[@stream][:value], comma separated",
+        description="the toxics that TOXIC_PROB draws from: kind[@stream][:value], comma separated",
     )
     idempotency: bool = Field(True, description="send an Idempotency-Key with writes")
-    fallback: Literal["off", "direct"] = Field("off", description="what an exhausted call may still try")
+    fallback: Literal["off", "direct"] = Field(
+        "off", description="direct: one more try, past the proxy, after the last one failed"
+    )
     stream: bool = Field(False, description="ask the model for event streams, which stream faults need")
     keep_alive: bool = Field(
         False, description="keep connections to tools open for an attempt; off: a new one for each try"
@@ -74,16 +76,18 @@ class Settings(BaseModel):
     tool_calls: int = Field(12, ge=1, le=1000, description="tool calls per attempt")
     attempt_time: Seconds = Field(30.0, description="seconds per attempt")
     retry_after: float = Field(0.2, ge=0, le=60, description="seconds in Retry-After of an injected 429")
-    retry_after_max: float = Field(1.0, ge=0, le=60, description="seconds of Retry-After that are honoured")
+    retry_after_max: float = Field(
+        1.0, ge=0, le=60, description="longest Retry-After, in seconds, for which a call waits"
+    )
     model: Literal["scripted", "groq", "compatible", "record", "replay"] = Field(
         "scripted",
-        description="which model plans; record stores a real model's answers, replay plays them back",
+        description="the model of the agent; record stores a real model's answers, replay returns them",
     )
     groq_model: str = Field("openai/gpt-oss-120b", min_length=1, description="the model's name at the server")
     model_base_url: str = Field("", description="an OpenAI-compatible server, for MODEL=compatible or record")
     bodies: Literal["auto", "on", "off"] = Field(
         "auto",
-        description="keep the first 64 KiB of each request's and reply's body, to judge by; auto: unless the"
+        description="keep the first 64 KiB of each request's and reply's body, for judging; auto: unless the"
         " subject records its calls itself, as the lab's agent does",
     )
     cassettes: str = Field(
@@ -95,11 +99,11 @@ class Settings(BaseModel):
         "diligent", "stubborn", "quitter", "fabricator", "restarter", "parrot", "talker", "typist", "undoer"
     ] = Field("diligent", description="character of the scripted model")
     translator_backend: Literal["auto", "google", "mymemory", "libre", "offline"] = Field(
-        "auto", description="who translates"
+        "auto", description="the translation service"
     )
     faults: str = Field("", description="the fault set: a preset's or a fault's name, or a file")
     chaos_level: Probability = Field(
-        1.0, description="times every probability of the fault set: 1 as written, 0 none"
+        1.0, description="factor for every probability of the fault set: 1 as written, 0 none"
     )
     fault_episodes: Probability = Field(
         1.0,

@@ -56,7 +56,7 @@ class InterceptSpec(Spec):
     pass_: list[str] = Field(default_factory=list, alias="pass", description="hosts that pass unchanged")
     refuse: list[str] = Field(default_factory=list, description="hosts that cannot be reached")
     models: Literal["own", "scripted"] = Field(
-        "own", description="who answers for model providers: they themselves, or the scripted model"
+        "own", description="the model that answers for model providers: their own, or the scripted model"
     )
     offline: bool = Field(False, description="allow connections only to this machine and wired upstreams")
 
