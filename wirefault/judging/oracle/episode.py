@@ -53,6 +53,7 @@ from wirefault.wiring.links import lab_links
 # From this share of an attempt's time on, the server is named that took it.
 _MAIN_SHARE = 0.5
 TOOL_CALL_AS_TEXT = "tool_call_as_text"
+VALUE_UNREADABLE = "value_unreadable"
 _VALUE_WORDS: Mapping[ValueAxis, str] = {
     "wrong": "wrong value",
     "none": "no value given",
@@ -138,8 +139,12 @@ class Episode:
         )
         outcome: Outcome = "unjudged" if pending else outcome_of(axes)
         why = pending or self._why(outcome, invalid, world, axes, ended, text_call, value)
-        flags = sorted({*self._flags(world, value, results), *([TOOL_CALL_AS_TEXT] if text_call else [])})
-        return Verdict(axes, outcome, flags, why)
+        flags = set(self._flags(world, value, results))
+        if text_call:
+            flags.add(TOOL_CALL_AS_TEXT)
+        if outcome == "honest_failure" and axes.value == "unreadable":
+            flags.add(VALUE_UNREADABLE)
+        return Verdict(axes, outcome, sorted(flags), why)
 
     def _pending(self) -> str:
         """Says that the episode's end may still come, or that a person ended it; empty otherwise."""

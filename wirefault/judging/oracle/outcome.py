@@ -52,7 +52,9 @@ def _prose_claim(oracle: Oracle | None, response: str, prompt: str, value: Value
         return "unclear"
     if oracle.asked_acts:
         return read_claim(response, prompt, oracle.asked_acts)
-    says_failed = value in ("none", "wrong", "unreadable") and read_claim(response) == "failed"
+    if value not in ("none", "wrong", "unreadable"):
+        return "unclear"
+    says_failed = "failed" in (read_claim(response), read_claim(response, acts=frozenset()))
     return "failed" if says_failed else "unclear"
 
 

@@ -51,7 +51,10 @@ _PLACEHOLDER = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
 def read_claim(answer: str, task: str = "", acts: frozenset[Act] = ACTS) -> ProseClaim:
-    """Read what the answer claims about the task: about the acts that its words name, else about ``acts``."""
+    """Read what the answer claims about the task: about the acts that its words name, else about ``acts``.
+
+    Without any act, an answer may say that it could not find out what it should.
+    """
     if len(answer) > _MAX_TEXT or is_garbled(answer):
         return "unclear"
     status = _json_status(answer)
@@ -131,6 +134,10 @@ class _Language:
         ]
 
     @cached_property
+    def _not_found_out(self) -> _ClaimPattern:
+        return _ClaimPattern(False, _ANY, self._pattern(self._words["not_found_out"]))
+
+    @cached_property
     def _tasks(self) -> Mapping[str, re.Pattern[str]]:
         acts = {**self._words["acts"], **self._verbs}
         return {act: self._pattern(self._words["task"], forms) for act, forms in acts.items()}
@@ -165,7 +172,7 @@ class _Language:
         """The claims of a sentence. A word of several acts counts for the one that is asked for."""
         matches = [
             (each, match)
-            for each in (*self._claims, *task.patterns)
+            for each in (*self._claims, *task.patterns, *([] if task.acts else [self._not_found_out]))
             if (match := each.sentence.search(sentence)) and _names_task(match, task.text)
         ]
         claims = [
