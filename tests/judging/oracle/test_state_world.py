@@ -74,7 +74,7 @@ def test_changed_row_is_removed_and_added():
 def test_missing_probe_makes_world_unknown():
     added = parse_expect({"added": [TEA]})
     assert judge_state(added, [probed([TEA])], True).axis == "unknown"
-    assert judge_state(added, [], True).why == "no probe has read the world's state"
+    assert judge_state(added, [], True).why == "missing probe of the world's state"
     assert judged({"added": [TEA]}, [TEA], settled=False).axis == "unknown"
     assert judged({"added": [TEA]}, 5).why == "the state is neither a list nor an object with lists"
     assert judged({"added": {"ordres": [TEA]}}, {"orders": []}, before={"orders": []}).axis == "unknown"

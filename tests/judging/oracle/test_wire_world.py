@@ -271,8 +271,8 @@ def test_mcp_tool_is_matched_by_name_and_arguments(calls, axis):
     ("expected", "error"),
     [
         (NOTES | {"tool": "read_file"}, "requests[0].tool: files does not declare read_file as a write"),
-        (NOTES | {"method": "POST"}, "method, path and query do not go with a tool"),
-        ({"link": "files"}, "needs method and path, or a tool on an MCP link"),
+        (NOTES | {"method": "POST"}, "method, path and query cannot be combined with a tool"),
+        ({"link": "files"}, "missing method and path, or a tool on an MCP link"),
         ({"link": "files", "method": "POST", "path": "/mcp"}, "the link files speaks MCP: name a tool"),
         ({"link": "shop", "tool": "a"}, "the link shop does not speak MCP: name method and path"),
     ],

@@ -1,4 +1,4 @@
-"""One episode, judged by its trace: the three axes, flags and the outcome. Pure."""
+"""Judge one episode by its trace: the three axes, flags and the outcome. Pure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from wirefault.judging.text_calls import text_calls
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import lab_links
 
-# From this share of an attempt's time on, the server is named that took it.
+# Name the slowest server only if it took at least this share of the attempt's time.
 _MAIN_SHARE = 0.5
 TOOL_CALL_AS_TEXT = "tool_call_as_text"
 VALUE_UNREADABLE = "value_unreadable"
@@ -68,7 +68,7 @@ class Verdict:
     axes: Axes
     outcome: Outcome
     flags: list[str]
-    why: str  # in words, what the outcome does not show
+    why: str  # the reason for the outcome, for people
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,10 @@ class Episode:
 
     @classmethod
     def of(cls, trace: EpisodeTrace, finished: bool, interrupted: bool = False) -> Episode:
-        """Raises ``ValueError`` without an ``EpisodeStarted``; an unreadable oracle counts as none."""
+        """Read the episode of a trace; an unreadable oracle counts as missing.
+
+        Raises ``ValueError`` if ``EpisodeStarted`` is missing.
+        """
         started = trace.last(EpisodeStarted)
         if started is None:
             raise ValueError("no episode_started among the episode's events")
@@ -104,7 +107,7 @@ class Episode:
         return self._attempt_alone(self.attempts[0])
 
     def _attempt_alone(self, attempt: int) -> Episode:
-        """This episode as if it had had that attempt alone."""
+        """This episode as if it had had only that attempt."""
         records = [
             (id, self._world_of(attempt, event) if isinstance(event, WorldRead) else event)
             for id, event in self.trace.records
@@ -113,12 +116,12 @@ class Episode:
         return replace(self, trace=replace(self.trace, records=records), attempts=[attempt])
 
     def _world_of(self, attempt: int, read: WorldRead) -> WorldRead:
-        """Return the world with only that attempt's side effects."""
+        """The world with only that attempt's side effects."""
         own = [effect for effect in read.effects if self._attempt_of(effect) == attempt]
         return WorldRead(read.t, read.episode, own, read.error)
 
     def judge(self) -> Verdict:
-        """Return the first outcome that fits."""
+        """Judge the axes, and return the first outcome that applies."""
         invalid, pending = invalid_because(self.trace, self.attempts), self._pending()
         ended = self.trace.last(AttemptEnded)
         world, value = self._with_late_writes(self._charged_world()), self._value(ended)
@@ -147,7 +150,7 @@ class Episode:
         return Verdict(axes, outcome, sorted(flags), why)
 
     def _pending(self) -> str:
-        """Says that the episode's end may still come, or that a person ended it; empty otherwise."""
+        """Why the episode has no end yet: the run continues, or a person interrupted it; else empty."""
         if self.trace.last(WorldRead) is not None or (self.finished and not self.interrupted):
             return ""
         if self.interrupted:
@@ -155,8 +158,9 @@ class Episode:
         return "its end is not in the history: still running, or the run was killed"
 
     def _with_late_writes(self, world: WorldJudgement) -> WorldJudgement:
-        """A write that came after its attempt's end makes this world unknown, and that of the episode in
-        which it came.
+        """Make the world unknown if a write came after the end of its attempt.
+
+        This concerns both the write's own episode and the episode during which it came.
         """
         own = [
             request
@@ -174,7 +178,7 @@ class Episode:
         return WorldJudgement("unknown", why=why)
 
     def _charged_world(self) -> WorldJudgement:
-        """The world without repetitions that only the runner's further attempts made."""
+        """The world without the repetitions by later attempts, which the runner started."""
         world = self.expected_world()
         if world.axis != "duplicated" or len(self.attempts) < 2:
             return world
@@ -185,7 +189,7 @@ class Episode:
         return replace(world, axis=axis, flags=world.flags | {"again"})
 
     def expected_world(self) -> WorldJudgement:
-        """The world as the oracle asks for it."""
+        """Compare the world with the oracle."""
         oracle = self.oracle
         if oracle is None:
             return WorldJudgement("not_applicable")
@@ -201,9 +205,9 @@ class Episode:
         return combined(worlds)
 
     def _value(self, ended: AttemptEnded | None) -> ValueJudgement:
-        """By the report; where there is none, or the oracle asks it for no values, by the answer rule.
+        """Judge the values by the report, if it has one and the oracle names values; else by the answer rule.
 
-        Without a rule the values are looked for in the answer.
+        Without a rule, search the answer for the values.
         """
         oracle = self.oracle
         if oracle is None or (not oracle.values and oracle.answer is None):
@@ -219,7 +223,7 @@ class Episode:
         return judge_sentence(oracle.values, ended.response)
 
     def _text_call(self, ended: AttemptEnded | None, value: ValueJudgement) -> str:
-        """The tools whose calls are written in place of an answer; empty for an answer."""
+        """The tools whose calls the subject wrote as text instead of an answer; else empty."""
         if ended is None or ended.ended_by != "text" or value.axis == "right":
             return ""
         if is_exact_text(self.oracle, ended):
@@ -271,7 +275,7 @@ class Episode:
         return "; ".join(part for part in (world.why, repeated, value, reason) if part)
 
     def _time_share(self, ended: AttemptEnded | None) -> str:
-        """Which server took most of an attempt that a time limit ended; empty for any other end."""
+        """The server that took most of an attempt that a time limit ended; empty for any other end."""
         if ended is None or ended.ended_by != "limit" or ended.ms <= 0:
             return ""
         waits: dict[str, list[tuple[float, float]]] = {}
@@ -280,7 +284,7 @@ class Episode:
                 name = "the model" if request.of_model else request.link_name
                 span = max(request.start, ended.start), min(request.end, ended.end)
                 waits.setdefault(name, []).append(span)
-        # a request whose client was killed may still be without a record
+        # a request may have no record yet if its client was killed
         links = self.trace.run.link_by_name
         for unanswered in self.trace.connections:
             if unanswered.attempt == ended.attempt and unanswered.sent and not unanswered.received:
@@ -302,7 +306,7 @@ class Episode:
         return f"attempt {', '.join(map(str, later))} repeated an earlier side effect" if later else ""
 
     def _attempt_of(self, effect: EffectRow) -> int:
-        """By its idempotency key, else the first attempt that was not yet healed when it came."""
+        """The attempt with the effect's idempotency key, else the first that was not healed at its time."""
         key = effect.get("idempotency_key")
         by_key = {record.idempotency_key: record.attempt for record in self.trace.all(ToolTry)}
         if key is not None and key in by_key:
@@ -338,7 +342,7 @@ def _expected(slot: Slot) -> str:
 
 
 def seconds_covered(spans: Iterable[tuple[float, float]]) -> float:
-    """How long at least one of these spans lasted; each has its begin and its end."""
+    """The total time that these spans cover; each span is its begin and its end."""
     total, covered_until = 0.0, -math.inf
     for begin, end in sorted(spans):
         total += max(end - max(begin, covered_until), 0.0)
@@ -349,8 +353,8 @@ def seconds_covered(spans: Iterable[tuple[float, float]]) -> float:
 def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
     """Whether the side effect came after the client had given up.
 
-    It did if it is later than the end of every try with its idempotency key. Where no try had that key, time
-    decides as far as it can: no write on its link was in progress at that moment, and one had failed before.
+    An effect is late if it came after the end of every try with its idempotency key. If no try has the key,
+    it is late if no write on its link was in progress at that moment and one had failed before.
     """
     tries, at, key = list(tries), float(effect.get("at", 0.0)), effect.get("idempotency_key")
     with_key = [tried for tried in tries if key is not None and tried.idempotency_key == key]
@@ -363,5 +367,5 @@ def is_late(effect: EffectRow, tries: Iterable[ToolTry]) -> bool:
 
 
 def _is_probe_after(event: Event) -> bool:
-    """Whether it is a probe after the last attempt, which shows what later attempts did, too."""
+    """Whether it is the probe after the last attempt, which also shows the effects of later attempts."""
     return isinstance(event, WorldProbed) and event.when == "after"

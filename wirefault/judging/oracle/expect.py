@@ -11,23 +11,23 @@
      "done_if_text": "exact text",
      "claims": "read"}
 
-Without ``effects`` none are expected, and any is one too many. ``"in_order": true``: they must have come
-about in this order. ``none_of``: effects that must not happen, not even for a time or as part of an expected
-one. A field is a plain value, ``{"contains": text or list}``, ``{"number": x, "tolerance": t, "unit": u}`` or
-``{"any_of": [...]}``; fields that are not named may hold anything.
+Without ``effects`` none are expected, and any effect is extra. ``"in_order": true``: they must happen in this
+order. ``none_of``: effects that must not happen, not even temporarily or as part of an expected one. A field
+is a plain value, ``{"contains": text or list}``, ``{"number": x, "tolerance": t, "unit": u}`` or
+``{"any_of": [...]}``; other fields may have any value.
 
-``requests`` are for worlds that are not the lab's: the declared writes that upstreams must have executed, and
-no others unless ``"others": "allowed"``. ``state``, ``added`` and ``removed`` describe what the wiring's
-probe reads (``oracle.state_world``). Where one of these is set, ``effects`` are judged only if there are
-any.
+``requests`` are for worlds outside the lab: the declared writes that upstreams must have executed, and no
+others unless ``"others": "allowed"``. ``state``, ``added`` and ``removed`` describe the state that the
+wiring's probe reads (``oracle.state_world``). If one of these is set, ``effects`` are judged only if there
+are any.
 
-Without ``values`` and ``answer`` the value axis does not apply. ``"grounded": false`` on a value says that it
-needs no tool. ``answer`` is a rule for prose (``oracle.slots.AnswerRule``): it reads the answer of a subject
-without a report, and the answer in a report if no ``values`` are expected. ``done_if_text`` is for subjects
-without a report: an answer which is exactly that text counts as done, and as the right values.
+Without ``values`` and ``answer`` the value axis does not apply. ``"grounded": false`` on a value means that
+it needs no tool. ``answer`` is a rule for prose (``oracle.slots.AnswerRule``): it reads the answer of a
+subject without a report, and the answer in a report if no ``values`` are expected. ``done_if_text`` is for
+subjects without a report: an answer with exactly that text counts as done with the right values.
 
-``claims``: whether prose is read for what it claims to have done (``reading.claims``). With ``off`` such a
-claim stays ``unclear``.
+``claims``: whether prose is read for claims about actions (``reading.claims``). With ``off`` the claim is
+``unclear``.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ class ExpectedRequest(OraclePart):
     @model_validator(mode="after")
     def _names_a_call(self) -> Self:
         if self.tool and (self.method or self.path or self.query):
-            raise ValueError("method, path and query do not go with a tool")
+            raise ValueError("method, path and query cannot be combined with a tool")
         if not self.tool and not (self.method and self.path):
-            raise ValueError("needs method and path, or a tool on an MCP link")
+            raise ValueError("missing method and path, or a tool on an MCP link")
         return self
 
     @property
     def call(self) -> str:
-        """As a link's ``writes`` declare it."""
+        """The call in the form of a link's ``writes``."""
         return self.tool or f"{self.method} {self.path}"
 
     @property
@@ -147,17 +147,17 @@ class Oracle(OraclePart):
 
     @property
     def expects_effects(self) -> bool:
-        """Return whether the lab's own side effects are judged: unless it describes another world."""
+        """Whether the lab's own side effects are judged: not if the oracle describes only another world."""
         return bool(self.effects or self.none_of) or (self.requests is None and not self.expects_state)
 
     @property
     def expects_state(self) -> bool:
-        """Whether it describes what the wiring's probe reads."""
+        """Whether it describes the state that the wiring's probe reads."""
         return self.state is not None or self.expects_changes
 
     @property
     def asked_acts(self) -> frozenset[Act]:
-        """The kinds of changes that it asks for; empty if nothing has to change."""
+        """The expected kinds of changes; empty if nothing must change."""
         acts = {_ACT_OF_EFFECT[effect.kind] for effect in self.effects if effect.kind in _ACT_OF_EFFECT}
         acts.update(*(_acts_of(request) for request in self.requests or ()))
         acts.update(_acts_of_rows(self.added, "make"), _acts_of_rows(self.removed, "remove"))
@@ -165,12 +165,12 @@ class Oracle(OraclePart):
 
     @property
     def names_all_writes(self) -> bool:
-        """Whether no write may be executed that it does not name."""
+        """Whether every write that it does not name is forbidden."""
         return bool(self.effects) or (self.requests is not None and self.others == "forbidden")
 
     @property
     def expects_changes(self) -> bool:
-        """Whether it describes what the episode changed."""
+        """Whether it describes the changes of the episode."""
         return self.added is not None or self.removed is not None
 
 
@@ -268,5 +268,5 @@ def _check_call(request: ExpectedRequest, link: Link, where: str) -> None:
 
 
 def _covers(declared: str, request: ExpectedRequest) -> bool:
-    """Whether the request can be that write; both may have ``*`` in their names."""
+    """Whether the declared write covers the request; both may have ``*`` in their names."""
     return fnmatchcase(request.call, declared) or fnmatchcase(declared, request.call)

@@ -1,8 +1,8 @@
-"""Whether a fault touched a value or a call that the oracle asks about. Pure.
+"""Determine whether a fault touched a value or a call that the oracle names. Pure.
 
-A fault on another call, or on another field of a reply, does not test the prompt. A fault counts as beside
-what is asked only where the history shows that it was: where texts are missing it counts as touching. So do
-all faults of a model's link, since every answer comes through it.
+A fault on another call, or on another field of a reply, does not test the prompt. If the history does not
+have the texts, the fault counts as touching. So does every fault on a model link, since every answer passes
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class AskedAbout:
-    """Compares the faults of one episode with what its oracle asks about."""
+    """Compares the faults of one episode with the calls and values of its oracle."""
 
     def __init__(self, oracle: Oracle, trace: EpisodeTrace) -> None:
         self._oracle = oracle
@@ -38,11 +38,11 @@ class AskedAbout:
 
     @cached_property
     def _any_reply_has_value(self) -> bool:
-        """Whether the value is in any tool's reply; if not, it is made from what they say."""
+        """Whether any tool reply has the value; if none has, the value is derived from them."""
         return any(self._has_value(text) for each in self._exchanges for text in self._reply_texts(each))
 
     def is_touched(self, record: FaultRecord, exchange: Exchange | None, fault: FaultMet | None) -> bool:
-        """Whether this fault touched it. A toxic has no exchange: it acts on all of its link."""
+        """Whether this fault touched the oracle's calls or values. A toxic (no exchange) acts on its link."""
         crossing = [e for e in self._exchanges if (e.attempt, e.link) == (record.attempt, record.link)]
         struck = crossing if exchange is None else [exchange]
         if not struck or any(each.of_model for each in struck):
@@ -64,7 +64,7 @@ class AskedAbout:
 
     @cached_property
     def _effect_links(self) -> frozenset[str]:
-        """The lab's links whose side effects it asks about."""
+        """The lab's links whose side effects the oracle names."""
         kinds = {effect.kind for effect in (*self._oracle.effects, *self._oracle.none_of)}
         return frozenset(link.name for link in lab_links() if kinds & link.effects.keys())
 
@@ -76,7 +76,7 @@ class AskedAbout:
         return writes and (oracle.expects_state or exchange.link in self._effect_links)
 
     def _may_hide_asked_call(self, toxic: FaultRecord) -> bool:
-        """Whether a toxic may have kept such a request from the gateway."""
+        """Whether a toxic may have stopped such a request before the gateway."""
         if toxic.link not in self._trace.hidden_links:
             return False
         unseen = any(
@@ -91,18 +91,18 @@ class AskedAbout:
         return is_asked_link or self._oracle.expects_state or self._asks_value
 
     def _may_have_value(self, exchange: Exchange) -> bool:
-        """Whether its reply has the value, or might have had it, or what the value is made from."""
+        """Whether the reply has the value or a source of it, or may have had one."""
         texts = list(self._reply_texts(exchange))
         if any(map(self._has_value, texts)):
             return True
         return not texts or not self._any_reply_has_value
 
     def _has_value(self, text: str) -> bool:
-        # patterns and JSON are no values that could be looked for
+        # an oracle with only patterns or JSON has no values to search for
         return not self._slots or any(holds_value(slot, text) for slot in self._slots)
 
     def _reply_texts(self, exchange: Exchange) -> Iterator[str]:
-        """The reply's whole texts, before and after faults, as far as they are known."""
+        """The known complete texts of the reply, before and after faults."""
         if exchange.of_model:
             return
         if exchange.reply_body and not exchange.reply_cut:

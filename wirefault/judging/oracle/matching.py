@@ -24,9 +24,9 @@ _WORST_FIRST: tuple[Match, ...] = ("wrong", "unreadable", "right")
 
 
 def match_field(matcher: Matcher, value: object, literal: bool = False) -> Match:
-    """Compare a field's value with what is expected. A number must be affirmed, in its unit.
+    """Compare a field's value with the expected one. A number must be stated as true, in its unit.
 
-    ``literal``: ``contains`` is a search for the text, whatever the field states with it.
+    ``literal``: ``contains`` searches for the text, whatever the field states about it.
     """
     if matcher.contains is not None:
         return _worst(_contains(part, value, literal) for part in matcher.contains)
@@ -75,7 +75,7 @@ def _match_option(
     if isinstance(option, Matcher):
         return match_field(option, value, literal)
     if isinstance(option, str) and not literal and isinstance(value, str):
-        # the whole text is asked for; one that states it may mean the same
+        # the whole text is expected; a text that states it may mean the same
         match = _equal(option, value)
         return "unreadable" if match == "wrong" and states_text(value, option) == "right" else match
     if isinstance(option, str) or (matcher.tolerance is None and matcher.unit is None):
@@ -113,7 +113,7 @@ def _text(value: object) -> str:
 
 
 def match_json(expected: Any, value: Any, literal: bool = False) -> Match:
-    """Compare a JSON value with all that is expected, at any depth; ``literal`` as in ``match_field``.
+    """Compare a JSON value with the expected one, at any depth; ``literal`` as in ``match_field``.
 
     An object is matched by the expected fields, a list item by item, and anything else like a field of a side
     effect: a plain value, or ``{"contains": ...}``, ``{"number": x, "tolerance": t}``, ``{"any_of": [...]}``.
@@ -153,14 +153,14 @@ _ActualT = TypeVar("_ActualT")
 
 @dataclass(frozen=True)
 class Pairing(Generic[_ExpectedT, _ActualT]):
-    """Expected things against actual ones."""
+    """The comparison of expected and actual items."""
 
     missing: list[_ExpectedT]
-    again: list[_ActualT]  # as expected, but more often
-    wrong: list[tuple[_ExpectedT, _ActualT]]  # a missing one, and the one in its place
-    extra: list[_ActualT]  # the rest
-    unreadable: list[tuple[_ExpectedT, _ActualT]]  # the same, if it may be the missing one
-    unread: bool  # all are as expected, if those that cannot be read are
+    again: list[_ActualT]  # expected, but repeated
+    wrong: list[tuple[_ExpectedT, _ActualT]]  # a missing item with its wrong replacement
+    extra: list[_ActualT]  # all others
+    unreadable: list[tuple[_ExpectedT, _ActualT]]  # a missing item with a replacement that may be right
+    unread: bool  # all items are as expected if the unreadable ones are
 
 
 def paired(
@@ -170,7 +170,7 @@ def paired(
     alike: Callable[[_ExpectedT, _ActualT], bool],
     others_allowed: bool = False,
 ) -> Pairing[_ExpectedT, _ActualT]:
-    """Pair them. ``alike``: whether an actual thing that does not fit may replace an expected one."""
+    """Pair expected and actual items. ``alike``: whether an unexpected item may replace an expected one."""
 
     def fits(one: _ExpectedT, thing: _ActualT) -> bool:
         return match(one, thing) == "right"
@@ -199,7 +199,7 @@ def may_all_fit(
     match: Callable[[_ExpectedT, _ActualT], Match],
     others_allowed: bool = False,
 ) -> bool:
-    """Tell whether all are as expected, if those that cannot be read are."""
+    """Whether all items are as expected if the unreadable ones are."""
     if len(actual) < len(expected) or (len(actual) > len(expected) and not others_allowed):
         return False
     assigned = largest_assignment(expected, actual, lambda one, thing: match(one, thing) != "wrong")
@@ -211,9 +211,9 @@ def largest_assignment(
     actual: Sequence[_ActualT],
     fits: Callable[[_ExpectedT, _ActualT], bool],
 ) -> dict[int, int]:
-    """As many expected things as possible, each with an actual one, by index (augmenting paths).
+    """Assign actual items to as many expected ones as possible, by index (augmenting paths).
 
-    Of several that fit, the first ones are assigned.
+    If several fit, the first are assigned.
     """
     owner: dict[int, int] = {}
 

@@ -1,6 +1,6 @@
 """An oracle's expectations for a field of a side effect, a value of a report, or an answer in prose.
 
-Everything is checked when it is read. Pure.
+Everything is checked on reading. Pure.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ANSWER_KINDS = (
     "any_of",
     "all_of",
 )
-_ESCAPE = 'write an object that has such fields itself as {"equals": {...}}'
+_ESCAPE = 'write an object with such fields as {"equals": {...}}'
 
 
 def _number(value: object) -> int | float:
@@ -64,7 +64,7 @@ def _listed(value: object) -> object:
 
 
 def _known_unit(unit: str) -> str:
-    """Raises ``ValueError`` for an unknown unit, which no value could ever match."""
+    """Return the unit. Raises ``ValueError`` for an unknown unit, which no value could match."""
     if not units_of(unit):
         near = get_close_matches(unit.casefold(), [word for word in unit_words() if word.isalpha()], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "; for example celsius, m, km/h, percent, EUR."
@@ -117,7 +117,7 @@ MatcherOption = Annotated["int | float | str | Matcher", PlainValidator(_matcher
 
 
 class Matcher(OraclePart):
-    """The expected content of one field of a side effect. A plain value in the file becomes ``equals``."""
+    """The expected value of one field of a side effect. A plain value in the file becomes ``equals``."""
 
     equals: Any = None
     contains: Annotated[list[StrictStr], BeforeValidator(_listed), Field(min_length=1)] | None = None
@@ -146,9 +146,9 @@ MOMENT_KEYS = frozenset({"date", "time"})
 
 
 def checked_json(value: Any) -> Any:
-    """The same value, once every matcher in it was read. Raises ``ValueError``.
+    """Check every matcher in the value, and return it. Raises ``ValueError`` for an invalid matcher.
 
-    A body or a state that is not a matcher, and has only a date and a time, is an object with these fields.
+    A body or a state with only ``date`` and ``time`` that is not a matcher is an object with these fields.
     """
     if isinstance(value, dict) and value and value.keys() <= MOMENT_KEYS:
         try:
@@ -197,7 +197,7 @@ class Slot(OraclePart):
 
     @property
     def options(self) -> list[int | float | str]:
-        """The values of which any one is right; a date as ``YYYY-MM-DD``, a time of day as ``HH:MM``."""
+        """The right values, any of which suffices; a date as ``YYYY-MM-DD``, a time of day as ``HH:MM``."""
         if self.any_of is not None:
             return list(self.any_of)
         texts = (self.text, self.date, self.time)
@@ -297,7 +297,7 @@ def _reason(error: ValidationError) -> str:
 
 
 def _check_json(expected: Any, depth: int) -> None:
-    """Raises ``ValueError`` for a value that no answer can agree with."""
+    """Raise ``ValueError`` for a value that no answer can match."""
     if not depth:
         raise ValueError(f"is nested deeper than {_MAX_JSON_DEPTH}")
     if isinstance(expected, dict | list):
@@ -308,7 +308,7 @@ def _check_json(expected: Any, depth: int) -> None:
 
 
 def moment_fields(fields: object) -> object:
-    """The fields of an expected side effect, with ``date`` and ``time`` in the form in which they are stored.
+    """The fields of an expected side effect, with ``date`` and ``time`` in their stored form.
 
     A plain text is short for ``{"date": text}`` or ``{"time": text}``; so are the texts of ``any_of``.
     """

@@ -1,9 +1,9 @@
-"""The world axis where a probe reads the world: its state after the episode, or what changed in it. Pure.
+"""The world axis of a probed world: its state after the episode, or the changes of the state. Pure.
 
-``state`` is matched by the expected fields, and its lists as multisets: as many elements as expected, in any
-order. ``added`` and ``removed`` are compared with the difference between the states before and after; if the
-state is an object, they name its lists: ``{"orders": [...]}``. A changed row is one removed and one added.
-Every other change in a list is one too many.
+``state`` is compared by the expected fields. Its lists are compared as multisets: the expected number of
+elements, in any order. ``added`` and ``removed`` are compared with the difference between the states before
+and after; if the state is an object, they name its lists: ``{"orders": [...]}``. A changed row counts as one
+removed and one added. Every other change in a list is extra.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class _NoLists(ValueError):
 
 
 def judge_state(oracle: Oracle, probes: Sequence[WorldProbed], settled: bool) -> WorldJudgement:
-    """The world is unknown if a probe is missing that the oracle needs."""
+    """Judge the probed world. It is unknown if the oracle needs a probe that is missing."""
     before = next((probe for probe in probes if probe.when == "before" and probe.error is None), None)
     after = next((probe for probe in probes if probe.when == "after" and probe.error is None), None)
     if not settled:
         return WorldJudgement("unknown", "held requests had not settled")
     if after is None or (oracle.expects_changes and before is None):
-        return WorldJudgement("unknown", "no probe has read the world's state")
+        return WorldJudgement("unknown", "missing probe of the world's state")
     judgements: list[WorldJudgement] = [WorldJudgement("as_asked")]
     if oracle.state is not None:
         judgements += _compared(oracle.state, after.state, "the state")
@@ -42,7 +42,7 @@ def judge_state(oracle: Oracle, probes: Sequence[WorldProbed], settled: bool) ->
         except _NoLists as error:
             return WorldJudgement("unknown", str(error))
     certain = [judgement for judgement in judgements if judgement.axis != "unknown"]
-    # one certain difference is enough, whatever else cannot be read
+    # one certain difference is enough, even if other parts cannot be read
     return combined(certain if any(each.axis != "as_asked" for each in certain) else judgements)
 
 
@@ -85,7 +85,7 @@ def _multiset(expected: Sequence[Any], actual: Sequence[Any], place: str) -> Ite
 
 
 def _alike(expected: Any, actual: Any) -> bool:
-    """Return whether one can replace the other: objects, if any field matches."""
+    """Whether one can replace the other: two objects if any field matches, or two plain values."""
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
         shared = expected.keys() & actual.keys()
         return any(match_json(expected[name], actual[name]) == "right" for name in shared)
@@ -111,7 +111,7 @@ def _named(rows: Any, name: str) -> Sequence[Any]:
 
 
 def _lists(state: Any) -> _Lists:
-    """The lists of a state by name; a state that is a list itself has the empty name."""
+    """The lists of a state by name; the name is empty if the state itself is a list."""
     if isinstance(state, list):
         return {"": state}
     fields = state.items() if isinstance(state, dict) else ()

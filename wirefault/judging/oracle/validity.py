@@ -1,15 +1,15 @@
-"""Whether an episode is valid, and who failed if it is not. Pure.
+"""Determine whether an episode is valid, and who failed if it is not. Pure.
 
-An episode is invalid if the lab, the model or a tool's server failed with no fault of the lab on it. A
-connection for which the lab could open no link, and a world that could not be reset or read
-(``oracle_failed``), are failures of the lab.
+An episode is invalid if the lab, the model or a tool's server failed without a fault of the lab. The lab
+failed if it could not open a link for a connection, or if the world could not be reset or read
+(``oracle_failed``).
 
-The gateway marks what an upstream did on its own (``Exchange.unavailable``). That does not count
+The gateway marks the failures of an upstream (``Exchange.unavailable``). Such a failure does not count
 
-- where a toxic was armed on that link and the request had reached the upstream: the toxic may be the cause;
-- where the subject got past it: a later try or call for the same was answered, in this attempt or in a later
-  one, or a fallback past the gateway was. So that the rate is not biased, this looks at the one call alone,
-  never at how the episode ended.
+- if a toxic was armed on that link and the request had reached the upstream: the toxic may be the cause;
+- if the subject recovered: a later try or call for the same was answered, in this attempt or in a later one,
+  or a fallback past the gateway was. This looks only at the call, never at the end of the episode, so the
+  rate is not biased.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def invalid_because(trace: EpisodeTrace, attempts: Collection[int]) -> str:
 
 
 def who_failed(reasons: Iterable[str]) -> str:
-    """Who made episodes invalid for these reasons: ``the model``, ``a server`` or ``the lab``."""
+    """The party that made episodes invalid for these reasons: ``the model``, ``a server`` or ``the lab``."""
     parts = [part for reason in reasons for part in reason.split("; ")]
     if all(part.startswith(_MODEL_FAILED) for part in parts):
         return "the model"
@@ -69,7 +69,7 @@ def _lab_failures(trace: EpisodeTrace, attempt: int) -> list[str]:
 
 
 def _unanswered(trace: EpisodeTrace, toxic_links: Collection[tuple[int, str]]) -> list[Exchange]:
-    """The exchanges that failed with no fault of the lab on them, and that the subject did not get past."""
+    """The exchanges that failed without a fault of the lab, and from which the subject did not recover."""
     answered = [exchange for exchange in trace.exchanges if _is_answer(exchange)]
     direct = [e for e in trace.all(ToolTry) if e.route == "direct" and e.error is None]
     return [
@@ -91,10 +91,9 @@ def _toxic_links(trace: EpisodeTrace) -> set[tuple[int, str]]:
 def _not_intercepted(
     trace: EpisodeTrace, toxic_links: Collection[tuple[int, str]]
 ) -> list[InterceptionFailed]:
-    """The failed interceptions of an episode that the subject did not get past: its link had no answer
-    afterwards.
+    """The failed interceptions of an episode whose links had no later answer.
 
-    A client that closes without a word may have had another reason: a toxic (``toxic_links``: with its
+    A client that closes the connection silently may have another reason: a toxic (``toxic_links``: with its
     attempt), or a connection that it did not need, if it sends requests over TLS on the same link.
     """
     answered = [exchange for exchange in trace.exchanges if exchange.error is None]
@@ -116,7 +115,7 @@ def _is_answer(exchange: Exchange) -> bool:
 
 
 def _same_call(failed: Exchange, later: Exchange | ToolTry) -> bool:
-    """For a tool, by fingerprint. For the model, by link alone: any answer resumes the conversation."""
+    """Compare tool calls by fingerprint, model calls by link: any model answer resumes the conversation."""
     return failed.link == later.link and (failed.of_model or failed.fingerprint == later.fingerprint)
 
 

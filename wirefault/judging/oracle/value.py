@@ -1,13 +1,12 @@
-"""The value axis: the values of a report, or an answer in prose, against what the oracle expects. Pure.
+"""The value axis: compare the values of a report, or a prose answer, with the oracle. Pure.
 
-Slots are filled in order. Each gets the first reported value of its type (number or text) in a unit that fits
-and that no earlier slot has; where a slot has a unit, values that name a fitting unit come before values that
-name none. A further value that might as well have been meant makes the report a hedge: it does not pass,
-wherever in the list the right value is. Several texts may come in any order, since each says what it is;
-numbers may not.
+Slots are filled in order. Each gets the first unused reported value of its type (number or text) in a
+suitable unit; if a slot has a unit, values with a suitable unit come before values without one. Another value
+that may also be the slot's makes the report a hedge: it does not pass, wherever the right value is in the
+list. Texts may come in any order, since a text identifies itself; numbers may not.
 
-``wirefault.judging.reading`` reads what a value says. The tolerance of a slot without one is 1e-6 of a whole
-number, and 0.01 for any other.
+``wirefault.judging.reading`` reads the values. The default tolerance of a slot is 1e-6 for a whole number,
+and 0.01 for any other.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Reported:
     text: str
     number: float | None
     unit: str | None
-    unit_field: str | None = None  # the unit that the report gives apart from the value
+    unit_field: str | None = None  # the report's separate unit
     quantities: tuple[Quantity, ...] = ()
     is_text: bool = False  # more than one quantity
 
@@ -77,7 +76,7 @@ def read_value(entry: Mapping[str, Any]) -> Reported:
 
 
 def _digits_of(value: int | float) -> str:
-    """A number as a program prints it, 1083.0 as 1083; empty if it is too large to be written out."""
+    """A number as text, 1083.0 as ``1083``; empty if it is too large."""
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < _MAX_WHOLE else repr(value)
     try:
@@ -87,7 +86,7 @@ def _digits_of(value: int | float) -> str:
 
 
 def _is_quantity(text: str, amounts: Sequence[Quantity]) -> bool:
-    """Whether a text is nothing but one number, with or without a unit."""
+    """Whether the text is only a number, with or without a unit."""
     if len(amounts) != 1:
         return False
     around = text[: amounts[0].start], text[amounts[0].end :]
@@ -102,8 +101,8 @@ def _is_moment(text: str) -> bool:
 @dataclass(frozen=True)
 class FilledSlot:
     slot: Slot
-    reported: Reported | None  # None if no value was left for it
-    matched: int | float | str | None  # the option that the value is
+    reported: Reported | None  # None if no value was left
+    matched: int | float | str | None  # the option that the value equals
     stated: Stated = "none"
 
     @property
@@ -115,16 +114,16 @@ class FilledSlot:
 class ValueJudgement:
     axis: ValueAxis
     slots: tuple[FilledSlot, ...] = ()
-    from_sentence: bool = False  # a value that the report's list lacks was read in its sentence
+    from_sentence: bool = False  # a value missing from the report's list was read from its sentence
 
 
 def judge_value(
     slots: Sequence[Slot], values: Iterable[Mapping[str, Any]], sentence: str = ""
 ) -> ValueJudgement:
-    """Judge ``Report.values``. ``none`` if nothing of any slot's type was reported at all.
+    """Judge ``Report.values``. ``none`` if no value has the type of any slot.
 
-    Otherwise all slots must be right; ``unreadable`` if unreadable values might make them so. A value that is
-    missing is looked for in the ``sentence`` of the report.
+    Otherwise all slots must be right; ``unreadable`` if unreadable values may be right. Missing values are
+    read from the ``sentence`` of the report.
     """
     if not slots:
         return ValueJudgement("not_applicable")
@@ -161,7 +160,7 @@ def _is_missing(filled: FilledSlot) -> bool:
 def _with_sentence(
     filled: Sequence[FilledSlot], missing: Sequence[int], sentence: str
 ) -> tuple[tuple[FilledSlot, ...], bool]:
-    """Fill the slots without a value from a sentence. The second result: whether it has any of them."""
+    """Fill the slots without a value from a sentence. The second result: whether any was filled."""
     slots = [each.slot for each in filled]
     whole = replace(read_value({"value": sentence}), is_text=True)
     result, read = list(filled), False
@@ -169,7 +168,7 @@ def _with_sentence(
         others = [other for index, other in enumerate(slots) if index != at]
         verdict = stated_in(slots[at], sentence, None, others)
         if verdict == "none" or (verdict == "wrong" and _expects_text(slots[at])):
-            continue  # a sentence without the text is not another value
+            continue  # a sentence without the text is not a wrong value
         if verdict == "unreadable" and not _speaks_of(slots[at], whole):
             continue
         if verdict == "right" and _is_used_up(slots, at, whole):
@@ -217,7 +216,7 @@ def _fits_unit(slot: Slot, unit: Unit | None) -> bool:
 
 
 def _swapped(slots: Sequence[Slot], reported: Sequence[Reported]) -> bool:
-    """Whether the values are the expected ones in another order: a report does not say which is which."""
+    """Whether the values are the expected ones in another order; a report does not label its values."""
     if not 1 < len(slots) == len(reported) <= _MAX_SWAPPED:
         return False
     right = [[_stated(slots, at, value) == "right" for value in reported] for at in range(len(slots))]
@@ -246,7 +245,7 @@ def fill(slots: Sequence[Slot], reported: Sequence[Reported]) -> tuple[FilledSlo
 
 
 def _in_its_place(filled: FilledSlot, before: Sequence[FilledSlot]) -> FilledSlot:
-    """Of several numbers in one text each must come after those of the slots before it."""
+    """Several numbers in one text must be in the order of their slots."""
     earlier = [each for each in before if each.reported is filled.reported and each.right]
     if not filled.right or not earlier or _expects_text(filled.slot):
         return filled
@@ -257,7 +256,7 @@ def _in_its_place(filled: FilledSlot, before: Sequence[FilledSlot]) -> FilledSlo
 
 
 def _place_in_text(filled: FilledSlot) -> int | None:
-    """Which of the quantities of its text fills the slot."""
+    """The index of the quantity in the text that fills the slot."""
     if filled.reported is None or filled.matched is None or isinstance(filled.matched, str):
         return None
     number = asked_number(filled.matched, filled.slot.unit, filled.slot.tolerance)
@@ -288,7 +287,7 @@ def _of_type(slot: Slot, value: Reported) -> bool:
 
 
 def _speaks_of(slot: Slot, value: Reported) -> bool:
-    """Whether a value of the slot's type says anything about it: a text without a number gives no number."""
+    """Whether the value has content for the slot: a text without a number has none for a number."""
     has_digits = any(character.isdigit() for character in value.text)
     return bool(value.quantities) or has_digits or any(isinstance(option, str) for option in slot.options)
 
@@ -300,7 +299,7 @@ def _expects_text(slot: Slot) -> bool:
 def _choice(
     slot: Slot, reported: Sequence[Reported], verdicts: Sequence[Stated], free: set[int], any_order: bool
 ) -> int | None:
-    """The index of the slot's value. One text may give the values of several slots."""
+    """The index of the slot's value. One text may have the values of several slots."""
     fitting = [at for at, verdict in enumerate(verdicts) if verdict != "none"]
     fitting = [at for at in fitting if _speaks_of(slot, reported[at])] or fitting
     fitting = [at for at in fitting if _names_unit(slot, reported[at])] or fitting
@@ -321,7 +320,7 @@ def _names_unit(slot: Slot, value: Reported) -> bool:
 
 
 def _matched(slot: Slot, value: Reported) -> int | float | str:
-    """The option that a right value is."""
+    """The option that a right value equals."""
     for option in slot.options:
         alone = slot.model_copy(update={"any_of": [option]})
         if stated_in(alone, value.text, value.unit_field) == "right":
@@ -330,7 +329,7 @@ def _matched(slot: Slot, value: Reported) -> int | float | str:
 
 
 def _has_other_label(chosen: Reported, other: Reported) -> bool:
-    """Whether both have labels instead of units and these differ: ``orders``, ``late orders``."""
+    """Whether both have different labels instead of units: ``orders``, ``late orders``."""
     labels = chosen.unit_field, other.unit_field
     if labels[0] is None or labels[1] is None or units_of(labels[0]) or units_of(labels[1]):
         return False
@@ -340,10 +339,9 @@ def _has_other_label(chosen: Reported, other: Reported) -> bool:
 def _without_hedge(
     filled: FilledSlot, reported: Sequence[Reported], verdicts: Sequence[Stated], left: Sequence[int]
 ) -> FilledSlot:
-    """A right value is not right if another might have been meant; a wrong one is unreadable if a right one
-    follows.
+    """Reject a right value if another may be the slot's; a wrong value before a right one is unreadable.
 
-    Units tell values apart, so a second value in the same unit is a hedge. A value without a unit may be
+    Units distinguish values, so a second value in the same unit is a hedge. A value without a unit may be
     something else that the report mentions.
     """
     if filled.reported is None:
@@ -364,7 +362,7 @@ def _without_hedge(
 
 
 def judge_sentence(slots: Sequence[Slot], sentence: str) -> ValueJudgement:
-    """The value axis of an answer without a report, whose oracle has values."""
+    """The value axis of an answer without a report, by the oracle's values."""
     if not slots:
         return ValueJudgement("not_applicable")
     judgement = replace(judge_value(slots, [], sentence), from_sentence=False)
@@ -373,8 +371,8 @@ def judge_sentence(slots: Sequence[Slot], sentence: str) -> ValueJudgement:
 
 
 def judge_answer(rule: AnswerRule, answer: str) -> ValueJudgement:
-    """The value axis of an answer in prose, without a report."""
-    # the readers of patterns and JSON need UTF-8, which cannot hold a lone surrogate
+    """The value axis of a prose answer, by the oracle's answer rule."""
+    # the readers of patterns and JSON need UTF-8, which cannot encode a lone surrogate
     verdict = _answer_states(rule, answer.encode("utf-8", "replace").decode())
     slots = rule.slots() if verdict == "right" else []
     return ValueJudgement(verdict, tuple(FilledSlot(slot, None, slot.options[0]) for slot in slots))
@@ -395,7 +393,7 @@ def _answer_states(rule: AnswerRule, answer: str) -> Stated:
 
 
 def _any_of(verdicts: Iterable[Stated]) -> Stated:
-    """One suffices. An unreadable one may be right, so the others are not held to be wrong."""
+    """The best verdict. An unreadable value may be right, so it counts more than a wrong one."""
     results = set(verdicts)
     return next((each for each in ("right", "unreadable", "wrong") if each in results), "none")
 
@@ -406,7 +404,7 @@ def _all_of(verdicts: Iterable[Stated]) -> Stated:
 
 
 def _states_json(expected: Mapping[str, Any], answer: str) -> Stated:
-    """All objects that have any of the keys must agree: two different ones are a hedge."""
+    """All objects with any of the keys must match: two different ones are a hedge."""
     objects = [value for value in _json_objects(answer) if expected.keys() & value.keys()]
     if not objects:
         return "none"
@@ -425,7 +423,7 @@ def _json_objects(answer: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _agrees(expected: Any, value: Any) -> Stated:
-    """Objects may have more keys than are expected, lists no more items."""
+    """Compare a JSON value. Objects may have additional keys; lists may not have additional items."""
     if isinstance(expected, dict):
         if not isinstance(value, dict):
             return "wrong"

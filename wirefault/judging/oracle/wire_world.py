@@ -1,10 +1,10 @@
-"""The world axis where the wire is the world: the declared writes that upstreams executed. Pure.
+"""The world axis by the wire: the declared writes that upstreams executed. Pure.
 
-Precedence is as for the lab's own world, with one exception: a write that was provably executed too often is
-``duplicated`` even if it is unknown whether other writes were executed.
+The precedence is the same as for the lab's own world, with one exception: a write that was certainly executed
+too often is ``duplicated`` even if it is unknown whether other writes were executed.
 
-Without an oracle the wire shows no duplicate: a repetition may have been intended. A failure before it makes
-it a finding, and the control of an experiment decides.
+Without an oracle, a repetition is not a ``duplicate``, since it may be intended. After a failure it is a
+finding, and the control of an experiment decides.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class WireWrite:
 
     @property
     def row(self) -> dict[str, Any]:
-        """Its time, in the form of the lab's own side effects."""
+        """The time of the write, in the form of the lab's own side effects."""
         return {"at": self.exchange.start, "idempotency_key": None}
 
 
@@ -82,10 +82,10 @@ def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
 
 
 def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
-    """The writes as they count in the world, oldest first.
+    """The writes that count in the world, oldest first.
 
-    Writes with one key are one to their upstream, and a repeated PUT or DELETE changes nothing more. Of these
-    one counts, an executed one if there is any.
+    Writes with the same key count once, and so do repeated PUTs and DELETEs, which change nothing more. An
+    executed write is preferred.
     """
     alone: list[WireWrite] = []
     shared: dict[tuple[str, ...], WireWrite] = {}
@@ -100,7 +100,7 @@ def world_writes(exchanges: Iterable[Exchange]) -> list[WireWrite]:
 
 
 def _identity(exchange: Exchange) -> tuple[str, ...] | None:
-    """The identity that repetitions of one write share; None if each delivery is another write."""
+    """The identity of a write and its repetitions; None if each delivery counts."""
     call = (exchange.link, exchange.method, exchange.target.partition("?")[0], exchange.tool)
     if exchange.key:
         return (*call, exchange.key)
@@ -132,7 +132,7 @@ def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement
     writes = world_writes(exchanges)
     unread = next((write for write in writes for request in expected if _is_unreadable(request, write)), None)
     if unread is not None:
-        return WorldJudgement("unknown", f"{unread.name}: its body was not kept whole")
+        return WorldJudgement("unknown", f"{unread.name}: the history does not have the whole body")
     executed = [write for write in writes if write.fate == "executed"]
     pairing = paired(
         expected,

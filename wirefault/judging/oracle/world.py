@@ -1,16 +1,15 @@
 """The world axis: the final state against the expected one; flags describe its history. Pure.
 
-Precedence where several apply: ``unknown``, ``duplicated``, ``wrong``, ``lost``, ``extra``. Unknown comes
-first: a world that could not be read, or that may still change, allows no other verdict. Then a duplicate,
-because it is the harm that retries do, and a missing effect must not hide it. Then missing effects, with
-(``wrong``) or without (``lost``) something in their place, and last the effects that are one too many.
-Effects in ``none_of`` must not happen at any time.
+Precedence if several apply: ``unknown``, ``duplicated``, ``wrong``, ``lost``, ``extra``. Unknown comes first:
+a world that could not be read, or that may still change, allows no other verdict. A duplicate is next,
+because retries cause it, and a missing effect must not hide it. Then come missing effects, with (``wrong``)
+or without (``lost``) a replacement, and last extra effects. Effects in ``none_of`` must not happen at any
+time.
 
-The final state is folded from the log of side effects. A sent message stays sent. Only the calendar can be
-put right: an event that was created and deleted again is not in the final state, nor is the deletion of an
-event of the user that was created again as it was. A deletion names the titles of all events that it took,
-and in newer histories their times. Events that the log had created before were the agent's, the others the
-user's.
+The final state is computed from the log of side effects. A sent message stays sent. Only the calendar can be
+repaired: an event that was created and deleted again is not in the final state, nor is the deletion of a
+user's event that was created again unchanged. A deletion names the titles of all deleted events, and in newer
+histories their times. Events created earlier in the log are the agent's, all others the user's.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from wirefault.judging.oracle.matching import Match, largest_assignment, match_f
 EffectRow = Mapping[str, Any]
 World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
 WorldFlag = Literal[
-    "repaired",  # something was wrong for a time and was put right
-    "unasked",  # something was done that was not asked for
-    "again",  # a further attempt of the runner repeated what an earlier one had done
+    "repaired",  # something was wrong for a time and was corrected
+    "unasked",  # an effect was not asked for
+    "again",  # a later attempt of the runner repeated an effect of an earlier one
 ]
 _WORST_FIRST: tuple[World, ...] = (
     *("duplicated", "unknown", "wrong", "lost", "extra", "as_asked", "not_applicable"),
@@ -45,7 +44,7 @@ class EffectInWorld:
 
     row: EffectRow  # a ``state.effects.RecordedEffect`` as a dict
     place: int  # its index in the log
-    whole: bool = True  # False for a deletion that was partly put back, which was never asked for
+    whole: bool = True  # False for a partly reverted deletion, which no oracle asks for
 
     @property
     def kind(self) -> str:
@@ -62,7 +61,7 @@ def _in_log(rows: Sequence[EffectRow]) -> list[EffectInWorld]:
     return [EffectInWorld(row, place) for place, row in enumerate(rows)]
 
 
-# fields that hold what the agent says; in any other text ``contains`` is a search
+# fields with the agent's prose; in any other text ``contains`` is a search
 _SPOKEN = frozenset({"body"})
 
 
@@ -98,7 +97,7 @@ class _FinalState:
 
 @dataclass(frozen=True)
 class _UsersEvent:
-    """An event of the user that a deletion took."""
+    """A deleted event of the user."""
 
     date: str
     title: str
@@ -113,7 +112,7 @@ class _UsersEvent:
 
 @dataclass
 class _Calendar:
-    """The calendar after the log's changes so far."""
+    """The calendar after the changes in the log so far."""
 
     created: list[EffectInWorld] = field(default_factory=list)
     gone: list[_UsersEvent] = field(default_factory=list)
@@ -121,7 +120,7 @@ class _Calendar:
     partly_put_back: set[str] = field(default_factory=set)
 
     def delete(self, deletion: EffectInWorld) -> None:
-        """Remove all events of that day: the log had created some, the others are the user's."""
+        """Remove all events of that day: some were created in the log, the others are the user's."""
         date = str(deletion.fields.get("date"))
         that_day = [event for event in self.created if event.fields.get("date") == date]
         self.created = [event for event in self.created if event.fields.get("date") != date]
@@ -138,7 +137,7 @@ class _Calendar:
         return self._put_back_before(created) is not None
 
     def put_back(self, created: EffectInWorld) -> None:
-        """Take it for the user's event, which is back."""
+        """Count the created event as the user's event, restored."""
         event = next(event for event in self.gone if event.is_put_back_by(created))
         self.gone.remove(event)
         self.created.remove(created)
@@ -147,7 +146,7 @@ class _Calendar:
             self.undone.append(event.deletion)
 
     def deletions(self) -> list[EffectInWorld]:
-        """One for each day on which events of the user are gone."""
+        """One deletion for each day on which events of the user are deleted."""
         days = dict.fromkeys(event.date for event in self.gone)
         return [self._deletion(day) for day in days]
 
@@ -162,7 +161,7 @@ class _Calendar:
 
 
 def _final_state(expected: Sequence[ExpectedEffect], rows: Sequence[EffectRow]) -> _FinalState:
-    """An expected event counts as created, even if it is one that was deleted."""
+    """Compute the final state. An expected event counts as created, even if it restores a deleted one."""
     calendar = _Calendar()
     lasting = []
     for effect in _in_log(rows):
@@ -187,7 +186,7 @@ def _has_titles(deletion: EffectInWorld) -> bool:
 
 
 def _without(taken: Sequence[_TitleAndTime], created: Sequence[EffectInWorld]) -> list[_TitleAndTime]:
-    """The taken events without the created ones. Of two with one title, the one at the same time is meant."""
+    """The deleted events without the created ones. Of two with the same title, the time decides."""
     same = Counter[_TitleAndTime](
         (str(event.fields.get("title")), str(event.fields.get("time"))) for event in created
     )
@@ -208,7 +207,7 @@ def _without(taken: Sequence[_TitleAndTime], created: Sequence[EffectInWorld]) -
 
 
 def _taken(deletion: EffectInWorld) -> list[_TitleAndTime]:
-    """Title and time of each event that the deletion took."""
+    """Title and time of each deleted event."""
     titles, times = deletion.fields["titles"], deletion.fields.get("times")
     if isinstance(times, list) and len(times) == len(titles):
         return [(str(title), str(time)) for title, time in zip(titles, times, strict=True)]
@@ -221,7 +220,7 @@ class WrongEffect:
 
     expected: ExpectedEffect
     effect: EffectInWorld
-    fields: list[str]  # that do not match
+    fields: list[str]  # the fields that do not match
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ class WorldJudgement:
 
 
 def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bool) -> WorldJudgement:
-    """``effects`` is None if they could not be read."""
+    """Judge the lab's world. ``effects`` is None if they could not be read."""
     if effects is None:
         return WorldJudgement("unknown", "the world could not be read")
     if not settled:
@@ -259,7 +258,7 @@ def combined(judgements: Sequence[WorldJudgement]) -> WorldJudgement:
 
 
 class _Comparison:
-    """The final state against the oracle. ``log`` has all side effects, undone ones included."""
+    """Compares the final state with the oracle. ``log`` has all side effects, also undone ones."""
 
     def __init__(self, oracle: Oracle, state: _FinalState, log: Sequence[EffectInWorld]) -> None:
         self._oracle, self._state = oracle, state
@@ -350,7 +349,7 @@ def _is_in_order(expected: Sequence[ExpectedEffect], effects: Sequence[EffectInW
 
 
 def _paired(missing: Iterable[ExpectedEffect], left: Sequence[EffectInWorld]) -> list[WrongEffect]:
-    """For each missing effect the most similar one of its kind that happened instead, if any."""
+    """Pair each missing effect with the most similar extra effect of its kind, if any."""
     free, pairs = list(left), []
     for slot in missing:
         same_kind = [effect for effect in free if effect.kind == slot.kind]
