@@ -12,7 +12,7 @@ import pytest
 
 from tests.subjects.wired import Wired, alive, pid_in
 from wirefault.settings.settings import SettingsError
-from wirefault.subjects.exit_reason import silent_reason
+from wirefault.subjects.command import silent_reason
 
 pytestmark = pytest.mark.slow
 

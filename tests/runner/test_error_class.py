@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.judging.oracle.histories import ended, episode, exchange, model_call, tried
-from wirefault.judging.error_class import attempt_error_class
 from wirefault.judging.trace import episode_trace
+from wirefault.runner.record import attempt_error_class
 
 LATE = tried(error="read_timeout", ms=1000)
 REFUSED = tried(error="connection_refused", call=2, start=104)
