@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -127,6 +128,17 @@ class ReplyInPieces:
     """Length of the body that the header block claims. None: the pieces are of an event stream."""
     wait: float = 0.0
     """Seconds to wait before the header block."""
+
+
+_PIECE_S = 0.05
+_MAX_PIECES = 1000
+
+
+def slow_pieces(body: bytes, bytes_per_second: float) -> tuple[Step, ...]:
+    """The body in pieces, with the seconds that each takes before it."""
+    per_piece = max(1, math.ceil(bytes_per_second * _PIECE_S), math.ceil(len(body) / _MAX_PIECES))
+    cuts = (body[start : start + per_piece] for start in range(0, len(body), per_piece))
+    return tuple(step for piece in cuts for step in (len(piece) / bytes_per_second, piece))
 
 
 def head_bytes(reply: Reply, length: int | None) -> bytes:

@@ -91,6 +91,8 @@ class Changed:
 
     reply: Reply | ReplyInPieces
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    pace: float | None = None
+    """Bytes per second of the body, which is sent with the chunks and trailers that the upstream sent."""
 
 
 class EventEditor(Protocol):
@@ -135,6 +137,8 @@ class Act:
     """Changes the upstream's complete reply; with ``events`` only a reply that is not an event stream."""
     events: Callable[[], EventEditor] | None = None
     """Creates an editor for an event stream."""
+    packed: bool = False
+    """``reply`` gets the body as it was sent, perhaps compressed, with its Content-Encoding."""
     pings: Pings | None = None
     """Keeps an event stream alive that ends with ``hang``."""
     evidence: Mapping[str, Any] = field(default_factory=dict)

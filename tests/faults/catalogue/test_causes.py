@@ -14,7 +14,10 @@ SEEN_AS: tuple[tuple[str, frozenset[ErrorKind]], ...] = (
     ("Timeout|^exception ConnectionError$", TIMEOUT),  # requests reports the same for any body that stops
     ("ResetError|ReadError", frozenset({"reset"})),
     ("RemoteDisconnected|RemoteProtocolError|ChunkedEncodingError|APIConnectionError", CLOSED),
-    ("JSONDecodeError|UnicodeDecodeError|AttributeError|TypeError|APIError", frozenset({"bad_reply"})),
+    (
+        "JSONDecodeError|ContentDecodingError|UnicodeDecodeError|AttributeError|TypeError|APIError",
+        frozenset({"bad_reply"}),
+    ),
 )
 ROWS = [
     (row, words)

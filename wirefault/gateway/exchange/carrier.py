@@ -159,7 +159,8 @@ def _changed(head: RequestHead, plan: Plan, body: bytes) -> tuple[RequestHead, b
         if changed is not None:
             head, body = changed
             fault.mark_injected()
-    accepted = ask_for_identity(head) if plan.reply_candidates else ""
+    reads_body = any(not candidate.act.packed for candidate in plan.reply_candidates)
+    accepted = ask_for_identity(head) if reads_body else ""
     if accepted not in ("", "identity"):
         for candidate in plan.reply_candidates:
             candidate.evidence["accept_encoding"] = accepted

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Protocol
 
 from wirefault.core.identity import body_hash
-from wirefault.dialects.http import Ending, Reply, Step
+from wirefault.dialects.http import Ending, Reply, Step, slow_pieces
 from wirefault.dialects.stream_forms import SERVER_SENT_EVENTS, StreamForm
 from wirefault.faults.base import Changed, EventEditor, Miss, WhyNot
 from wirefault.faults.plan import MetFault
@@ -141,6 +141,8 @@ class ReplyChanges:
         reply.candidates = [fault for fault in reply.candidates if not fault.settled]
         if not reply.candidates:
             return _Unchanged()
+        if all(fault.act.packed for fault in reply.candidates):
+            return _Buffered(reply)
         try:
             decoder = Decoder(reply.encoding, MAX_BUFFERED_REPLY)
         except Unreadable:
@@ -278,15 +280,20 @@ class _Buffered:
     def end(self) -> Sequence[Step]:
         if self._too_large:
             return ()
-        reply = self._reply
+        reply, packed = self._reply, bytes(self._body)
         try:
-            body = decoded(bytes(self._body), reply.encoding, MAX_BUFFERED_REPLY)
+            body = decoded(packed, reply.encoding, MAX_BUFFERED_REPLY)
         except Unreadable:
-            reply.mark_not_injected("unreadable")
-            return self.fail()
-        reply.digest.update(body)
+            body = None
+        reply.digest.update(packed if body is None else body)
         for fault in reply.candidates:
-            steps = self._change(fault, reply.head.with_body(body))
+            if fault.act.packed:
+                steps = self._change(fault, _with_encoding(reply.head, reply.encoding).with_body(packed))
+            elif body is None:
+                fault.mark_not_injected("unreadable")
+                continue
+            else:
+                steps = self._change(fault, reply.head.with_body(body))
             if steps is not None:
                 reply.changed_by = fault
                 reply.mark_not_injected("already_faulted")
@@ -302,6 +309,9 @@ class _Buffered:
             fault.mark_not_injected(changed.why)
         if not isinstance(changed, Changed):
             return None
+        if changed.pace is not None:
+            fault.mark_injected(changed.evidence)
+            return _paced(b"".join(self._raw), changed.pace)
         reply_form = {"keep_alive": self._reply.keep_alive, "head_only": self._reply.head_only}
         delivery = fault.guarded(lambda: self._reply.carrier.steps_of(changed.reply, **reply_form))
         if delivery is None:
@@ -321,6 +331,17 @@ class _Buffered:
             return None
         self.ending = edit.ending
         return steps
+
+
+def _with_encoding(head: Reply, encoding: str) -> Reply:
+    """The head with the Content-Encoding that other faults do not see."""
+    return replace(head, headers=(*head.headers, ("Content-Encoding", encoding))) if encoding else head
+
+
+def _paced(raw: bytes, bytes_per_second: float) -> Sequence[Step]:
+    """The reply's bytes: its head at once, the rest slowly."""
+    start = raw.index(b"\r\n\r\n") + 4
+    return (raw[:start], *slow_pieces(raw[start:], bytes_per_second))
 
 
 class EventTooLarge(Exception):

@@ -37,9 +37,20 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("lose_request", {"then": "hang"}),
     ("lose_reply", {"then": "hang"}),
     ("truncate", {"content_length": "corrected"}),
+    ("truncate", {"compressed": True}),
+    ("slow_body", {"keep_chunks": True}),
     *(
         ("malformed", {"kind": kind})
-        for kind in ("trailing_comma", "html", "content_type", "bom", "latin1", "double_encoding", "nul")
+        for kind in (
+            "trailing_comma",
+            "html",
+            "content_type",
+            "bom",
+            "latin1",
+            "double_encoding",
+            "nul",
+            "content_encoding",
+        )
     ),
     *(("empty", {"kind": kind}) for kind in ("object", "array", "null")),
     *(("schema_drift", {"kind": kind}) for kind in ("drop", "retype", "wrap")),

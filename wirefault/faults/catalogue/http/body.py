@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from pydantic import Field
 from wirefault.core.caller_errors import CLOSED, TIMEOUT, ErrorKind
 from wirefault.core.identity import choose
 from wirefault.dialects.base import html_reply
-from wirefault.dialects.http import Reply, ReplyInPieces, Step, dump_json
+from wirefault.dialects.http import Reply, ReplyInPieces, dump_json, slow_pieces
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, evidence_text
 
 # Faults do not look deeper: replies of that shape are attacks.
@@ -61,6 +62,23 @@ def has_body(tried: Try, reply: Reply) -> bool:
     return tried.request.method != "HEAD" and reply.status not in (204, 304) and reply.status >= 200
 
 
+def with_gzip(tried: Try, reply: Reply) -> Reply | None:
+    """The compressed reply, by gzip if the upstream has not; None if the client does not accept that."""
+    if reply.header("content-encoding") not in ("", "identity"):
+        return reply
+    accepted = [one.partition(";")[0].strip() for one in tried.request.header("accept-encoding").split(",")]
+    if "gzip" not in accepted or not reply.body:
+        return None
+    plain = without_header(reply, "content-encoding")
+    headers = (*plain.headers, ("Content-Encoding", "gzip"))
+    return replace(plain, headers=headers, body=gzip.compress(reply.body, mtime=0))
+
+
+def without_header(reply: Reply, name: str) -> Reply:
+    """The reply without that header."""
+    return replace(reply, headers=tuple(one for one in reply.headers if one[0].lower() != name))
+
+
 def objects_in(
     value: Any, path: tuple[str, ...] = (), depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
@@ -75,8 +93,6 @@ def objects_in(
         yield from objects_in(inner, inner_path, depth - 1)
 
 
-_PIECE_S = 0.05
-_MAX_PIECES = 1000
 _EMPTY_BODIES = {"body": b"", "object": b"{}", "array": b"[]", "null": b"null"}
 
 
@@ -85,7 +101,9 @@ class Truncate(Fault):
 
     With ``content_length: kept`` the header still claims the full length and the connection closes: most
     clients report this, old ones accept the partial body. With ``corrected`` the cut body is a valid HTTP
-    reply, and only a parser can notice. The upstream has executed the request.
+    reply, and only a parser can notice. With ``compressed`` the bytes are those of the compressed body, which
+    is not unpacked; gzip is applied if the upstream has not compressed it and the client accepts that. The
+    upstream has executed the request.
     """
 
     name = "truncate"
@@ -95,13 +113,26 @@ class Truncate(Fault):
     fraction: float = Field(0.5, ge=0, lt=1, description="share of the body that is sent")
     at_byte: int | None = Field(None, ge=0, description="number of bytes that are sent; overrides fraction")
     content_length: Literal["kept", "corrected"] = Field("kept", description="the Content-Length header")
+    compressed: bool = Field(False, description="cut the compressed body")
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
         return self.can_cause if self.content_length == "kept" else self.can_cause - CLOSED
 
-    def act(self, tried: Try) -> Act:
-        return Act(reply=self._cut)
+    def act(self, tried: Try) -> Act | Miss:
+        if not self.compressed:
+            return Act(reply=self._cut)
+        if tried.lines:
+            return Miss("not_in_dialect")
+        return Act(reply=partial(self._cut_packed, tried), packed=True)
+
+    def _cut_packed(self, tried: Try, reply: Reply) -> Changed | Miss:
+        packed = with_gzip(tried, reply)
+        if packed is None or not has_body(tried, reply):
+            return Miss("nothing_to_change")
+        cut = self._cut(packed)
+        encoding = {"content_encoding": packed.header("content-encoding")}
+        return cut if isinstance(cut, Miss) else replace(cut, evidence={**cut.evidence, **encoding})
 
     def _cut(self, reply: Reply) -> Changed | Miss:
         size = len(reply.body)
@@ -126,6 +157,9 @@ class SlowBody(Fault):
     can_cause = TIMEOUT
 
     bytes_per_second: float = Field(500, gt=0, le=1e9, description="bytes of the body per second")
+    keep_chunks: bool = Field(
+        False, description="keep the chunks and trailers of the upstream; default: a Content-Length"
+    )
 
     def act(self, tried: Try) -> Act:
         return Act(reply=lambda reply: self._slowed(tried, reply))
@@ -134,14 +168,12 @@ class SlowBody(Fault):
         if not reply.body or not has_body(tried, reply):
             return Miss("nothing_to_change")
         body = reply.body
-        per_piece = max(1, math.ceil(self.bytes_per_second * _PIECE_S), math.ceil(len(body) / _MAX_PIECES))
-        pieces: list[Step] = []
-        for start in range(0, len(body), per_piece):
-            piece = body[start : start + per_piece]
-            pieces += (len(piece) / self.bytes_per_second, piece)
+        pieces = slow_pieces(body, self.bytes_per_second)
         delay_ms = round(len(body) / self.bytes_per_second * 1000, 3)
         evidence = {"bytes": len(body), "pieces": len(pieces) // 2, "delay_ms": delay_ms}
-        return Changed(ReplyInPieces(reply, tuple(pieces), "keep", len(body)), evidence)
+        if self.keep_chunks and not tried.lines:
+            return Changed(reply, {**evidence, "keep_chunks": True}, pace=self.bytes_per_second)
+        return Changed(ReplyInPieces(reply, pieces, "keep", len(body)), evidence)
 
 
 class Empty(Fault):
@@ -167,7 +199,15 @@ class Empty(Fault):
 
 
 _Kind = Literal[
-    "cut_json", "trailing_comma", "html", "content_type", "bom", "latin1", "double_encoding", "nul"
+    "cut_json",
+    "trailing_comma",
+    "html",
+    "content_type",
+    "bom",
+    "latin1",
+    "double_encoding",
+    "nul",
+    "content_encoding",
 ]
 
 
@@ -177,8 +217,9 @@ class Malformed(Fault):
     Kinds: ``cut_json`` (the last quarter is missing), ``trailing_comma``, ``html`` (a proxy's page with
     status 200), ``content_type`` (JSON labelled as a web page), ``bom`` (a byte order mark in front),
     ``latin1`` (an encoding other than declared; needs a non-ASCII letter), ``double_encoding`` (the JSON as
-    one JSON string), ``nul`` (NUL bytes in the middle). Without a kind, one is drawn for each try from
-    those that change this reply. The upstream has executed the request; only a client that validates its
+    one JSON string), ``nul`` (NUL bytes in the middle), ``content_encoding`` (a compressed body without its
+    Content-Encoding, or a plain one labelled as gzip; never drawn). Without a kind, one is drawn for each try
+    from those that change this reply. The upstream has executed the request; only a client that validates its
     input notices.
     """
 
@@ -189,8 +230,12 @@ class Malformed(Fault):
 
     kind: _Kind | None = Field(None, description="the defect; default: drawn for each try")
 
-    def act(self, tried: Try) -> Act:
-        return Act(reply=lambda reply: self._broken(tried, reply))
+    def act(self, tried: Try) -> Act | Miss:
+        if self.kind != "content_encoding":
+            return Act(reply=lambda reply: self._broken(tried, reply))
+        if tried.lines or tried.dialect == "mcp":  # whose message this family sees, without its headers
+            return Miss("not_in_dialect")
+        return Act(reply=partial(_mislabelled, tried), packed=True)
 
     def _broken(self, tried: Try, reply: Reply) -> Changed | Miss:
         if not reply.body:
@@ -203,6 +248,17 @@ class Malformed(Fault):
         kind = choose(tried.chance("kind"), tuple(broken))
         result = broken[kind]
         return replace_reply(reply, result, kind=kind, bytes=len(result.body), of=len(reply.body))
+
+
+def _mislabelled(tried: Try, reply: Reply) -> Changed | Miss:
+    if not has_body(tried, reply) or not reply.body:
+        return Miss("nothing_to_change")
+    label = reply.header("content-encoding")
+    plain = without_header(reply, "content-encoding")
+    is_packed = label not in ("", "identity")
+    wrong = plain if is_packed else replace(plain, headers=(*plain.headers, ("Content-Encoding", "gzip")))
+    evidence = {"original": label, "changed": wrong.header("content-encoding")}
+    return Changed(wrong, {"kind": "content_encoding", **evidence})
 
 
 def _json_text(reply: Reply) -> str | None:
