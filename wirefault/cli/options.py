@@ -106,8 +106,8 @@ subject_option = option(
     "--subject",
     metavar="NAME|MODULE:FACTORY",
     section="Agent",
-    help="Test this agent: lab is the lab's own, else a name from an installed package, or a function of a"
-    " module, which may be in this folder.  [default: the wiring's]",
+    help="Test this agent: lab (the lab's own), a name from an installed package, or a function of a module,"
+    " also of a module in this folder.  [default: the wiring's]",
 )
 toxiproxy_option = option(
     "--toxiproxy",

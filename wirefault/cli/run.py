@@ -155,7 +155,12 @@ _PATH = click.Path(path_type=Path)
     workers_option,
     engine_option,
     toxiproxy_option,
-    option("--dry-run", is_flag=True, section="Output", help="Show what wirefault plan shows; run nothing."),
+    option(
+        "--dry-run",
+        is_flag=True,
+        section="Output",
+        help="Show the plan, as wirefault plan does; run nothing.",
+    ),
     option(
         "--fail-fast",
         is_flag=True,

@@ -249,11 +249,11 @@ def _report(
 @option("--event", metavar="ID", default="", help="Print only this event, as recorded.")
 @_json
 def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json: bool) -> None:
-    """Check that histories are as recorded, and score them again to the same outcomes.
+    """Check that a run's history is unaltered, and score it again.
 
     Findings name the events that prove them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2
-    if a history was altered (then nothing is scored), or if an outcome differs from the recorded one; else
-    that of the verdict.
+    if a history was altered (then nothing is scored), or if an outcome differs from the recorded one;
+    otherwise it is the verdict's.
     """
     logs, name = logs_in(environ_below(out)), _resolved(run, out)
     runs = run_ids_of(logs, name)

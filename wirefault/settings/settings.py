@@ -50,7 +50,7 @@ class Settings(BaseModel):
     )
     idempotency: bool = Field(True, description="send an Idempotency-Key with writes")
     fallback: Literal["off", "direct"] = Field(
-        "off", description="direct: one more try, past the proxy, after the last one failed"
+        "off", description="after the last failed try, make one more past the proxy (direct) or none (off)"
     )
     stream: bool = Field(False, description="ask the model for event streams, which stream faults need")
     keep_alive: bool = Field(
