@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ from wirefault.core.files import private_folder, replace_shared
 from wirefault.core.identity import BAGGAGE_HEADER, TRACEPARENT_HEADER, Identity
 from wirefault.core.lab_folder import LIBRARY
 from wirefault.core.redaction import SECRET, Redaction
+from wirefault.dialects.mcp import MCP
 from wirefault.history.writer import history_file
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
@@ -78,8 +80,43 @@ def link_variables(link: Link, topology: Topology) -> dict[str, str]:
 
 def _shim_words(link: Link, topology: Topology) -> list[str]:
     file = topology_file(private_folder().resolve(), topology.lab_id, topology.lane)
-    program = str(LIBRARY / "lab" / "program.py")
-    return [sys.executable, "-P", program, "wirefault", "mcp", "--lab", str(file), "--link", link.name]
+    return [*_program_words(), "mcp", "--lab", str(file), "--link", link.name]
+
+
+def _program_words() -> list[str]:
+    return [sys.executable, "-P", str(LIBRARY / "lab" / "program.py"), "wirefault"]
+
+
+def wirefault_words() -> list[str]:
+    """Return the words that start ``wirefault`` for a program that does not have it on its ``PATH``."""
+    script = Path(sys.executable).with_name("wirefault")
+    return [str(script)] if script.is_file() else _program_words()
+
+
+def address_in_lab(lab: str, upstream: str) -> str:
+    """Return the address of an MCP server over HTTP in a lab that is up; empty if no lab has such a link.
+
+    ``lab``: its id or its launcher's file; empty for any.
+    """
+    files = [Path(lab)] if os.sep in lab else sorted(private_folder().glob(f"{lab or 'lab-*'}.json"))
+    for file in files:
+        try:
+            topology = Topology.load(file)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue  # of another version, or not a launcher's
+        for link in topology.links if topology.lane == 0 else ():
+            if link.dialect == MCP.name and link.upstream.rstrip("/") == upstream and _is_up(topology):
+                return link_address(link, topology).rstrip("/")
+    return ""
+
+
+def _is_up(topology: Topology) -> bool:
+    """Whether the lab's gateway answers."""
+    try:
+        with socket.create_connection((topology.control.host, topology.control.port), timeout=1):
+            return True
+    except OSError:
+        return False
 
 
 def link_address(link: Link, topology: Topology) -> str:

@@ -1,0 +1,118 @@
+"""The configuration of an MCP client, with every server behind the lab."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from wirefault.core.errors import InputError
+from wirefault.subjects.stdio_shim.client_config import WrappedConfig, read_client_config, wrap_servers
+
+PROGRAM = ["/bin/wirefault", "mcp"]
+FILES = {"command": "npx", "args": ["-y", "server", "./data"], "env": {"TOKEN": "x"}, "disabled": False}
+WRAPPED = {
+    **FILES,
+    "command": "/bin/wirefault",
+    "args": ["mcp", "--link", "files", "--", "npx", "-y", "server", "./data"],
+}
+
+
+def wrapped(data: Any, lab: str = "", address: str = "") -> WrappedConfig:
+    text = data if isinstance(data, str) else json.dumps(data)
+    return wrap_servers(read_client_config(text, "mcp.json"), "mcp.json", PROGRAM, lab, lambda _: address)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (
+            {"mcpServers": {"files": FILES}, "theme": "dark"},
+            {"mcpServers": {"files": WRAPPED}, "theme": "dark"},
+        ),
+        ({"servers": {"files": FILES}, "inputs": []}, {"servers": {"files": WRAPPED}, "inputs": []}),
+        ({"mcp": {"servers": {"files": FILES}}}, {"mcp": {"servers": {"files": WRAPPED}}}),
+        ({"context_servers": {"files": FILES}}, {"context_servers": {"files": WRAPPED}}),
+    ],
+)
+def test_every_client_keeps_its_form_and_other_keys(data: Any, expected: Any) -> None:
+    config = wrapped(data)
+    assert (config.data, config.links) == (expected, {"files": {"mcp": {}}})
+    assert (config.wrapped, config.left, config.needs_lab) == (["files"], [], False)
+
+
+def test_old_form_of_zed_becomes_the_new_one() -> None:
+    server = {"command": {"path": "npx", "args": ["-y"], "env": {"A": "1"}}}
+    [result] = wrapped({"context_servers": {"files": server}}).data["context_servers"].values()
+    assert result["args"] == ["mcp", "--link", "files", "--", "npx", "-y"]
+    assert result["env"] == {"A": "1"}
+
+
+def test_comments_and_last_commas_of_vs_code_are_read() -> None:
+    text = '{\n// servers\n"servers": {"files": {"command": "a//b", /* two\nlines */ "args": ["x,]",],},},\n}'
+    config = wrapped(text)
+    assert config.data["servers"]["files"]["args"][-2:] == ["a//b", "x,]"]
+
+
+def test_lab_is_named_in_every_command() -> None:
+    config = wrapped({"mcpServers": {"a": {"command": "x"}}}, lab="lab-1")
+    assert config.data["mcpServers"]["a"]["args"] == ["mcp", "--lab", "lab-1", "--link", "a", "--", "x"]
+
+
+def test_server_over_http_gets_address_of_lab() -> None:
+    server = {"type": "http", "url": "https://api.example.com/mcp/?team=1", "headers": {"A": "b"}}
+    config = wrapped({"servers": {"web": server}}, address="http://127.0.0.1:6000/mcp")
+    assert config.data["servers"]["web"] == {**server, "url": "http://127.0.0.1:6000/mcp/?team=1"}
+    assert config.links == {"web": {"upstream": "https://api.example.com/mcp", "dialect": "mcp"}}
+    waiting = wrapped({"servers": {"web": server}})
+    assert waiting.data["servers"]["web"] == server
+    assert waiting.needs_lab and waiting.left[0].startswith("web: its address in a lab is unknown until")
+
+
+def test_names_of_links_are_valid_and_differ() -> None:
+    names = ["Brave Search", "brave-search", "1st", "tools", "Ünïcode", "x" * 40, "x" * 41]
+    config = wrapped({"mcpServers": {name: {"command": "x"} for name in names}})
+    assert list(config.links) == [
+        "brave_search",
+        "brave_search_2",
+        "server_1st",
+        "server_tools",
+        "n_code",
+        "x" * 32,
+        "x" * 30 + "_2",
+    ]
+
+
+def test_wrapped_server_stays_as_it_is() -> None:
+    once = wrapped({"mcpServers": {"files": FILES}})
+    again = wrapped(once.data)
+    assert (again.data, again.links) == (once.data, {})
+    assert again.left == ["files: already goes through a lab"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("", "mcp.json:1: not JSON"),
+        ('{\n// x\n"servers": }', "mcp.json:3: not JSON"),
+        ("[]", 'mcp.json: must be an object with "mcpServers"'),
+        ('{"a": 1, "a": 2}', "mcp.json: a is given twice"),
+        ({"mcpServer": {}}, "found mcpServer; did you mean 'mcpServers'?"),
+        ({}, 'missing "mcpServers"'),
+        ({"mcpServers": []}, "mcpServers must be an object of servers by name"),
+        ({"mcpServers": {}}, "mcpServers has no servers"),
+        ({"mcpServers": {"a": "npx"}}, "mcp.json: mcpServers.a: must be an object"),
+        (
+            {"mcpServers": {"a": {"comand": "x"}}},
+            "mcpServers.a: missing command or url; did you mean 'command'?",
+        ),
+        ({"mcpServers": {"a": {"command": 5}}}, "mcpServers.a.command: must be the name of a program"),
+        ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "mcpServers.a.args: must be a list of texts"),
+        ({"mcpServers": {"a": {"url": "example.com"}}}, "mcpServers.a.url: must be an address such as"),
+    ],
+)
+def test_error_names_file_server_and_key(data: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        wrapped(data)
+    assert message in str(caught.value)
