@@ -10,10 +10,9 @@ import os
 import shutil
 import sys
 import tarfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from wirefault.cli.help import Group, option
 from wirefault.cli.options import environ_below, logs_in
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.core.files import UnsafeFileError, files_below
-from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, saved_status
+from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, saved_status, stored_runs
 
 if TYPE_CHECKING:
     from wirefault.experiments.evidence import Evidence
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from wirefault.judging.judge import ByControl
     from wirefault.judging.summary import Summary
 
-ACTIVE_WITHIN_S = 60.0
 _CODES = {"not worse": 0, "worse": DEVIATED, "unknown": UNKNOWN}
 _out = option(
     "--out",
@@ -334,11 +332,9 @@ def _unaltered(logs: Path, name: str, as_json: bool) -> Evidence:
 def _show_summary(summary: Summary, prompts: str) -> None:
     from wirefault.history.reader import LIVE
     from wirefault.report.console import episode_line
-    from wirefault.report.reproduce import EXEC, command, prompts_changed
+    from wirefault.report.reproduce import summary_command
     from wirefault.report.summary import print_summary
     from wirefault.report.terminal import line_width, plain_console
-    from wirefault.settings.settings import Settings
-    from wirefault.wiring.links import Links
 
     console = plain_console()
     for index, judgement in enumerate(summary.episodes, start=1):
@@ -346,58 +342,7 @@ def _show_summary(summary: Summary, prompts: str) -> None:
     if summary.run_id.startswith(LIVE):  # commands do not repeat traffic that came from other programs
         print_summary(console, summary)
         return
-    is_exec = list(summary.wiring_arguments[:1]) == [
-        EXEC
-    ]  # its fault set names links that were found during the run
-    links = Links.load(summary.links, grows=is_exec) if summary.links or is_exec else None
-    try:
-        settings = Settings.model_validate(summary.settings, context={"links": links})
-    except ValueError:
-        raise InputError("the history has settings of another version") from None
-    source = summary.prompts_source
-    source = replace(source, file=prompts or source.file)
-    repeat = command(
-        settings,
-        source,
-        summary.lab_id,
-        wiring=summary.wiring_arguments,
-        links=links,
-        faults_name=summary.faults_name,
-    )
-    changed = prompts_changed(source)
-    print_summary(console, summary, f"{repeat}\nnote: {changed}" if changed else repeat)
-
-
-@dataclass(frozen=True)
-class _Stored:
-    """A stored run or experiment, with everything that belongs to it."""
-
-    name: str
-    paths: tuple[Path, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(file.lstat().st_size for path in self.paths for file in path.rglob("*") if file.is_file())
-
-    @property
-    def is_active(self) -> bool:
-        """Return whether it was written to just now."""
-        times = [file.lstat().st_mtime for path in self.paths for file in path.rglob("*")]
-        return time.time() - max(times, default=0.0) < ACTIVE_WITHIN_S
-
-
-def _stored(logs: Path) -> Iterator[_Stored]:
-    """Return all runs and experiments, oldest first; an experiment contains its runs. Raises
-    ``InputError``.
-    """
-    for folder in (logs, *(logs / name for name in ("experiments", "runs", "charts"))):
-        if folder.is_symlink():
-            raise InputError(f"{folder}: is a link: refusing to use it")
-    for name in sorted([*saved_ids(logs), *lone_runs(logs)]):
-        runs = run_ids_of(logs, name)
-        paths = [logs / "experiments" / name, *(logs / "runs" / run for run in runs)]
-        paths += [logs / "charts" / each for each in dict.fromkeys((name, *runs))]
-        yield _Stored(name, tuple(path for path in paths if path.is_dir() and not path.is_symlink()))
+    print_summary(console, summary, summary_command(summary, prompts))
 
 
 @runs_command.command(
@@ -414,7 +359,7 @@ def prune_command(keep: int, dry_run: bool, out: Path | None) -> None:
 
     Anything written to within the last minute is kept: it may be in progress.
     """
-    stored = list(_stored(logs_in(environ_below(out))))
+    stored = list(stored_runs(logs_in(environ_below(out))))
     removed = [item for item in stored[: max(len(stored) - keep, 0)] if not item.is_active]
     freed = 0
     for item in removed:
@@ -453,7 +398,7 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
     FILE is RUN.tar.gz by default. Unpacked into an empty folder, it can be shown and verified.
     """
     logs, name = logs_in(environ_below(out)), _resolved(run, out)
-    item = next((each for each in _stored(logs) if each.name == name), None)
+    item = next((each for each in stored_runs(logs) if each.name == name), None)
     if item is None:
         raise InputError(f"{logs}: unknown run or experiment {name!r}; see wirefault runs list")
     evidence = _unaltered(logs, name, as_json=False)

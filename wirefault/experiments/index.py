@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from wirefault.history.reader import LIVE
 PLAN, VERDICT = "plan.json", "verdict.json"
 # bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+_ACTIVE_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,38 @@ def latest_id(logs: Path) -> str:
     if not names:
         raise InputError(f"{logs}: no runs there; start one with: wirefault demo")
     return max(names)
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A stored run or experiment, with everything that belongs to it."""
+
+    name: str
+    paths: tuple[Path, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(file.lstat().st_size for path in self.paths for file in path.rglob("*") if file.is_file())
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether it was written to just now."""
+        times = [file.lstat().st_mtime for path in self.paths for file in path.rglob("*")]
+        return time.time() - max(times, default=0.0) < _ACTIVE_WITHIN_S
+
+
+def stored_runs(logs: Path) -> Iterator[StoredRun]:
+    """Return all runs and experiments, oldest first; an experiment contains its runs. Raises
+    ``InputError``.
+    """
+    for folder in (logs, *(logs / name for name in ("experiments", "runs", "charts"))):
+        if folder.is_symlink():
+            raise InputError(f"{folder}: is a link: refusing to use it")
+    for name in sorted([*saved_ids(logs), *lone_runs(logs)]):
+        runs = run_ids_of(logs, name)
+        paths = [logs / "experiments" / name, *(logs / "runs" / run for run in runs)]
+        paths += [logs / "charts" / each for each in dict.fromkeys((name, *runs))]
+        yield StoredRun(name, tuple(path for path in paths if path.is_dir() and not path.is_symlink()))
 
 
 def last_run_of(logs: Path, title: str) -> RunCost | None:

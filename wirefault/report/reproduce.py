@@ -9,8 +9,9 @@ from dataclasses import replace
 from hashlib import file_digest
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from wirefault.core.errors import InputError
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.fault_set import FaultSetError
 from wirefault.faults.sets.presets import find_set, preset_of
@@ -19,6 +20,9 @@ from wirefault.settings.configuration import NO_CHANCES
 from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
+
+if TYPE_CHECKING:
+    from wirefault.judging.summary import Summary
 
 # the lab's agent needs less time than any command
 EXEC_DEFAULTS: Mapping[str, str] = {**NO_CHANCES, "model": "scripted", "attempt_time": "600"}
@@ -60,6 +64,32 @@ def command(
         *named,
     ]
     return shlex.join([*words, *wiring])  # a subject's command comes last, after --
+
+
+def summary_command(summary: Summary, prompts: str = "") -> str:
+    """Return the command that repeats the summary's run, with a note if its prompts have changed.
+
+    ``prompts``: the present path of its prompts file, if that has moved. Raises ``InputError``.
+    """
+    # the fault set of exec names links that were found during the run
+    is_exec = list(summary.wiring_arguments[:1]) == [EXEC]
+    links = Links.load(summary.links, grows=is_exec) if summary.links or is_exec else None
+    try:
+        settings = Settings.model_validate(summary.settings, context={"links": links})
+    except ValueError:
+        raise InputError("the history has settings of another version") from None
+    source = summary.prompts_source
+    source = replace(source, file=prompts or source.file)
+    repeat = command(
+        settings,
+        source,
+        summary.lab_id,
+        wiring=summary.wiring_arguments,
+        links=links,
+        faults_name=summary.faults_name,
+    )
+    changed = prompts_changed(source)
+    return f"{repeat}\nnote: {changed}" if changed else repeat
 
 
 def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
