@@ -9,6 +9,7 @@ from pydantic import Field
 
 from wirefault.core.caller_errors import HTTP_ERRORS
 from wirefault.dialects.conversation import (
+    ChatMessage,
     Conversation,
     read_conversation,
     role_of,
@@ -117,17 +118,20 @@ class Noise(_TextFault):
 class Encoding(_TextFault):
     """Decode the messages with a wrong encoding: ``Zürich`` becomes ``ZÃ¼rich`` or ``Z�rich``.
 
-    ASCII text is the same in all these encodings and passes.
+    ASCII text is the same in most encodings and passes: the prompts and tool results of the lab are ASCII, so
+    there only ``utf8_as_utf16`` acts, which turns pairs of letters into Chinese ones.
     """
 
     name = "encoding"
 
-    kind: Literal["utf8_as_latin1", "latin1_as_utf8", "twice"] = Field(
+    kind: Literal["utf8_as_latin1", "latin1_as_utf8", "twice", "utf8_as_utf16"] = Field(
         "utf8_as_latin1", description="the mistake (twice: utf8_as_latin1, applied twice)"
     )
     roles: tuple[_Role, ...] = Field(("user", "assistant", "tool", "system"), description="whose messages")
 
     def altered(self, text: str, numbers: random.Random) -> str:
+        if self.kind == "utf8_as_utf16":
+            return text.encode("utf-8", "replace").decode("utf-16-le", "replace")
         if self.kind == "latin1_as_utf8":
             return text.encode("latin-1", "replace").decode("utf-8", "replace")
         for _ in range(2 if self.kind == "twice" else 1):
@@ -252,7 +256,9 @@ class ReorderHistory(ContextFault):
     """Shuffle the conversation's messages.
 
     The first message after the system messages keeps its place, and so does a last message of the user. Tool
-    results stay with their calls, so that the API accepts the request.
+    results stay with their calls, so that the API accepts the request. If the rest is a single round of
+    parallel calls, their results change places. A conversation with one call and its result has nothing to
+    reorder: the fault acts on tasks of two calls or more.
     """
 
     name = "reorder_history"
@@ -266,10 +272,30 @@ class ReorderHistory(ContextFault):
         if mixed == middle:
             mixed = middle[1:] + middle[:1]
         if mixed == middle:
-            return Miss("nothing_to_change")
+            return self._with_results_reordered(tried, chat, system, units)
         order = [next(at for at, other in enumerate(middle) if other is unit) + 1 for unit in mixed]
         chat.set_units(system, units[:1], mixed, units[last:])
         return rewritten(tried, chat, order=order)
+
+    def _with_results_reordered(
+        self,
+        tried: Try,
+        chat: Conversation,
+        system: list[list[ChatMessage]],
+        units: list[list[ChatMessage]],
+    ) -> Act | Miss:
+        """Move the first result of parallel calls behind the others."""
+        at = next((at for at, unit in enumerate(units) if _has_parallel_results(unit)), None)
+        if at is None:
+            return Miss("nothing_to_change")
+        call, first, *others = units[at]
+        chat.set_units(system, units[:at], [[call, *others, first]], units[at + 1 :])
+        return rewritten(tried, chat, results=[*range(2, len(others) + 2), 1])
+
+
+def _has_parallel_results(unit: list[ChatMessage]) -> bool:
+    results = unit[1:]
+    return len(results) > 1 and all(role_of(message) == "tool" for message in results)
 
 
 class DropMessage(ContextFault):

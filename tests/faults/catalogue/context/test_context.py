@@ -230,6 +230,15 @@ def test_truncate_history_can_break_pairs():
     assert not accepted(shown_to(one("truncate_history", keep_last=1, keep_pairs=False), OPENAI))
 
 
+def test_reorder_history_moves_results_of_parallel_calls():
+    calls = [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}} for id in "ab"]
+    results = [{"role": "tool", "tool_call_id": id, "content": f"result {id}"} for id in "ab"]
+    start = [{"role": "user", "content": "Both?"}, {"role": "assistant", "content": "", "tool_calls": calls}]
+    assert shown_to(one("reorder_history"), [*start, *results]) == [*start, *results[::-1]]
+    act = act_of(one("reorder_history"), {"messages": [*start, *results[:1]]})
+    assert act == Miss("nothing_to_change")
+
+
 def test_reorder_history_moves_calls_with_their_results():
     assert shown_to(one("reorder_history"), OPENAI) == [*OPENAI[:2], *OPENAI[5:], *OPENAI[2:5]]
 
@@ -259,8 +268,10 @@ def test_encoding(kind, text):
     assert text in shown_to(one("encoding", kind=kind), OPENAI)[1]["content"]
 
 
-def test_plain_ascii_cannot_be_misencoded():
+def test_only_utf16_misreads_plain_ascii():
     messages = [{"role": "user", "content": "plain"}]
+    act = act_of(one("encoding", kind="utf8_as_utf16"), {"messages": messages})
+    assert act.request.json()["messages"][0]["content"] == "汰楡\ufffd"
     assert act_of(one("encoding"), {"messages": messages}) == Miss("nothing_to_change")
 
 
