@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.judging.oracle.histories import ended, episode, exchange, model_call, tried
+from tests.judging.oracle.histories import (
+    EPISODE,
+    armed,
+    ended,
+    episode,
+    exchange,
+    model_call,
+    started,
+    tried,
+)
+from wirefault.history.events import TLS_ON_PLAIN, ConnectionEnded, HowEnded, InterceptionFailed, ToolTry
 from wirefault.judging.trace import episode_trace
 from wirefault.runner.record import attempt_error_class
+from wirefault.toxiproxy.planned import PlannedToxic
 
 LATE = tried(error="read_timeout", ms=1000)
 REFUSED = tried(error="connection_refused", call=2, start=104)
@@ -19,6 +30,59 @@ LEFT = exchange("shop", status=None, complete=(True, False), client_left=True)
 FAILED, DONE = ended("failed"), ended("done")
 CRASHED = replace(ended(ended_by="exception"), error_type="KeyError", error_class="agent")
 PROSE = ended(ended_by="text", response="I could not reach the shop.")
+
+
+NO_TLS = exchange("shop", status=400, error=TLS_ON_PLAIN, complete=(False, True), forwarded=False)
+DOWN_SERVER = exchange("shop", status=502, unavailable=True, forwarded=False)
+NO_INTERCEPTION = InterceptionFailed(103.0, EPISODE, 1, "shop", "shop.example", "authority_refused")
+DOWN = armed(PlannedToxic("shop", "down", "upstream", {}))
+
+
+def connection(sent: int, received: int, how: HowEnded, link: str = "shop") -> ConnectionEnded:
+    where = ("proxy", how, False, "shop.example", 443, "proxy")
+    return ConnectionEnded(104.0, link, EPISODE, 1, 103.0, 900.0, None, sent, received, *where)
+
+
+UNHEARD = connection(90, 0, "fin")
+OPAQUE = replace(started(), recorded=False)
+
+
+@pytest.mark.parametrize("end", [FAILED, replace(ended("unsure"), error_class="none"), PROSE, CRASHED])
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([REFUSED, replace(REFUSED, try_=2)], id="refused: the agent's record"),
+        pytest.param([connection(0, 0, "refused")], id="refused: the ingress's record"),
+        pytest.param([DOWN_SERVER], id="refused: by the server behind the gateway"),
+        pytest.param([NO_INTERCEPTION], id="TLS: the client does not trust the lab"),
+        pytest.param([NO_TLS], id="TLS: on a link of plain HTTP"),
+        pytest.param([connection(300, 0, "rst")], id="TLS: a connection that ends in the handshake"),
+        pytest.param([LATE, replace(LATE, try_=2)], id="timeout: the agent's record"),
+        pytest.param([LEFT], id="timeout: the gateway's record"),
+        pytest.param([UNHEARD], id="timeout: the ingress's record"),
+    ],
+)
+def test_tries_that_all_fail_on_the_network(events: list[Any], end: Any) -> None:
+    model = [] if isinstance(events[0], ToolTry) else [exchange("model", dialect="openai_chat")]
+    assert class_of(*model, *events, end) == "network"
+
+
+def test_request_that_a_toxic_keeps_back_is_the_networks_if_the_agent_reports_failure() -> None:
+    assert class_of(OPAQUE, DOWN, FAILED) == "network"
+    assert class_of(OPAQUE, DOWN, ended("done")) == "none"
+    assert class_of(DOWN, FAILED) == "none"  # it keeps a record, and made no request
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [exchange("shop"), connection(0, 0, "refused")],  # one got through
+        [connection(0, 0, "open")],  # opened in advance, and never used
+        [exchange("shop", status=502)],  # the server's own
+    ],
+)
+def test_other_failures_are_not_the_networks(events: list[Any]) -> None:
+    assert class_of(*events, FAILED) != "network"
 
 
 def class_of(*events: Any) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from wirefault.history.link_events import (
     LAB_MODEL,
+    TLS_ON_PLAIN,
     BudgetSpent,
     BudgetUnknown,
     BudgetWarned,
@@ -65,6 +66,7 @@ __all__ = [
     "LAB_MODEL",
     "ONLY_HTTP2",
     "SELF_TEST",
+    "TLS_ON_PLAIN",
     "AttemptArmed",
     "AttemptEnded",
     "AttemptHealed",

@@ -15,6 +15,8 @@ from wirefault.history.lines import omitted_if
 from wirefault.settings.budgets import OF_SUBJECT
 from wirefault.toxiproxy.planned import PlannedToxic
 
+# ``Exchange.error`` of a client that begins TLS on a link without it
+TLS_ON_PLAIN = "a TLS handshake, but this address speaks plain HTTP: use http://"
 # the lab's model link; the lab's agent, which records ``ModelCall``, has no other
 LAB_MODEL = "model"
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
 from wirefault.core.redaction import Redaction
+from wirefault.dialects.outages import CASSETTE_MISS
 from wirefault.history.events import (
+    TLS_ON_PLAIN,
     AttemptEnded,
     ConnectionEnded,
     ErrorClass,
@@ -245,26 +247,57 @@ def attempt_error_class(trace: EpisodeTrace, ended: AttemptEnded) -> ErrorClass:
         return "none"  # the lab failed
     own = [request for request in trace.requests if request.attempt == ended.attempt]
     requests = [request for request in own if not request.of_model] or own
-    failures = [_failure(request) for request in requests]
-    if failures and all(failure == "network" for failure in failures):
+    failures = [(request.of_model, _failure(request)) for request in own]
+    failures += [(of_model, "network") for of_model in _unanswered_connections(trace, ended.attempt)]
+    failed = [failure for of_model, failure in failures if not of_model] or [each for _, each in failures]
+    if failed and all(failure == "network" for failure in failed):
         return "network"
     reported = ended.report is not None and ended.report.status != "done"
     if not reported or ended.error_class != "none":
         return ended.error_class
+    if not any(not request.of_model for request in own) and _may_be_hidden(trace, ended.attempt):
+        return "network"
     return _class_of_open_calls(requests)
+
+
+def _unanswered_connections(trace: EpisodeTrace, attempt: int) -> Iterator[bool]:
+    """Yield for each connection of the attempt that never got a request through if it was to a model."""
+    of_model = {link.name for link in trace.links if link.is_model}
+    for failed in trace.all(InterceptionFailed):
+        if failed.attempt == attempt:
+            yield failed.link in of_model
+    for ended in trace.connections:
+        unanswered = ended.how == "refused" or (not ended.received and (ended.sent > 0 or ended.how == "rst"))
+        if ended.attempt == attempt and unanswered:
+            yield ended.link in of_model
+
+
+def _may_be_hidden(trace: EpisodeTrace, attempt: int) -> bool:
+    """Whether only a toxic can have kept the requests of a subject without records from the gateway."""
+    armed = next((each for each in trace.armed if each.attempt == attempt), None)
+    links = {toxic.link for toxic in armed.toxics} if armed is not None else set()
+    return not trace.keeps_record and bool(trace.hidden_links & links)
 
 
 def _failure(request: Request) -> ErrorClass:
     """The class of a request's failure; ``none`` for a success, and if it is unknown whether it failed."""
-    if request.reply_lost:
+    if request.reply_lost or _was_not_reached(request):
         return "network"
     status = request.status
     failed = (status is not None and status >= 400) or request.error is not None or request.tool_failed
     return "server" if failed else "none"
 
 
+def _was_not_reached(request: Request) -> bool:
+    """Whether no server was reached, and the gateway answered in its place."""
+    exchange = request.exchange
+    if exchange is None or request.injected or (exchange.error or "").startswith(CASSETTE_MISS):
+        return False
+    return exchange.error == TLS_ON_PLAIN or (exchange.unavailable and not exchange.forwarded)
+
+
 def _class_of_open_calls(requests: Sequence[Request]) -> ErrorClass:
-    """The class of the last call that never succeeded; all tries of one call count once."""
+    """The class of the last call that never succeeded; tries for the same are one call."""
     last = {request.same or request.ids: request for request in requests}
     failures = [failure for request in last.values() if (failure := _failure(request)) != "none"]
     return failures[-1] if failures else "none"

@@ -14,8 +14,10 @@ from wirefault.gateway.http1.framing import BadBody
 from wirefault.gateway.http1.heads import BadHead, RequestHead, find_head
 from wirefault.gateway.http1.messages import CONTINUE
 from wirefault.gateway.lane import LinkListener
+from wirefault.history.events import TLS_ON_PLAIN
 
 _MAX_QUEUE = 64 * 1024
+_TLS_RECORD = b"\x16"
 _CLIENT_LEFT_EARLY = "the client left before its request was complete"
 _OUTLIVED = "this connection belongs to an attempt that is over: open a new one"
 
@@ -121,7 +123,7 @@ class ClientConnection(ClientSide, asyncio.Protocol):
         try:
             head = queue.next_head()
         except BadHead as error:
-            self._refuse(error)
+            self._refuse(BadHead(TLS_ON_PLAIN) if queue.waiting[:1] == _TLS_RECORD else error)
             return False
         if head is None:
             if queue.waiting:
