@@ -101,10 +101,10 @@ def shop() -> Iterator[tuple[str, list[Any]]]:
 
 
 def experiment(
-    folder: Path, url: str, *words: str, declared: bool = True
+    folder: Path, url: str, *words: str, declared: bool = True, assertions: str = "[]"
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     (folder / "agent.py").write_text(AGENT)
-    (folder / "x.yaml").write_text(EXPERIMENT.format())
+    (folder / "x.yaml").write_text(f"{EXPERIMENT.format()}assertions: {assertions}\n")
     writes = ", writes: [POST /orders]" if declared else ""
     more = "".join(f", {word}" for word in words)
     (folder / "wirefault.yaml").write_text(
@@ -171,6 +171,27 @@ def test_no_listing_accuses_an_agent_that_orders_twice_on_its_own(
         assert listed.returncode == 0 and "write_repeated" not in listed.stdout, words
     alone = commands.wirefault(tmp_path, environ, "runs", "verify", "latest")
     assert "write_repeated" not in alone.stdout
+
+
+def test_no_finding_and_the_log_do_not_judge_without_the_control(
+    tmp_path: Path, shop: tuple[str, list[Any]]
+) -> None:
+    done, result = experiment(tmp_path, shop[0], "between", assertions="[{no_finding: write_repeated}]")
+    assert done.returncode == 0, done.stderr
+    [check] = [check for check in result["checks"] if "write_repeated" in check["statement"]]
+    assert (check["verdict"], result["verdict"]) == ("held", "held")
+    log = (tmp_path / ".wirefault" / "logs" / "info.log").read_text(encoding="utf-8").splitlines()
+    summaries = {
+        line["run_id"]: line["summary"] for line in map(json.loads, log) if line["event"] == "summary"
+    }
+    says = f"without the control, which may repeat a write as often: wirefault report {result['experiment']}"
+    assert [
+        says in " ".join(summaries[run_id]["remarks"]) for arm in result["arms"] for run_id in arm["run_ids"]
+    ] == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_listing_of_a_run_has_the_outcome_by_the_control(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:

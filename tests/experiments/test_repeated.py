@@ -10,8 +10,9 @@ import pytest
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.measures import measures_of
-from wirefault.experiments.repeated import judged_by_control
+from wirefault.experiments.repeated import asserted_by_control, judged_by_control
 from wirefault.experiments.verdict import ArmResult, judge_experiment
+from wirefault.judging.checker import CheckResult, Observation
 from wirefault.judging.writes import WriteCount
 
 ORDER = WriteCount("POST /orders", "POST /orders of shop", "tea", True, 1, 0)
@@ -168,3 +169,38 @@ def test_control_that_repeats_after_a_failure_is_not_its_usual_way() -> None:
 def test_write_that_the_control_never_makes_is_not_compared_with_another_one() -> None:
     control = arm([times(2)], [times(2)])
     assert verdict(arm([times(2), times(2, same="coffee")]), control)[0] == "deviated"
+
+
+AGAIN = Observation("POST /orders was sent again", ("r/gateway-0:2", "r/gateway-0:5"))
+OTHER = Observation("DELETE /orders/7 was sent again", ("r/gateway-0:9",))
+FOUND = CheckResult(passed=False, measured=AGAIN.text, evidence=AGAIN.evidence, observations=(AGAIN,))
+
+
+def asserted(rule: str, result: CheckResult, control: ArmFacts) -> CheckResult:
+    """The result of ``no_finding`` beside that control, in an episode that executes its order twice."""
+    twice = times(2, ids=("r/gateway-0:2", "r/gateway-0:5"))
+    [episode] = judged_by_control(arm([twice], asserted=(result,)), control).episodes
+    beside = asserted_by_control({"no_finding": rule}, episode, 0)
+    assert isinstance(beside, CheckResult)
+    return beside
+
+
+def test_no_finding_leaves_out_writes_that_the_control_repeats() -> None:
+    assert asserted("write_repeated", FOUND, arm(TWICE, TWICE)).passed is True
+    assert asserted("write_repeated", FOUND, arm(ONCE, ONCE)) == FOUND
+    both = replace(FOUND, observations=(AGAIN, OTHER))
+    rest = asserted("write_repeated", both, arm(TWICE, TWICE))
+    assert (rest.passed, rest.measured, rest.evidence) == (False, OTHER.text, OTHER.evidence)
+
+
+def test_no_finding_stays_unknown_where_requests_may_be_missing() -> None:
+    gap = replace(FOUND, message="connections bypassed the lab")
+    assert asserted("write_repeated", gap, arm(TWICE, TWICE)).passed is None
+
+
+def test_no_finding_of_another_rule_ignores_the_control() -> None:
+    assert asserted("hasty_retry", FOUND, arm(TWICE, TWICE)) == FOUND
+
+
+def test_no_finding_of_each_turn_leaves_out_the_same() -> None:
+    assert asserted("write_repeated", replace(FOUND, observations=()), arm(TWICE, TWICE)).passed is True

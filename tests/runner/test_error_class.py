@@ -38,9 +38,9 @@ NO_INTERCEPTION = InterceptionFailed(103.0, EPISODE, 1, "shop", "shop.example", 
 DOWN = armed(PlannedToxic("shop", "down", "upstream", {}))
 
 
-def connection(sent: int, received: int, how: HowEnded, link: str = "shop") -> ConnectionEnded:
+def connection(up: int, received: int, how: HowEnded, link: str = "shop") -> ConnectionEnded:
     where = ("proxy", how, False, "shop.example", 443, "proxy")
-    return ConnectionEnded(104.0, link, EPISODE, 1, 103.0, 900.0, None, sent, received, *where)
+    return ConnectionEnded(104.0, link, EPISODE, 1, 103.0, 900.0, None, up, received, *where)
 
 
 UNHEARD = connection(90, 0, "fin")

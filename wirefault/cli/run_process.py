@@ -98,7 +98,9 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
             alone = not document.is_part and not document.on_stderr
             audience = ConsoleAudience(console, alone=alone, whole=keys)
             try:
-                run = run_prompts(document.run_id, configuration, opened, prompts, audience)
+                run = run_prompts(
+                    document.run_id, configuration, opened, prompts, audience, document.control_in
+                )
                 audience.close()
                 if not document.is_part:
                     _show(console, configuration, document, run)

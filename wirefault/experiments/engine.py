@@ -131,11 +131,14 @@ def _carry_out(
     # all runs of an arm share one budget
     shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
     settings = arm.settings.model_copy(update={"budgets": shared})
+    has_control = not arm.is_control and any(other.is_control for other in plan.arms)
+    control_in = saved.experiment_id if has_control else ""
     document = partial(
         run_document,
         run_id,
         settings,
         subject=plan.subject,
+        control_in=control_in,
         faults_name=plan.configuration.faults_name if plan.is_plain_run else "",
     )
     if plan.source is not None and len(prompts) == len(plan.prompts):

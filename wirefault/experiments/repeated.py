@@ -18,11 +18,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.assertions.on_arm import OfEpisode
+from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.facts import EpisodeFacts
+from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.finding import Finding, times
 from wirefault.judging.judge import ByControl
-from wirefault.judging.writes import WriteCount
+from wirefault.judging.writes import WriteCount, usual_ids
 
 _REPETITION = re.compile(r"\.r\d+$")  # suffix of the key of a repeated prompt
 _MIN_CONTROL = 2
@@ -58,6 +61,14 @@ def by_control(arm: ArmFacts) -> Mapping[str, ByControl]:
         )
         for episode in arm.episodes
     }
+
+
+def asserted_by_control(entry: AssertionEntry, episode: EpisodeFacts, place: int) -> OfEpisode:
+    """The result of the assertion at that place in a compared episode, without what is usual."""
+    result = episode.asserted[place]
+    if not isinstance(result, CheckResult) or not episode.usual:
+        return result
+    return parse_assertion(entry).beside_control(result, usual_ids(episode.writes, episode.usual))
 
 
 def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:

@@ -40,7 +40,12 @@ from wirefault.experiments.index import (
 )
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
-from wirefault.experiments.repeated import by_control, judged_by_control, with_differences
+from wirefault.experiments.repeated import (
+    asserted_by_control,
+    by_control,
+    judged_by_control,
+    with_differences,
+)
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
 from wirefault.history.writer import MAX_HISTORY_BYTES
@@ -291,7 +296,7 @@ class SavedExperiment:
         return tuple(
             assert_on_arm(
                 entry,
-                {episode.episode: episode.asserted[place] for episode in facts.episodes},
+                {episode.episode: asserted_by_control(entry, episode, place) for episode in facts.episodes},
                 facts.planned,
                 views,
                 runs_code=self.facts.runs_code,

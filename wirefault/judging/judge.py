@@ -28,7 +28,7 @@ from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
 from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
 from wirefault.judging.usage import ModelUsage, model_usage
-from wirefault.judging.writes import write_counts
+from wirefault.judging.writes import usual_ids, write_counts
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,9 @@ def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, By
     """
     traces = list(traces)
     usual = {
-        (trace.episode, id)
+        trace.episode: usual_ids(write_counts(trace), control[trace.episode].usual)
         for trace in traces
         if trace.episode in control
-        for count in write_counts(trace)
-        if count.same in control[trace.episode].usual
-        for id in count.ids
     }
     differences = [
         finding
@@ -181,7 +178,7 @@ def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, By
         finding
         for finding in trace_findings(traces)
         if finding.rule != WRITE_REPEATED.name
-        or not any((finding.episode, id) in usual for id in finding.evidence)
+        or usual.get(finding.episode, frozenset()).isdisjoint(finding.evidence)
     ]
     return sorted([*findings, *differences], key=lambda finding: SEVERITIES.index(finding.severity))
 

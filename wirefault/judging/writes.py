@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -85,6 +85,14 @@ class WriteCount:
     maybe: int  # further ones that may have been executed
     ids: tuple[str, ...] = ()  # of the events that show it
     caused: int = 0  # findings about its repetition, see ``findings.writes``
+
+
+def usual_ids(counts: Iterable[WriteCount], usual: Container[str]) -> frozenset[str]:
+    """The ids of the events that show the writes (``same``) that the control executes as often.
+
+    An observation about a repeated write with one of these in its evidence does not count.
+    """
+    return frozenset(id for count in counts if count.same in usual for id in count.ids)
 
 
 def writes_in(trace: EpisodeTrace) -> list[Write]:

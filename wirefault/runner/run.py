@@ -241,6 +241,10 @@ def with_lab_faults(settings: Settings, set_on_lab: ConfigurationRow | None) -> 
 
 
 _PROBE_TIMEOUT_S = 15.0
+_WITHOUT_CONTROL = (
+    "outcomes and findings are without the control, which may repeat a write as often: wirefault report {}"
+    " compares with it"
+)
 
 
 @dataclass(frozen=True)
@@ -260,10 +264,16 @@ class PromptsRun:
 
 
 def run_prompts(
-    run_id: str, configuration: Configuration, subject: Subject, prompts: Prompts, listener: ProgressListener
+    run_id: str,
+    configuration: Configuration,
+    subject: Subject,
+    prompts: Prompts,
+    listener: ProgressListener,
+    control_in: str = "",
 ) -> PromptsRun:
     """Send the prompts to the subject in a lab that is up. Raises ``OSError`` if a log cannot be written.
 
+    ``control_in``: the experiment whose control judges the run later; the summary says that it did not yet.
     Raises ``PromptsError``, before the first prompt, for a conversation that the subject does not support and
     for turns that cannot be made. Errors that end the run early, and ``KeyboardInterrupt``, are in
     ``PromptsRun.failure``.
@@ -282,6 +292,8 @@ def run_prompts(
             listener.say(message if level == "info" else f"{level}: {message}")
         record = runner.run(prompts)
         summary = summarise(record.events)
+        if control_in:
+            summary = replace(summary, remarks=[*summary.remarks, _WITHOUT_CONTROL.format(control_in)])
         try:
             runner.log_summary(summary.as_json())
         except OSError:

@@ -89,6 +89,12 @@ class Assertion(Spec):
         """Check an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
         raise NotImplementedError
 
+    def beside_control(self, result: CheckResult, usual: frozenset[str]) -> CheckResult:
+        """The result of an episode beside its control, which repeats some writes as often: ``usual`` has the
+        ids of the events that show them.
+        """
+        return result
+
     @model_validator(mode="after")
     def _turn_counts_from_one(self) -> Assertion:
         if isinstance(self.turn, int) and self.turn < 1:

@@ -15,9 +15,10 @@ from wirefault.experiments.assertions.episode_view import EpisodeView, NothingTo
 from wirefault.experiments.expression import Duration
 from wirefault.experiments.outages import has_failed, outages_of
 from wirefault.history.events import ToolTry
-from wirefault.judging.checker import Checker, CheckResult
+from wirefault.judging.checker import Checker, CheckResult, Observation
 from wirefault.judging.findings.retries import HASTY_RETRY
 from wirefault.judging.findings.rules import RULES
+from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
@@ -213,7 +214,7 @@ def _known_rule(name: str) -> str:
 
 
 class NoFinding(Assertion):
-    """A rule of findings found nothing in the episode; it does not look at the control."""
+    """A rule of findings found nothing in the episode, but for writes that the control repeats as often."""
 
     name = "no_finding"
     main = "rule"
@@ -227,8 +228,24 @@ class NoFinding(Assertion):
 
     def check(self, view: EpisodeView) -> CheckResult:
         result = _RULES[self.rule].check(view.trace_of_turn)
-        if result.passed and (gap := view.unseen()):
+        gap = view.unseen()
+        if not gap and any(request.same is None for request in view.requests):
+            gap = "what some requests asked for is not in the history (BODIES)"
+        if result.passed and gap:
             raise NotRecorded(gap)
-        if result.passed and any(request.same is None for request in view.requests):
-            raise NotRecorded("what some requests asked for is not in the history (BODIES)")
-        return replace(result, name="")
+        return replace(result, name="", message=gap)
+
+    def beside_control(self, result: CheckResult, usual: frozenset[str]) -> CheckResult:
+        if self.rule != WRITE_REPEATED.name or result.passed is not False:
+            return result
+        seen = result.observations or (Observation(result.measured, result.evidence),)
+        left = tuple(each for each in seen if usual.isdisjoint(each.evidence))
+        if any(each.severity != "note" for each in left):
+            return replace(
+                result,
+                measured="; ".join(each.text for each in left),
+                evidence=tuple(dict.fromkeys(id for each in left for id in each.evidence)),
+                observations=left,
+            )
+        measured = "only what the control repeats as often"
+        return replace(result, passed=None if result.message else True, measured=measured, observations=left)
