@@ -140,6 +140,20 @@ def test_late_verdict_changes_outcome_not_time():
     assert (prompt.outcome, prompt.judged) == ("duplicate", 2.0)
 
 
+def test_claim_without_oracle_is_charted():
+    def claim(expect, outcome="unjudged", said="done"):
+        started = replace(EPISODE, expect=expect)
+        judged = EpisodeJudged(
+            102.0, "001", outcome, "not_applicable", said, "not_applicable", [], 1, outcome, []
+        )
+        return run_data([BEGIN, started, judged]).prompts[0].claim
+
+    assert claim(None) == "done"
+    assert claim(None, "crash", "none") == "none"
+    assert claim(None, "invalid") is None
+    assert claim({}) is None
+
+
 def test_control_of_an_experiment_decides_the_outcome():
     judged = EpisodeJudged(102.0, "001", "success", "as_asked", "done", "right", [], 1, "success", [])
     events = [BEGIN, EPISODE, judged]

@@ -6,13 +6,14 @@ each with separate fault draws, meet this; repeated or hand-picked prompts do no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wirefault.history.events import RunStarted
 from wirefault.judging.judge import EpisodeJudgement
-from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
-from wirefault.stats.rates import wilson
+from wirefault.judging.oracle.outcome import OUTCOMES, Claim, Outcome
+from wirefault.stats.rates import percent, wilson
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,56 @@ class Share:
     k: int
     n: int
     rate: float | None
+
+
+CLAIM_WORDS: Mapping[Claim, str] = {
+    "done": "said done",
+    "failed": "said failed",
+    "unsure": "was unsure",
+    "unclear": "unclear",
+    "none": "no answer",
+}
+
+
+@dataclass(frozen=True)
+class UncheckedClaims:
+    """What the agent said in episodes without an oracle, where nothing shows whether it is true."""
+
+    n: int  # episodes
+    said: dict[Claim, int]
+    done_rate: float | None  # share that said done
+    low: float | None  # Wilson 95 % interval
+    high: float | None
+
+    @property
+    def text(self) -> str:
+        """``claims, not checked: 3 of 5 said done (60 %, 95 % interval 23 % to 88 %); 2 unclear``."""
+        if self.done_rate is None or self.low is None or self.high is None:
+            return ""
+        shares = [percent(share, decimals=0) for share in (self.done_rate, self.low, self.high)]
+        done = f"{self.said.get('done', 0)} of {self.n} said done"
+        interval = f"{shares[0]}, 95 % interval {shares[1]} to {shares[2]}"
+        others = ", ".join(
+            f"{self.said[claim]} {words}"
+            for claim, words in CLAIM_WORDS.items()
+            if claim != "done" and self.said.get(claim)
+        )
+        return f"claims, not checked: {done} ({interval})" + (f"; {others}" if others else "")
+
+
+def unchecked_claims(claims: Iterable[Claim]) -> UncheckedClaims:
+    """Count the claims of episodes without an oracle."""
+    counts = Counter(claims)
+    n, done = sum(counts.values()), counts["done"]
+    low, high = wilson(done, n) or (None, None)
+    said = {claim: counts[claim] for claim in CLAIM_WORDS if counts[claim]}
+    return UncheckedClaims(n, said, done / n if n else None, low, high)
+
+
+def is_unchecked_claim(outcome: str | None, claim: str, has_oracle: bool) -> bool:
+    """Whether an ended episode without an oracle claims something; not if the lab failed."""
+    is_pending = outcome == "unjudged" and claim == "none"
+    return not has_oracle and outcome not in (None, "invalid") and not is_pending
 
 
 def rate(outcomes: Sequence[Outcome], planned: int) -> Rate:

@@ -25,7 +25,16 @@ from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.judging.oracle.validity import who_failed
-from wirefault.judging.rates import Rate, Share, first_attempt_rate, rate_per_prompt, success_share
+from wirefault.judging.rates import (
+    Rate,
+    Share,
+    UncheckedClaims,
+    first_attempt_rate,
+    is_unchecked_claim,
+    rate_per_prompt,
+    success_share,
+    unchecked_claims,
+)
 from wirefault.judging.reproducible import obstacles
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.usage import ModelUsage
@@ -63,6 +72,7 @@ class Summary:
     was; for the others it is unknown. ``touched``: those of ``exposed`` in which a fault touched a value or a
     call that the oracle asks about.
     ``oracles``: how many of the prompts that were sent have one; without any, nothing can be a success.
+    ``claims``: what the agent said in the episodes without an oracle, which nothing checks.
     ``differences``: verdicts that differ from the recorded ones.
     ``faults``: a row for each entry of the fault sets in force, and for faults that the settings drew.
     ``faults_name``: the fault set as the user named it; empty for a text.
@@ -82,6 +92,7 @@ class Summary:
     episodes: list[EpisodeJudgement]
     oracles: int
     outcomes: dict[Outcome, int]
+    claims: UncheckedClaims
     success: Rate
     first_attempt: Rate
     exposed: Share
@@ -133,6 +144,7 @@ class Summary:
             "settings": dict(self.settings),
             "episodes": [_episode(judgement) for judgement in self.episodes],
             "prompts_source": asdict(self.prompts_source),
+            "claims": asdict(self.claims),
             "success": asdict(self.success),
             "first_attempt": asdict(self.first_attempt),
             "exposed": asdict(self.exposed),
@@ -163,6 +175,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
     started, finished, events = judgement.started, judgement.finished, judgement.events
     counts = Counter(episode.outcome for episode in judgement.episodes)
     faults = judgement.account
+    with_oracle = {e.episode for e in events if isinstance(e, EpisodeStarted) and e.expect is not None}
     refused = dict(Counter[str](event.why for event in events if isinstance(event, ToolCallRefused)))
     return Summary(
         run_id=started.run_id,
@@ -177,6 +190,11 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         episodes=judgement.episodes,
         oracles=sum(isinstance(e, EpisodeStarted) and e.expect is not None for e in events),
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},
+        claims=unchecked_claims(
+            episode.claim
+            for episode in judgement.episodes
+            if is_unchecked_claim(episode.outcome, episode.claim, episode.episode in with_oracle)
+        ),
         success=rate_per_prompt(started, judgement.episodes),
         first_attempt=first_attempt_rate(started, judgement.episodes),
         exposed=success_share(episode.outcome for episode in judgement.episodes if _exposed(episode)),

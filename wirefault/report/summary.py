@@ -140,6 +140,8 @@ def summary_table(summary: Summary, omitted: Collection[str] = ()) -> Renderable
     blocks: list[RenderableType] = [_head(summary), _outcomes(summary)]
     if summary.oracles or not summary.episodes:
         blocks.append(headline(summary))
+    if summary.claims.n:
+        blocks.append(Text(summary.claims.text, style="bold"))
     blocks += fault_tables(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import OUTCOMES, Claim
 
 # The cause of a failed try other than a fault: the service itself refused the request (4xx).
 REFUSED = "refused"
@@ -55,6 +55,8 @@ class ChartedPrompt:
     response_ms: float | None
     ended: float | None
     crossed_fault: bool
+    claim: Claim | None = None
+    """What the agent said, if no oracle checks it."""
 
     @property
     def counts(self) -> bool:

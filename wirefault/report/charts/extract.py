@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from wirefault.experiments.evidence import evidence_of
 from wirefault.experiments.recorded import control_of_run
@@ -28,6 +28,8 @@ from wirefault.judging.evidence.gather import gather, unexplained
 from wirefault.judging.evidence.record import FaultRecord, TryEvidence
 from wirefault.judging.evidence.toxics import ToxicTimes
 from wirefault.judging.judge import ByControl
+from wirefault.judging.oracle.outcome import Claim
+from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.trace import EpisodeTrace, episode_trace
@@ -201,13 +203,16 @@ def _prompts(
     for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
         judged = verdicts.get(begun.episode)
         known = control.get(begun.episode) if judged else None
+        claim = cast("Claim", judged[-1].claim) if judged else "none"
+        outcome = known.outcome if known else judged[-1].outcome if judged else None
         yield ChartedPrompt(
             episode=begun.episode,
-            outcome=known.outcome if known else judged[-1].outcome if judged else None,
+            outcome=outcome,
             judged=judged[0].t - zero if judged else None,
             response_ms=worked.get(begun.episode),
             ended=last.get(begun.episode),
             crossed_fault=begun.episode in crossed,
+            claim=claim if is_unchecked_claim(outcome, claim, begun.expect is not None) else None,
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.rates import CLAIM_WORDS, UncheckedClaims, unchecked_claims
 from wirefault.report.charts.data import ChartedPrompt, RunData, Selection
 from wirefault.report.charts.style import (
     ACCENT,
@@ -37,20 +38,42 @@ from wirefault.report.charts.style import (
 from wirefault.stats.rates import percent, wilson
 
 _ROW_HEIGHT = 0.4  # of a name with its meaning below
+_CLAIM_HEIGHT = 0.32
 
 
 def draw_outcomes(selection: Selection) -> Page:
     total = len(selection.prompts)
     counts = tally(selection)
-    height = max(5.625, 1.7 + len(counts) * _ROW_HEIGHT)
+    claims = unchecked_claims(prompt.claim for prompt in selection.prompts if prompt.claim)
+    below = 0.95 + len(claims.said) * _CLAIM_HEIGHT if claims.n else 0.0
+    height = max(5.625, 1.7 + len(counts) * _ROW_HEIGHT + below)
     sheet = page(_finding(counts, total), selection, height)
     if not total:
         return say_nothing(sheet, "No prompts started in this run.")
-    draw_bars(sheet.axes(left=3.8, right=1.95, top=1.2, bottom=0.5), counts, total, explain=True)
+    draw_bars(sheet.axes(left=3.8, right=1.95, top=1.2, bottom=0.5 + below), counts, total, explain=True)
+    if claims.n:
+        _draw_claims(sheet, claims, below)
     absent = [words(name) for name in OUTCOMES if name not in counts]
     note = f"None: {', '.join(absent)}.  " if absent else ""
     sheet.foot(note + "Lines: 95 % interval of each share, taken alone.")
     return sheet
+
+
+def _draw_claims(sheet: Page, claims: UncheckedClaims, height: float) -> None:
+    """Draw what the agent said where no oracle checks it: hatched bars without colour."""
+    heading, _, _ = claims.text.partition(";")  # the bars show the others
+    sheet.text(LEFT, sheet.height - height - 0.2, heading, size=10.5, weight="bold", color=INK)
+    axes = sheet.axes(left=3.8, right=1.95, top=sheet.height - height + 0.05, bottom=0.75)
+    for row, (claim, number) in enumerate(claims.said.items()):
+        share = number / claims.n
+        axes.barh(row, share, height=0.62, color="white", edgecolor=MUTED, hatch="////", linewidth=0.6)
+        at_end(axes, f"{number}  ({percent(share, decimals=0)})", share, row)
+        beside(axes, CLAIM_WORDS[claim], 0, row, -9, ha="right", color=MUTED)
+    axes.set_ylim(len(claims.said) - 0.45, -0.55)
+    axes.set_xlim(0, 1)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[["left", "bottom"]].set_visible(False)
 
 
 def tally(selection: Selection) -> dict[str, int]:
