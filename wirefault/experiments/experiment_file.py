@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError
+from wirefault.experiments.chaos_toolkit import is_chaos_toolkit, refusal
 from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix, expanded
 from wirefault.experiments.safety import BlastRadius, Safety, Spending
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
@@ -43,7 +44,10 @@ def load_experiments(path: Path, changes: Mapping[str, Any] | None = None) -> li
     ``changes`` replace keys of the file; its ``settings`` are merged. Raises ``InputError`` with file, line
     and key.
     """
-    file = _changed(read_spec_file(path, "`title` and `hypothesis`"), changes or {})
+    file = read_spec_file(path, "`title` and `hypothesis`")
+    if is_chaos_toolkit(file.data):
+        raise refusal(file)
+    file = _changed(file, changes or {})
     return list(_experiments_in(file, path.parent))
 
 

@@ -111,7 +111,9 @@ def _find(text: str, links: Links) -> FaultSet:
         return read_set(Path(text), links)
     if text in REGISTRY:
         return build_set({"faults": [{"fault": text}]}, text, REGISTRY, links)
-    known = nearest(text, preset_names())
+    known = nearest(text, (*preset_names(), *REGISTRY))
+    if "did you mean" not in known:  # the list of all faults would be too long
+        known = nearest(text, preset_names())
     raise FaultSetError(f"unknown fault set {short_repr(text)}{known}")
 
 
