@@ -14,11 +14,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from werkzeug.serving import make_server
 
+from bench.asgi_server import serve
 from bench.findings.environments import EXAMPLES, ROOT
-from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
+from wirefault.core.sockets import LOOPBACK
 from wirefault.model_server.decide import Persona, decide
 from wirefault.model_server.playbooks import SHIPPED, load_playbooks
 from wirefault.model_server.server import create_app
@@ -90,23 +90,12 @@ def _recording(app: WsgiApp, record: RecordedServer) -> WsgiApp:
 def scripted_model() -> Iterator[Model]:
     """The scripted model on loopback, with the examples' playbooks."""
     reply = partial(decide, load_playbooks(EXAMPLES / "playbooks.yaml", SHIPPED))
-    listener = bind(Address(LOOPBACK, 0))
-    model = Model(bound_address(listener).url)
+    model = Model("")
     app = create_app(lambda messages, tools, _, *rest: reply(messages, tools, model.persona, *rest))
 
     async def recorded(scope: Any, receive: Any, send: Any) -> None:
         model.requests.append((scope["method"], scope["raw_path"].decode()))
         await app(scope, receive, send)
 
-    config = uvicorn.Config(
-        recorded, lifespan="off", ws="none", log_level="error", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
+    with serve(recorded) as model.url:
         yield model
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()

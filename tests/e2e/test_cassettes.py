@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from bench.asgi_server import serve
 from tests.e2e.lab import SAMPLES, SharedLab, sample
-from tests.model_server.serving import serve
 from wirefault.history.events import Exchange
 from wirefault.judging.oracle.validity import who_failed
 from wirefault.model_server.decide import decide

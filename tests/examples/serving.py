@@ -15,8 +15,8 @@ from typing import Any
 
 from werkzeug.serving import make_server
 
+from bench.asgi_server import serve
 from tests.model_server.conversations import DECIDE
-from tests.model_server.serving import serve
 from tests.support import ROOT
 from wirefault.model_server.server import create_app
 

@@ -4,7 +4,7 @@ import json
 
 import requests
 
-from tests.model_server.serving import serve
+from bench.asgi_server import serve
 from wirefault.model_server.playbooks import Answer, PlannedCall, Value
 from wirefault.model_server.server import create_app
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from bench.asgi_server import serve
 from tests.model_server.conversations import DECIDE, answer_to, converse, tool
 from tests.model_server.exchange import post
-from tests.model_server.serving import serve
 from wirefault.model_server.server import create_app
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from bench.asgi_server import serve
 from tests.dialects.forms import USER, Form
 from tests.dialects.sdks import CLIENTS, Client, Sdk, open_clients
 from tests.gateway.lab import Lab, gateway
 from tests.model_server.conversations import DECIDE
-from tests.model_server.serving import serve
 from wirefault.core.sockets import Address
 from wirefault.dialects.base import ToolCall
 from wirefault.model_server.server import create_app

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-import uvicorn
 from flask import Flask, Response, request
 from werkzeug.serving import make_server
 
+from bench.asgi_server import serve
 from bench.findings.rules.cases import CLIENTS, Case
-from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
+from wirefault.core.sockets import LOOPBACK
 from wirefault.dialects.conversation import content_text
 from wirefault.model_server.decide import Persona
 from wirefault.model_server.playbooks import Answer, Decision, PlannedCall
@@ -219,22 +219,6 @@ def own_address() -> str:
 
 
 @contextmanager
-def served_model(app: Any, host: str = LOOPBACK) -> Iterator[str]:
-    """The model on a free port of that address; its address."""
-    listener = bind(Address(host, 0))
-    config = uvicorn.Config(app, lifespan="off", ws="none", log_level="error", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield bound_address(listener).url
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
-
-
-@contextmanager
 def case_servers(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
     """Start all servers; yield the links of a wiring to them."""
     app = set_replies(cases)
@@ -242,7 +226,7 @@ def case_servers(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
         shop, crm, notes, spare = (
             started.enter_context(served(each)) for each in (shop_app(), shop_app(), notes_app(), notes_app())
         )
-        model = started.enter_context(served_model(app))
+        model = started.enter_context(serve(app))
         writes = ["POST /orders*", "POST /slow", "POST /moved", "POST /charges", "POST /taken"]
         writes += ["POST /refused", "POST /soldout", "POST /broken", "PUT /orders/*", "DELETE /orders/*"]
         links = {
@@ -261,7 +245,7 @@ def case_servers(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
             "spare": {"upstream": spare, "env": "SPARE_URL", "dialect": "mcp", "writes": ["add_note"]},
         }
         if host := own_address():
-            remote = started.enter_context(served_model(app, host))
+            remote = started.enter_context(serve(app, host))
             links["remote"] = {
                 "upstream": f"{remote}/v1",
                 "env": "REMOTE_URL",

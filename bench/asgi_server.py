@@ -1,4 +1,4 @@
-"""An ASGI app served on loopback, in a thread, as the model server's process serves its own."""
+"""An ASGI app served in a thread, as the model server's process serves its own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import uvicorn
 
-from wirefault.core.sockets import Address, bind, bound_address
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 
 
 @contextmanager
-def serve(app: Any) -> Iterator[str]:
-    """Its address while the block runs."""
-    listener = bind(Address("127.0.0.1", 0))
+def serve(app: Any, host: str = LOOPBACK) -> Iterator[str]:
+    """Serve the app on a free port of the host; yield its address."""
+    listener = bind(Address(host, 0))
     config = uvicorn.Config(app, lifespan="off", ws="none", log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
