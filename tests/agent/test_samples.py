@@ -1,6 +1,9 @@
 """The sample prompts, and a check that the model sees nothing of their oracles."""
 
 from tests.support import ROOT
+from wirefault.settings.episode_faults import plan_attempt
+from wirefault.settings.settings import Settings
+from wirefault.wiring.links import lab_links
 from wirefault.wiring.prompts import load_prompts
 
 SAMPLES = load_prompts(ROOT / "agent" / "prompts.json")
@@ -23,6 +26,21 @@ def test_at_least_24_prompts_all_with_oracles() -> None:
     assert len(SAMPLES.entries) >= 24
     assert SAMPLES.problems == []
     assert all(prompt.expect is not None for prompt in SAMPLES.entries)
+
+
+def test_toxics_are_drawn_on_needed_links_alone_and_the_draws_stay() -> None:
+    names = lab_links().tool_names
+    total = 0
+    for seed in range(20):
+        used, each = (Settings(seed=seed, toxic_scope=scope) for scope in ("used", "each"))
+        for prompt in SAMPLES.entries:
+            needed = prompt.tool_links
+            assert needed is not None and set(needed) <= set(names)
+            plan = plan_attempt(used, names, prompt.key, 1, (), 0, needed)
+            every = plan_attempt(each, names, prompt.key, 1, (), 0, needed)
+            assert plan == [toxic for toxic in every if toxic.link in needed]
+            total += len(plan)
+    assert total >= 40  # of 660 at 10 %
 
 
 def test_prompts_cover_every_tool() -> None:

@@ -122,6 +122,8 @@ def test_readme_own_agent_commands(clone: Path, shop: str, line: str) -> None:
     done = run(clone, led)
     assert done.returncode == 0, done.stderr
     assert "wirefault run --seed 1" in done.stdout
+    assert re.search(r"^2/3  duplicate .*lose_reply", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^3/3  unjudged ", done.stdout, re.MULTILINE), done.stdout
 
 
 @pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault exec")])
@@ -135,13 +137,41 @@ def test_unchanged_command(clone: Path, shop: str, line: str) -> None:
 OWN = ("wirefault run ", "wirefault exec")
 
 
-@pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith(OWN)])
+@pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith((*OWN, "wirefault demo"))])
 def test_remaining_readme_line(clone: Path, line: str) -> None:
-    # test_make_run draws the charts
-    done = run(clone, line.replace("wirefault demo", "wirefault demo --no-charts"), PROMPTS_FILE="few.json")
+    done = run(clone, line, PROMPTS_FILE="few.json")
     assert done.returncode == 0, done.stderr
     if "--json" in line:
         assert json.loads(done.stdout)["seed"] == 7
+
+
+# what the comment of a line promises
+PROMISES = {
+    "--persona fabricator": r"^false_success +\d",
+    "--idempotency off": r"^duplicate +\d",
+    "--only 3": r"^ 3/29 .* weather timeout",
+}
+
+
+@pytest.mark.parametrize("words", PROMISES)
+def test_demo_shows_what_the_readme_says(clone: Path, words: str) -> None:
+    [line] = [line for line in PLAYED if line.startswith("wirefault demo") and words in line]
+    # test_make_run draws the charts
+    done = run(clone, line.replace("wirefault demo", "wirefault demo --no-charts"))
+    assert done.returncode == 0, done.stderr
+    assert re.search(PROMISES[words], done.stdout, re.MULTILINE), done.stdout
+
+
+def test_every_demo_line_is_tested() -> None:
+    demos = [line for line in PLAYED if line.startswith("wirefault demo")]
+    assert all(any(words in line for words in PROMISES) for line in demos)
+
+
+def test_at_least_a_third_of_the_toxics_of_the_demo_are_met(clone: Path) -> None:
+    done = run(clone, "wirefault demo --no-charts --json --seed 1")
+    toxics = [row for row in json.loads(done.stdout)["faults"] if row["source"] == "toxic"]
+    drawn, reached = (sum(row[stage] for row in toxics) for stage in ("drawn", "met"))
+    assert 0 < drawn <= 3 * reached
 
 
 def test_readme_is_short_and_links_exist() -> None:

@@ -18,8 +18,10 @@ from wirefault.wiring.prompts import (
     PromptsError,
     PromptsSource,
     check_next_turns,
+    check_tool_links,
     check_turns,
     load_prompts,
+    prompts_from_entries,
     text_key,
 )
 
@@ -304,3 +306,20 @@ def test_generated_turns_need_maker_and_conversational_subject(tmp_path):
     path.write_text(json.dumps([{**entry, "next_turn": "user.py:less"}]))
     with pytest.raises(PromptsError, match=r"entry 1: next_turn: .*user.py:less: unknown function"):
         check_next_turns(load_prompts(path))
+
+
+def test_tool_links_are_read_and_checked() -> None:
+    entries = [
+        {"prompt": "a", "tool_links": ["weather", "weather"]},
+        {"prompt": "b"},
+        {"prompt": "c", "tool_links": []},
+    ]
+    loaded = prompts_from_entries(entries, "here")
+    assert [prompt.tool_links for prompt in loaded.entries] == [("weather",), None, ()]
+    check_tool_links(loaded, ["weather"])
+    with pytest.raises(
+        PromptsError, match="entry 1: tool_links: unknown link 'weather'; did you mean 'wether'"
+    ):
+        check_tool_links(loaded, ["wether"])
+    with pytest.raises(PromptsError, match='"tool_links" must be a list of links, not "weather"'):
+        prompts_from_entries([{"prompt": "a", "tool_links": "weather"}], "here")

@@ -63,13 +63,14 @@ from wirefault.report.tables import one_line
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.episode_faults import draws_for_used
 from wirefault.settings.settings import SettingsError
 from wirefault.settings.sources import dotenv_remarks
 from wirefault.state.effects import check_effects
 from wirefault.state.state import check_version
 from wirefault.subjects.loading import split_subject_name
 from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_variables
-from wirefault.wiring.prompts import PromptsError
+from wirefault.wiring.prompts import PromptsError, check_tool_links
 from wirefault.wiring.subject_spec import ServiceSpec
 from wirefault.wiring.wiring import Wiring, is_wiring_file, load_wiring
 
@@ -347,6 +348,8 @@ def run_in_own_lab(
             split_subject_name(how.subject)
         check_cassettes(configuration.settings)
         loaded = prompts.load(configuration.prompts, configuration.wiring.links)
+        if wiring.intercept is None and draws_for_used(configuration.settings):
+            check_tool_links(loaded, wiring.links.tool_names)
         workers = workers_for(configuration.wiring, how.workers)
         _check_databases(configuration)
     except (SettingsError, PromptsError) as error:

@@ -117,7 +117,7 @@ class ExperimentPlan:
         entries = read_canonical(arm.settings.faults, arm.settings.chaos_level).on(links).toxics
         drawn: dict[str, int] = {}
         for prompt in self.prompts:
-            plan = plan_attempt(arm.settings, links.tool_names, prompt.key, 1, entries, 0)
+            plan = plan_attempt(arm.settings, links.tool_names, prompt.key, 1, entries, 0, prompt.tool_links)
             for name in dict.fromkeys(f"{toxic.kind} on {toxic.link}" for toxic in plan):
                 drawn[name] = drawn.get(name, 0) + 1
         return drawn
@@ -331,6 +331,8 @@ def dump_prompts(prompts: Sequence[Prompt]) -> str:
             entry |= {"next_turn": prompt.next_turn.function, "max_turns": prompt.next_turn.max_turns}
         if prompt.expect is not None:
             entry["expect"] = prompt.expect
+        if prompt.tool_links is not None:
+            entry["tool_links"] = list(prompt.tool_links)
         if prompt.metadata:
             entry["metadata"] = prompt.metadata
         entries.append(entry)

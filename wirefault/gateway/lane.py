@@ -66,7 +66,7 @@ class LaneAttempt:
     settling: bool
     """It is over: faults no longer delay anything in it."""
     toxic_links: frozenset[str]
-    """Links with a toxic between the gateway and its clients."""
+    """Links that may have a toxic between the gateway and its clients."""
     lab_headers: bytes
     """Header lines towards the lab's tools."""
 

@@ -112,7 +112,10 @@ class Run:
             self.shadows.add_link(link.name, self._links)
 
     def toxic_links(self, episode: str, attempt: int) -> frozenset[str]:
-        """Return the links on which the run's plan has a toxic in that attempt."""
+        """Return the links on which the run's plan may have a toxic in that attempt.
+
+        The gateway does not know which links the prompt needs.
+        """
         if not (self.settings.toxic_prob or self._faults.toxics):
             return frozenset()
         links = self._links

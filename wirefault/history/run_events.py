@@ -165,6 +165,7 @@ class EpisodeStarted:
     recorded: bool = True  # the subject records its own calls and tries: others did not happen
     turns: list[str] = field(default_factory=list)  # of a conversation; ``prompt`` has them all
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of the prompt, for readers of the run
+    tool_links: Annotated[list[str] | None, omitted_if(None)] = None  # that the prompts file names
     event: Literal["episode_started"] = "episode_started"
 
 

@@ -17,6 +17,7 @@ from wirefault.faults.sets.fault_set import Entry, FaultSetError
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
     AttemptArmed,
+    EpisodeStarted,
     Event,
     Exchange,
     FaultsSet,
@@ -31,6 +32,7 @@ from wirefault.judging.evidence.record import (
     FaultRecord,
     FaultSource,
 )
+from wirefault.settings.episode_faults import links_of_toxics
 
 AlwaysOn = Literal[
     "held",  # every eligible request met it
@@ -115,6 +117,7 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     events = list(events)
     exchanges = [event for event in events if isinstance(event, Exchange) and event.episode]
     armed = [event for event in events if isinstance(event, AttemptArmed)]
+    needed = {event.episode: event.tool_links for event in events if isinstance(event, EpisodeStarted)}
     by_row: defaultdict[_RowKey, list[FaultRecord]] = defaultdict(list)
     for record in records:
         kind = record.kind if not record.entry or record.source == "budget" else ""
@@ -147,7 +150,9 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
             )
     order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
     tools = started.wired.with_tool_requests
-    without_entry = [_row_without_entry(key, by_row[key], armed, exchanges, tools) for key in order]
+    scope = str(started.settings.get("toxic_scope", "each"))
+    pairs = sum(len(links_of_toxics(scope, tools, needed.get(each.episode))) for each in armed)
+    without_entry = [_row_without_entry(key, by_row[key], pairs, exchanges, tools) for key in order]
     return RunAccount([*without_entry, *rows], notes)
 
 
@@ -218,15 +223,18 @@ def _with_unread(row: FaultAccount, entry: Entry, unread: Iterable[WentPastLab])
 def _row_without_entry(
     key: _RowKey,
     records: Sequence[FaultRecord],
-    armed: Sequence[AttemptArmed],
+    pairs: int,
     exchanges: Sequence[Exchange],
     tools: Sequence[str],
 ) -> FaultAccount:
-    """The row of faults without a readable entry: drawn by settings, or from another version's set."""
+    """The row of faults without a readable entry: drawn by settings, or from another version's set.
+
+    ``pairs``: how many pairs of attempt and link ``TOXIC_PROB`` drew for.
+    """
     configuration, entry, source, _ = key
     eligible: int | None = None
     if not entry and source == "toxic":
-        eligible = len(armed) * len(tools)
+        eligible = pairs
     elif not entry:
         eligible = sum(e.link in tools and e.request_complete and not e.of_model for e in exchanges)
     links = dict.fromkeys(record.link for record in records) if entry else tools

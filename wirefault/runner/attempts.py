@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 from contextlib import redirect_stdout
 from functools import cache
@@ -134,14 +134,16 @@ class AttemptRunner:
         topology = self._topology
         links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
         in_force = set_in_force(faults, live).on(links)
-        plan = plan_attempt(settings, links.tool_names, episode, attempt, in_force.toxics, configuration)
+        plan = plan_attempt(
+            settings, links.tool_names, episode, attempt, in_force.toxics, configuration, prompt.tool_links
+        )
         armed = self._manager.arm(episode, attempt, plan, settings.arm_timeout)
         if armed.arming_ms is None:
             self._skip(settings, episode, attempt, armed.why_not)
             return None
         self.not_armed = 0
         emit = self._recorder.emit
-        shadows = shadow_toxics(settings, links, episode, attempt)
+        shadows = shadow_toxics(settings, links, episode, attempt, prompt.tool_links)
         emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration, shadows))
         failures: list[str] = []
         ended = emit(self._run_subject(settings, armed.attempt_id, attempt, prompt, failures))
@@ -209,7 +211,9 @@ def worth_another(ended: AttemptEnded) -> bool:
     )
 
 
-def shadow_toxics(settings: Settings, links: Links, episode: str, attempt: int) -> list[ShadowToxic]:
+def shadow_toxics(
+    settings: Settings, links: Links, episode: str, attempt: int, needed: Collection[str] | None = None
+) -> list[ShadowToxic]:
     """The toxics that the shadowed arms would have in this attempt."""
     return [
         ShadowToxic(arm, toxic)
@@ -221,6 +225,7 @@ def shadow_toxics(settings: Settings, links: Links, episode: str, attempt: int) 
             attempt,
             read_canonical(shadow.faults, shadow.chaos_level).on(links).toxics,
             0,
+            needed,
         )
     ]
 

@@ -38,12 +38,13 @@ from wirefault.runner.record import EpisodeJudge, Recorder, RunRecord
 from wirefault.runner.world_probe import WorldProbe
 from wirefault.settings.budgets import load_budgets
 from wirefault.settings.configuration import Configuration
+from wirefault.settings.episode_faults import draws_for_used
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State
 from wirefault.state.tables import ConfigurationRow
 from wirefault.subjects.budgeted import budgeted
 from wirefault.subjects.subject import Subject
-from wirefault.wiring.prompts import Prompt, Prompts, check_next_turns, check_turns
+from wirefault.wiring.prompts import Prompt, Prompts, check_next_turns, check_tool_links, check_turns
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.world_spec import WorldSpec
 
@@ -166,6 +167,7 @@ class Runner:
             self._recorded,
             list(prompt.turns),
             prompt.metadata,
+            None if prompt.tool_links is None else list(prompt.tool_links),
         )
         self._recorder.emit(started)
         ended: list[AttemptEnded] = []
@@ -280,6 +282,8 @@ def run_prompts(
     """
     check_turns(prompts, holds_them=subject.holds_conversations)
     check_next_turns(prompts)
+    if configuration.wiring.intercept is None and draws_for_used(configuration.settings):
+        check_tool_links(prompts, configuration.topology.links.tool_names)
     settings, decision = decide_backend(configuration.settings, configuration.topology)
     notes: list[tuple[Level, str]] = [("warning", line) for line in (*prompts.problems, *prompts.notes)]
     notes += [("warning", remark) for remark in configuration.remarks]

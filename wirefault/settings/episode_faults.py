@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from wirefault.core.identity import draw
 from wirefault.settings.settings import Settings
@@ -49,6 +49,16 @@ def shadow_arms(settings: Settings) -> dict[str, Settings]:
     return {name: settings.model_copy(update={**striking, "shadow": ""}) for name, striking in arms.items()}
 
 
+def draws_for_used(settings: Settings) -> bool:
+    """Whether the links that a prompt needs decide about its toxics."""
+    return settings.toxic_prob > 0 and settings.toxic_scope == "used"
+
+
+def links_of_toxics(scope: str, tool_links: Iterable[str], needed: Collection[str] | None) -> list[str]:
+    """Return the links for which ``TOXIC_PROB`` draws. ``needed``: by the prompt, if known."""
+    return [name for name in tool_links if scope != "used" or needed is None or name in needed]
+
+
 def plan_attempt(
     settings: Settings,
     tool_links: Iterable[str],
@@ -56,10 +66,12 @@ def plan_attempt(
     attempt: int,
     entries: Iterable[ToxicDraw],
     configuration: int,
+    needed: Collection[str] | None = None,
 ) -> list[PlannedToxic]:
     """Plan the toxics of ``TOXIC_PROB`` on the tool links, then those of the fault set's ``entries``.
 
-    ``configuration``: the number of the set, 0 for the run's own. Episodes outside the blast radius get none.
+    ``needed``: the links that the prompt needs, if known. ``configuration``: the number of the set, 0 for the
+    run's own. Episodes outside the blast radius get none.
     """
     if is_outside_radius(settings, episode):
         return []
@@ -67,7 +79,7 @@ def plan_attempt(
         settings.seed,
         settings.toxic_prob,
         settings.toxic_specs,
-        tool_links,
+        links_of_toxics(settings.toxic_scope, tool_links, needed),
         episode,
         attempt,
         entries,

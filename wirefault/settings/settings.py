@@ -32,8 +32,10 @@ class Settings(BaseModel):
 
     seed: int = Field(ge=0, lt=2**31, description="seed of every draw; random by default")
     toxic_prob: Probability = Field(0.1, description="chance of a toxic, per attempt and tool link")
-    toxic_scope: Literal["each", "all"] = Field(
-        "each", description="whether TOXIC_PROB draws for each tool link separately, or for all at once"
+    toxic_scope: Literal["used", "each", "all"] = Field(
+        "used",
+        description="whether TOXIC_PROB draws for each of the prompt's `tool_links` (without them: for each"
+        " tool link), for each tool link, or for all at once",
     )
     toxic_seconds: float = Field(
         0.0,

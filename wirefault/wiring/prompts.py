@@ -5,6 +5,7 @@
 ``id`` and ``expect`` are optional; ``metadata``, and keys that this version does not know, are kept and never
 shown to the agent. A conversation has ``"turns": [text, ...]`` instead of ``prompt``, and
 ``"next_turn": "module:function"`` makes further turns from the messages so far, up to ``"max_turns"``.
+``tool_links`` names the links that the task needs: with ``TOXIC_SCOPE=used`` only these get toxics.
 
 The key of an entry is its ``id``, else a hash of its texts. It names the entry's episodes, worlds and draws,
 and does not change when other entries are added, removed or moved.
@@ -32,7 +33,7 @@ from wirefault.wiring.prompt_files import PromptsFileError, read_entries
 # checks an entry's ``expect`` and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
 ExpectCheck = Callable[[Mapping[str, Any]], object]
 
-_NAMES = ("prompt", "turns", "id", "expect", "next_turn", "max_turns", "metadata")
+_NAMES = ("prompt", "turns", "id", "expect", "tool_links", "next_turn", "max_turns", "metadata")
 _LIKELY_MISSPELT = 0.75  # similarity of an unknown key to a known one
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY_BYTES = 4
@@ -88,6 +89,8 @@ class Prompt:
     next_turn: NextTurn | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Kept for the reader of the run; the agent does not see it."""
+    tool_links: tuple[str, ...] | None = None
+    """The links to tools that its task needs; None: unknown."""
 
     @property
     def is_conversation(self) -> bool:
@@ -196,6 +199,17 @@ def check_turns(prompts: Prompts, holds_them: bool) -> None:
         )
 
 
+def check_tool_links(prompts: Prompts, known: Sequence[str]) -> None:
+    """Raise ``PromptsError`` for a link in ``tool_links`` that the run does not have."""
+    for prompt in prompts.entries:
+        if unknown := [name for name in prompt.tool_links or () if name not in known]:
+            raise PromptsError(
+                f"{prompts.source.file}: entry {prompt.place}: tool_links: unknown link"
+                f" {unknown[0]!r}{nearest(unknown[0], known)}; TOXIC_SCOPE=used needs links of this run:"
+                f" {', '.join(known) or 'none'}"
+            )
+
+
 def check_next_turns(prompts: Prompts) -> None:
     """Load the functions that make turns, once each. Raises ``PromptsError`` if one is missing."""
     makers = {prompt.next_turn.function: prompt for prompt in prompts.entries if prompt.next_turn}
@@ -260,7 +274,17 @@ def _prompt(entry: object, place: int, keys: _Keys, check_expect: ExpectCheck | 
         if check_expect is not None:
             check_expect(expect)
     conversation = tuple(turns) if len(turns) > 1 else ()
-    return Prompt(key, "\n".join(turns), expect, place, conversation, next_turn, metadata)
+    return Prompt(key, "\n".join(turns), expect, place, conversation, next_turn, metadata, _tool_links(entry))
+
+
+def _tool_links(entry: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the names of the links that the entry needs; None without the key. Raises ``ValueError``."""
+    names = entry.get("tool_links")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f'"tool_links" must be a list of links, not {json.dumps(names)[:60]}')
+    return tuple(dict.fromkeys(names))
 
 
 def _metadata(entry: Mapping[str, Any]) -> dict[str, Any]:
