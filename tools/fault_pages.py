@@ -21,24 +21,24 @@ _BEGIN, _END = "<!-- made by `make docs` from docs/mcp_seen.json; do not edit --
 
 
 def mcp_page() -> str:
-    """The page with its table made anew from what the tests noted. Without a place for it: ``ValueError``."""
+    """The page with a new table of the recorded effects. Raises ``ValueError`` if a marker is missing."""
     before, begin, rest = _PAGE.read_text(encoding="utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):
-        raise ValueError(f"{_PAGE}: no place for the table: {_BEGIN} ... {_END}")
+        raise ValueError(f"{_PAGE}: missing the markers of the table: {_BEGIN} ... {_END}")
     return f"{before}{begin}\n\n{_mcp_table(read_mcp_seen())}\n\n{end}{after}"
 
 
 def read_mcp_seen() -> Mapping[str, Mapping[str, str]]:
-    """The effect of each fault and its parameters on each client; empty before a test noted it."""
+    """The effect of each fault and its parameters on each client; empty before a test recorded it."""
     seen: dict[str, dict[str, str]] = json.loads(_SEEN.read_text(encoding="utf-8")) if _SEEN.exists() else {}
     return seen
 
 
 def client_effects(fault: str, seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Of the fault, with each of the parameters that were tried, what its clients made of it, a line each.
+    """Describe the clients' reactions to the fault: one line for each tested set of parameters.
 
-    Without those that struck none of them.
+    Faults that were injected for no client are omitted.
     """
     for row, by_client in seen.items():
         clients_of: defaultdict[str, list[str]] = defaultdict(list)
@@ -70,9 +70,9 @@ _NOT_ACTED = "not injected"
 
 
 def dialect_rows(names: Sequence[str], seen: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, ...]]:
-    """Of each of these faults its name and a cell a dialect: ``JSON``, ``stream``, both, or nothing.
+    """A row for each fault: its name, and ``JSON``, ``stream``, both or nothing for each dialect.
 
-    ``seen``: what each client saw of each fault, as the tests noted it.
+    ``seen``: the recorded effects of each fault on each client.
     """
     for name in names:
         proven = {dialect: _forms_acted_on(dialect, seen.get(name, {})) for dialect in dialect_columns()}
@@ -84,19 +84,19 @@ def dialect_rows(names: Sequence[str], seen: Mapping[str, Mapping[str, str]]) ->
 
 
 def dialect_columns() -> list[str]:
-    """The dialects, each once."""
+    """The dialects without duplicates."""
     return list(dict.fromkeys(CLIENTS_DIALECTS.values()))
 
 
 def _without_form(dialect: str, saw: Mapping[str, str]) -> str:
-    """``not in this dialect`` if its clients found that out; else nothing."""
+    """``not in this dialect`` if a client of the dialect recorded that; else empty."""
     clients = [client for client, spoken in CLIENTS_DIALECTS.items() if spoken == dialect]
     missing = any(saw.get(client, "").endswith("not_in_dialect") for client in clients)
     return "not in this dialect" if missing else ""
 
 
 def _forms_acted_on(dialect: str, saw: Mapping[str, str]) -> list[str]:
-    """The forms of a reply in which a client of that dialect met the fault, and it changed something."""
+    """The forms of a reply in which the fault changed something for a client of that dialect."""
     clients = [client for client, spoken in CLIENTS_DIALECTS.items() if spoken == dialect]
     forms = {"JSON": clients, "stream": [f"{client}, stream" for client in clients]}
     return [
@@ -119,7 +119,7 @@ FAMILIES = {
 
 
 def fault_page(kind: type[Fault], level: int = 2) -> str:
-    """One fault: its docstring, and its parameters with units, ranges and defaults."""
+    """The section of a fault: its docstring, and its parameters with units, ranges and defaults."""
     head = f"{'#' * level} {kind.name}\n\n*{FAMILIES[kind.family]}; {place_of(kind)}*"
     causes = f"Errors of a try that it can cause: {causes_text(kind.can_cause)}."
     parts = [head, inspect.getdoc(kind) or "", causes, *_table(parameter_rows(kind))]
@@ -127,12 +127,12 @@ def fault_page(kind: type[Fault], level: int = 2) -> str:
 
 
 def causes_text(kinds: Iterable[ErrorKind]) -> str:
-    """The errors that a fault or a toxic can cause, in words."""
+    """List the errors that a fault or a toxic can cause."""
     return ", ".join(f"`{kind}`" for kind in sorted_kinds(kinds)) or "none"
 
 
 def _table(rows: Sequence[Row], head: Row = ("parameter", "default", "range", "meaning")) -> list[str]:
-    """A table of Markdown, or nothing without rows."""
+    """A Markdown table; empty without rows."""
     if not rows:
         return []
     lines = [head, ["---"] * len(head), *rows]
@@ -140,7 +140,7 @@ def _table(rows: Sequence[Row], head: Row = ("parameter", "default", "range", "m
 
 
 def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
-    """``docs/faults.md`` without its title. ``seen``: what each client saw of each fault."""
+    """``docs/faults.md`` without its title. ``seen``: the recorded effects of each fault on each client."""
     return "\n\n".join(
         [
             *_contents(),
@@ -151,8 +151,8 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             "## Selectors: `only`",
             *_table(parameter_rows(Only)),
             "## The dose: `together`, `during`",
-            "A toxic is drawn for each attempt and link, a fault for each try; both last throughout the"
-            " attempt, but for these keys of their entry"
+            "A toxic is drawn for each attempt and link, a fault for each try. Both last throughout the"
+            " attempt unless their entry has one of these keys"
             " ([more](fault-sets.md#outages-inside-an-attempt)):",
             *_table(parameter_rows(Dose)),
             "An outage of `during` has:",
@@ -161,9 +161,10 @@ def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
             *_table([(f"`{name}`", describe_preset(name)) for name in preset_names()], ("preset", "meaning")),
             *_families(),
             "## Dialects of models",
-            "In which form of each API's replies a fault was seen to act, between a provider's own client and"
-            " a server; for Ollama and Bedrock it is a plain client. A fault of event streams leaves whole"
-            " replies as they are. A fault without a form in a dialect is recorded as `not_in_dialect`.",
+            "The table shows the form of each API's replies in which a fault acted, in tests with the"
+            " provider's own client (for Ollama and Bedrock, with a plain client) and a server. A fault of"
+            " event streams does not change whole replies. A fault without a form in a dialect is recorded as"
+            " `not_in_dialect`.",
             *_table(list(dialect_rows([kind.name for kind in FAULTS], seen)), ("fault", *dialect_columns())),
             "## What clients see",
             *_seen(seen),
@@ -186,7 +187,7 @@ def _families() -> Iterator[str]:
 
 
 def _with_clients(kind: type[Fault]) -> str:
-    """The fault's page; of MCP's also what the clients made of it, which no other table of this page has."""
+    """The section of a fault; for MCP faults with the reactions of the clients."""
     page = fault_page(kind, 3).rstrip()
     lines = list(client_effects(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
     heading = "How [MCP clients](mcp.md#how-clients-react) reacted over HTTP:"
@@ -194,10 +195,11 @@ def _with_clients(kind: type[Fault]) -> str:
 
 
 def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """One table for each family, a row for each fault with the parameters that were tried."""
+    """One table for each family, with a row for each fault and its tested parameters."""
     yield (
-        "Noted by the tests, each fault with probability 1, through the gateway, between a real client and a"
-        " server: an exception, *silent* (the changed answer is taken as good), or retries and what they got."
+        "The tests recorded these effects: each fault with probability 1, injected by the gateway between a"
+        " real client and a server. A cell has an exception, *silent* (the client accepted the changed"
+        " answer), or the retries and their result."
     )
     families = {kind.name: kind.family for kind in FAULTS}
     order = list(families)
@@ -211,7 +213,7 @@ def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def _seen_by(rows: Sequence[str], seen: Mapping[str, Mapping[str, str]], of_tools: bool) -> Sequence[str]:
-    """The rows that such clients tried, a column each."""
+    """The table of the tool clients or of the model clients, with a column for each client."""
     clients = sorted({client for row in rows for client in seen[row] if _of_tools(client) == of_tools})
     tried = [row for row in rows if any(client in seen[row] for client in clients)]
     cells = [(f"`{row}`", *(seen[row].get(client, "") for client in clients)) for row in tried]
@@ -219,7 +221,7 @@ def _seen_by(rows: Sequence[str], seen: Mapping[str, Mapping[str, str]], of_tool
 
 
 def _of_tools(client: str) -> bool:
-    """``requests`` asks tools, with the record of the upstream; the SDKs ask models."""
+    """Whether the client calls tools: ``requests``, and the upstream's record. The SDKs call models."""
     return client.startswith(("requests", "the upstream"))
 
 
@@ -228,11 +230,11 @@ def _order(names: Sequence[str]) -> Callable[[str], tuple[int, str]]:
 
 
 def _fault_of(row: str) -> str:
-    """A row's fault: its name, perhaps with parameters behind it."""
+    """The name of a row's fault, without parameters."""
     return row.partition(" (")[0]
 
 
 def read_seen() -> Mapping[str, Mapping[str, str]]:
-    """The table that the tests wrote; empty before they did."""
+    """The recorded effects of each fault; empty before the tests wrote them."""
     seen: dict[str, dict[str, str]] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
     return seen

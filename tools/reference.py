@@ -236,16 +236,16 @@ def statements_page() -> str:
     """``docs/statements.md``: the measures and assertions of experiments."""
     measures = ["| measure | meaning |", "|---|---|"]
     measures += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
-    intro = "The words of an [experiment](experiments.md): measures of its statements, and assertions."
-    lines = ["## Measures", "", "Each is of one arm.", "", *measures, "", "## Assertions", ""]
+    intro = "The measures and assertions that the statements of an [experiment](experiments.md) can use."
+    lines = ["## Measures", "", "Each measure describes one arm.", "", *measures, "", "## Assertions", ""]
     return _page("Statements", intro, *lines, _ASSERTIONS_INTRO, "", *assertion_rows())
 
 
 _ASSERTIONS_INTRO = (
-    "Each is judged from the history, per episode; if the history lacks something, the assertion is unknown"
-    " and does not pass. A lone value sets the parameter marked main. All take `turn` (a user turn, counted"
-    " from 1, or `each`) and `episodes` (the share of episodes in which it must pass, 100 % by default);"
-    " those with `over: arm` can apply to all episodes of an arm together."
+    "Each assertion is judged from the history, for each episode. If the history lacks a fact that it needs,"
+    " the assertion is unknown and does not pass. A plain value sets the main parameter. All assertions take"
+    " `turn` (a user turn, counted from 1, or `each`) and `episodes` (the share of episodes in which it must"
+    " pass, 100 % by default). With `over: arm`, an assertion applies to all episodes of an arm together."
 )
 
 

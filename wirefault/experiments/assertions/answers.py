@@ -18,10 +18,10 @@ class AnswerContains(Assertion):
 
     name = "answer_contains"
     main = "text"
-    needs = "a wiring that says where the answer is"
+    needs = "a wiring that defines where to find the answer"
 
     text: str = Field(min_length=1)
-    ignore_case: bool = Field(False, description="large and small letters are the same")
+    ignore_case: bool = Field(False, description="ignore upper and lower case")
 
     @property
     def expected(self) -> str:
@@ -55,10 +55,10 @@ class AnswerLacks(Assertion):
 
     name = "answer_lacks"
     main = "text"
-    needs = "an answer, and a wiring that says where it is"
+    needs = "an answer, and a wiring that defines where to find it"
 
     text: str = Field(min_length=1)
-    ignore_case: bool = Field(False, description="large and small letters are the same")
+    ignore_case: bool = Field(False, description="ignore upper and lower case")
 
     @property
     def expected(self) -> str:

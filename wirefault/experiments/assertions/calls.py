@@ -23,8 +23,8 @@ from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
 
 _NEEDS_CALLS = (
-    "the subject's record of its calls; of a subject that keeps none, calls of MCP through the lab, or the"
-    " bodies of its model's replies"
+    "the subject's record of its calls; without one, MCP calls through the lab or the bodies of the model's"
+    " replies"
 )
 
 
@@ -38,9 +38,9 @@ class ToolWasCalled(SummableLimit):
 
     tool: str = Field(min_length=1)
     arguments: dict[str, Any] | None = Field(
-        None, description="count only calls with these arguments; further ones do not matter"
+        None, description="count only calls with these arguments; other arguments do not matter"
     )
-    times: int | None = Field(None, ge=0, description="exactly so often")
+    times: int | None = Field(None, ge=0, description="exact number of calls")
     at_least: int | None = Field(None, ge=0, description="1 by default")
     at_most: int | None = Field(None, ge=0)
 
@@ -139,9 +139,9 @@ class NoLoop(Limit):
 
     name = "no_loop"
     main = "most"
-    needs = f"bodies, for models of a subject that records nothing; {NEEDS_REQUESTS}"
+    needs = f"for model requests, the subject's record or bodies; {NEEDS_REQUESTS}"
 
-    most: int = Field(3, ge=1, description="a loop is more often than this")
+    most: int = Field(3, ge=1, description="the highest number that is not a loop")
 
     @property
     def expected(self) -> str:
@@ -192,7 +192,7 @@ class NoTokenBurst(Limit):
     needs = NEEDS_USAGE
 
     count: int = Field(ge=1, description="tokens in and out")
-    within: Duration = Field(description="the span: seconds, or a text such as 10 s")
+    within: Duration = Field(description="the time span: seconds, or a text such as 10 s")
 
     @property
     def expected(self) -> str:

@@ -29,10 +29,10 @@ class RecoveredAfterFailure(Assertion):
     """Each failed request was repeated later and worked."""
 
     name = "recovered_after_failure"
-    needs = "a failure, what the requests ask for, and whether their replies came to the subject"
+    needs = "a failure, the contents of the requests, and whether their replies reached the subject"
     link_keys = ("link",)
 
-    link: str = Field("", description="of that link alone")
+    link: str = Field("", description="only requests on this link")
 
     @property
     def expected(self) -> str:
@@ -44,7 +44,7 @@ class RecoveredAfterFailure(Assertion):
         if not outages:
             unclear = [s for s in view.requests if has_failed(s) is None and self.link in ("", s.link_name)]
             if unclear:
-                raise NotRecorded(f"whether {len(unclear)} replies came to the subject is not known")
+                raise NotRecorded(f"whether {len(unclear)} replies reached the subject is unknown")
             if unseen := view.unseen([self.link] if self.link else ()):
                 raise NotRecorded(unseen)
             raise NothingToJudge("nothing failed")
@@ -68,9 +68,9 @@ class FallbackUsed(Assertion):
     needs = "the links' names; without them the subject's own record of its fallbacks"
     link_keys = ("from_", "to")
 
-    from_: str = Field("", alias="from", description="the link that failed; without it any other one")
-    to: str = Field("", description="the link that replaces it; without it what the subject records")
-    used: bool = Field(True, description="false: it must not be used")
+    from_: str = Field("", alias="from", description="the link that failed; by default any other link")
+    to: str = Field("", description="the link that replaces it; by default the subject's own record")
+    used: bool = Field(True, description="false: a fallback must not be used")
 
     @property
     def expected(self) -> str:
@@ -126,7 +126,7 @@ class RetrySpacing(Assertion):
     at_least: Duration | None = Field(None, description="seconds, or a text such as 200 ms")
     at_most: Duration | None = Field(None, description="seconds")
     growing: bool = Field(False, description="each pause is longer than the one before it")
-    link: str = Field("", description="of that link alone")
+    link: str = Field("", description="only requests on this link")
 
     @property
     def expected(self) -> str:
@@ -183,7 +183,7 @@ class RetryAfterRespected(Assertion):
     """A request refused with Retry-After was not repeated before nine tenths of that time."""
 
     name = "retry_after_respected"
-    needs = "a reply with a Retry-After, after which the same was asked again"
+    needs = "a reply with a Retry-After, and a repetition of its request"
 
     @property
     def expected(self) -> str:
@@ -194,7 +194,7 @@ class RetryAfterRespected(Assertion):
             s for s in view.requests if s.exchange and s.exchange.retry_after and (s.status or 0) >= 300
         ]
         if not refused:
-            raise NothingToJudge("no reply with a Retry-After came to the subject")
+            raise NothingToJudge("no reply with a Retry-After reached the subject")
         if any(request.same is None for request in refused):
             raise NotRecorded("what the refused requests asked for is not in the history (BODIES)")
         hasty = HASTY_RETRY.check(view.trace_of_turn)
@@ -218,7 +218,7 @@ class NoFinding(Assertion):
 
     name = "no_finding"
     main = "rule"
-    needs = "all requests, and what they ask for (BODIES)"
+    needs = "all requests with their contents (BODIES)"
 
     rule: Annotated[str, AfterValidator(_known_rule)] = Field(description="such as hasty_retry")
 

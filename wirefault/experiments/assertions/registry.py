@@ -70,7 +70,9 @@ class CallableAssertion(Assertion):
     function: Annotated[str, AfterValidator(checked_function_name)] = Field(
         description="module:function, or file.py:function of a file in the experiment's folder"
     )
-    over: Literal["episode", "arm"] = Field("episode", description="of each episode, or once of an arm")
+    over: Literal["episode", "arm"] = Field(
+        "episode", description="call it for each episode, or once for an arm"
+    )
 
     @property
     def expected(self) -> str:

@@ -92,7 +92,7 @@ def _failed_calls(view: EpisodeView, link: str) -> Figure:
     figure = figure_of(len(failed), ids_of(failed), unseen)
     if not unclear or unseen:
         return figure
-    gap = f"whether {unclear} replies came to the subject is not known"
+    gap = f"whether {unclear} replies reached the subject is unknown"
     return Figure(Bounds(len(failed), len(failed) + unclear), figure.evidence, gap)
 
 
@@ -100,7 +100,7 @@ def _faults_delivered(view: EpisodeView, link: str, kind: str) -> Figure:
     faults = [fault for fault in view.faults if kind in ("", fault.kind) and link in ("", fault.link)]
     sure = sum(fault.delivered is True for fault in faults)
     unclear = sum(fault.delivered is None for fault in faults)
-    gap = f"whether {unclear} faults were delivered is not known" if unclear else ""
+    gap = f"whether {unclear} faults were delivered is unknown" if unclear else ""
     faulted = [
         request
         for request in view.requests
@@ -114,20 +114,20 @@ _Measured = Callable[[EpisodeView, str, str], Figure]
 _MEASURES: Mapping[str, tuple[str, str, _Measured]] = {
     "seconds": ("time of all attempts", "the end of the attempt", lambda view, *_: _seconds(view)),
     "model_calls": (
-        "requests to models, with those that an SDK sends again",
+        "requests to models, with an SDK's retries",
         f"a link to a model in the wiring; {NEEDS_REQUESTS}",
         lambda view, *_: _model_calls(view),
     ),
     "failed_calls": (
         "requests to models and tools that failed for the subject: an error, or no whole reply",
-        f"whether each reply came to the subject, which a toxic can leave open; {NEEDS_REQUESTS}",
+        f"whether each reply reached the subject, which may be unknown after a toxic; {NEEDS_REQUESTS}",
         lambda view, link, _: _failed_calls(view, link),
     ),
     "tokens": ("tokens in and out", NEEDS_USAGE, lambda view, *_: _token_sum(view, all_tokens)),
     "tokens_in": ("tokens of the requests to models", NEEDS_USAGE, lambda v, *_: _token_sum(v, tokens_in)),
     "tokens_out": ("tokens of the models' replies", NEEDS_USAGE, lambda v, *_: _token_sum(v, tokens_out)),
     "call_tokens": (
-        "tokens in and out of the model call with the most",
+        "tokens in and out of the largest model call",
         NEEDS_USAGE,
         lambda view, *_: _largest_call(view),
     ),
@@ -167,7 +167,9 @@ class Statement(SummableLimit):
     needs = "see the measures below"
     link_keys = ("link",)
 
-    text: Annotated[str, AfterValidator(_checked_statement)] = Field(description="of the measures below")
+    text: Annotated[str, AfterValidator(_checked_statement)] = Field(
+        description="a comparison of the measures below"
+    )
     link: str = Field("", description="for failed_calls and faults_delivered: on this link only")
     kind: str = Field("", description="for faults_delivered: of this kind only, such as rate_limit")
 
