@@ -158,7 +158,7 @@ class SlowBody(Fault):
 
     bytes_per_second: float = Field(500, gt=0, le=1e9, description="bytes of the body per second")
     keep_chunks: bool = Field(
-        False, description="keep the chunks and trailers of the upstream; default: a Content-Length"
+        False, description="keep the chunks and trailers of the upstream; default: a Content-Length header"
     )
 
     def act(self, tried: Try) -> Act:
