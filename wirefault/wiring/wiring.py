@@ -340,15 +340,6 @@ def with_subject(wiring: Wiring, command: Sequence[str]) -> Wiring:
     return replace(built, file=wiring.file, arguments=(*wiring.arguments, "--", *command))
 
 
-def with_intercept(wiring: Wiring, intercept: Mapping[str, Any]) -> Wiring:
-    """Return the wiring with its subject's connections intercepted, like the key ``intercept``.
-
-    Raises ``InputError``.
-    """
-    file = SpecFile(wiring.file or "wirefault exec", {**wiring.data, "intercept": dict(intercept)})
-    return replace(build_wiring(file, wiring.folder), file=wiring.file, arguments=wiring.arguments)
-
-
 NO_WIRING = Wiring(Links(()))
 
 

@@ -40,11 +40,6 @@ from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot, eviden
 _Sent = Mapping[str, Any] | bytes | float
 
 
-def ending_causes(ending: Ending) -> frozenset[ErrorKind]:
-    """The errors of a try whose reply has this ending."""
-    return TIMEOUT if ending == "hang" else CLOSED if ending != "keep" else frozenset()
-
-
 @dataclass(frozen=True)
 class Replacement:
     """Steps that replace a response: messages, events of an event stream, and seconds to wait."""
