@@ -280,7 +280,7 @@ def test_claims_without_oracle_are_counted():
     failed, unclear = episode(ended("failed")), episode(ended(ended_by="text", response="Well."))
     unended = episode(healed(invalid="disturbed"))
     claims = summarise(run(NO_ORACLE, NO_ORACLE, NO_ORACLE, failed, unclear, unended, GOOD)).claims
-    assert (claims.n, claims.said) == (5, {"done": 3, "failed": 1, "unclear": 1})
+    assert (claims.n, claims.counts) == (5, {"done": 3, "failed": 1, "unclear": 1})
     assert claims.text == (
         "claims, not checked: 3 of 5 said done (60 %, 95 % interval 23 % to 88 %); 1 said failed, 1 unclear"
     )
@@ -306,7 +306,7 @@ def test_summary_as_json():
         "downstream",
         "armed",
     )
-    assert data["claims"] == {"n": 0, "said": {}, "done_rate": None, "low": None, "high": None}
+    assert data["claims"] == {"n": 0, "counts": {}, "done_rate": None, "low": None, "high": None}
     assert (data["reproducible"], data["outcomes"], data["seed"]) == (True, {"success": 2}, 7)
 
 

@@ -141,10 +141,10 @@ def test_late_verdict_changes_outcome_not_time():
 
 
 def test_claim_without_oracle_is_charted():
-    def claim(expect, outcome="unjudged", said="done"):
+    def claim(expect, outcome="unjudged", reported="done"):
         started = replace(EPISODE, expect=expect)
         judged = EpisodeJudged(
-            102.0, "001", outcome, "not_applicable", said, "not_applicable", [], 1, outcome, []
+            102.0, "001", outcome, "not_applicable", reported, "not_applicable", [], 1, outcome, []
         )
         return run_data([BEGIN, started, judged]).prompts[0].claim
 

@@ -54,7 +54,7 @@ class UncheckedClaims:
     """What the agent said in episodes without an oracle, where nothing shows whether it is true."""
 
     n: int  # episodes
-    said: dict[Claim, int]
+    counts: dict[Claim, int]
     done_rate: float | None  # share that said done
     low: float | None  # Wilson 95 % interval
     high: float | None
@@ -65,12 +65,12 @@ class UncheckedClaims:
         if self.done_rate is None or self.low is None or self.high is None:
             return ""
         shares = [percent(share, decimals=0) for share in (self.done_rate, self.low, self.high)]
-        done = f"{self.said.get('done', 0)} of {self.n} said done"
+        done = f"{self.counts.get('done', 0)} of {self.n} said done"
         interval = f"{shares[0]}, 95 % interval {shares[1]} to {shares[2]}"
         others = ", ".join(
-            f"{self.said[claim]} {words}"
+            f"{self.counts[claim]} {words}"
             for claim, words in CLAIM_WORDS.items()
-            if claim != "done" and self.said.get(claim)
+            if claim != "done" and self.counts.get(claim)
         )
         return f"claims, not checked: {done} ({interval})" + (f"; {others}" if others else "")
 
@@ -80,8 +80,8 @@ def unchecked_claims(claims: Iterable[Claim]) -> UncheckedClaims:
     counts = Counter(claims)
     n, done = sum(counts.values()), counts["done"]
     low, high = wilson(done, n) or (None, None)
-    said = {claim: counts[claim] for claim in CLAIM_WORDS if counts[claim]}
-    return UncheckedClaims(n, said, done / n if n else None, low, high)
+    ordered = {claim: counts[claim] for claim in CLAIM_WORDS if counts[claim]}
+    return UncheckedClaims(n, ordered, done / n if n else None, low, high)
 
 
 def is_unchecked_claim(outcome: str | None, claim: str, has_oracle: bool) -> bool:

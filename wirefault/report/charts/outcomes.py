@@ -45,7 +45,7 @@ def draw_outcomes(selection: Selection) -> Page:
     total = len(selection.prompts)
     counts = tally(selection)
     claims = unchecked_claims(prompt.claim for prompt in selection.prompts if prompt.claim)
-    below = 0.95 + len(claims.said) * _CLAIM_HEIGHT if claims.n else 0.0
+    below = 0.95 + len(claims.counts) * _CLAIM_HEIGHT if claims.n else 0.0
     height = max(5.625, 1.7 + len(counts) * _ROW_HEIGHT + below)
     sheet = page(_finding(counts, total), selection, height)
     if not total:
@@ -64,12 +64,12 @@ def _draw_claims(sheet: Page, claims: UncheckedClaims, height: float) -> None:
     heading, _, _ = claims.text.partition(";")  # the bars show the others
     sheet.text(LEFT, sheet.height - height - 0.2, heading, size=10.5, weight="bold", color=INK)
     axes = sheet.axes(left=3.8, right=1.95, top=sheet.height - height + 0.05, bottom=0.75)
-    for row, (claim, number) in enumerate(claims.said.items()):
+    for row, (claim, number) in enumerate(claims.counts.items()):
         share = number / claims.n
         axes.barh(row, share, height=0.62, color="white", edgecolor=MUTED, hatch="////", linewidth=0.6)
         at_end(axes, f"{number}  ({percent(share, decimals=0)})", share, row)
         beside(axes, CLAIM_WORDS[claim], 0, row, -9, ha="right", color=MUTED)
-    axes.set_ylim(len(claims.said) - 0.45, -0.55)
+    axes.set_ylim(len(claims.counts) - 0.45, -0.55)
     axes.set_xlim(0, 1)
     axes.set_xticks([])
     axes.set_yticks([])
