@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS messages (
 CREATE INDEX IF NOT EXISTS messages_by_world ON messages (world, id);
 """
 
-_INBOX = (
+INBOX = (
     {
         "id": 1,
         "from": "Alice",
@@ -37,7 +37,7 @@ _INBOX = (
         "at": "2026-03-02T08:10",
     },
 )
-_SENDERS = [str(message["from"]) for message in _INBOX]
+_SENDERS = [str(message["from"]) for message in INBOX]
 _ONESELF = ("me", "myself", "self")
 _NOW = "2026-03-02T09:00"  # today, in the lab
 
@@ -61,8 +61,8 @@ def blueprint(service: Service) -> Blueprint:
         query(request)
         messages = _sent_messages(service, request_world(request))
         arrived = [_arrival(*message) for message in messages]
-        new = [{"id": number, **each} for number, each in enumerate(filter(None, arrived), len(_INBOX) + 1)]
-        return jsonify({"messages": [*_INBOX, *new]})
+        new = [{"id": number, **each} for number, each in enumerate(filter(None, arrived), len(INBOX) + 1)]
+        return jsonify({"messages": [*INBOX, *new]})
 
     @routes.get("/sent")
     def sent_messages() -> Response:

@@ -23,6 +23,7 @@ from bench.findings.rules.page import rules_section
 from bench.findings.rules.scores import read_scores
 from tools.assertion_tables import assertion_rows
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen
+from tools.lab_world import world_lines
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
@@ -320,6 +321,15 @@ def _page(title: str, intro: str, *lines: str) -> str:
     return f"# {title}\n\n<!-- {MADE} -->\n\n{intro}\n\n" + "\n".join(lines) + "\n"
 
 
+def lab_world_page() -> str:
+    """``docs/lab-world.md``, from the data of the lab's tools."""
+    intro = (
+        "All that the lab's own tools know, for prompts and oracles of your own."
+        " Today is 2026-03-02 in the lab."
+    )
+    return _page("The lab's world", intro, *list(world_lines())[1:])
+
+
 def findings_page() -> Iterator[str]:
     """The lines of ``docs/findings-rules.md`` below its introduction."""
     yield "| rule | severity | what it finds |"
@@ -347,6 +357,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/commands.md": commands_page,
     "docs/statements.md": statements_page,
     "docs/files.md": files_page,
+    "docs/lab-world.md": lab_world_page,
     "docs/python.md": python_page,
     "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
     "docs/experiment.schema.json": lambda: schema_of(Experiment),
