@@ -46,14 +46,18 @@ class Subject:
         self._graph = create_agent(model, [get_weather], response_format=ToolStrategy(Report))
 
     def run(self, timeout_s: float = PATIENCE_S) -> tuple[list[tuple[str, int | None]], str, str]:
-        """The tool's calls, the report's answer, and the text that replaces a missing report."""
+        """The tool's calls, the report's answer, and the text that replaces a missing report.
+
+        The agent carries out parallel calls at once, so they are sorted.
+        """
         self.called, self.tries = [], 1
         self._client.timeout = timeout_s
         state: dict[str, Any] = self._graph.invoke(
             {"messages": [{"role": "user", "content": USER}]}, {"recursion_limit": STEPS}
         )
         report = state.get("structured_response")
-        return self.called, report.answer if report else "", "" if report else state["messages"][-1].text
+        called = sorted(self.called, key=str)
+        return called, report.answer if report else "", "" if report else state["messages"][-1].text
 
 
 def script(asking: ModelReply, body: dict[str, Any]) -> ModelReply:
