@@ -38,7 +38,9 @@ def said_wrong(lines: list[str]) -> list[str]:
 
 def test_real_server_toxics_are_delivered_on_each_tool_link(lab: Lab) -> None:
     lab.prompts(*ONE_FOR_EACH_TOOL)
-    lab.compose("run --rm -e TOXIC_PROB=1 -e ERROR_PROB=0 -e TOXICS=timeout:400,latency:300 -e SEED=1 agent")
+    chances = ["TOXIC_PROB=1", "TOXIC_SCOPE=each", "ERROR_PROB=0"]
+    settings = [*chances, "TOXICS=timeout:400,latency:300", "SEED=1"]
+    lab.compose(f"run --rm {' '.join(f'-e {setting}' for setting in settings)} agent")
     run = lab.last_run()
     assert run.settings["toxic_prob"] == 1
     assert "invalid" not in run.outcomes

@@ -203,7 +203,12 @@ class Recomputed:
     def _eligible(self, name: RowName) -> int:
         entry = self._entries().get(name)
         if name[2] == "toxic":
-            return len(self.of("attempt_armed")) * len(entry["links"] if entry else TOOLS)
+            started = self.of("episode_started")
+            needed = {event["episode"]: event.get("tool_links", TOOLS) for event in started}
+            return sum(
+                len(entry["links"] if entry else needed[attempt["episode"]])
+                for attempt in self.of("attempt_armed")
+            )
         whole = [e for e in self.of("exchange") if e["episode"] and e["request_complete"]]
         if entry is None:
             return sum(exchange["link"] in TOOLS for exchange in whole)

@@ -11,7 +11,8 @@ from wirefault.history.events import AttemptArmed, AttemptHealed, ToolTry, Toxic
 from wirefault.wiring.links import lab_links
 
 PROMPT = sample("temperature in Paris")
-OUTAGE: dict[str, Any] = {"toxic_prob": 1, "tool_limit": 4, "toxics": "timeout@upstream:400"}
+ALL: dict[str, Any] = {"toxic_prob": 1, "toxic_scope": "each"}
+OUTAGE: dict[str, Any] = {**ALL, "tool_limit": 4, "toxics": "timeout@upstream:400"}
 # the first try hangs until the outage ends, which closes it; a busy machine makes a call within that time
 BRIEF_S = 2.0
 BRIEF: dict[str, Any] = {**OUTAGE, "toxics": "timeout@upstream:0", "toxic_seconds": BRIEF_S}

@@ -115,7 +115,11 @@ def _listens(address: Address) -> bool:
     return False
 
 
-@pytest.mark.parametrize("line", [line for line in PLAYED if line.startswith("wirefault run ")])
+def is_own_agent(line: str) -> bool:
+    return line.startswith("wirefault run ") and "--lab" not in line
+
+
+@pytest.mark.parametrize("line", [line for line in PLAYED if is_own_agent(line)])
 def test_readme_own_agent_commands(clone: Path, shop: str, line: str) -> None:
     led = line.replace("http://127.0.0.1:9000", shop)
     led = led.replace("wirefault run", f"wirefault run --no-charts --link shop={shop}")
@@ -134,10 +138,14 @@ def test_unchanged_command(clone: Path, shop: str, line: str) -> None:
     assert shop in (clone / "found.yaml").read_text(encoding="utf-8")
 
 
-OWN = ("wirefault run ", "wirefault exec")
+OTHERS = [
+    line
+    for line in PLAYED
+    if not (is_own_agent(line) or line.startswith(("wirefault exec", "wirefault demo")))
+]
 
 
-@pytest.mark.parametrize("line", [line for line in PLAYED if not line.startswith((*OWN, "wirefault demo"))])
+@pytest.mark.parametrize("line", OTHERS)
 def test_remaining_readme_line(clone: Path, line: str) -> None:
     done = run(clone, line, PROMPTS_FILE="few.json")
     assert done.returncode == 0, done.stderr

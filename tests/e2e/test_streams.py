@@ -17,8 +17,8 @@ MORE: dict[str, dict[str, Any]] = {"slow_first_token": {"ms": 300}, "slow_tokens
 STREAM_FAULTS = [name for name, fault in REGISTRY.items() if issubclass(fault, StreamFault)]
 
 
-def test_seven_stream_faults() -> None:
-    assert len(STREAM_FAULTS) == 7
+def test_nine_stream_faults() -> None:
+    assert len(STREAM_FAULTS) == 9
 
 
 @pytest.mark.parametrize("fault", STREAM_FAULTS)

@@ -21,7 +21,7 @@ _PORTS = {link.port for link in lab_links()}
 _FREE = next(port for port in range(5008, 6000) if port not in _PORTS)  # 5008, until a tool has that
 PAGE = page_section("extending.md", "A tool").replace("5008", str(_FREE))
 COPIED = (
-    *("agent", "experiments", "flask_tools", "tests", "wirefault"),
+    *("agent", "experiments", "flask_tools", "proxy_manager", "tests", "wirefault"),
     *("docker-compose.yaml", "compose.subject.yaml", ".env.example"),
 )
 # the tests on the page, and project tests that an incomplete tool would fail
@@ -38,12 +38,12 @@ def project(tmp_path: Path) -> Path:
         copy = copy_sources if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for block in re.finditer(r"```(python|diff)\n(.*?)```", PAGE, re.DOTALL):
+    for block in re.finditer(r"```(python|diff|yaml|json)\n(.*?)```", PAGE, re.DOTALL):
         path = tmp_path / re.findall(r"`([\w/-]+\.(?:py|yaml|json))`", PAGE[: block.start()])[-1]
-        if block[1] == "python":
-            path.write_text(block[2], encoding="utf-8")
-        else:
+        if block[1] == "diff":
             change(path, block[2].splitlines(keepends=True))
+        else:
+            path.write_text(block[2], encoding="utf-8")
     return tmp_path
 
 
@@ -68,6 +68,22 @@ def test_tool_of_docs_page_works_and_passes_project_tests(project: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_commands_of_docs_page_show_the_tool(project: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
+    commands = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
+    for line, outcome in zip(commands, ("success", "duplicate"), strict=True):
+        words = line.replace("wirefault ", f"{sys.executable} -m wirefault ", 1)
+        done = subprocess.run(
+            ["bash", "-c", words],
+            cwd=project,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=RUN_PATIENCE_S,
+        )
+        assert re.search(rf"^1/1 +{outcome}\b", done.stdout, re.MULTILINE), done.stdout + done.stderr
+
+
 def test_docs_page_touches_three_files_and_compose(project: Path) -> None:
     files = [
         path for path in project.rglob("*.*") if path.is_file() and path.suffix in (".py", ".yaml", ".json")
@@ -80,4 +96,5 @@ def test_docs_page_touches_three_files_and_compose(project: Path) -> None:
     }
     assert {name for name in touched if not name.startswith("tests/")} == {
         *("wirefault/wiring/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+        *("my-playbooks.yaml", "my-prompts.json"),
     }

@@ -148,6 +148,26 @@ def test_client_that_leaves_with_its_answer_has_not_failed(
             assert (500 in statuses(lab, 2)) is sent_whole
 
 
+def test_server_that_follows_its_client_has_not_failed(tmp_path: Path) -> None:
+    """The server ends the stream since the client left: that is the reason why the fault did not act."""
+
+    def serve(connection: socket.socket) -> None:
+        for _ in requests_of(connection):
+            head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\r\n"
+            connection.sendall(head + b"%x\r\n%b\r\n" % (len(MCP_ANSWER), MCP_ANSWER))
+            connection.recv(1)
+
+    faults = {"faults": [{"fault": "lost_interim_result", "links": "shop"}]}
+    with Upstream(serve) as upstream:
+        links = Links([Link("shop", upstream=upstream.address.url, dialect="mcp")])
+        with gateway(tmp_path, links=links) as lab:
+            lab.begin(faults=faults)
+            with httpx.stream("POST", lab.url("shop", "/mcp"), json=TOOL_CALL, timeout=PATIENCE_S) as reply:
+                next(reply.iter_raw())
+            [fault] = lab.exchange().faults
+            assert (fault.injected, fault.why_not, lab.exchange().unavailable) == (False, "cut_short", False)
+
+
 @pytest.mark.parametrize(("counts", "expected"), [({"of": "call"}, [503] * 3), ({"of": "try"}, [503, 200])])
 def test_triggers_can_count_tries_instead(tmp_path: Path, counts: Any, expected: list[int]) -> None:
     faults = {"fault": "unavailable", "links": "shop", "when": {"first": 1, **counts}}

@@ -159,6 +159,8 @@ def test_mcp_clients_see_faults(case: Case, lab: Lab, clients: Any, good: Any) -
 
 def test_table_has_every_mcp_fault() -> None:
     rows = Seen(FILE).read()
-    assert {name for name, fault in REGISTRY.items() if fault.family == "mcp"} <= set(map(fault_of, rows))
+    asking = {"lost_interim_result", "retried_original"}  # no tool of this server asks: test_questions.py
+    faults = {name for name, fault in REGISTRY.items() if fault.family == "mcp"}
+    assert faults - asking <= set(map(fault_of, rows))
     assert set(rows) == {case.row for case in CASES}
     assert FILE.read_text(encoding="utf-8") == dumped(rows)

@@ -173,3 +173,29 @@ def test_line_of_exec_leaves_out_its_defaults():
     words = command(settings, wiring=["exec", "--", "curl"])
     assert words == "wirefault exec --seed 7 -- curl"
     assert command(settings).endswith("--toxic-prob 0.0 --error-prob 0.0 --attempt-time 600.0")
+
+
+def test_line_has_the_lab_files_of_the_run():
+    files = {"PLAYBOOKS": "my playbooks.yaml", "MOVIES_FILE": "films.json"}
+    line = command(Settings(seed=7), lab_files=files)
+    assert line.startswith("PLAYBOOKS='my playbooks.yaml' MOVIES_FILE=films.json wirefault demo --seed 7")
+    compose = command(
+        Settings(seed=7), lab_id="compose", environ={"HOST_PLAYBOOKS": "p.yaml"}, lab_files=files
+    )
+    assert {"PLAYBOOKS": "p.yaml", "MOVIES_FILE": "films.json"}.items() <= read_back(compose).items()
+
+
+@pytest.mark.parametrize(
+    ("environ", "files"),
+    [
+        ({}, {}),
+        ({"MOVIES_FILE": "flask_tools/movies.json"}, {}),
+        (
+            {"MOVIES_FILE": "films.json", "PLAYBOOKS": "p.yaml"},
+            {"MOVIES_FILE": "films.json", "PLAYBOOKS": "p.yaml"},
+        ),
+        ({"PLAYBOOKS": "/app/playbooks.yaml", "HOST_PLAYBOOKS": "p.yaml"}, {"PLAYBOOKS": "p.yaml"}),
+    ],
+)
+def test_only_files_other_than_the_shipped_ones_are_recorded(environ, files):
+    assert load_configuration(environ).lab_files == files

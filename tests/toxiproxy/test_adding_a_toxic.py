@@ -22,7 +22,7 @@ DIFFS = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
 CODE_FILE, LIST_FILE, TEST_FILE = re.findall(r"^(?:In )?`([\w/]+\.py)`", PAGE, re.MULTILINE)
 COPIED = (
     *("tests/__init__.py", "tests/support.py", "tests/shared_imports.py"),
-    *("bench", "tests/conformance", "tests/toxiproxy", "tools", "wirefault"),
+    *("bench", "tests/conformance", "tests/toxiproxy", "tools", "wirefault", "flask_tools"),
 )
 
 # Everything that the lab derives from a toxic defined by these two files only.

@@ -138,6 +138,7 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
         configuration.wiring.links,
         document.subject or None,
         summary.faults_name,
+        summary.lab_files,
     )
     print_summary(console, summary, repeat, omitted=[run.failure])
     console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)

@@ -146,6 +146,9 @@ class RunStarted:
     subject_kind: str = ""  # command, service, http, python; empty for one that records its calls
     versions: Mapping[str, str] = field(default_factory=dict)  # by name; empty in old histories
     faults_name: str = ""  # the fault set as the user named it; empty for a text
+    lab_files: Mapping[str, str] = field(
+        default_factory=dict
+    )  # other than the shipped ones, by their variable
     event: Literal["run_started"] = "run_started"
 
     @property

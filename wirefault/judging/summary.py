@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wirefault.history.events import (
@@ -76,6 +76,7 @@ class Summary:
     ``differences``: verdicts that differ from the recorded ones.
     ``faults``: a row for each entry of the fault sets in force, and for faults that the settings drew.
     ``faults_name``: the fault set as the user named it; empty for a text.
+    ``lab_files``: the lab's data files other than the shipped ones, by their variable.
     ``went_past``: the connections that bypassed the lab.
     ``remarks`` are for people: all that is not as it should be, in words.
     """
@@ -113,6 +114,7 @@ class Summary:
     went_past: list[WentPastLab]
     findings: list[Finding]
     faults_name: str = ""
+    lab_files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def lab_failed_because(self) -> str:
@@ -219,6 +221,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         went_past=[event for event in events if isinstance(event, WentPastLab)],
         findings=judgement.findings,
         faults_name=started.faults_name,
+        lab_files=started.lab_files,
     )
 
 

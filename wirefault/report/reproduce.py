@@ -42,28 +42,26 @@ def command(
     links: Links | None = None,
     subject: str | None = None,
     faults_name: str = "",
+    lab_files: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Return the command that repeats a run of the lab ``lab_id`` with the prompts of ``source``.
 
     ``wiring``: its words on the command line, none for the lab's own; ``links``: its links, or the lab's.
     ``subject``, ``faults_name``: as named on the command line. ``environ``: of the agent, if known.
+    ``lab_files``: the lab's data files other than the shipped ones, by their variable.
     """
     source = source or PromptsSource()
     # other runs' use of a shared budget cannot be repeated
     settings = settings.model_copy(update={"budgets": without_pool(settings.budgets)})
     if lab_id == COMPOSE_LAB:
-        return _compose(settings, source, environ or {}, wiring, links or lab_links())
-    start = _start(settings, wiring, lab_links() if links is None else links, faults_name)
+        return _compose(settings, source, environ or {}, wiring, links or lab_links(), lab_files)
+    variables, start = _start(settings, wiring, lab_links() if links is None else links, faults_name)
+    assigned = [f"{name}={shlex.quote(value)}" for name, value in {**lab_files, **variables}.items()]
     if wiring and wiring[0] == EXEC:
-        return shlex.join([*start, *wiring[1:]])
+        return " ".join([*assigned, shlex.join([*start, *wiring[1:]])])
     named = [f"--subject={subject}"] if subject else []
-    words = [
-        *start,
-        *_prompts(source),
-        *_pick(source),
-        *named,
-    ]
-    return shlex.join([*words, *wiring])  # a subject's command comes last, after --
+    words = [*start, *_prompts(source), *_pick(source), *named]
+    return " ".join([*assigned, shlex.join([*words, *wiring])])  # a subject's command comes last, after --
 
 
 def summary_command(summary: Summary, prompts: str = "") -> str:
@@ -87,6 +85,7 @@ def summary_command(summary: Summary, prompts: str = "") -> str:
         wiring=summary.wiring_arguments,
         links=links,
         faults_name=summary.faults_name,
+        lab_files=summary.lab_files,
     )
     changed = prompts_changed(source)
     return f"{repeat}\nnote: {changed}" if changed else repeat
@@ -137,26 +136,33 @@ def _pick(source: PromptsSource) -> list[str]:
     return only + ([f"--match={source.match}"] if source.match else [])
 
 
-def _start(settings: Settings, wiring: Sequence[str], links: Links, faults_name: str) -> list[str]:
+def _start(
+    settings: Settings, wiring: Sequence[str], links: Links, faults_name: str
+) -> tuple[dict[str, str], list[str]]:
     """Return the command with the seed and every setting that is not the default of this way of running.
 
     The fault set is named as the user named it, if that still is the same set. Settings without an option
-    become variables in front of it.
+    are the variables in front of it.
     """
     name = EXEC if list(wiring[:1]) == [EXEC] else "run" if wiring else "demo"
     changed = _not_default(settings, links, EXEC_DEFAULTS if name == EXEC else NO_CHANCES if wiring else {})
     if "faults" in changed and _is_named(settings.faults, faults_name, links):
         changed["faults"] = faults_name
-    variables = [f"{key.upper()}={value}" for key, value in changed.items() if key in INTERNAL]
-    words = [*variables, "wirefault", name, "--seed", str(settings.seed)]
+    variables = {key.upper(): value for key, value in changed.items() if key in INTERNAL}
+    words = ["wirefault", name, "--seed", str(settings.seed)]
     for key, value in changed.items():
         if key not in INTERNAL:
             words += ["--" + key.replace("_", "-"), value]
-    return words
+    return variables, words
 
 
 def _compose(
-    settings: Settings, source: PromptsSource, environ: Mapping[str, str], wiring: Sequence[str], links: Links
+    settings: Settings,
+    source: PromptsSource,
+    environ: Mapping[str, str],
+    wiring: Sequence[str],
+    links: Links,
+    lab_files: Mapping[str, str],
 ) -> str:
     """Return ``docker compose up`` with every variable that was set, even to its default, since .env may
     differ.
@@ -167,7 +173,8 @@ def _compose(
     variables = {name.upper(): value for name, value in values.items()}
     # a wiring names the prompts of its subject
     files = {"SUBJECT_FOLDER": str(Path(wiring[-1]).parent)} if wiring else {"PROMPTS_FILE": _named(source)}
-    files |= {name: environ.get(f"HOST_{name}", "") for name in (*COMPOSE_FILES, *SUBJECT_VARIABLES)}
+    named_on_host = {name: environ.get(f"HOST_{name}", "") for name in (*COMPOSE_FILES, *SUBJECT_VARIABLES)}
+    files |= {**lab_files, **{name: path for name, path in named_on_host.items() if path}}
     variables |= {name: path for name, path in files.items() if path}
     assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     more = ["compose.direct.yaml"] if settings.fallback == "direct" else []

@@ -152,7 +152,8 @@ class ManagerClient:
             return f"{self._state.path} was deleted or replaced during the run; run again"
         return (
             f"the proxy manager has shown no sign of life for {STALE_AFTER:.0f} s;"
-            " no attempt is started without it. Look at its log, start it, and run again"
+            " no attempt is started without it. If no lab is up, start one (`wirefault lab up` or"
+            " `docker compose up`); else look at the manager's log (logs/lab). Then run again"
         )
 
     def _same_file(self) -> bool:

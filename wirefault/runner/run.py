@@ -72,6 +72,7 @@ class Runner:
         self._why_no_other = partial(reason_to_stop, configuration.environ)
         self._wiring = configuration.wiring
         self._faults_name = configuration.faults_name
+        self._lab_files = configuration.lab_files
         self._subject = subject
         self._subject_name = subject.name or type(subject).__name__
         self._manager = ManagerClient(lambda: State(configuration.state), time.time, time.sleep)
@@ -145,6 +146,7 @@ class Runner:
                 subject_kind=self._subject.kind,
                 versions={"wirefault": __version__, "python": platform.python_version()},
                 faults_name=self._redaction.text(self._faults_name),
+                lab_files=self._redaction.value(self._lab_files),
             )
         )
         self._manager.lease(self._record.run_id, topology.lab_id, topology.lane, settings, self._listener.say)

@@ -37,6 +37,9 @@ from wirefault.wiring.wiring import Wiring, dumped_wiring, lab_wiring
 NO_CHANCES: Mapping[str, str] = {"toxic_prob": "0", "error_prob": "0"}
 
 
+_LAB_FILES = ("MOVIES_FILE", "PLAYBOOKS")
+
+
 @dataclass(frozen=True)
 class Configuration:
     """Settings, addresses and files of a process."""
@@ -52,6 +55,15 @@ class Configuration:
     remarks: tuple[str, ...] = ()  # sentences for the user
     wiring: Wiring = field(default_factory=lab_wiring)
     faults_name: str = ""  # the fault set as the user named it: a preset, a fault or a file
+
+    @property
+    def lab_files(self) -> dict[str, str]:
+        """The lab's data files other than the shipped ones, by their variable and as the user named them."""
+        shipped = lab_root() / "flask_tools" / "movies.json"
+        names = {name: self.environ.get(f"HOST_{name}") or self.environ.get(name, "") for name in _LAB_FILES}
+        return {
+            name: file for name, file in names.items() if file and Path(file).resolve() != shipped.resolve()
+        }
 
 
 def load_configuration(

@@ -237,6 +237,8 @@ class RequestRelay:
             # an upstream may close because its client has half-closed
             on_its_own = not self._client.half_closed and not reader.tunnel
             exchange.unavailable = exchange.request_done and (on_its_own or reader.error is not None)
+            if self._client.half_closed:
+                exchange.mark_faults_not_injected("cut_short")
             if self.delivery.break_off(exchange, reader, reason):
                 self._finish(exchange)
 
