@@ -20,16 +20,16 @@ only the model's name and two tools were set. The prompt was `{PROMPT}`. Its too
 without an idempotency key, and raises an exception if it gets no 2xx. Every run has seed {SEED}, and is
 stopped {BOUND_S} s after its start.
 
-- **The framework's doing**: how often a request is sent again, whether an exception of a tool is handed to
+- **The framework decides** how often a request is sent again, whether an exception of a tool is handed to
   the model or ends the program, which tool result the model then gets, how long it waits.
-- **The scripted model's doing**: which tool is called, with what, and what the answer says. It is
+- **The scripted model decides** which tool is called, with what, and what the answer says. It is
   [deterministic](scripted-model.md) and careful: it never repeats a write that may have happened, and asks
   once more where an error says that nothing was done. It never claims success after an error. So an answer
-  that claims success after one is the framework's doing. One table below has a model that insists.
-- **The tool's doing**: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s), and that
+  that claims success after one comes from the framework. One table below has a model that insists.
+- **The tool decides** the rest: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s), and that
   it raises. A tool that catches its exceptions, or a framework that is configured, behaves otherwise.
 
-Three examples need a word. `autogen` asks the model once by default: what the tool returned, or its error, is
+Three examples differ. `autogen` asks the model once by default: what the tool returned, or its error, is
 the answer. `openai_node` has no framework: the loop around the SDK is the example's, and catches nothing that
 its tool throws. `smolagents` tells the model of an error in the user's message and leaves the model's call
 out: the scripted model cannot tell what to repeat, so its row under *insistent model* is not what a real one

@@ -133,6 +133,14 @@ def _of_lab(lab: Lab) -> dict[str, str]:
     return {name: value for name, value in lab.environ().items() if name in names}
 
 
+def test_options_are_the_settings_of_a_run_in_the_lab(lab: Lab, tmp_path: Path) -> None:
+    _prompts(tmp_path, {"prompt": "Hello there!", "expect": {}})
+    done = _run_subject(lab, tmp_path, "--seed", "5", "--tool-limit", "2", "--json", SEED="6")
+    assert done.code == 0, done.err
+    assert "wirefault demo --seed 5 " in done.err and "--tool-limit 2 " in done.err
+    assert json.loads(done.out)["seed"] == 5
+
+
 def test_bad_entry_is_skipped_with_message(lab: Lab, tmp_path: Path) -> None:
     good = {"prompt": "Hello there!", "expect": {}}
     _prompts(tmp_path, good, {"promt": "x"}, 7, {"prompt": "What is 6 * 7?"})

@@ -72,7 +72,7 @@ def test_misspelt_command_names_nearest(words: list[str], message: str) -> None:
     [
         (["run", "--resume", "latest", "--episode", "1"], "--episode does not apply to --resume"),
         (["run", "--lab", "x.yaml"], "--lab takes no file: x.yaml"),
-        (["run", "--lab", "--faults", "light"], "--faults does not apply to --lab"),
+        (["run", "--lab", "--levels", "1"], "--levels does not apply to --lab"),
         (["run", "--link", "a=http://127.0.0.1:9", "--junit", "x"], "--junit does not apply to a wiring"),
     ],
 )

@@ -50,7 +50,7 @@ _OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
 _TAKEN: Mapping[str, frozenset[str]] = {
     "--resume": _OF_ARMS | {"resume", "targets"},
     "--again": _OF_ARMS | {"again", "episodes", "arms", "targets"},
-    "--lab": _OF_PROMPTS | {"lab"},
+    "--lab": _OF_PROMPTS | _SETTINGS | {"lab"},
     "an experiment": _OF_ARMS
     | _SETTINGS
     | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
@@ -308,7 +308,7 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
 
     logs, prompts = logs_folder(os.environ), _prompts(chosen)
     try:
-        configuration = load_configuration(os.environ)
+        configuration = load_configuration(os.environ, {name: chosen[name] for name in _SETTINGS})
         logs = configuration.logs
         source = prompts.load(prompts.file or configuration.prompts, configuration.wiring.links).source
     except (SettingsError, PromptsError) as error:
