@@ -66,7 +66,7 @@ def settings_page() -> str:
         " default take precedence in this order. An unknown key of `settings` or a value out of range is an"
         " error that names it, before anything starts. Other programs use the environment and `.env`, too:"
         " unknown names there are ignored, and a warning names those in `.env`, with the nearest setting of"
-        " one that looks misspelt. `MOVIES_FILE` and [`PLAYBOOKS`](scripted-model.md#write-a-playbook) are files."
+        " one that looks misspelt."
         " `make run`, `wirefault demo`, `wirefault run --lab` and Compose have the same defaults, also with `FAULTS`: use `--toxic-prob 0 --error-prob 0"
         " --faults ...` for the set's faults alone. With your own wiring, `TOXIC_PROB` and `ERROR_PROB`"
         " are 0 by default."
