@@ -67,7 +67,8 @@ def settings_page() -> str:
         " error that names it, before anything starts. Other programs use the environment and `.env`, too:"
         " unknown names there are ignored, and a warning names those in `.env`, with the nearest setting of"
         " one that looks misspelt."
-        " `make run`, `wirefault demo`, `wirefault run --lab` and Compose have the same defaults, also with `FAULTS`: use `--toxic-prob 0 --error-prob 0"
+        " `make run`, `wirefault demo`, `wirefault run --lab` and Compose have the same defaults, also with"
+        " `FAULTS`: use `--toxic-prob 0 --error-prob 0"
         " --faults ...` for the set's faults alone. With your own wiring, `TOXIC_PROB` and `ERROR_PROB`"
         " are 0 by default."
     )
