@@ -27,7 +27,7 @@ stopped {BOUND_S} s after its start.
   once more where an error says that nothing was done. It never claims success after an error. So an answer
   that claims success after one comes from the framework. One table below has a model that insists.
 - **The tool decides** the rest: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s),
-  and that it raises. A tool that catches its exceptions, or a framework that is configured, behaves otherwise.
+  and that it raises. A tool that catches its exceptions and a framework that is configured behave otherwise.
 
 Three examples differ. `autogen` asks the model once by default: what the tool returned, or its error, is
 the answer. `openai_node` has no framework: the loop around the SDK is the example's, and catches nothing that
