@@ -1,4 +1,4 @@
-"""Update checks of runtimes are passed: one that fails is no failure of the agent, and no bypass."""
+"""Update checks of runtimes are passed: if one fails, neither the agent failed nor did it bypass the lab."""
 
 from __future__ import annotations
 

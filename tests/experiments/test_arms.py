@@ -12,11 +12,10 @@ import pytest
 from wirefault.core.errors import InputError
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.oracles import oracle_lines
 from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experiment
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
-from wirefault.report.experiment import agent_line, head_lines
+from wirefault.report.experiment import agent_line, head_lines, oracle_lines
 from wirefault.runner.attempts import shadow_toxics
 from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.wiring.links import lab_links

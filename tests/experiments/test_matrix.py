@@ -73,5 +73,5 @@ def test_invalid_matrix_names_place(tmp_path: Path, more: Any, wrong: str) -> No
 
 def test_matrix_is_refused_for_single_experiment(tmp_path: Path) -> None:
     plans(tmp_path, matrix={"faults": ["light"], "subjects": ["a", "b"]})
-    with pytest.raises(match="stands for 2 experiments"):
+    with pytest.raises(match="makes 2 experiments"):
         load_experiment(tmp_path / "e.yaml")

@@ -124,7 +124,7 @@ MODEL_ANSWER = (
 def test_client_that_leaves_with_its_answer_has_not_failed(
     tmp_path: Path, dialect: Any, answer: bytes, path: str, request_body: Any, sent_whole: bool
 ) -> None:
-    """A client needs no more of a stream than its answer: the same request later is a call of its own."""
+    """A client needs no more of a stream than its answer: the same request later is a new call."""
 
     both_sent = threading.Event()
 

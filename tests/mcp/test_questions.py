@@ -27,7 +27,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def ordered(lab: Lab, *faults: dict[str, Any], limit_s: float = 2.0) -> dict[str, Any]:
-    """What the client saw of one order under these faults, and how many there are now."""
+    """The client's view of one order under these faults, and the number of orders."""
     lab.begin(faults={"faults": [{"links": "shop", "only": {"tool": "order"}, **fault} for fault in faults]})
     words = [*command("python_2.txt", "asked_python_2.py"), lab.url("shop", "/mcp"), str(limit_s)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
@@ -45,7 +45,7 @@ def test_faults_around_a_question(lab: Lab) -> None:
     assert lost == {
         "saw": "error -32000",
         "orders": 1,
-    }  # the client gives up: nobody has answered the question
+    }  # the client gives up, and the question has no answer
     assert injected(lab) == [(True, None)]
     twice = ordered(lab, {"fault": "retried_original"})
     assert twice == {"saw": "ordered tea: True", "orders": 3}

@@ -204,7 +204,7 @@ def _show(
     reasons = " ".join(episode.why for episode in summary.episodes)
     failures = [event for event in events if isinstance(event, InterceptionFailed)]
     missed |= dict.fromkeys(e.text for e in failures if e.why != "closed_at_certificate" or e.text in reasons)
-    # those of the ingress are among the connections that ended
+    # the ingress's are among the connections that ended
     missed |= dict.fromkeys(past.sentence for past in summary.went_past if past.link or past.sent is None)
     armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
     any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)

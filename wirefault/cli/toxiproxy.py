@@ -116,7 +116,7 @@ def toxiproxy_command(
 ) -> None:
     """Run the embedded Toxiproxy alone, for clients of every language. Ctrl-C ends it.
 
-    Flags are those of toxiproxy-server, with one dash or two.
+    It takes the flags of toxiproxy-server, with one dash or two.
     """
     # --help must not import the server
     from wirefault.toxiproxy.embedded.metrics import Metrics

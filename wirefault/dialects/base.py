@@ -265,7 +265,7 @@ class SendsPings(Protocol):
 
 
 def ping_of(dialect: ModelDialect) -> bytes:
-    """What keeps a stream of that dialect alive while the model works; empty if nothing does."""
+    """The bytes that keep a stream of that dialect alive while the model works; empty without any."""
     return dialect.ping if isinstance(dialect, SendsPings) else b": keep-alive\n\n"
 
 

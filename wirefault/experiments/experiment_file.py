@@ -33,7 +33,7 @@ def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> Exp
     loaded = load_experiments(path, changes)
     if len(loaded) > 1:
         raise loaded[0].file.error(
-            ("matrix",), f"stands for {len(loaded)} experiments, but only one can be run here"
+            ("matrix",), f"makes {len(loaded)} experiments, but only one can be run here"
         )
     return loaded[0]
 

@@ -71,7 +71,7 @@ class Safety(Spec):
         description=f"ends the experiment as soon as one is true; of {', '.join(ABORT_NAMES)}",
     )
     targets: list[str] | None = Field(
-        None, description="the hosts besides this machine that may be called; by default those of the wiring"
+        None, description="the hosts besides this machine that may be called; by default the wiring's"
     )
 
     @field_validator("blast_radius", mode="before")

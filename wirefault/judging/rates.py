@@ -51,7 +51,7 @@ CLAIM_WORDS: Mapping[Claim, str] = {
 
 @dataclass(frozen=True)
 class UncheckedClaims:
-    """What the agent said in episodes without an oracle, where nothing shows whether it is true."""
+    """The agent's claims in episodes without an oracle, which nothing checks."""
 
     n: int  # episodes
     counts: dict[Claim, int]

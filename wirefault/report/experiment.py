@@ -15,9 +15,9 @@ from rich.text import Text
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.effects import FaultEffect
+from wirefault.experiments.expression import parse_expression
 from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES
-from wirefault.experiments.oracles import oracle_lines
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import episodes_outside_radius
@@ -25,6 +25,7 @@ from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.logs import strip_control
 from wirefault.judging.checker import SEVERITIES
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.comparison import difference_text
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
@@ -34,6 +35,10 @@ from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, PythonSpec, Ser
 from wirefault.wiring.wiring import Wiring
 
 MAX_REASONS = 5
+_MAX_PROMPTS = 8
+# measures that an unjudged episode leaves open
+_NEED_ORACLES = {"success_rate", "success_rate_low", "success_rate_high", "degradation", *OUTCOMES}
+_NEED_ORACLES -= {"unjudged", "invalid"}
 
 
 def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
@@ -46,6 +51,39 @@ def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
             yield f"{arm.name}: {outside} of {len(keys)} episodes are outside the blast radius: no faults"
         if arm.settings.fault_calls:
             yield f"{arm.name}: faults act on at most {arm.settings.fault_calls} calls of an episode"
+
+
+def oracle_lines(plan: ExperimentPlan) -> Iterator[str]:
+    """Yield a line if prompts have no oracle and statements need one: which, and what to add."""
+    keys = _without_oracle(plan)
+    statements = [f"{arm}: {text}" for arm, text in _statements_with_oracles(plan)]
+    if not keys or not statements:
+        return
+    more = f" and {len(keys) - _MAX_PROMPTS} more" if len(keys) > _MAX_PROMPTS else ""
+    named = f"{', '.join(keys[:_MAX_PROMPTS])}{more}"
+    what = "prompt without `expect` leaves" if len(keys) == 1 else "prompts without `expect` leave"
+    yield (
+        f"missing oracle: {named}; {len(keys)} {what} open whether these hold: {'; '.join(statements)}."
+        " Add `expect`, or choose other prompts with `only`"
+    )
+
+
+def _without_oracle(plan: ExperimentPlan) -> list[str]:
+    """Return the keys of prompts without an oracle, each without its repetitions."""
+    first: dict[tuple[str, int], str] = {}
+    for prompt in plan.prompts:
+        if prompt.expect is None:
+            first.setdefault((prompt.text, prompt.place), prompt.key)
+    return list(first.values())
+
+
+def _statements_with_oracles(plan: ExperimentPlan) -> Iterator[tuple[str, str]]:
+    """Yield arm and text of each statement that needs oracles."""
+    for arm in plan.arms:
+        for text in arm.hypothesis:
+            names = {name.removeprefix("control_") for name in parse_expression(text).names}
+            if names & _NEED_ORACLES:
+                yield arm.name, text
 
 
 def end_lines(plan: ExperimentPlan) -> Iterator[str]:

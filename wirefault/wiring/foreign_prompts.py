@@ -43,7 +43,7 @@ class Entry:
     where: str
     """Its file and line."""
     unread: tuple[str, ...] = ()
-    """What of the entry has no counterpart here, a line each."""
+    """The parts of the entry without a counterpart here, a line each."""
     problem: str = ""
     """Why the entry cannot be run."""
 
@@ -54,9 +54,7 @@ def is_promptfoo(value: Mapping[str, Any]) -> bool:
 
 
 def converted(entry: Entry) -> Iterator[Entry]:
-    """Yield the entries of our own that one of a list stands for: a text, a test of promptfoo, a sample of
-    evals.
-    """
+    """Yield our entries for one of a list: a text, a test of promptfoo, or a sample of evals."""
     value = entry.value
     if isinstance(value, str):
         yield replace(entry, value={"prompt": value})

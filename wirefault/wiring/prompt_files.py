@@ -1,4 +1,4 @@
-"""Reads prompts files as people have them into entries of our own form.
+"""Reads prompts files in the forms that people have into our entries.
 
 JSON, JSON Lines, CSV or YAML; lists of texts or objects, ``{"prompts": [...]}``, promptfoo's configurations
 and samples of OpenAI's evals.
@@ -231,7 +231,7 @@ def _cells(text: str, path: Path) -> Iterator[tuple[dict[str, str], str]]:
 
 
 def _rows(text: str, path: Path) -> Iterator[Entry]:
-    """Yield the rows of our own columns, or of promptfoo's if one is named ``__expected``."""
+    """Yield the rows of our columns, or of promptfoo's if one is named ``__expected``."""
     for cells, where in _cells(text, path):
         if any(name.startswith("__") for name in cells):
             yield Entry(expected_cells(cells, where)[0], where)

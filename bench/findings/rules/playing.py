@@ -38,7 +38,7 @@ class Played:
 
     case: Case
     texts: dict[str, str] = field(default_factory=dict)
-    """One finding by rule. Notes are omitted, except those of ``past_the_lab``."""
+    """One finding by rule. Notes are omitted, except if the rule is ``past_the_lab``."""
     invalid: str = ""
     """Why its episode with faults is invalid."""
     fault_delivered: bool = True

@@ -85,7 +85,7 @@ class IngressLab:
         return [event for event in self.of_ingress() if isinstance(event, ConnectionEnded)]
 
     def of_ingress(self) -> list[Event]:
-        """What the ingress has recorded so far."""
+        """The ingress's records so far."""
         path = history_file(self.logs, self.run_id, "ingress", 0)
         return list(read_file(path)) if path.exists() else []
 

@@ -271,7 +271,7 @@ class AnswerRule(OraclePart):
         return [slot for rule in self.all_of or () for slot in rule.slots()]
 
     def violated(self, answer: str) -> str:
-        """What the answer has and must not have; empty if nothing."""
+        """The texts that the answer has and must not have; empty without any."""
         for text in self.not_contains or ():
             if text in answer:
                 return f"{text!r}, which it must not contain"

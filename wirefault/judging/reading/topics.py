@@ -90,7 +90,7 @@ def is_of_other_topic(own: Collection[str], low: str, quantity: Quantity) -> boo
 
 
 def is_direction(low: str, quantity: Quantity) -> bool:
-    """Tell whether degrees without a scale are no temperature: ``wind 3.2 m/s at 30 degrees``."""
+    """Tell whether degrees without a scale are a direction: ``wind 3.2 m/s at 30 degrees``."""
     if not all(reading.unit and reading.unit.name == "degree" for reading in quantity.readings):
         return False
     before, after = low[max(0, quantity.start - 60) : quantity.start], low[quantity.end : quantity.end + 40]

@@ -56,7 +56,7 @@ class ChartedPrompt:
     ended: float | None
     crossed_fault: bool
     claim: Claim | None = None
-    """What the agent said, if no oracle checks it."""
+    """The agent's claim, if no oracle checks it."""
 
     @property
     def counts(self) -> bool:

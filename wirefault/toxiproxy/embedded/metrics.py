@@ -1,4 +1,4 @@
-"""What ``/metrics`` shows to Prometheus: bytes of the proxies, and figures of this process."""
+"""The page ``/metrics`` for Prometheus: bytes of the proxies, and figures of this process."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ class Truncate(Fault):
 
     With ``content_length: kept`` the header still claims the full length and the connection closes: most
     clients report this, old ones accept the partial body. With ``corrected`` the cut body is a valid HTTP
-    reply, and only a parser can notice. With ``compressed`` the bytes are those of the compressed body, which
-    is not unpacked; gzip is applied if the upstream has not compressed it and the client accepts that. The
+    reply, and only a parser can notice. With ``compressed`` it cuts the compressed body and does not
+    unpack it; it applies gzip if the upstream has not compressed the body and the client accepts that. The
     upstream has executed the request.
     """
 

@@ -241,7 +241,7 @@ class LostInterimResult(ResponseFault):
 
 
 def interim_kind(response: McpMessage) -> Literal["input_required", "task"] | None:
-    """What a result is that does not end its call; None for any other response."""
+    """The kind of a result that does not end its call; None for any other response."""
     result = response.result or {}
     if "task" in result or result.get("resultType") == "task":
         return "task"
