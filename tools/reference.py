@@ -24,6 +24,7 @@ from bench.findings.rules.scores import read_scores
 from tools.assertion_tables import assertion_rows
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen
 from tools.lab_world import world_lines
+from wirefault.audit.question import PLACES, QUESTIONS
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
@@ -349,12 +350,31 @@ def _paragraphs(rule: RuleText) -> Iterator[str]:
     yield from ("", "False positives:", "", *(f"- {case}" for case in rule.mistaken))
 
 
+def questions_page() -> str:
+    """``docs/questions.md``, from the audit's questions."""
+    intro = (
+        "The questions of [`wirefault audit`](audit.md); those marked * are asked without `--all`."
+        " Installed packages add some by the entry point group `wirefault.questions`."
+    )
+    rows = []
+    for question in QUESTIONS.values():
+        mark = "\\*" if question.asked else ""
+        rules = ", ".join(f"[`{rule}`](findings-rules.md#{rule})" for rule in question.rule.split(", "))
+        mistaken = "; ".join(question.mistaken)
+        name, place = f"`{question.name}` {mark}".strip(), PLACES[question.where]
+        cells = (name, question.about, question.sentence, place)
+        rows.append(f"| {' | '.join((*cells, f'`{question.fault}`', rules, mistaken))} |")
+    head = "| question | about | what happens | asked at | fault | usual findings | false positives |"
+    return _page("Questions", intro, head, "|---|---|---|---|---|---|---|", *rows)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/faults.md": faults_reference,
     "docs/mcp.md": mcp_page,
     "docs/findings-rules.md": findings_reference,
     "docs/commands.md": commands_page,
+    "docs/questions.md": questions_page,
     "docs/statements.md": statements_page,
     "docs/files.md": files_page,
     "docs/lab-world.md": lab_world_page,

@@ -15,6 +15,7 @@ from wirefault.core.interrupts import INTERRUPTED, INTERRUPTED_LINE
 # the help texts are repeated here, so that --help imports no command
 COMMANDS = {
     "demo": "Start the lab, send the prompts through it under chaos, and show what happened.",
+    "audit": "Ask what an agent does when each of its calls fails, and report what harms.",
     "exec": "Run a command unchanged, break the links it uses, and show what it did about it.",
     "run": "Run experiments to their verdict, or a wiring without a hypothesis.",
     "plan": "Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing.",

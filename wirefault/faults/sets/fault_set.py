@@ -23,6 +23,7 @@ None they are not checked again.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -48,6 +49,15 @@ from wirefault.toxiproxy.toxics import TOXICS, toxic
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, streams_of
 from wirefault.wiring.links import FOUND_MODELS, FOUND_TOOLS, FOUND_WRITES, Links
 
+# a name that a link found at run time may have
+_FOUND_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+
+
+def _is_to_be_found(name: object, links: Links) -> bool:
+    """Whether a link may get this name when it is found."""
+    is_name = isinstance(name, str) and _FOUND_NAME.fullmatch(name) is not None
+    return links.grows and is_name and name not in links and name not in links.groups
+
 
 def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
     """The named links in the wiring's order, and whether the names include a group."""
@@ -59,7 +69,7 @@ def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str,
     chosen: set[str] = set()
     for name in names:
         group = links.groups.get(name) if isinstance(name, str) else None
-        to_be_found = links.grows and name in links.found_by_group
+        to_be_found = (links.grows and name in links.found_by_group) or _is_to_be_found(name, links)
         if group is None and name not in links and not to_be_found:
             raise FaultSetError(
                 f"{where}: unknown link {name!r}{nearest(str(name), (*links.names, *links.groups))}"
@@ -67,9 +77,8 @@ def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str,
         if group is not None and links.grows:  # the group to be found has these links already
             group = tuple(one for one in group if one not in links.by_request)
         chosen.update((name,) if group is None else group)
-    return tuple(name for name in (*links.eligible_names, FOUND_WRITES) if name in chosen), bool(
-        {"tools", "writes", "all"} & set(names)
-    )
+    order = dict.fromkeys((*links.eligible_names, FOUND_WRITES, *sorted(chosen)))
+    return tuple(name for name in order if name in chosen), bool({"tools", "writes", "all"} & set(names))
 
 
 @dataclass(frozen=True)
@@ -361,7 +370,7 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
     }[kind.where]
     if kind.where == "mcp" and kind.lab_only:  # a found server is never the lab's
         possible = tuple(name for name in possible if name not in links.found_by_group)
-    on = tuple(name for name in chosen if name in possible)
+    on = tuple(name for name in chosen if name in possible or _is_to_be_found(name, links))
     if not on:
         where_possible = f"only on {', '.join(possible)}" if possible else "on no link of this wiring"
         raise FaultSetError(f"{where}: {kind.name} is possible {where_possible}")

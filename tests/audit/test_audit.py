@@ -1,0 +1,89 @@
+"""``wirefault audit``: its findings agree with the upstream's own record."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.audit.serving import AGENT, Servers, model_and_shop
+from tests.commands import wirefault
+from tests.lab.demos import environ_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Servers]:
+    with model_and_shop() as running:
+        yield running
+
+
+def audit(folder: Path, servers: Servers, style: str, *options: str) -> tuple[int, dict[str, Any], str]:
+    (folder / "agent.py").write_text(AGENT)
+    command = [sys.executable, "agent.py", servers.model, servers.shop, style]
+    words = ["audit", "--json", "audit.json", "--patience", "4", *options, "--", *command]
+    ended = wirefault(folder, environ_in(folder), *words)
+    return ended.returncode, json.loads((folder / "audit.json").read_text()), ended.stdout + ended.stderr
+
+
+def found(result: dict[str, Any]) -> dict[str, str]:
+    """The finding of each question that has one."""
+    return {each["question"]: each["finding"] for each in result["answers"] if each["status"] == "finding"}
+
+
+def test_careless_agent_is_found_to_write_twice_and_to_deny_its_order(
+    tmp_path: Path, servers: Servers
+) -> None:
+    before = len(servers.orders)
+    code, result, _ = audit(tmp_path, servers, "careless")
+    assert code == 1
+    findings = found(result)
+    assert findings["lost_reply"] == findings["write_hangs"] == "write_repeated"
+    assert findings["model_down_after_write"] == "done_but_not_told"
+    assert "write_5xx" not in findings and "read_5xx" not in findings
+    assert not [each for each in result["answers"] if each["status"] == "unknown"]
+    # two orders in each run that lost a reply, else one, unless the model's fault prevented it
+    runs = {each["question"]: len(each["runs"]) for each in result["answers"]}
+    without = sum(runs[name] for name in ("model_quota", "model_empty", "malformed_call") if name in findings)
+    assert len(servers.orders) - before >= 2 + runs["lost_reply"] * 2 + runs["write_hangs"] * 2
+    assert len(servers.orders) - before <= result["runs"] + runs["lost_reply"] + runs["write_hangs"]
+    assert without  # those runs ended without an order
+    shown = wirefault(tmp_path, environ_in(tmp_path), "show", result["experiment"], "q01")
+    assert shown.returncode == 0 and "lose_reply" in shown.stdout
+    listed = wirefault(tmp_path, environ_in(tmp_path), "list")
+    assert "signed" in listed.stdout and f"{len(findings)} findings" in listed.stdout
+
+
+def test_careful_agent_has_no_finding(tmp_path: Path, servers: Servers) -> None:
+    code, result, printed = audit(tmp_path, servers, "careful")
+    assert found(result) == {}, printed
+    assert code == 0, printed
+
+
+def test_failing_command_ends_the_audit_with_its_own_error(tmp_path: Path) -> None:
+    words = ["audit", "--", sys.executable, "-c", "raise SystemExit('no such order')"]
+    ended = wirefault(tmp_path, environ_in(tmp_path), *words)
+    assert ended.returncode == 2
+    assert "fails without any fault" in ended.stderr and "no such order" in ended.stderr
+
+
+def test_command_without_calls_cannot_be_asked(tmp_path: Path) -> None:
+    ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--", sys.executable, "-c", "print('done')")
+    assert ended.returncode == 2 and "made no call" in ended.stderr
+
+
+def test_dry_run_asks_nothing(tmp_path: Path, servers: Servers) -> None:
+    before = len(servers.orders)
+    code, result, printed = audit(tmp_path, servers, "careless", "--dry-run")
+    assert code == 0 and result["answers"] == [] and "q01  POST /orders, reply lost" in printed
+    assert len(servers.orders) - before == 2
+
+
+def test_unknown_question_names_the_nearest(tmp_path: Path) -> None:
+    ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--ask", "lost_replay", "--", "true")
+    assert ended.returncode == 64 and "did you mean" in ended.stderr

@@ -1,0 +1,35 @@
+"""Keys of calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judging.oracle.histories import exchange
+from wirefault.audit.calls import name_of, path_template
+
+
+@pytest.mark.parametrize(
+    ("target", "template"),
+    [
+        ("/v1/orders/17?expand=1", "/v1/orders/*"),
+        ("/orders/0b2f9a34-77aa-4c1e-9a43-6f1f0c2d7e11/items", "/orders/*/items"),
+        ("/blobs/9f86d081884c7d65", "/blobs/*"),
+        ("/feedback", "/feedback"),
+        ("/v1beta2/models", "/v1beta2/models"),
+    ],
+)
+def test_path_template_hides_ids(target: str, template: str) -> None:
+    assert path_template(target) == template
+
+
+def test_operation_is_part_of_the_name() -> None:
+    body = '{"operationName": "PlaceOrder", "query": "mutation {x}"}'
+    call = exchange(method="POST", target="/graphql", request_body=body)
+    assert name_of(call) == (
+        "POST /graphql PlaceOrder",
+        {"method": "POST", "path": "/graphql", "json": {"operationName": "PlaceOrder"}},
+    )
+    body = '{"jsonrpc": "2.0", "method": "eth_send", "id": 1}'
+    call = exchange(method="POST", target="/rpc", request_body=body)
+    named = name_of(call)
+    assert named is not None and named[0] == "POST /rpc eth_send"

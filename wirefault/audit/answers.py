@@ -1,0 +1,362 @@
+"""What a struck run shows, compared with the clean runs. Pure: no oracle, no reading of the prompt.
+
+The findings are those of ``judging.findings``; the clean runs are the control.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from wirefault.audit.calls import Call, calls_in, same_way, varying_call
+from wirefault.audit.question import Ask
+from wirefault.history.events import Event, Exchange, InterceptionFailed, RunStarted, WentPastLab
+from wirefault.history.reader import with_ids
+from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
+from wirefault.judging.findings.differences import MIN_CONTROL, ONE_FAILURE, differences
+from wirefault.judging.findings.rules import trace_findings
+from wirefault.judging.findings.writes import WRITE_REPEATED
+from wirefault.judging.judge import EpisodeJudgement, judge_trace
+from wirefault.judging.trace import EpisodeTrace, traces_of
+from wirefault.judging.writes import writes_in
+from wirefault.wiring.links import Link, Links
+
+Status = Literal["finding", "fine", "unknown"]
+_LINK = re.compile(r" of \S+(?= was executed)")
+_CONTROL = re.compile(r"\bin each of (\d+) control episodes\b")
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """The user's corrections of the list of writes: patterns such as ``POST /search``."""
+
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def is_write(self, name: str, *, probable: bool) -> bool:
+        """Return whether the call changes state, by the corrections and then by its kind."""
+        if any(fnmatchcase(name, pattern) for pattern in self.reads):
+            return False
+        return probable or any(fnmatchcase(name, pattern) for pattern in self.writes)
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run of the agent, with its writes declared."""
+
+    run_id: str
+    trace: EpisodeTrace
+    judged: EpisodeJudgement
+    calls: Sequence[Call]
+    conduct: Conduct | None
+    events: Sequence[Event]
+
+    @property
+    def seconds(self) -> float:
+        end = self.trace.end_of(1)
+        return end.event.ms / 1000 if end else 0.0
+
+    @property
+    def requests(self) -> int:
+        return len(self.trace.exchanges)
+
+
+def view_of(run_id: str, events: Sequence[Event], corrections: Corrections) -> RunView:
+    """Read a run with one episode. Raises ``ValueError`` without its beginning."""
+    identified = [(f"{run_id}/{id}", event) for id, event in with_ids(events)]
+    [trace] = [trace for trace in traces_of(identified) if trace.episode]
+    declared = _with_declared(identified, trace, corrections)
+    [trace] = [trace for trace in traces_of(declared) if trace.episode]
+    repeats = [f for f in trace_findings([trace], [WRITE_REPEATED]) if f.severity != "note"]
+    conduct = conduct_in(trace, [id for finding in repeats for id in finding.evidence])
+    return RunView(run_id, trace, judge_trace(trace), calls_in(trace), conduct, events)
+
+
+def _with_declared(
+    identified: Sequence[tuple[str, Event]], trace: EpisodeTrace, corrections: Corrections
+) -> list[tuple[str, Event]]:
+    """Declare the probable writes of the run, as the user corrected them, on each link."""
+    probable = {id(write.request) for write in writes_in(trace)}
+    patterns: dict[str, dict[str, None]] = {}
+    for call_request in trace.requests:
+        exchange = call_request.exchange
+        if exchange is None or call_request.of_model or (exchange.message and not exchange.tool):
+            continue
+        name = exchange.tool or f"{exchange.method} {exchange.target.partition('?')[0]}"
+        if corrections.is_write(name, probable=id(call_request) in probable):
+            patterns.setdefault(exchange.link, {})[name] = None
+    links = Links([_declaring(link, tuple(patterns.get(link.name, ()))) for link in trace.links])
+    return [
+        (id, replace(event, links=links.dump()) if isinstance(event, RunStarted) else event)
+        for id, event in identified
+    ]
+
+
+def _declaring(link: Link, writes: tuple[str, ...]) -> Link:
+    return link if link.is_of_lab else replace(link, writes=writes, writes_declared=True)
+
+
+@dataclass(frozen=True)
+class CleanRuns:
+    """The runs without faults, and what they show."""
+
+    runs: Sequence[RunView]
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        return self.runs[0].calls
+
+    @property
+    def conducts(self) -> list[Conduct]:
+        return [run.conduct for run in self.runs if run.conduct is not None]
+
+    @property
+    def problem(self) -> str:
+        """Why the agent cannot be audited: it fails without any fault; empty if it can."""
+        for run in self.runs:
+            end = run.trace.end_of(1)
+            if end is None:
+                return "the command did not end"
+            if run.judged.outcome == "invalid":
+                return run.judged.why or "the lab failed"
+            if run.conduct is None:
+                return f"the command was still running after {run.seconds:.0f} s"
+            if run.conduct.exit:
+                return f"the command fails without any fault: {end.event.error or run.conduct.exit}"
+        return ""
+
+    @property
+    def varies(self) -> str:
+        """A sentence about the call that differs between the runs; empty if none does."""
+        return varying_call([run.calls for run in self.runs])
+
+    @property
+    def incomparable(self) -> str:
+        """Why struck runs cannot be compared with these; empty if they can."""
+        conducts = self.conducts
+        if len(conducts) < MIN_CONTROL:
+            return "there are fewer than two clean runs"
+        if any(conduct.past_lab for conduct in conducts):
+            return "connections bypassed the lab"
+        counts = [{count.call: (count.executed, count.maybe) for count in c.calls} for c in conducts]
+        if any(each != counts[0] for each in counts) or any(maybe for _, maybe in counts[0].values()):
+            return "the clean runs differ in their writes"
+        return ""
+
+    @property
+    def seconds(self) -> float:
+        return max(run.seconds for run in self.runs)
+
+    @property
+    def unreachable(self) -> list[str]:
+        """A sentence for each connection that no fault can reach."""
+        events = [event for run in self.runs for event in run.trace.events]
+        missed = [event.text for event in events if isinstance(event, InterceptionFailed)]
+        missed += [
+            f"{event.host}:{event.port} was reached past the lab"
+            for event in events
+            if isinstance(event, WentPastLab)
+        ]
+        return list(dict.fromkeys(missed))
+
+    @property
+    def usual(self) -> frozenset[tuple[str, str]]:
+        """The findings that the runs have without faults."""
+        return frozenset(
+            (finding.rule, masked(finding.text))
+            for run in self.runs
+            for finding in trace_findings([run.trace])
+        )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One finding in one struck run."""
+
+    rule: str
+    severity: Severity
+    text: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StruckRun:
+    """The reading of one struck run."""
+
+    run_id: str
+    status: Status
+    seen: tuple[Seen, ...] = ()
+    why: str = ""
+    """Why it is unknown."""
+    another_way: bool = False
+    """The agent did not make the clean run's calls up to the fault."""
+    seconds: float = 0.0
+    requests: int = 0
+    """More requests than the clean run made."""
+    note: str = ""
+    """What it did otherwise than the clean run, without harm that is known."""
+
+
+def read_struck(run: RunView, ask: Ask, clean: CleanRuns) -> StruckRun:
+    """Compare one struck run with the clean runs."""
+    more = run.requests - clean.runs[0].requests
+
+    def unknown(why: str, *, another_way: bool = False) -> StruckRun:
+        return StruckRun(run.run_id, "unknown", (), why, another_way, run.seconds, more)
+
+    if run.judged.outcome == "invalid":
+        return unknown(run.judged.why or "the lab failed")
+    records = [record for record in run.judged.faults if record.entry == ask.id]
+    injected = [record for record in records if record.reached("injected")]
+    if not injected:
+        if not same_way(run.calls, clean.calls, ask.call):
+            return unknown("the agent took another way before the fault", another_way=True)
+        reasons = sorted({record.why_not.replace("_", " ") for record in records if record.why_not})
+        return unknown(f"the fault was not injected: {', '.join(reasons) or 'the call did not come'}")
+    if not same_way(run.calls, clean.calls, ask.call):
+        return unknown("the agent took another way before the fault", another_way=True)
+    seen = tuple(_seen(run, ask, clean))
+    if seen:
+        return StruckRun(run.run_id, "finding", seen, "", False, run.seconds, more)
+    if run.conduct is None:
+        return unknown(f"it was still running after {run.seconds:.0f} s")
+    if clean.incomparable:
+        return unknown(clean.incomparable)
+    return StruckRun(
+        run.run_id, "fine", (), "", False, run.seconds, more, _note(run.conduct, clean.conducts[0])
+    )
+
+
+def _note(conduct: Conduct, clean: Conduct) -> str:
+    """Say which of the clean run's writes were not carried out, and how the run ended."""
+    ended = f"it {conduct.exit}" if conduct.exit else f"it answers {conduct.text!r}"
+    if missing := _not_carried_out(conduct, clean):
+        return f"{missing} was not carried out, and {ended}"
+    return ended if conduct.exit else ""
+
+
+def _not_carried_out(conduct: Conduct, clean: Conduct) -> str:
+    """Return the first of the clean run's writes that this run carried out less often; empty if none."""
+    for count in clean.calls:
+        here = conduct.count_of(count.call)
+        if count.executed > (here.executed + here.maybe if here else 0):
+            return count.call.rpartition(" of ")[0]
+    return ""
+
+
+def _seen(run: RunView, ask: Ask, clean: CleanRuns) -> Iterable[Seen]:
+    usual, once = clean.usual, not ask.question.lasting
+    seen = [
+        Seen(finding.rule, finding.severity, _in_words(finding.text, ask.call), finding.evidence)
+        for finding in trace_findings([run.trace])
+        if finding.severity != "note" and (finding.rule, masked(finding.text)) not in usual
+    ]
+    if run.conduct is not None:
+        for difference in differences(run.conduct, clean.conducts):
+            observation = difference.observation
+            severity = observation.severity or difference.rule.severity
+            if severity != "note" and (once or difference.rule is not ONE_FAILURE):
+                text = _in_words(observation.text, ask.call)
+                seen.append(Seen(difference.rule.name, severity, text, observation.evidence))
+        missing = _not_carried_out(run.conduct, clean.conducts[0])
+        if once and run.conduct.crashed and missing and not any(s.rule == ONE_FAILURE.name for s in seen):
+            text = f"it happened once, {missing} was not carried out, and the program {run.conduct.exit}"
+            seen.append(Seen(ONE_FAILURE.name, ONE_FAILURE.severity, text, (run.conduct.end_id,)))
+    return sorted(seen, key=lambda each: SEVERITIES.index(each.severity))
+
+
+def _in_words(text: str, call: Call) -> str:
+    """Return the finding's text after the question: the struck call is ``it``, the control the clean runs."""
+    text = _LINK.sub("", text)
+    text = _CONTROL.sub(r"in each of \1 clean runs", text).replace(
+        "as in the control", "as in the clean runs"
+    )
+    name = f"{call.key.name} "
+    return "it " + text.removeprefix(name) if text.startswith(name) else text
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question, by all of its runs."""
+
+    ask: Ask
+    runs: tuple[StruckRun, ...] = ()
+    not_asked: str = ""
+
+    @property
+    def counted(self) -> list[StruckRun]:
+        """The runs that met the fault where it was planned, or all if there is none."""
+        return [run for run in self.runs if not run.another_way] or list(self.runs)
+
+    @property
+    def status(self) -> Status:
+        statuses = [run.status for run in self.counted]
+        if "finding" in statuses:
+            return "finding"
+        return "unknown" if not statuses or "unknown" in statuses else "fine"
+
+    @property
+    def worst(self) -> Seen | None:
+        """The most severe finding of any of its runs."""
+        seen = [each for run in self.counted for each in run.seen]
+        return min(seen, key=lambda each: SEVERITIES.index(each.severity), default=None)
+
+    @property
+    def others(self) -> list[Seen]:
+        """Its other findings, one of each rule."""
+        worst = self.worst
+        rules = {worst.rule} if worst else set()
+        others: dict[str, Seen] = {}
+        for run in self.counted:
+            for each in run.seen:
+                if each.rule not in rules:
+                    others.setdefault(each.rule, each)
+        return list(others.values())
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """In how many runs the worst finding was seen, and of how many."""
+        worst = self.worst
+        rule = worst.rule if worst else ""
+        return sum(any(each.rule == rule for each in run.seen) for run in self.counted), len(self.counted)
+
+    @property
+    def why(self) -> str:
+        """Why the answer is unknown."""
+        return next((run.why for run in self.counted if run.why), "")
+
+    @property
+    def note(self) -> str:
+        """What a run without a finding did otherwise than the clean runs."""
+        return next((run.note for run in self.counted if run.note), "")
+
+    @property
+    def shown_run(self) -> StruckRun | None:
+        """The run that shows the answer."""
+        rule = self.worst.rule if self.worst else ""
+        of_rule = [run for run in self.counted if any(each.rule == rule for each in run.seen)]
+        return next(iter([*of_rule, *self.counted]), None)
+
+
+def writes_by_host(views: Sequence[RunView]) -> Mapping[str, list[str]]:
+    """Return the names of the executed writes by the upstream that carried them out."""
+    found: dict[str, dict[str, None]] = {}
+    for view in views:
+        for call in view.calls:
+            if call.kind == "write" and call.key.link in view.trace.links:
+                upstream = view.trace.links[call.key.link].upstream
+                found.setdefault(upstream, {})[call.key.name] = None
+    return {upstream: list(names) for upstream, names in found.items()}
+
+
+def model_tokens(views: Iterable[RunView]) -> int | None:
+    """Return the tokens of all model calls; None if a reply reported none."""
+    exchanges = [e for view in views for e in view.trace.exchanges if isinstance(e, Exchange) and e.of_model]
+    counts = [(e.tokens_in, e.tokens_out) for e in exchanges if e.status == 200]
+    if any(count is None for pair in counts for count in pair):
+        return None
+    return sum(tokens or 0 for pair in counts for tokens in pair)

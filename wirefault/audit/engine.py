@@ -1,0 +1,308 @@
+"""Run an audit: the clean runs, then every question as an episode, in one lab with several lanes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from wirefault.audit.answers import (
+    Answer,
+    CleanRuns,
+    Corrections,
+    RunView,
+    StruckRun,
+    read_struck,
+    view_of,
+    writes_by_host,
+)
+from wirefault.audit.question import Ask, Question, asks_of
+from wirefault.core.errors import LAB_FAILED
+from wirefault.core.interrupts import INTERRUPTED
+from wirefault.core.sockets import is_loopback
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets.fault_set import build_set
+from wirefault.history.reader import HistoryError, read_history
+from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
+from wirefault.lab.process import ProcessLog
+from wirefault.lab.run_document import run_document
+from wirefault.lab.toxiproxy import Choice
+from wirefault.wiring.prompts import Prompt, PromptsSource
+
+MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
+WAITING_LANES = 6
+"""Lanes for agents that wait in a hang, besides those of the workers."""
+_CLEAN_RUNS = 2
+_MARGIN_S = 30.0
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """How to audit."""
+
+    questions: Sequence[Question]
+    corrections: Corrections = field(default_factory=Corrections)
+    workers: int = 2
+    patience: float = 0.0
+    """Seconds of a hang; 0: three times the clean run, 20 to 65 s."""
+    dry_run: bool = False
+    real_writes: bool = False
+    """Writes beyond this machine may be repeated for real."""
+
+
+@dataclass
+class AuditResult:
+    """What an audit found so far."""
+
+    saved: SavedExperiment
+    clean: CleanRuns | None = None
+    answers: list[Answer] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+    """All questions, asked or not."""
+    problem: str = ""
+    """Why nothing could be asked."""
+    code: int = LAB_FAILED
+    seconds: float = 0.0
+    runs: int = 0
+    patience: float = MAX_PATIENCE_S
+    sequential: str = ""
+    """Why runs were made one after another."""
+
+
+class Listener(Protocol):
+    """Follows an audit; the console implements it."""
+
+    def learned(self, result: AuditResult) -> None:
+        """The clean runs are over; ``result.problem`` says why nothing can be asked."""
+
+    def answered(self, answer: Answer) -> None:
+        """A question has its answer."""
+
+
+def run_audit(
+    saved: SavedExperiment,
+    options: AuditOptions,
+    choice: Choice,
+    say: Callable[[str], None],
+    listener: Listener,
+) -> AuditResult:
+    """Run the audit in a lab of its own. Raises ``OSError`` if a file cannot be written."""
+    result, halt = AuditResult(saved), Halt()
+    shares_world = saved.plan.configuration.wiring.world is not None
+    lanes = 1 if shares_world else options.workers + WAITING_LANES
+    began = time.monotonic()
+
+    def in_lab(lab: RunningLab) -> int:
+        audit = _Audit(lab, result, options, lanes)
+        audit.learn()
+        listener.learned(result)
+        if not (result.problem or options.dry_run or audit.code):
+            audit.ask_all(listener)
+        result.saved.note_end(rollback=lab.verify_rollback())
+        result.seconds = time.monotonic() - began
+        return audit.code
+
+    result.code = with_own_lab(
+        saved.plan.configuration, choice, say, in_lab, lanes, many_runs=True, halt=halt
+    )
+    return result
+
+
+class _Audit:
+    def __init__(
+        self,
+        lab: RunningLab,
+        result: AuditResult,
+        options: AuditOptions,
+        lanes: int,
+    ) -> None:
+        self._lab, self._result, self._options = lab, result, options
+        self._lanes = deque(range(lanes))
+        self._computing = threading.Semaphore(options.workers)
+        self._ids = self._new_ids()
+        self._lock = threading.Lock()
+        self.code = 0
+
+    def _new_ids(self) -> Iterator[str]:
+        saved = self._result.saved
+        [arm] = saved.plan.arms
+        while True:
+            yield from saved.next_run_ids(arm, 1)
+
+    # learning
+
+    def learn(self) -> None:
+        """Make the clean runs, and plan the questions."""
+        result = self._result
+        prompt = result.saved.plan.prompts[0]
+        views: list[RunView] = []
+        for number in range(1, _CLEAN_RUNS + 1):
+            key = "clean" if number == 1 else f"clean.r{number}"
+            view = self._run(replace(prompt, key=key), 0)
+            if view is None:
+                result.problem = result.problem or "the lab could not run the command"
+                return
+            views.append(view)
+            result.clean = CleanRuns(views)
+            if result.clean.problem:
+                result.problem = result.clean.problem
+                return
+        assert result.clean is not None
+        clean = result.clean
+        result.patience = self._options.patience or min(
+            max(MIN_PATIENCE_S, 3 * clean.seconds), MAX_PATIENCE_S
+        )
+        result.asks = list(asks_of(self._options.questions, clean.calls))
+        result.sequential = clean.varies
+        self._plan_faults()
+        if not clean.calls:
+            result.problem = "the command made no call that the lab can fault"
+        elif not result.asks:
+            result.problem = "no question fits the calls of the command"
+        elif (beyond := self._writes_beyond()) and not self._options.real_writes:
+            result.problem = (
+                f"it writes to {beyond}, not this machine, and each question would write there again;"
+                " give it a test server, or repeat with --yes"
+            )
+
+    def _plan_faults(self) -> None:
+        """Make one fault set with an entry for each question, which is met in that question's episodes."""
+        result, saved = self._result, self._result.saved
+        assert result.clean is not None
+        entries = [ask.question.entry(ask.id, ask.call, result.patience) for ask in result.asks]
+        faults = build_set({"faults": entries}, "the audit's questions", REGISTRY, None).dump()
+        limit = 3 * result.clean.seconds + result.patience + _MARGIN_S
+        [arm] = saved.plan.arms
+        settings = arm.settings.model_copy(update={"faults": faults, "attempt_time": limit})
+        plan = replace(saved.plan, arms=(replace(arm, settings=settings),))
+        result.saved = replace(saved, plan=plan)
+
+    def _writes_beyond(self) -> str:
+        clean = self._result.clean
+        assert clean is not None
+        hosts = writes_by_host(clean.runs)
+        return next((upstream for upstream in hosts if not _is_local(upstream)), "")
+
+    # asking
+
+    def ask_all(self, listener: Listener) -> None:
+        """Answer all questions; those that hang first, since they only wait."""
+        asks = sorted(self._result.asks, key=lambda ask: not ask.question.hangs)
+        workers = 1 if self._result.sequential else len(self._lanes)
+        with ThreadPoolExecutor(workers) as pool:
+            running = {pool.submit(self._answer, ask) for ask in asks}
+            while running:
+                done, running = wait(running, 0.1, FIRST_COMPLETED)
+                for each in done:
+                    answer = each.result()
+                    if answer is not None:
+                        self._result.answers.append(answer)
+                        listener.answered(answer)
+                if self.code:
+                    for each in running:
+                        each.cancel()
+                    running = {each for each in running if not each.cancelled()}
+        order = {ask.id: place for place, ask in enumerate(self._result.asks)}
+        self._result.answers.sort(key=lambda answer: order[answer.ask.id])
+
+    def _answer(self, ask: Ask) -> Answer | None:
+        """Run the question twice, once if it hangs; once more where the runs differ or took another way."""
+        answer = Answer(ask)
+        planned, most = (1, 2) if ask.question.hangs else (2, 3)
+        for number in range(1, most + 1):
+            if number > planned and not _needs_another(answer):
+                break
+            struck = self._strike(ask, number)
+            if struck is None:
+                return None
+            answer = replace(answer, runs=(*answer.runs, struck))
+        return answer
+
+    def _strike(self, ask: Ask, number: int) -> StruckRun | None:
+        result = self._result
+        assert result.clean is not None
+        key = ask.id if number == 1 else f"{ask.id}.r{number}"
+        prompt = replace(result.saved.plan.prompts[0], key=key)
+        with self._lane(hangs=ask.question.hangs) as lane:
+            if self.code:
+                return None
+            view = self._run(prompt, lane)
+        return None if view is None else read_struck(view, ask, result.clean)
+
+    @contextmanager
+    def _lane(self, *, hangs: bool) -> Iterator[int]:
+        """A free lane. An agent that waits in a hang does not count as one that computes."""
+        self._computing.acquire()
+        released = threading.Event()
+
+        def release() -> None:
+            with self._lock:
+                if not released.is_set():
+                    released.set()
+                    self._computing.release()
+
+        clean = self._result.clean
+        after = 2 * clean.seconds + 1 if clean else 0.0
+        timer = threading.Timer(after, release) if hangs else None
+        if timer:
+            timer.daemon = True
+            timer.start()
+        with self._lock:
+            lane = self._lanes.popleft()
+        try:
+            yield lane
+        finally:
+            with self._lock:
+                self._lanes.append(lane)
+            if timer:
+                timer.cancel()
+            release()
+
+    def _run(self, prompt: Prompt, lane: int) -> RunView | None:
+        """Run the agent once; None if the audit must end."""
+        result = self._result
+        saved, configuration = result.saved, result.saved.plan.configuration
+        [arm] = saved.plan.arms
+        with self._lock:
+            run_id = next(self._ids)
+            source = PromptsSource(str(saved.write_prompts([prompt], run_id)))
+            plan = saved.plan
+            if prompt.key not in [each.key for each in plan.prompts]:
+                result.saved = replace(saved, plan=replace(plan, prompts=(*plan.prompts, prompt)))
+            result.runs += 1
+        log = ProcessLog(configuration.logs, saved.folder / f"{run_id}.txt")
+        code = self._lab.run(run_document(run_id, arm.settings, source, is_part=True), log, lane)
+        if code == INTERRUPTED:
+            self.code = code
+            return None
+        try:
+            events = read_history(configuration.logs, run_id).events()
+            return view_of(run_id, events, self._options.corrections)
+        except (HistoryError, OSError, ValueError) as error:
+            self.code = self.code or LAB_FAILED
+            result.problem = log.last_lines(1) or str(error)
+            return None
+
+
+def _is_local(upstream: str) -> bool:
+    """Whether a write there stays on this machine, or on a network for tests."""
+    if "://" not in upstream:  # of the lab
+        return True
+    host = urlsplit(upstream).hostname or ""
+    return is_loopback(host) or host.endswith((".test", ".local"))
+
+
+def _needs_another(answer: Answer) -> bool:
+    """Whether the runs differ, or the last one did not meet the fault where it was planned."""
+    if any(run.another_way for run in answer.runs[-1:]):
+        return True
+    rules = [tuple(sorted({seen.rule for seen in run.seen})) for run in answer.counted]
+    statuses = [run.status for run in answer.counted]
+    return len(set(rules)) > 1 or len(set(statuses)) > 1

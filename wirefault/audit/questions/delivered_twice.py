@@ -1,0 +1,13 @@
+"""Question ``delivered_twice``."""
+
+from wirefault.audit.question import Question
+
+QUESTION = Question(
+    name="delivered_twice",
+    about="write",
+    sentence="delivered twice by the network",
+    where="each_write",
+    fault="duplicate_request",
+    asked=False,
+    rule="extra_writes, done_but_not_told",
+)

@@ -1,0 +1,13 @@
+"""Question ``mcp_session_unknown``."""
+
+from wirefault.audit.question import Question
+
+QUESTION = Question(
+    name="mcp_session_unknown",
+    about="mcp",
+    sentence="its session is unknown",
+    where="first_tool",
+    fault="unknown_session",
+    asked=False,
+    rule="useless_retry",
+)

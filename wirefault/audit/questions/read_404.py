@@ -1,0 +1,13 @@
+"""Question ``read_404``."""
+
+from wirefault.audit.question import Question
+
+QUESTION = Question(
+    name="read_404",
+    about="read",
+    sentence="not found",
+    where="first_read",
+    fault="not_found",
+    asked=False,
+    rule="one_failure_ends_it",
+)

@@ -1,0 +1,291 @@
+"""``wirefault audit``: every question about every call of an agent, each fault certain."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wirefault.audit.answers import Answer, Corrections
+from wirefault.audit.engine import AuditOptions, AuditResult, Listener, run_audit
+from wirefault.audit.question import QUESTIONS, Question
+from wirefault.cli.help import CommandWithProgram, option
+from wirefault.cli.options import environ_below, options, out_option, seed_option, toxiproxy_option
+from wirefault.core.errors import DEVIATED, UNKNOWN, InputError, nearest
+from wirefault.experiments.experiment import Experiment
+from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
+from wirefault.experiments.saved import save
+from wirefault.lab.process import print_to_stderr
+from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.report.audit import audit_as_json, print_answer, print_audit, print_calls, print_plan
+from wirefault.report.reproduce import EXEC_DEFAULTS
+from wirefault.report.terminal import plain_console
+from wirefault.runner.run import new_run_id
+from wirefault.settings.configuration import load_configuration
+from wirefault.subjects.surroundings import program_problem
+from wirefault.wiring.prompts import Prompt, load_prompts
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.subject_spec import PROMPT
+from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
+
+AUDIT = "audit"
+_TAPS = click.Choice(["auto", "namespace", "proxy"])
+
+
+@click.command(
+    AUDIT,
+    cls=CommandWithProgram,
+    brief=(
+        "text",
+        "scripted",
+        "ask",
+        "every",
+        "writes",
+        "workers",
+        "patience",
+        "dry_run",
+        "json_file",
+        "out",
+    ),
+    examples=(
+        'wirefault audit -- python my_agent.py "Refund order 17"',
+        "wirefault audit --scripted --dry-run -- ./my-agent",
+    ),
+)
+@options(
+    option(
+        "--prompt", "text", metavar="TEXT", section="Agent", help=f"Replace {PROMPT} in COMMAND by this text."
+    ),
+    option(
+        "--scripted",
+        is_flag=True,
+        section="Agent",
+        help="Let the scripted model answer for OpenAI, Anthropic, Gemini and the like.",
+    ),
+    option(
+        "--tap",
+        type=_TAPS,
+        default="auto",
+        show_default=True,
+        section="Agent",
+        help="Intercept connections by a network namespace or by proxy variables.",
+    ),
+    option(
+        "--ask",
+        metavar="QUESTION",
+        multiple=True,
+        section="Faults",
+        help="Ask only this question. Repeatable. --list shows all.",
+    ),
+    option(
+        "--all", "every", is_flag=True, section="Faults", help="Ask all questions, not only the usual ones."
+    ),
+    option("--list", "listing", is_flag=True, section="Output", help="List the questions and exit."),
+    option(
+        "--write",
+        "writes",
+        metavar="CALL",
+        multiple=True,
+        section="Faults",
+        help="This call changes state, such as 'POST /search'. Repeatable.",
+    ),
+    option(
+        "--read",
+        "reads",
+        metavar="CALL",
+        multiple=True,
+        section="Faults",
+        help="This call changes nothing. Repeatable.",
+    ),
+    option(
+        "--yes",
+        is_flag=True,
+        section="Faults",
+        help="Repeat writes for real, also on servers beyond this machine.",
+    ),
+    option(
+        "--workers",
+        type=click.IntRange(1, 64),
+        section="Limits",
+        help="Run this many agents at once, waiting ones apart.  [default: one per processor]",
+    ),
+    option(
+        "--patience",
+        type=click.FloatRange(1, 3600),
+        section="Limits",
+        help="Seconds until the gateway ends a hang. [default: three times the clean run, 20 to 65]",
+    ),
+    option(
+        "--dry-run",
+        is_flag=True,
+        section="Other",
+        help="Make the clean runs, print the plan, and ask nothing.",
+    ),
+    seed_option,
+    out_option,
+    option(
+        "--json",
+        "json_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        section="Output",
+        help="Write the answers as one JSON object to this file.",
+    ),
+    toxiproxy_option,
+)
+@click.argument("wiring_file", required=False, type=click.Path(path_type=Path))
+def audit_command(
+    program: tuple[str, ...],
+    wiring_file: Path | None,
+    text: str | None,
+    scripted: bool,
+    tap: str,
+    ask: tuple[str, ...],
+    every: bool,
+    listing: bool,
+    writes: tuple[str, ...],
+    reads: tuple[str, ...],
+    yes: bool,
+    workers: int | None,
+    patience: float | None,
+    dry_run: bool,
+    seed: int | None,
+    out: Path | None,
+    json_file: Path | None,
+    toxiproxy: str,
+) -> None:
+    """Ask what an agent does when each of its calls fails, and report what harms.
+
+    COMMAND, after --, runs twice without faults. Then each question makes one fault certain at one call, and
+    the run is compared with the clean ones. A wiring (WIRING_FILE) replaces the command. Exit codes: 0 no
+    findings, 1 findings, 2 nothing could be asked or an answer is unknown.
+    """
+    if listing:
+        _list_questions()
+        return
+    questions = _questions(ask, every=every)
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise InputError(f"--json {json_file}: no such folder")
+    wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
+    environ = environ_below(out)
+    from_command = wiring_file is None
+    given: dict[str, Any] = dict(EXEC_DEFAULTS) | ({"seed": str(seed)} if seed is not None else {})
+    configuration = load_configuration(environ, given, wiring, from_surroundings=not from_command)
+    choice = choose_toxiproxy(toxiproxy, configuration.environ)
+    title = f"audit of {shlex.join(program) or wiring_file}"
+    arm = PlannedArm(PLAIN_RUN, configuration.settings, ())
+    plan = ExperimentPlan(Experiment.model_construct(title=title), configuration, (prompt,), (arm,))
+    saved = save(plan, new_run_id())
+    console = plain_console(stderr=False)
+    how = AuditOptions(
+        questions,
+        Corrections(writes, reads),
+        workers or os.cpu_count() or 2,
+        patience or 0.0,
+        dry_run=dry_run,
+        real_writes=yes,
+    )
+    print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
+    result = run_audit(saved, how, choice, print_to_stderr, _Console(how))
+    not_asked = _not_asked(result, questions)
+    if result.clean is not None and not result.code:
+        result.saved.write_plan()
+        result.saved.write_verdict(audit_as_json(result, not_asked))
+    if result.clean and result.answers:
+        print_audit(console, result, not_asked)
+    if json_file is not None:
+        json_file.write_text(
+            json.dumps(audit_as_json(result, not_asked), ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+    sys.exit(_exit_code(result, dry_run=dry_run))
+
+
+class _Console(Listener):
+    def __init__(self, how: AuditOptions) -> None:
+        self._how = how
+        self._console = plain_console(stderr=True)
+
+    def learned(self, result: AuditResult) -> None:
+        print_calls(self._console, result)
+        if result.problem:
+            print_to_stderr(f"error: {result.problem}")
+        elif result.asks:
+            print_plan(self._console, result)
+
+    def answered(self, answer: Answer) -> None:
+        print_answer(self._console, answer)
+
+
+def _exit_code(result: AuditResult, *, dry_run: bool) -> int:
+    if result.code:
+        return result.code
+    if result.problem:
+        return UNKNOWN
+    if dry_run:
+        return 0
+    severities = {answer.worst.severity for answer in result.answers if answer.worst}
+    if severities & {"harmful", "risky"}:
+        return DEVIATED
+    return UNKNOWN if any(answer.status == "unknown" for answer in result.answers) else 0
+
+
+def _list_questions() -> None:
+    for question in QUESTIONS.values():
+        mark = "*" if question.asked else " "
+        click.echo(f"{mark} {question.name:<24} {question.about:<6} {question.sentence}")
+    click.echo("\n* is asked without --all")
+
+
+def _questions(names: Sequence[str], *, every: bool) -> list[Question]:
+    for name in names:
+        if name not in QUESTIONS:
+            raise InputError(f"--ask {name}: unknown question{nearest(name, QUESTIONS)}; --list shows all")
+    return [q for q in QUESTIONS.values() if (q.name in names if names else q.asked or every)]
+
+
+def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:
+    if result.clean is None:
+        return []
+    asked = {ask.question.name for ask in result.asks}
+    lines = []
+    for question in questions:
+        if question.name not in asked:
+            why = "no stream" if question.needs_stream else f"no such {question.about} call"
+            lines.append(f"{question.name} ({why})")
+    others = len([name for name in QUESTIONS if name not in {q.name for q in questions}])
+    return [*lines, f"{others} more with --all"] if others else lines
+
+
+def _wiring(
+    program: tuple[str, ...], file: Path | None, text: str | None, tap: str, *, scripted: bool
+) -> tuple[Wiring, Prompt]:
+    if bool(program) == (file is not None):
+        raise InputError("name a command after --, or a wiring file")
+    if file is not None:
+        wiring = load_wiring(file)
+        if wiring.subject is None:
+            raise InputError(f"{file}: missing subject: an audit needs the agent to run")
+        texts = [Prompt("clean", text)] if text else []
+        if not texts and wiring.prompts is not None:
+            texts = [replace(load_prompts(wiring.prompts).entries[0], key="clean", expect=None)]
+        if not texts:
+            raise InputError(f"{file}: missing prompts: name a file there, or give --prompt TEXT")
+        return replace(wiring, arguments=(AUDIT, "--", str(file))), texts[0]
+    if program[0] and (problem := program_problem(program[0], Path(), os.environ)):
+        raise InputError(problem)
+    in_command = any(PROMPT in word for word in program)
+    intercept: dict[str, Any] = {"tap": tap} if tap != "auto" else {}
+    intercept |= {"models": "scripted"} if scripted else {}
+    way = {} if in_command else {"prompt": "stdin" if text else "none"}
+    subject = {"command": list(program), "folder": ".", **way}
+    wiring = build_wiring(SpecFile("wirefault audit", {"intercept": intercept, "subject": subject}), Path())
+    if in_command and not text:
+        raise InputError(f"{PROMPT} in the command: give --prompt TEXT")
+    return replace(wiring, arguments=(AUDIT, "--", *program)), Prompt("clean", text or shlex.join(program))
