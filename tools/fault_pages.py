@@ -107,6 +107,7 @@ def _forms_acted_on(dialect: str, saw: Mapping[str, str]) -> list[str]:
 
 
 SEEN = Path("docs/faults_seen.json")
+_TOXICS_SEEN = Path("docs/toxics_seen.json")
 
 
 FAMILIES = {
@@ -232,6 +233,21 @@ def _order(names: Sequence[str]) -> Callable[[str], tuple[int, str]]:
 def _fault_of(row: str) -> str:
     """The name of a row's fault, without parameters."""
     return row.partition(" (")[0]
+
+
+def toxics_seen() -> Iterator[str]:
+    """The table of what clients see of the toxics that only the embedded server has."""
+    seen = json.loads(_TOXICS_SEEN.read_text(encoding="utf-8")) if _TOXICS_SEEN.exists() else {}
+    clients = sorted({client for row in seen.values() for client in row}, key=str.lower)
+    rows = [(row, *(seen[row].get(client, "") for client in clients)) for row in seen]
+    if rows:
+        yield "### What clients see of toxics"
+        yield (
+            "The tests recorded these effects on real clients, over plain HTTP. A limit is the client's own:"
+            " that of httpx, requests and the OpenAI SDK is for each read, that of curl, fetch and Go for the"
+            " whole call."
+        )
+        yield from _table(rows, ("toxic", *clients))
 
 
 def read_seen() -> Mapping[str, Mapping[str, str]]:

@@ -22,7 +22,7 @@ from bench.findings.rules.cases import load_cases
 from bench.findings.rules.page import rules_section
 from bench.findings.rules.scores import read_scores
 from tools.assertion_tables import assertion_rows
-from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen
+from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen, toxics_seen
 from tools.lab_world import world_lines
 from wirefault.audit.question import PLACES, QUESTIONS
 from wirefault.experiments.experiment import Experiment
@@ -35,6 +35,7 @@ from wirefault.judging.findings.rules import RULES
 from wirefault.report.fault_catalogue import default_of, range_of
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.toxiproxy.toxics import TOXICS
+from wirefault.toxiproxy.toxics.base import ONLY_EMBEDDED
 from wirefault.wiring.spec_file import Spec
 from wirefault.wiring.wiring import WiringSpec
 
@@ -108,7 +109,9 @@ def toxics_section() -> str:
         signature = " ".join((type(toxic).observed.__doc__ or "").split())
         parts.append(f"Counts as observed when: {signature}")
         parts.append(f"Errors of a try that it can cause: {causes_text(toxic.can_cause)}.")
-    return "\n\n".join(parts)
+        if not toxic.in_toxiproxy:
+            parts.append(ONLY_EMBEDDED)
+    return "\n\n".join([*parts, *toxics_seen()])
 
 
 def faults_reference() -> str:

@@ -32,7 +32,7 @@ from wirefault.faults.sets.presets import (
 from wirefault.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.toxiproxy.toxics import TOXICS
-from wirefault.toxiproxy.toxics.base import Toxic
+from wirefault.toxiproxy.toxics.base import ONLY_EMBEDDED, Toxic
 
 if TYPE_CHECKING:
     from wirefault.lab.live import LiveFaultsClient
@@ -135,7 +135,9 @@ def _print_toxic(toxic: Toxic) -> None:
     if rows:
         _print(("attribute", "unit", "default", "meaning"), rows)
     signature = " ".join((type(toxic).observed.__doc__ or "").split())
-    click.echo(f"\ncounts as observed when: {signature}")
+    click.echo(f"\ncounts as observed when: {_unmarked(signature)}")
+    if not toxic.in_toxiproxy:
+        click.echo(f"\n{ONLY_EMBEDDED}")
     click.echo(f"\nin a fault set:\n  toxics:\n    - {{toxic: {toxic.kind}, links: tools, with: {{}}}}")
 
 

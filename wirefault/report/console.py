@@ -20,6 +20,7 @@ from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome, Tone
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width
+from wirefault.toxiproxy.toxics import TOXICS
 
 _WIDTH = 100
 _MIN_PROMPT = 26
@@ -90,13 +91,14 @@ def _unbroken(what: str, count: int) -> str:
 
 
 _SHORT = {"upstream": "up", "downstream": "down"}
+_WITHOUT_STREAM = frozenset(toxic.kind for toxic in TOXICS if not toxic.has_stream)
 
 
 def _fault(fault: FaultRecord) -> str:
     if fault.source == "error":
         what = str(fault.attributes.get("status", fault.kind))
     elif fault.source == "toxic":
-        stream = _SHORT.get(fault.stream or "", fault.stream)
+        stream = "" if fault.kind in _WITHOUT_STREAM else _SHORT.get(fault.stream or "", fault.stream)
         parts = (fault.kind, fault.attributes.get(fault.kind), stream)
         what = " ".join(str(part) for part in parts if part)
     else:

@@ -120,7 +120,11 @@ class PipeRunner:
         output: Output,
         loop: AbstractEventLoop,
         schedule: Callable[[Callable[[], None]], None],
+        opened: float,
+        shared: dict[str, float],
     ) -> None:
+        self.opened = opened
+        self.shared = shared
         self.attributes = attributes
         self.bytes_passed = 0
         self.input = Channel(toxic.buffer_chunks)

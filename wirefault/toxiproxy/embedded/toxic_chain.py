@@ -7,7 +7,7 @@ from asyncio import AbstractEventLoop, Transport
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import random
 from typing import Any
 
@@ -43,6 +43,7 @@ class ProxyToxic:
     stream: str  # in the letter case of the request
     toxicity: float
     attributes: dict[str, int]
+    shared: dict[str, float] = field(default_factory=dict)
 
     @property
     def direction(self) -> str:
@@ -210,6 +211,7 @@ class ToxicLink:
         self._steps: deque[Callable[[], None]] = deque()
         self._stepping = False
         self._received = 0  # bytes
+        self._opened = time.monotonic()
         with self._running_steps():
             self._feed(self._destination)
             for toxic in toxics:
@@ -326,7 +328,15 @@ class ToxicLink:
                 _start(*before)
 
     def _append(self, toxic: ProxyToxic) -> PipeRunner:
-        runner = PipeRunner(toxic.definition, toxic.attributes, self._destination, self._loop, self._schedule)
+        runner = PipeRunner(
+            toxic.definition,
+            toxic.attributes,
+            self._destination,
+            self._loop,
+            self._schedule,
+            opened=self._opened,
+            shared=toxic.shared,
+        )
         if self._chain:
             self._chain[-1][1].output = runner.input
         else:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from wirefault.core.errors import nearest
 from wirefault.toxiproxy.toxics.bandwidth import BandwidthToxic
 from wirefault.toxiproxy.toxics.base import Toxic
+from wirefault.toxiproxy.toxics.cut_after import CutAfterToxic
 from wirefault.toxiproxy.toxics.down import DownToxic
 from wirefault.toxiproxy.toxics.latency import LatencyToxic
 from wirefault.toxiproxy.toxics.limit_data import LimitDataToxic
 from wirefault.toxiproxy.toxics.noop import NoopToxic
 from wirefault.toxiproxy.toxics.reset_peer import ResetToxic
+from wirefault.toxiproxy.toxics.shared_bandwidth import SharedBandwidthToxic
 from wirefault.toxiproxy.toxics.slicer import SlicerToxic
 from wirefault.toxiproxy.toxics.slow_close import SlowCloseToxic
 from wirefault.toxiproxy.toxics.timeout import TimeoutToxic
@@ -26,11 +28,13 @@ TOXICS: tuple[Toxic, ...] = (
     ResetToxic(),
     SlicerToxic(),
     LimitDataToxic(),
+    CutAfterToxic(),
+    SharedBandwidthToxic(),
     DownToxic(),
 )
 
 # The toxics that a server accepts over its API, by kind.
-SERVER_TOXICS: dict[str, Toxic] = {toxic.kind: toxic for toxic in (*TOXICS, NoopToxic()) if toxic.has_stream}
+SERVER_TOXICS: dict[str, Toxic] = {toxic.kind: toxic for toxic in (*TOXICS, NoopToxic()) if toxic.of_server}
 
 DOWN = DownToxic.kind
 _BY_KIND = {toxic.kind: toxic for toxic in TOXICS}

@@ -167,6 +167,12 @@ class ToxicStub(Protocol):
     bytes_passed: int
     """For use by the pipe; starts at 0 and survives restarts of the pipe."""
 
+    shared: dict[str, float]
+    """For use by the pipes of the toxic on all connections of its proxy; starts empty."""
+
+    opened: float
+    """The time in s at which the connection was opened, by the clock of ``Chunk.time``."""
+
     def now(self) -> float:
         """The time in s, by the clock of ``Chunk.time``."""
 
@@ -208,6 +214,10 @@ def _int64(nanoseconds: int) -> int:
 
 
 STREAMS = ("upstream", "downstream")
+ONLY_EMBEDDED = (
+    "Only Wirefault's embedded server has it. Under a real Toxiproxy an attempt with it cannot be armed:"
+    " it is invalid, and the run says why."
+)
 HOUR_MS = 3_600_000
 
 
@@ -241,7 +251,9 @@ class Toxic(ABC):
     main: ClassVar[str | None] = None
     """The attribute that the short form ``kind:value`` sets."""
     has_stream: ClassVar[bool] = True
-    """False for ``down``: a state of the whole proxy, which the server does not implement as a toxic."""
+    """False for a toxic of the whole connection or proxy, which the server gets as one downstream."""
+    of_server: ClassVar[bool] = True
+    """False for ``down``: a state of the proxy, which the server does not implement as a toxic."""
     in_toxiproxy: ClassVar[bool] = True
     """The real server has it too, so the conformance suite compares the two."""
     color: ClassVar[str | None] = None

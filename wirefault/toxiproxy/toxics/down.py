@@ -12,6 +12,7 @@ class DownToxic(Toxic):
     kind = "down"
     meaning = "disables the proxy: refuses connections and closes open ones"
     has_stream = False
+    of_server = False
     color = "#8f98a3"
     can_cause = CLOSED | {"refused"}
 
