@@ -78,7 +78,8 @@ def test_preset_covers_found_links():
     ]
     struck = unread.on(links.adding(links_found))
     assert [entry.links for entry in struck.faults] == [("shop_example_com",), ("shop_example_com",)]
-    assert [entry.links for entry in struck.toxics] == [("shop_example_com",)]
+    assert struck.faults[0].writes_only == {"shop_example_com"}
+    assert not struck.toxics  # a toxic would act on reads, too
 
 
 def test_each_preset_is_valid_for_found_links():
@@ -137,3 +138,34 @@ def test_toxics_of_found_link_go_by_its_group(recognised, on):
 def test_found_server_cannot_be_poisoned():
     with pytest.raises(FaultSetError, match="poisoned_description is possible on no link"):
         build_set({"faults": [{"fault": "poisoned_description"}]}, "a test", REGISTRY, Links((), grows=True))
+
+
+FOUND = Links((*(link for link in lab_links() if link.name == "weather"),), grows=True)
+
+
+@pytest.mark.parametrize("name", ["port_9000", "openai", "api_shop_test", "shop", "weather_2"])
+def test_name_of_server_may_be_found(name: str) -> None:
+    assert FOUND.may_be_found(name) and not FOUND.why_never_found(name)
+    assert not lab_links().may_be_found(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("api.openai.com", "name the link, not the server: openai"),
+        ("127.0.0.1:9000", "name the link, not the server: port_9000"),
+        ("[::1]:9000", "name the link, not the server: port_9000"),
+        ("http://shop.test/orders", "name the link, not the server: shop_test"),
+        ("OpenAI", "unknown link 'OpenAI'; did you mean 'openai'?"),
+        ("wether", "unknown link 'wether'; did you mean 'weather'?"),
+        ("tool", "unknown link 'tool'; did you mean 'tools'?"),
+        ("no-such", "unknown link 'no-such'; valid: weather, tools"),
+    ],
+)
+def test_name_that_no_server_gets_is_explained(name: str, problem: str) -> None:
+    assert FOUND.why_never_found(name).startswith(problem)
+
+
+@pytest.mark.parametrize("host", ["tools", "model", "writes", "all"])
+def test_found_link_is_never_named_like_a_group(host: str) -> None:
+    assert found_link(host, 80, "http", ()).name == f"host_{host}"

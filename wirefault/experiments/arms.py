@@ -22,6 +22,7 @@ from wirefault.experiments.outages import EpisodeOutages
 from wirefault.history.events import (
     EpisodeJudged,
     Event,
+    NeverCalled,
     Note,
     RunFinished,
     RunSealed,
@@ -168,11 +169,17 @@ def read_arm(logs: Path, run_ids: Sequence[str], planned: int) -> ArmHistory:
         if not isinstance(event, _OF_RUNS) and _belongs(event, source, run_id)
     ]
     done = len(source) == planned
-    finished = next(reversed([*_of_kind(chain(*runs.values()), RunFinished)]), None)
-    end = finished or RunFinished(started.t, done, "", None)
-    whole = replace(end, completed=done, reason="" if done else "; ".join(problems))
+    ends = [*_of_kind(chain(*runs.values()), RunFinished)]
+    end = ends[-1] if ends else RunFinished(started.t, done, "", None)
+    never = [name for name in end.never_called if all(_names(each, name) for each in ends)]
+    reason = "" if done else "; ".join(problems)
+    whole = replace(end, completed=done, reason=reason, never_called=never)
     begin = replace(started, prompts=planned)
     return ArmHistory([begin, *of_episodes, whole], () if done else tuple(problems))
+
+
+def _names(end: RunFinished, name: NeverCalled) -> bool:
+    return any((each.by, each.name) == (name.by, name.name) for each in end.never_called)
 
 
 def _arm_history_verdicts(events: Sequence[Event]) -> RunVerdicts:

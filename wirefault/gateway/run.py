@@ -140,6 +140,8 @@ class Run:
         return entries
 
     def _is_foreign(self, name: str) -> bool:
+        if name not in self._links:
+            return False  # not found yet
         link = self._links[name]
         if link.takes_model and self.model is not None:
             return not self.model.is_lab

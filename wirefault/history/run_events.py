@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from wirefault.core.sockets import Address
@@ -12,6 +13,7 @@ from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
 
+_SIMILAR = 0.7
 RefusalReason = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
@@ -337,11 +339,34 @@ class EpisodeJudged:
 
 
 @dataclass(frozen=True)
+class NeverCalled:
+    """A link or host that a file of the run names, and that the subject never called."""
+
+    by: str  # faults, toxics, expect, tool_links, only, pass or refuse
+    name: str
+    called: list[str]  # the links that it called, and the hosts that it called past all links
+
+    @property
+    def meant(self) -> str:
+        """Return the one called that has a similar name; empty if none has."""
+        return next(iter(get_close_matches(self.name, self.called, n=1, cutoff=_SIMILAR)), "")
+
+    @property
+    def sentence(self) -> str:
+        """Return what was not called, and what was."""
+        called = f"it called: {', '.join(self.called)}" if self.called else "it called no server"
+        hint = f"; did you mean {self.meant!r}?" if self.meant else ""
+        name = "name" if self.by in ("faults", "toxics", "tool_links") else "names"
+        return f"{self.by} {name} {self.name!r}, which the agent never called; {called}{hint}"
+
+
+@dataclass(frozen=True)
 class RunFinished:
     t: float
     completed: bool
     reason: str
     toxics_left: int | None
+    never_called: Annotated[list[NeverCalled], omitted_if([])] = field(default_factory=list)
     event: Literal["run_finished"] = "run_finished"
 
 

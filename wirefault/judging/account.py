@@ -169,7 +169,7 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     """Whether the entry selects the request, which must be complete and belong to the current attempt.
 
     This compares method and path again. The history has no headers or bodies: for entries that select by
-    them, and on MCP links, the gateway recorded which entries selected a request.
+    them, for probable writes, and on MCP links, the gateway recorded which entries selected a request.
     """
     if any(met.id == entry.id for met in exchange.faults):
         return True
@@ -180,7 +180,7 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     if entry.fault.where == "mcp" and exchange.dialect not in ("", MCP.name):
         return False  # a link that was found at run time may speak both MCP and plain HTTP
     only, path = entry.only, exchange.target.partition("?")[0]
-    if not only.by_history or exchange.dialect == MCP.name:
+    if not only.by_history or exchange.dialect == MCP.name or exchange.link in entry.writes_only:
         return entry.id in exchange.eligible
     if exchange.link not in entry.links or not entry.strikes(exchange.link, of_model=exchange.of_model):
         return False

@@ -15,6 +15,7 @@ from wirefault.history.events import (
     Event,
     Exchange,
     ModelCall,
+    NeverCalled,
     RunFinished,
     ToolCallRefused,
     ToolTry,
@@ -77,6 +78,7 @@ class Summary:
     ``faults``: a row for each entry of the fault sets in force, and for faults that the settings drew.
     ``faults_name``: the fault set as the user named it; empty for a text.
     ``lab_files``: the lab's data files other than the shipped ones, by their variable.
+    ``never_called``: links and hosts that the run's files name and that the agent never called.
     ``went_past``: the connections that bypassed the lab.
     ``remarks`` are for people: all that is not as it should be, in words.
     """
@@ -115,6 +117,7 @@ class Summary:
     findings: list[Finding]
     faults_name: str = ""
     lab_files: Mapping[str, str] = field(default_factory=dict)
+    never_called: list[NeverCalled] = field(default_factory=list)
 
     @property
     def lab_failed_because(self) -> str:
@@ -157,6 +160,7 @@ class Summary:
             "model_usage": asdict(self.model_usage),
             "went_past": [asdict(past) for past in self.went_past],
             "findings": [asdict(finding) for finding in self.findings],
+            "never_called": [asdict(name) for name in self.never_called],
             "reproducible": self.reproducible,
         }
 
@@ -222,6 +226,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         findings=judgement.findings,
         faults_name=started.faults_name,
         lab_files=started.lab_files,
+        never_called=finished.never_called if finished else [],
     )
 
 
@@ -269,6 +274,8 @@ def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> I
     """All that is not as it should be, a sentence each; none for a whole, judged and explained run."""
     yield from _end(judgement.finished)
     started, episodes = judgement.started, judgement.episodes
+    if judgement.finished is not None:
+        yield from (named.sentence for named in judgement.finished.never_called)
     planned, skipped = started.prompts, started.skipped_prompts
     if len(episodes) < planned:
         yield f"{planned - len(episodes)} of {planned} prompts not run"

@@ -22,7 +22,9 @@ from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
     AttemptEnded,
     EpisodeStarted,
+    FaultsSet,
     Level,
+    NeverCalled,
     RunFinished,
     RunStarted,
     WorldProbed,
@@ -34,6 +36,7 @@ from wirefault.judging.summary import Summary, ended_early, summarise
 from wirefault.runner.attempts import AttemptRunner, worth_another
 from wirefault.runner.interruption import EndedByLauncher
 from wirefault.runner.manager_client import ManagerClient, RunAborted
+from wirefault.runner.never_called import NamingFiles, never_called
 from wirefault.runner.record import EpisodeJudge, Recorder, RunRecord
 from wirefault.runner.world_probe import WorldProbe
 from wirefault.settings.budgets import load_budgets
@@ -68,6 +71,7 @@ class Runner:
         self._recorded = subject.keeps_record
         self.settings = with_bodies_decided(configuration.settings, recorded=self._recorded)
         self._faults = FaultSet()
+        self._prompts: list[Prompt] = []
         self._topology = topology = configuration.topology
         self._why_no_other = partial(reason_to_stop, configuration.environ)
         self._wiring = configuration.wiring
@@ -126,6 +130,7 @@ class Runner:
         return record
 
     def _start(self, prompts: Prompts) -> None:
+        self._prompts = prompts.entries
         self._take_lab_faults()
         topology, settings = self._topology, self.settings
         links = topology.links.adding(self._manager.found_links(topology.lab_id, topology.lane))
@@ -204,12 +209,22 @@ class Runner:
             if record.reason:
                 self.note("error", ended_early(record.reason))
             self._judge.judge_late_effects()
-            self._recorder.finish(
-                RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
-            )
+            end = RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
+            self._recorder.finish(replace(end, never_called=self._never_called()))
         except OSError as error:  # the disk is still full: only the console can tell
             record.completed = False
             record.reason = record.reason or error_text(error)
+
+    def _never_called(self) -> list[NeverCalled]:
+        """The names in the run's files that no link has got; none for a run that ended early."""
+        intercept, events = self._wiring.intercept, self._record.events
+        started = next((event for event in events if isinstance(event, RunStarted)), None)
+        if intercept is None or started is None or not self._record.completed:
+            return []
+        later = [read_canonical(event.faults) for event in events if isinstance(event, FaultsSet)]
+        used = draws_for_used(self.settings)
+        files = NamingFiles([self._faults, *later], self._prompts, intercept, draws_for_used=used)
+        return never_called(files, started.wired, events)
 
     def log_summary(self, summary: dict[str, object]) -> None:
         """Write the summary, as from ``Summary.as_json``, and the run's seal into info.log."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -144,6 +145,9 @@ class Link:
             raise ValueError(f"not a link of a wiring: {error}") from None
 
 
+FOUND_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_PORT_NAME = re.compile(r"port_[1-9][0-9]{0,4}")
+_LIKELY_MISSPELT = 0.8  # similarity of an unknown name to a known one
 # Names in a fault set for links that are found while the subject runs, by group.
 FOUND_TOOLS, FOUND_WRITES, FOUND_MODELS = "found:tools", "found:writes", "found:model"
 
@@ -235,6 +239,31 @@ class Links:
         """Return the possible targets of a fault set's entry: the links, then the groups to be found."""
         return (*self.names, *((FOUND_TOOLS, FOUND_MODELS) if self.grows else ()))
 
+    def may_be_found(self, name: str) -> bool:
+        """Return whether a link of that name, which is unknown now, may be found at run time."""
+        new = name not in self and name not in self.groups and name not in self.found_by_group
+        return self.grows and new and FOUND_NAME.fullmatch(name) is not None
+
+    def why_never_found(self, name: str) -> str:
+        """Return why no link of that name can be found at run time, with what to write; empty if one may.
+
+        A name that resembles a group or a link of the wiring is taken as misspelt, unless it is the usual
+        name of a server.
+        """
+        if not self.may_be_found(name):
+            server = server_in(name) if self.grows else None
+            if server is not None:
+                return f"name the link, not the server: {found_name(*server)}"
+            known = (*self.names, *self.groups)
+            close = get_close_matches(name.lower(), MODEL_NAMES) if self.grows else ()
+            return f"unknown link {name!r}{nearest(name, (*known, *close))}"
+        if _PORT_NAME.fullmatch(name) or name in MODEL_NAMES or re.sub(r"_\d+$", "", name) in self:
+            return ""
+        known = (*self.names, *(group for group in self.groups if group != "all"))
+        if get_close_matches(name, known, n=1, cutoff=_LIKELY_MISSPELT):
+            return f"unknown link {name!r}{nearest(name, known)}"
+        return ""
+
     @cached_property
     def found_by_group(self) -> Mapping[str, tuple[str, ...]]:
         """Return the links found at run time, by their group's name in a fault set."""
@@ -314,6 +343,8 @@ MODEL_HOSTS = {
     "openrouter.ai": ("openrouter", "openai_chat"),
 }
 _MODEL_SUFFIXES = {".openai.azure.com": ("azure_openai", "openai_chat")}
+MODEL_NAMES = frozenset(name for name, _ in (*MODEL_HOSTS.values(), *_MODEL_SUFFIXES.values()))
+_RESERVED_NAMES = ("tools", "writes", "model", "all")  # groups of a fault set
 
 
 def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scripted: bool = False) -> Link:
@@ -334,6 +365,26 @@ def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scr
     return Link(_free(name, taken), f"{scheme}://{authority}", dialect, found=True)
 
 
+def found_name(host: str, port: int) -> str:
+    """Return the name of the link that a server gets when it is found, unless it is taken by another."""
+    host = host.lower().rstrip(".")
+    model = _model_at(host)
+    return _free(model[0] if model else _name_of(host, port), ())
+
+
+def server_in(text: str) -> tuple[str, int] | None:
+    """Return host and port of a server's address or URL; None for a plain word."""
+    url = text if "://" in text else f"http://{text}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return None
+    host = parts.hostname or ""
+    is_server = "://" in text or parts.port is not None or "." in host or host == "localhost"
+    return (host, port) if host and is_server else None
+
+
 def is_model_host(host: str) -> bool:
     """Return whether the host belongs to a model provider."""
     return _model_at(host) is not None
@@ -350,7 +401,7 @@ def _name_of(host: str, port: int) -> str:
     if is_loopback(host):
         return f"port_{port}"
     name = re.sub(r"[^a-z0-9]+", "_", host).strip("_")
-    return name if name[:1].isalpha() else f"host_{name}"
+    return name if name[:1].isalpha() and name not in _RESERVED_NAMES else f"host_{name}"
 
 
 def _free(name: str, taken: Collection[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 import yaml
@@ -15,8 +16,9 @@ from wirefault.core.spans import Span
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.conditions import Window
-from wirefault.faults.sets.fault_set import FaultSetError, build_set, load_set
-from wirefault.wiring.links import lab_links
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set
+from wirefault.faults.sets.presets import preset
+from wirefault.wiring.links import Links, found_link, lab_links
 
 ALL = tuple(link.name for link in lab_links())
 TOOL_NAMES = tuple(link.name for link in lab_links().tools)
@@ -308,3 +310,52 @@ def test_outages_page_set_is_valid():
     )
     result = load_set(example, "the page", REGISTRY, lab_links())
     assert all(entry.dose.during or entry.dose.together for entry in (*result.faults, *result.toxics))
+
+
+TO_FIND = Links((), grows=True)
+SHOP = found_link("127.0.0.1", 9000, "http", ())
+
+
+def to_find(kind: str = "status", group: str = "faults", **entry: Any) -> FaultSet:
+    return build_set({group: [{group[:-1]: kind, **entry}]}, "f.yaml", REGISTRY, TO_FIND)
+
+
+def test_link_to_be_found_keeps_its_name_and_acts_once_it_is_there() -> None:
+    fault_set = to_find(links=["port_9000", "openai", "model"])
+    assert fault_set.faults[0].links == ("found:model", "port_9000", "openai")
+    assert load_set(fault_set.dump(), "again", REGISTRY, TO_FIND).dump() == fault_set.dump()
+    assert "port_9000" in fault_set.on(TO_FIND.adding([SHOP])).faults[0].links
+    assert fault_set.awaited_names(TO_FIND.adding([SHOP])) == (("openai",), ())
+
+
+def test_toxic_is_planned_on_no_link_that_is_not_found_yet() -> None:
+    fault_set = to_find("latency", "toxics", links=["port_9000", "port_9001"])
+    assert fault_set.on(TO_FIND).toxics[0].links == ()
+    assert fault_set.on(TO_FIND.adding([SHOP])).toxics[0].links == ("port_9000",)
+    assert fault_set.awaited_names(TO_FIND.adding([SHOP])) == ((), ("port_9001",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "links", "problem"),
+    [
+        ("status", "faults", "port-9000", "links: unknown link 'port-9000'"),
+        ("status", "faults", "localhost:9000", "name the link, not the server: port_9000"),
+        ("wrong_value", "faults", "openai", "wrong_value is possible only on tools"),
+        ("latency", "toxics", "writes", "a toxic acts on a connection, also on the reads on it"),
+    ],
+)
+def test_name_that_cannot_be_found_is_refused(kind: str, group: str, links: str, problem: str) -> None:
+    with pytest.raises(FaultSetError, match=problem):
+        to_find(kind, group, links=links)
+
+
+def test_writes_select_probable_writes_of_found_links_unless_these_are_named_too() -> None:
+    links = TO_FIND.adding([SHOP])
+    assert to_find(links="writes").on(links).faults[0].writes_only == {"port_9000"}
+    assert not to_find(links=["writes", "tools"]).on(links).faults[0].writes_only
+    assert not to_find(links=["writes", "port_9000"]).on(links).faults[0].writes_only
+
+
+def test_preset_has_no_toxic_for_probable_writes() -> None:
+    assert "found:writes" in preset("lost-replies", TO_FIND).faults[0].links
+    assert all("found:writes" not in toxic.links for toxic in preset("lost-replies", TO_FIND).toxics)

@@ -43,11 +43,17 @@ class EntryGroup:
 
     ``counts``: whether an entry needs that count. ``of_episodes``: whether they select by episode. ``ids`` of
     its entries are recorded with an eligible exchange if the history lacks what they select by: a header or
-    the body (not ``by_history``), or the method of a message.
+    the body (not ``by_history``), or the method of a message. ``of_writes``: it selects, of the requests that
+    ask no model, only probable writes.
     """
 
-    def __init__(self, scope: str, of_model: bool | None, armed: Sequence[ArmedEntry]) -> None:
-        """``of_model``: whether it selects requests to models alone, or others alone; None for all."""
+    def __init__(
+        self, scope: str, of_model: bool | None, of_writes: bool, armed: Sequence[ArmedEntry]
+    ) -> None:
+        """``of_model``: whether it selects requests to models alone, or others alone; None for all.
+        ``of_writes``: of the others, only probable writes.
+        """
+        self.of_writes = of_writes
         self.scope = scope
         self.turn = armed[0].entry.when.turn
         self.after_write = armed[0].entry.when.after_write
@@ -57,7 +63,7 @@ class EntryGroup:
         self.counts = any(_counts(a.entry) for a in armed)
         self.ids = [a.entry.id for a in armed]
         self.of_episodes = bool(only.episodes)
-        self.by_history = only.by_history
+        self.by_history = only.by_history and not of_writes
         self._of_mcp = armed[0].entry.fault.where == "mcp"
         self._usual = _usual_messages(armed[0].entry)
         self._messages = self._usual if only.method is None else (only.method,)
@@ -113,14 +119,16 @@ class LinkCandidates:
         self.any = {
             side: any(entry.strikes(link, of_model=side) for _, entry in entries) for side in (True, False)
         }
-        self.needs_body = any(e.fault.needs_body or e.only.reads_body for _, e in possible)
+        self.needs_body = any(
+            e.fault.needs_body or e.only.reads_body or link in e.writes_only for _, e in possible
+        )
         self.remembers = any(entry.fault.remembers for _, entry in possible)
-        by_selectors: defaultdict[tuple[str, bool | None], list[ArmedEntry]] = defaultdict(list)
+        by_selectors: defaultdict[tuple[str, bool | None, bool], list[ArmedEntry]] = defaultdict(list)
         for one in armed:
             selectors = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
             when = one.entry.when
             scope = f"{selectors} {when.turn} {when.after_write} {scopes[one.place]}"
-            by_selectors[scope, _side(one.entry, link)].append(one)
+            by_selectors[scope, _side(one.entry, link), link in one.entry.writes_only].append(one)
         self._groups = [EntryGroup(*selected, group) for selected, group in by_selectors.items()]
         self._by_request: dict[tuple[str, str, str | None, bool], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}

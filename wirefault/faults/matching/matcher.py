@@ -57,6 +57,8 @@ class IncomingTry(NamedTuple):
     """Whether an upstream has carried out a write in the episode."""
     counted_fingerprint: str = ""
     """The fingerprint of its call for triggers, if it differs: a retry may have ids of its own."""
+    is_write: Callable[[], bool] = lambda: False
+    """Whether it is a write, by its link's declaration or probably."""
 
     def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
         """The moment of the try, with an entry's counts of the tries that it matched."""
@@ -173,6 +175,8 @@ class FaultMatcher:
         draws = self._draws(incoming)
         for group in groups:
             if group.of_episodes and not group.only.in_episode(episode):
+                continue
+            if group.of_writes and not incoming.of_model and not incoming.is_write():
                 continue
             if not group.by_history or message is not None:
                 eligible += group.ids

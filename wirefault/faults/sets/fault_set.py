@@ -23,7 +23,6 @@ None they are not checked again.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -47,16 +46,7 @@ from wirefault.faults.sets.conditions import (
 from wirefault.faults.sets.dose import Dose, dose_of
 from wirefault.toxiproxy.toxics import TOXICS, toxic
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, streams_of
-from wirefault.wiring.links import FOUND_MODELS, FOUND_TOOLS, FOUND_WRITES, Links
-
-# a name that a link found at run time may have
-_FOUND_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-
-
-def _is_to_be_found(name: object, links: Links) -> bool:
-    """Whether a link may get this name when it is found."""
-    is_name = isinstance(name, str) and _FOUND_NAME.fullmatch(name) is not None
-    return links.grows and is_name and name not in links and name not in links.groups
+from wirefault.wiring.links import FOUND_MODELS, FOUND_TOOLS, FOUND_WRITES, MODEL_NAMES, Links
 
 
 def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
@@ -69,15 +59,16 @@ def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str,
     chosen: set[str] = set()
     for name in names:
         group = links.groups.get(name) if isinstance(name, str) else None
-        to_be_found = (links.grows and name in links.found_by_group) or _is_to_be_found(name, links)
+        to_be_found = links.grows and name in links.found_by_group
         if group is None and name not in links and not to_be_found:
-            raise FaultSetError(
-                f"{where}: unknown link {name!r}{nearest(str(name), (*links.names, *links.groups))}"
-            )
+            problem = links.why_never_found(str(name))
+            if problem:
+                raise FaultSetError(f"{where}: {problem}")
         if group is not None and links.grows:  # the group to be found has these links already
             group = tuple(one for one in group if one not in links.by_request)
         chosen.update((name,) if group is None else group)
-    order = dict.fromkeys((*links.eligible_names, FOUND_WRITES, *sorted(chosen)))
+    awaited = [str(name) for name in names if links.may_be_found(str(name))]
+    order = dict.fromkeys((*links.eligible_names, FOUND_WRITES, *awaited))
     return tuple(name for name in order if name in chosen), bool({"tools", "writes", "all"} & set(names))
 
 
@@ -137,6 +128,8 @@ def toxic_entry(value: Any, where: str, wired: Links | None) -> ToxicEntry:
     at = f"{where}: {kind}"
     links = given.get("links")
     on, _ = named_links("tools" if links is None else links, f"{at}: links", wired)
+    if wired is not None and wired.grows:
+        on = _without_found_writes(on, [links] if isinstance(links, str) else links or (), f"{at}: links")
     if not on:
         raise FaultSetError(f"{at}: links: no such link in this wiring")
     checked_mapping(given.get("when"), f"{at}: when", ("probability", "turn"))
@@ -147,6 +140,19 @@ def toxic_entry(value: Any, where: str, wired: Links | None) -> ToxicEntry:
     dose = dose_of(given, at)
     spec = _possible(_spec(kind, given, where), dose, at)
     return ToxicEntry(spec, on, when.probability, name, dose, when.turn, only)
+
+
+def _without_found_writes(on: tuple[str, ...], names: Sequence[str], where: str) -> tuple[str, ...]:
+    """The links without probable writes, which no toxic can select: it acts on connections."""
+    if FOUND_WRITES in names:  # of an older version's run
+        return on
+    others = tuple(name for name in on if name != FOUND_WRITES)
+    if on and not others:
+        raise FaultSetError(
+            f"{where}: a toxic acts on a connection, also on the reads on it: write links: tools, or take a"
+            " fault for the writes, such as lose_reply"
+        )
+    return others
 
 
 def _possible(spec: ToxicSpec, dose: Dose, at: str) -> ToxicSpec:
@@ -215,6 +221,8 @@ class Entry:
     """The links, found at run time, on which it strikes only requests that ask no model."""
     models_only: frozenset[str] = frozenset()
     """Those on which it strikes only requests that ask a model."""
+    writes_only: frozenset[str] = frozenset()
+    """Those on which it strikes, of the requests that ask no model, only probable writes."""
 
     def strikes(self, link: str, *, of_model: bool) -> bool:
         """Whether requests of that kind on that link of it are eligible."""
@@ -258,8 +266,18 @@ class FaultSet:
     def on(self, links: Links) -> FaultSet:
         """The set with placeholder names replaced by the found links."""
         faults = tuple(_entry_on(e, links) for e in self.faults)
-        toxics = tuple(replace(e, links=_expanded(e.links, links.found_by_group)) for e in self.toxics)
+        toxics = tuple(
+            replace(e, links=_present(_expanded(e.links, links.found_by_group), links)) for e in self.toxics
+        )
         return FaultSet(faults, toxics, self.description)
+
+    def awaited_names(self, links: Links) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The links that its faults, and those that its toxics name, and that ``links`` does not have."""
+        faults, toxics = (
+            tuple(dict.fromkeys(name for e in of for name in e.links if _is_awaited(name, links)))
+            for of in (self.faults, self.toxics)
+        )
+        return faults, toxics
 
     def dump(self) -> str:
         """Canonical JSON, which ``load_set`` reads to an equal set; empty for an empty set."""
@@ -273,18 +291,31 @@ def _expanded(names: Sequence[str], found: Mapping[str, tuple[str, ...]]) -> tup
     return tuple(dict.fromkeys(link for name in names for link in found.get(name, (name,))))
 
 
+def _present(names: Sequence[str], links: Links) -> tuple[str, ...]:
+    """The names of links that exist: a toxic acts on no other."""
+    return tuple(name for name in names if name in links)
+
+
+def _is_awaited(name: str, links: Links) -> bool:
+    return name not in links and name not in links.found_by_group
+
+
 def _entry_on(entry: Entry, links: Links) -> Entry:
     on = _expanded(entry.links, links.found_by_requests)
     by_request = links.by_request.intersection(on)
-    if not by_request:
-        return replace(entry, links=on, named=entry.links)
     groups, where = set(entry.links), entry.fault.where
+    writes: frozenset[str] = frozenset()
+    if FOUND_WRITES in groups and FOUND_TOOLS not in groups:
+        writes = frozenset(links.found_by_requests[FOUND_WRITES]) - groups
+    entry = replace(entry, links=on, named=entry.links, writes_only=writes)
+    if not by_request:
+        return entry
     named = groups & by_request
     as_tools = by_request if groups & {FOUND_TOOLS, FOUND_WRITES} else named
     as_models = by_request if FOUND_MODELS in groups else named
     tools_only = by_request if where in ("tool", "mcp") else by_request - as_models
     models_only = by_request if where == "model" else by_request - as_tools
-    return replace(entry, links=on, named=entry.links, tools_only=tools_only, models_only=models_only)
+    return replace(entry, tools_only=tools_only, models_only=models_only)
 
 
 def load_set(text: str, where: str, registry: Registry, links: Links | None) -> FaultSet:
@@ -341,7 +372,7 @@ def _narrowed_to_tool(
     """The selectors and links with a tool's name replaced by its method, path and link."""
     if only.tool is None or links is None:
         return only, on
-    of_mcp = tuple(name for name in on if name in links.mcp_names)
+    of_mcp = tuple(name for name in on if name in links.mcp_names or links.may_be_found(name))
     if of_mcp and only.tool not in links.declared_tools:  # an MCP server's tools are known only later
         called = {**only.json_, "params.name": only.tool}
         return only.model_copy(update={"method": CALL, "json_": called}), of_mcp
@@ -370,16 +401,29 @@ def _links(value: Any, kind: type[Fault], where: str, links: Links | None) -> tu
     }[kind.where]
     if kind.where == "mcp" and kind.lab_only:  # a found server is never the lab's
         possible = tuple(name for name in possible if name not in links.found_by_group)
-    on = tuple(name for name in chosen if name in possible or _is_to_be_found(name, links))
+    on = tuple(name for name in chosen if name in possible or _may_become_possible(name, kind, links))
     if not on:
-        where_possible = f"only on {', '.join(possible)}" if possible else "on no link of this wiring"
+        where_possible = f"only on {_in_words(possible)}" if possible else "on no link of this wiring"
         raise FaultSetError(f"{where}: {kind.name} is possible {where_possible}")
     if not grouped and len(on) < len(chosen):
         wrong = ", ".join(sorted(set(chosen) - set(on)))
         raise FaultSetError(
-            f"{where}: {kind.name} is impossible on {wrong}, possible only on {', '.join(possible)}"
+            f"{where}: {kind.name} is impossible on {wrong}, possible only on {_in_words(possible)}"
         )
     return on
+
+
+def _in_words(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(name.removeprefix("found:") for name in names))
+
+
+def _may_become_possible(name: str, kind: type[Fault], links: Links) -> bool:
+    """Whether a link that is not found yet may be one of the fault's: a provider's carries models alone."""
+    if not links.may_be_found(name):
+        return False
+    if kind.where in ("tool", "mcp") and name in MODEL_NAMES:
+        return False
+    return not (kind.where == "mcp" and kind.lab_only)
 
 
 def _numbered(entries: Sequence[Any], where: str) -> Iterable[Any]:

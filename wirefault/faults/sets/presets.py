@@ -12,7 +12,7 @@ from wirefault.core.lab_folder import lab_root
 from wirefault.core.plain_data import read_yaml, short_repr
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set, scaled
-from wirefault.wiring.links import Links, lab_links
+from wirefault.wiring.links import FOUND_WRITES, Links, lab_links
 
 
 def canonical_text(given: object, links: Links) -> object:
@@ -63,8 +63,9 @@ def preset(name: str, links: Links | None = None) -> FaultSet:
         return read_set(path)
     data = read_yaml(path.read_text(encoding="utf-8"), str(path))
     known = {*links.names, *(group for group, names in links.groups.items() if names)}
-    for key in ("faults", "toxics"):
-        data[key] = [entry for entry in data.get(key, ()) if entry.get("links", "all") in known]
+    for_toxics = known - ({"writes"} if links.groups["writes"] == (FOUND_WRITES,) else set())
+    for key, possible in (("faults", known), ("toxics", for_toxics)):
+        data[key] = [entry for entry in data.get(key, ()) if entry.get("links", "all") in possible]
     return build_set(data, str(path), REGISTRY, links)
 
 

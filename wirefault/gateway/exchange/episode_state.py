@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 
 from wirefault.dialects.mcp import CALL, LIST
-from wirefault.gateway.exchange.bodies import kept_text
 from wirefault.gateway.exchange.carrier import MessageReader
-from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.exchange.exchange import Exchange, is_write
 from wirefault.gateway.exchange.outage import client_saw_failure, has_answer
-from wirefault.gateway.http1.heads import CONTENT_ENCODING
 from wirefault.judging.requests import fate_of
-from wirefault.wiring.write_requests import SentRequest, read_only_tools, write_kind
+from wirefault.wiring.write_requests import read_only_tools
 
 
 def note_client_gone(exchange: Exchange, reader: MessageReader | None) -> None:
@@ -70,20 +68,5 @@ def note_write(exchange: Exchange, status: int | None) -> None:
     tool_answer = server_reply.tool_answer if server_reply is not None and exchange.tool else None
     if fate_of(status, "" if exchange.tool and tool_answer is None else tool_answer) != "executed":
         return
-    if write_kind(listener.link, _sent_request(exchange), run.read_only_tools.get(listener.name, ())):
+    if is_write(exchange):
         run.episodes_with_write.add(exchange.origin.episode)
-
-
-def _sent_request(exchange: Exchange) -> SentRequest:
-    """The client's request. A fault may have changed it, but whether it writes stays the same."""
-    head, start = exchange.head, exchange.body_start
-    body, cut = kept_text(start, head.noted.get(CONTENT_ENCODING, "").lower(), str) if start else ("", False)
-    return SentRequest(
-        head.method,
-        head.target,
-        body,
-        exchange.request_done and not cut,
-        exchange.message or "",
-        exchange.tool,
-        exchange.message is not None,
-    )

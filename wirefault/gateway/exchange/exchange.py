@@ -28,13 +28,20 @@ from wirefault.faults.sets.fault_set import Entry
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.calls import CallName, CountedTry
 from wirefault.gateway.endpoint import sender_in
-from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord
+from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord, kept_text
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
-from wirefault.gateway.http1.heads import RequestHead, client_credential, read_header, sdk_retries
+from wirefault.gateway.http1.heads import (
+    CONTENT_ENCODING,
+    RequestHead,
+    client_credential,
+    read_header,
+    sdk_retries,
+)
 from wirefault.gateway.http1.messages import request_of
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
 from wirefault.gateway.run import Run
 from wirefault.history.events import ShadowMet
+from wirefault.wiring.write_requests import SentRequest, write_kind
 
 MAX_FINGERPRINTED = 256 * 1024
 MAX_HELD_BODY = 16 << 20
@@ -377,6 +384,7 @@ def decide(exchange: Exchange) -> None:
         exchange.dialect if exchange.is_model else "",
         origin.episode in run.episodes_with_write,
         call.fingerprint,
+        partial(is_write, exchange),
     )
     matched = run.matcher.match(incoming)
     decision.eligible = matched.eligible
@@ -392,6 +400,27 @@ def decide(exchange: Exchange) -> None:
         exchange.plan = plan if plan.met_faults else None
     if run.shadows is not None:
         decision.shadows = run.shadows.match(incoming, whole=whole)
+
+
+def is_write(exchange: Exchange) -> bool:
+    """Whether the client's request, which asks no model, is a declared or probable write.
+
+    A fault may have changed it, but whether it writes stays the same.
+    """
+    run, head, start = exchange.origin.run, exchange.head, exchange.body_start
+    encoding = head.noted.get(CONTENT_ENCODING, "").lower()
+    body, cut = kept_text(start, encoding, str) if start else ("", False)
+    request = SentRequest(
+        head.method,
+        head.target,
+        body,
+        exchange.request_done and not cut,
+        exchange.message or "",
+        exchange.tool,
+        exchange.message is not None,
+    )
+    read_only = run.read_only_tools.get(exchange.listener.name, ()) if run is not None else ()
+    return write_kind(exchange.listener.link, request, read_only) is not None
 
 
 def _request_reader(head: RequestHead, body: bytes) -> Callable[[], Request]:

@@ -1,0 +1,85 @@
+"""``wirefault exec`` with files that name links before these are found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_exec import Ran, port_link
+from tests.examples.serving import Recorded, served
+from wirefault.history.events import RunFinished
+
+pytestmark = pytest.mark.slow
+
+CALLER = """
+import sys, urllib.error, urllib.request
+for call in sys.argv[2:]:
+    method, path, *body = call.split(" ", 2)
+    data = body[0].encode() if body else None
+    request = urllib.request.Request(f"http://{sys.argv[1]}{path}", data, method=method)
+    try:
+        print(method, path, urllib.request.urlopen(request).status)
+    except urllib.error.HTTPError as error:
+        print(method, path, error.code)
+"""
+
+
+def anything(environ: dict[str, Any], start: Any) -> list[bytes]:
+    start("200 OK", [("Content-Type", "application/json")])
+    return [b"{}"]
+
+
+@pytest.fixture(params=["namespace", "proxy"])
+def tap(request: pytest.FixtureRequest) -> str:
+    if request.param == "namespace":
+        request.getfixturevalue("namespaces")
+    return str(request.param)
+
+
+def call(folder: Path, tap: str, server: Recorded, entry: Any, *calls: str) -> Ran:
+    faults = json.dumps({"faults": [{"with": {"status": 503}, **each} for each in entry]})
+    words = ("--tap", tap, "--faults", faults, "--json", "out.json", "--", sys.executable, "-c", CALLER)
+    return Ran(folder, *words, server.url.removeprefix("http://"), *calls)
+
+
+def test_fault_acts_from_first_request_on_and_unknown_name_is_reported(tmp_path: Path, tap: str) -> None:
+    with served(anything) as server:
+        link = port_link(server)
+        entries = [
+            {"fault": "status", "links": link, "when": {"first": 1, "of": "try"}},
+            {"fault": "status", "id": "other", "links": [f"{link}0"]},
+        ]
+        ran = call(tmp_path, tap, server, entries, "GET /a", "GET /b")
+    assert ran.stdout.splitlines() == ["GET /a 503", "GET /b 200"], ran.stderr
+    sentence = (
+        f"faults name '{link}0', which the agent never called; it called: {link}; did you mean '{link}'?"
+    )
+    assert sentence in " ".join(ran.stderr.split())
+    [finished] = [event for event in ran.events() if isinstance(event, RunFinished)]
+    assert [named.sentence for named in finished.never_called] == [sentence]
+    summary = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert summary["never_called"] == [{"by": "faults", "name": f"{link}0", "called": [link]}]
+
+
+def test_run_in_which_no_named_link_was_called_is_unknown(tmp_path: Path, tap: str) -> None:
+    with served(anything) as server:
+        ran = call(tmp_path, tap, server, [{"fault": "status", "links": "openai"}], "GET /a")
+    assert (ran.code, ran.stdout) == (2, "GET /a 200\n"), ran.stderr
+
+
+def test_writes_of_a_found_link_are_probable_writes(tmp_path: Path, tap: str) -> None:
+    calls = [
+        *("GET /orders", "POST /orders {}", "PUT /orders/1 {}", "DELETE /orders/1", "PATCH /orders/1 {}"),
+        *('POST /graphql {"query": "query { a }"}', "POST /oauth/token grant_type=refresh_token"),
+    ]
+    with served(anything) as server:
+        ran = call(tmp_path, tap, server, [{"fault": "status", "links": "writes"}], *calls)
+    statuses = [int(line.split()[-1]) for line in ran.stdout.splitlines()]
+    assert statuses == [200, 503, 503, 503, 503, 200, 200], ran.stderr
+    summary = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    [row] = summary["faults"]
+    assert (row["eligible"], row["met"], row["always_on"]) == (4, 4, "held")
