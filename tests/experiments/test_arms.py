@@ -15,7 +15,7 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experiment
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
-from wirefault.report.experiment import agent_line, head_lines, oracle_lines
+from wirefault.report.experiment import agent_line, count_lines, head_lines, oracle_lines
 from wirefault.runner.attempts import shadow_toxics
 from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.wiring.links import lab_links
@@ -147,6 +147,19 @@ def test_conversation_needs_capable_subject_at_plan(folder: Path) -> None:
         planned(folder, {"subject": ""})
     with pytest.raises(PromptsError, match="user:nowhere cannot be loaded: ModuleNotFoundError"):
         planned(folder, {"prompts": [{"prompt": "x", "id": "x", "next_turn": "user:nowhere"}]})
+
+
+@pytest.mark.parametrize(
+    "possible",
+    ["success == all", "failures == 0", "success >= 2", "misled >= 1", "p95 <= 5s", "not success >= 3"],
+)
+def test_count_that_the_plan_can_reach_is_not_warned_about(folder: Path, possible: str) -> None:
+    assert list(count_lines(planned(folder, {"only": ["2"], "repeats": 2, "hypothesis": [possible]}))) == []
+
+
+def test_count_beyond_the_plan_is_named_before_the_run(folder: Path) -> None:
+    line, *_ = count_lines(planned(folder, {"only": ["2"], "repeats": 2, "hypothesis": ["success >= 19"]}))
+    assert "success >= 19: cannot hold, since the arm has 2 episodes; use more repeats" in line
 
 
 def test_prompts_without_oracle_are_named_where_a_statement_needs_one(folder: Path) -> None:

@@ -87,6 +87,11 @@ ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("success_rate >= 0.5", [GOOD, BAD], "held"),
     ("success_rate >= 0.6", [GOOD, BAD], "deviated"),
     ("success_rate >= 0.6", [GOOD, INVALID], "unknown"),
+    ("no failures", [GOOD, GOOD], "held"),
+    ("failures == 0", [GOOD, BAD, INVALID], "deviated"),
+    ("failures <= 1", [BAD, INVALID], "unknown"),
+    ("success >= 2", [GOOD, BAD, GOOD], "held"),
+    ("success >= 2", [GOOD, BAD], "deviated"),
     ("success_rate_low >= 0.3", [GOOD, GOOD], "held"),
     ("success_rate_low >= 0.4", [GOOD, GOOD], "deviated"),
     ("success_rate_low >= 0", [NO_ORACLE], "unknown"),
@@ -193,8 +198,27 @@ def test_statement_against_control(
     assert verdict_text(statement, arm, control) == verdict
 
 
+@pytest.mark.parametrize(
+    ("statement", "episodes", "verdict"),
+    [
+        ("success == all", [GOOD, GOOD], "held"),
+        ("success == all", [GOOD, BAD, INVALID], "deviated"),  # whatever the invalid one could have shown
+        ("success == all", [GOOD, INVALID], "unknown"),
+        ("success == all", [GOOD, NO_ORACLE], "unknown"),
+        ("all == 3", [GOOD, BAD, INVALID], "held"),
+        ("all >= 4", [GOOD, BAD, INVALID], "deviated"),
+        ("success + invalid == all", [GOOD, GOOD], "held"),
+    ],
+)
+def test_counts_are_compared_with_all_planned_episodes(
+    statement: str, episodes: Sequence[Any], verdict: str
+) -> None:
+    assert verdict_text(statement, episodes, [GOOD]) == verdict
+
+
 def test_each_measure_has_all_three_verdicts() -> None:
-    answers = {name: set[str]() for name in known_names(with_control=True)}
+    always_known = {"all", "control_all"}
+    answers = {name: set[str]() for name in known_names(with_control=True) if name not in always_known}
     for statement, *_, verdict in [*ROWS, *AGAINST]:
         [name] = parse_expression(statement).names
         for measure_name in (name, f"control_{name}") if name in known_names(with_control=False) else (name,):

@@ -26,6 +26,8 @@ def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dic
     [
         ("success_rate", Bounds(2 / 6, 5 / 6), "33.3 % to 83.3 % [20.8 %, 93.9 %]"),
         ("success", Bounds(2, 5), "2 to 5 of 6"),
+        ("failures", Bounds(1, 4), "1 to 4 of 6"),
+        ("all", exactly(6), "6"),
         ("false_success", Bounds(1, 4), "1 to 4 of 6"),
         ("duplicate", Bounds(0, 3), "0 to 3 of 6"),
         ("invalid", Bounds(1, 3), "1 to 3 of 6"),
@@ -41,6 +43,12 @@ def test_known_count_has_interval_and_episodes() -> None:
     measure = measured(GOOD, BAD, BAD)["false_success"]
     assert (measure.bounds, measure.text) == (exactly(2), "2 of 3 [20.8 %, 93.9 %]")
     assert measure.episodes == ("002", "003")
+
+
+def test_too_few_successes_are_shown_by_the_episodes_that_failed() -> None:
+    measures = measured(GOOD, BAD, INVALID, BAD)
+    assert measures["success"].episodes == measures["failures"].episodes == ("002", "004")
+    assert measures["all"].episodes == ()
 
 
 def test_unreadable_claim_may_be_false() -> None:

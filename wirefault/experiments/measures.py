@@ -61,6 +61,27 @@ def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
     return Measure(bounds, f"{_number(bounds).text} of {max(completed, planned)}{interval}", shows)
 
 
+def _successes(arm: ArmFacts) -> Measure:
+    """The episodes that failed show why the count is too low."""
+    return replace(_count(arm, "success"), episodes=_failed(arm))
+
+
+def _failures(arm: ArmFacts) -> Measure:
+    """All that is not a success; open episodes could be either."""
+    failed, planned = _failed(arm), _planned(arm)
+    could = planned - len(arm.episodes) + sum(e.outcome in _OPEN for e in arm.episodes)
+    bounds = Bounds(len(failed), len(failed) + could)
+    return Measure(bounds, f"{_number(bounds).text} of {planned}", failed)
+
+
+def _failed(arm: ArmFacts) -> tuple[str, ...]:
+    return tuple(e.episode for e in arm.episodes if e.outcome not in _OPEN | {"success"})
+
+
+def _planned(arm: ArmFacts) -> int:
+    return max(len(arm.episodes), arm.success.planned)
+
+
 def _duplicates(arm: ArmFacts) -> Measure:
     """Episodes whose writes may have been repeated leave it open."""
     measure = _count(arm, "duplicate")
@@ -248,7 +269,13 @@ _MEASURES: Mapping[str, tuple[str, Callable[[ArmFacts], Measure]]] = {
     BUDGET_STRIKES: ("requests that a budget refused or slowed, and episodes that it ended", _budget_strikes),
     "findings": ("findings of the rules", _findings),
     **{name: (f"episodes: {row.meaning}", _of_outcome(name)) for name, row in OUTCOMES.items()},
+    "success": (f"episodes: {OUTCOMES['success'].meaning}", _successes),
     "duplicate": (f"episodes: {OUTCOMES['duplicate'].meaning}", _duplicates),
+    "failures": ("episodes: all that are not a success", _failures),
+    "all": (
+        "episodes: all planned ones, as in `success == all`",
+        lambda arm: _number(exactly(_planned(arm))),
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -15,7 +16,7 @@ from rich.text import Text
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.effects import FaultEffect
-from wirefault.experiments.expression import parse_expression
+from wirefault.experiments.expression import Bounds, exactly, parse_expression
 from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
@@ -37,8 +38,16 @@ from wirefault.wiring.wiring import Wiring
 MAX_REASONS = 5
 _MAX_PROMPTS = 8
 # measures that an unjudged episode leaves open
-_NEED_ORACLES = {"success_rate", "success_rate_low", "success_rate_high", "degradation", *OUTCOMES}
+_NEED_ORACLES = {
+    "success_rate",
+    "success_rate_low",
+    "success_rate_high",
+    "degradation",
+    "failures",
+    *OUTCOMES,
+}
 _NEED_ORACLES -= {"unjudged", "invalid"}
+_ANY = Bounds(-math.inf, math.inf)
 
 
 def radius_lines(plan: ExperimentPlan) -> Iterator[str]:
@@ -84,6 +93,23 @@ def _statements_with_oracles(plan: ExperimentPlan) -> Iterator[tuple[str, str]]:
             names = {name.removeprefix("control_") for name in parse_expression(text).names}
             if names & _NEED_ORACLES:
                 yield arm.name, text
+
+
+def count_lines(plan: ExperimentPlan) -> Iterator[str]:
+    """Yield the statements about counts that no result of this plan could make true."""
+    counts = {name: Bounds(0, len(plan.prompts)) for name in (*OUTCOMES, "failures")}
+    possible = counts | {"all": exactly(len(plan.prompts))}
+    for arm in plan.arms:
+        for text in arm.hypothesis:
+            expression = parse_expression(text)
+            measured = {name: possible.get(name.removeprefix("control_"), _ANY) for name in expression.names}
+            if expression.holds(measured) is False:
+                count = len(plan.prompts)
+                episodes = "1 episode" if count == 1 else f"{count} episodes"
+                yield (
+                    f"{arm.name}: {text}: cannot hold, since the arm has {episodes};"
+                    " use more repeats, or success == all"
+                )
 
 
 def end_lines(plan: ExperimentPlan) -> Iterator[str]:
@@ -208,9 +234,9 @@ def _details(check: Check) -> Iterator[str]:
 
 
 def head_lines(plan: ExperimentPlan) -> Iterator[str]:
-    """Yield whose agent is run, and which prompts lack an oracle that a statement needs."""
+    """Yield whose agent is run, which prompts lack an oracle that a statement needs, and hopeless counts."""
     yield agent_line(plan.configuration.wiring, plan.subject)
-    yield from (f"warning: {one_line(line)}" for line in oracle_lines(plan))
+    yield from (f"warning: {one_line(line)}" for line in (*oracle_lines(plan), *count_lines(plan)))
 
 
 def agent_line(wiring: Wiring, subject: str = "") -> str:
