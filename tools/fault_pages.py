@@ -245,7 +245,7 @@ def toxics_seen() -> Iterator[str]:
         yield (
             "The tests recorded these effects on real clients, over plain HTTP. A limit is the client's own:"
             " that of httpx, requests and the OpenAI SDK is for each read, that of curl, fetch and Go for the"
-            " whole call."
+            " whole call; a limit for connecting is 1 s, that of fetch is 10 s and cannot be set."
         )
         yield from _table(rows, ("toxic", *clients))
 

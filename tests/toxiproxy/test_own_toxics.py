@@ -1,6 +1,7 @@
 """Signatures of the toxics of the embedded server, over plain HTTP, fresh TLS and kept-alive TLS."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +37,21 @@ def proxied(client, lab) -> Iterator[Proxied]:
     gateway_address = str(lab.topology.gateways["search"])
     yield Proxied(client, client.ensure_proxy("own", "127.0.0.1:0", gateway_address))
     client.delete_proxy("own")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_unaccepted_connection_has_no_signature_but_the_limit_for_connecting(proxied, lab, transport):
+    """A connection that is open before works on."""
+    tried = one_try(proxied, lab, transport)
+    proxied.add("unaccepted", "downstream")
+    seen = tried.seen(*tried.make())
+    observed = replace(observed_try(seen.tried), client_error=_connecting(seen.tried.error))
+    assert toxic("unaccepted").observed("downstream", {}, observed) is (transport != "kept")
+
+
+def _connecting(error: str | None) -> str | None:
+    """The word of a client that knows that it was still connecting."""
+    return "connect_timeout" if error == "read_timeout" else error
 
 
 def one_try(proxied, lab, transport):

@@ -263,7 +263,7 @@ class BudgetUnknown:
         return self.budget in OF_SUBJECT
 
 
-HowEnded = Literal["fin", "rst", "refused", "open"]
+HowEnded = Literal["fin", "rst", "refused", "unaccepted", "open"]
 
 
 TapKind = Literal["namespace", "proxy"]
@@ -283,7 +283,7 @@ class ConnectionEnded:
     sent: int  # bytes from the subject
     received: int  # bytes to the subject
     ended_by: Literal["client", "proxy", "neither"]  # neither, and ``open``: the attempt ended first
-    how: HowEnded  # refused: the proxy could not be dialled
+    how: HowEnded  # refused: the proxy could not be dialled; unaccepted: it did not accept in time
     tls: bool  # its first byte began a TLS handshake
     host: str  # where the subject meant to go
     port: int

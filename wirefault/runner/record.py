@@ -267,7 +267,9 @@ def _unanswered_connections(trace: EpisodeTrace, attempt: int) -> Iterator[bool]
         if failed.attempt == attempt:
             yield failed.link in of_model
     for ended in trace.connections:
-        unanswered = ended.how == "refused" or (not ended.received and (ended.sent > 0 or ended.how == "rst"))
+        unanswered = ended.how in ("refused", "unaccepted") or (
+            not ended.received and (ended.sent > 0 or ended.how == "rst")
+        )
         if ended.attempt == attempt and unanswered:
             yield ended.link in of_model
 

@@ -246,6 +246,21 @@ def test_link_down_gives_502_or_reset(
         lab.end()
 
 
+def test_connection_that_is_never_accepted_is_recorded_as_such(lab_of_session: IngressLab) -> None:
+    lab = lab_of_session
+    lab.begin("unaccepted", plan=[PlannedToxic("shop", "unaccepted", "downstream", {})])
+    try:
+        with one_way(lab, "shop.test", 80) as client, pytest.raises(TimeoutError):
+            client.sendall(GET)
+            client.settimeout(0.3)
+            client.recv(1)
+        assert [(one.link, one.ended_by, one.how) for one in lab.ended()] == [
+            ("shop", "client", "unaccepted")
+        ]
+    finally:
+        lab.end()
+
+
 def test_proxy_reset_passes(lab_of_session: IngressLab) -> None:
     lab = lab_of_session
     lab.begin("reset", plan=[PlannedToxic("shop", "reset_peer", "downstream", {"timeout": 0})])

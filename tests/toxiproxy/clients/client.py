@@ -9,6 +9,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+# how often the client tried the last call, if it counts that
+_tries: list[int] = []
+
 
 def main() -> None:
     name, url, limit, connect = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
@@ -20,7 +23,7 @@ def main() -> None:
             words = call()
         except Exception as error:  # noqa: BLE001 - whatever a client raises is what it saw
             words = _exception(error)
-        print(words, flush=True)
+        print(words, *_tries, sep="\t", flush=True)
 
 
 def _exception(error: Exception) -> str:
@@ -53,12 +56,15 @@ def _openai(url: str, limit: float, connect: float) -> Callable[[], str]:
     import httpx
     import openai
 
+    def count(request: httpx.Request) -> None:
+        _tries[:] = [sum(_tries) + 1]
+
     limits = httpx.Timeout(limit, connect=connect)
-    client = openai.OpenAI(
-        base_url=url, api_key="k", timeout=limits, http_client=httpx.Client(trust_env=False)
-    )
+    http_client = httpx.Client(trust_env=False, event_hooks={"request": [count]})
+    client = openai.OpenAI(base_url=url, api_key="k", timeout=limits, http_client=http_client)
 
     def call() -> str:
+        _tries.clear()
         reply = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello"}])
         return _judged((reply.choices[0].message.content or "").encode())
 
@@ -81,7 +87,7 @@ def _reason(message: str) -> str:
     """The message without its figures, which differ from run to run."""
     text = message.strip().partition(") ")[2]
     words = [word for word in text.split() if not word.rstrip(".:,").isdecimal()]
-    return " ".join(words).partition(" after ")[0].partition(" with ")[0].partition(" port ")[0]
+    return " ".join(words).partition(" after ")[0].partition(" with ")[0].partition(" port")[0]
 
 
 def _judged(body: bytes) -> str:

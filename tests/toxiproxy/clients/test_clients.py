@@ -130,7 +130,12 @@ class Calls:
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return self._process.stdout.readline().strip()
+        words, _, tries = self._process.stdout.readline().strip().partition("\t")
+        self.tries = int(tries or 1)
+        return words
+
+    tries = 1
+    """The tries of the last call, if the client counts them."""
 
     def close(self) -> None:
         self._process.communicate(timeout=PATIENCE_S)
@@ -195,8 +200,34 @@ def test_four_calls_at_once_share_the_rate(client, calls, proxied, server, limit
     note(f"shared_bandwidth, four calls at once, {row}", client, outcome(words[0], server.requests // 4))
 
 
+def test_connection_is_never_accepted(client, calls, proxied):
+    proxied.add("unaccepted", "downstream")
+    limited = calls("/fast", 15, connect=1)
+    words = limited.call()
+    note("unaccepted, limit for connecting 1 s", client, outcome(words, limited.tries))
+
+
+def test_connection_is_accepted_after_a_while(client, calls, proxied, server):
+    proxied.add("unaccepted", "downstream")
+    words: list[str] = []
+    patient = calls("/fast", 30)
+    thread = threading.Thread(target=lambda: words.append(patient.call()))
+    thread.start()
+    until(lambda: connects(proxied), "a client that connects")
+    proxied.remove()
+    thread.join(PATIENCE_S * 3)
+    note("unaccepted at first, limit 30 s", client, outcome(words[0], server.requests))
+
+
+def connects(proxied: Proxied) -> bool:
+    """Whether a client waits for the proxy to accept it (SYN_SENT)."""
+    port = int(proxied.state.listen.rpartition(":")[2])
+    rows = (row.split() for row in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:])
+    return any(row[2].endswith(f":{port:04X}") and row[3] == "02" for row in rows)
+
+
 def test_table_has_only_known_toxics():
     from wirefault.toxiproxy.toxics import toxic
 
     table: dict[str, Any] = SEEN.read()
-    assert table and all(toxic(row.partition(",")[0]) for row in table)
+    assert table and all(toxic(row.partition(" ")[0].rstrip(",")) for row in table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import select
 import socket
 import struct
 import time
@@ -340,7 +341,7 @@ _PIECE = 64 * 1024
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-@dataclass
+@dataclass(eq=False)
 class Arrival:
     """A new connection. Times are of ``time.perf_counter``, except ``opened`` (seconds since the epoch)."""
 
@@ -358,6 +359,16 @@ class Arrival:
     # the client has ended its side
     at_eof: bool = False
     _answered: bool = False
+
+    @property
+    def has_left(self) -> bool:
+        """Whether the client has closed its side, even if data of it is still unread."""
+        if self.client.fileno() < 0:
+            return True
+        ended = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+        poll = select.poll()
+        poll.register(self.client, ended)
+        return bool(poll.poll(0))
 
     async def accept(self) -> None:
         """Tell a client that asked for a tunnel that it is open, once. Raises ``OSError`` if it

@@ -6,8 +6,8 @@ import asyncio
 import socket
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from wirefault.core.control_access import has_token
@@ -26,6 +26,8 @@ from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.gateway.intercept.splice import TLS_RECORD, Splice, Transfer, accept_all
 from wirefault.history.events import ConnectionEnded, WentPastLab
 from wirefault.settings.settings import SettingsError
+
+_LEFT_BOUND_S = 2.0
 
 
 @dataclass(eq=False)
@@ -84,9 +86,11 @@ def _past_lab(ended: ConnectionEnded, *, only_http2: bool) -> WentPastLab:
     )
 
 
-def refused_transfer(arrival: Arrival) -> Transfer:
-    """Return the transfer of a refused connection."""
+def refused_transfer(arrival: Arrival, refused: Refused) -> Transfer:
+    """Return the transfer of a connection that was refused, or never accepted."""
     is_tls = arrival.early[:1] == TLS_RECORD
+    if refused.unaccepted:
+        return Transfer(up_bytes=len(arrival.early), ended_by="client", how="unaccepted", tls=is_tls)
     return Transfer(up_bytes=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
 
 
@@ -102,6 +106,8 @@ class Ingress:
         self._state = state
         self._history = history
         self._open: set[OpenConnection] = set()
+        # connections whose link's proxy has not accepted yet, and the tasks that carry them
+        self._dialling: dict[Arrival, asyncio.Task[object]] = {}
 
     async def serve_proxy(self, listener: socket.socket) -> None:
         """Serve clients of the proxy tap until cancelled."""
@@ -116,6 +122,9 @@ class Ingress:
 
     async def settle(self) -> None:
         """Record what connections of finished attempts have carried so far; they continue unrecorded."""
+        left = [task for arrival, task in self._dialling.items() if arrival.has_left]
+        if left:
+            await asyncio.wait(left, timeout=_LEFT_BOUND_S)
         now = await self._attempt()
         for connection in tuple(self._open):
             if connection.attempt not in (None, now):
@@ -147,9 +156,11 @@ class Ingress:
     async def _carry(self, arrival: Arrival) -> None:
         attempt = asyncio.ensure_future(self._attempt())
         try:
-            route = await self._router.route(arrival)
+            with self._noted(arrival):
+                route = await self._router.route(arrival)
         except Refused as refused:
-            connection = OpenConnection(arrival, refused, refused_transfer(arrival), await attempt)
+            transfer = refused_transfer(arrival, refused)
+            connection = OpenConnection(arrival, refused, transfer, await attempt)
             self._open.add(connection)  # before the client gets the reply, which may end its attempt
             await arrival.refuse(refused.status, str(refused))
             await self._conclude(connection)
@@ -167,6 +178,17 @@ class Ingress:
             return
         await self._join(splice, arrival, route, await attempt, lambda: arrival.early)
 
+    @contextmanager
+    def _noted(self, arrival: Arrival) -> Iterator[None]:
+        """Note the connection for ``settle`` while it is routed."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._dialling[arrival] = task
+        try:
+            yield
+        finally:
+            del self._dialling[arrival]
+
     async def _carry_requests(self, client: socket.socket, first: ProxyRequest, rest: bytes) -> None:
         """Serve requests in absolute form, to one server after another."""
 
@@ -183,9 +205,11 @@ class Ingress:
             arrival.first_sent = arrival.began
             attempt = asyncio.ensure_future(self._attempt())
             try:
-                route = await self._router.route(arrival)
+                with self._noted(arrival):
+                    route = await self._router.route(arrival)
             except Refused as refused:
-                connection = OpenConnection(arrival, refused, refused_transfer(arrival), await attempt)
+                transfer = refused_transfer(arrival, refused)
+                connection = OpenConnection(arrival, refused, transfer, await attempt)
                 splice.send_down(proxy_refusal(refused.status, str(refused)))
                 splice.close()
                 await self._conclude(connection)

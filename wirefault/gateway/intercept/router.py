@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -39,6 +40,7 @@ from wirefault.wiring.topology import Topology, own_addresses
 _OPENED_WITHIN_S = 15.0
 _OWN_PROXY = "it is a proxy of the agent (CONNECT), which hides the servers behind it: unset that proxy"
 _POLL_S = 0.003
+_LEFT_POLL_S = 0.05
 # so many hosts get a link without a trial connection
 _TRUSTED_LINKS = 16
 
@@ -173,17 +175,25 @@ class Refused(Exception):
     """The connection was not dialled, or got no response.
 
     The message and ``status`` are for the client; ``link``, ``why`` and ``lab_failed`` as in
-    ``ConnectionEnded``.
+    ``ConnectionEnded``. ``unaccepted``: the client left before the link's proxy accepted.
     """
 
     def __init__(
-        self, status: int, message: str, link: str = "", why: str = "", *, lab_failed: bool = False
+        self,
+        status: int,
+        message: str,
+        link: str = "",
+        why: str = "",
+        *,
+        lab_failed: bool = False,
+        unaccepted: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.link = link
         self.why = why
         self.lab_failed = lab_failed
+        self.unaccepted = unaccepted
 
 
 class Router:
@@ -220,7 +230,9 @@ class Router:
         if tunnel is not None:
             return tunnel
         route = self._find_route(arrival)
-        return await self._dial(route) if route is not None else await self._route_to_new_host(arrival)
+        return (
+            await self._dial(route, arrival) if route is not None else await self._route_to_new_host(arrival)
+        )
 
     async def _ruled_out(self, arrival: Arrival, ruling: Ruling) -> Route | None:
         """Return a tunnel for a host that is to pass, None for one with a link. Raises ``Refused``."""
@@ -252,12 +264,21 @@ class Router:
         target = (arrival.host, arrival.port)
         return self._link_routes.wired(*target) or self._link_routes.known(*target)
 
-    async def _dial(self, route: LinkRoute) -> Route:
+    async def _dial(self, route: LinkRoute, arrival: Arrival) -> Route:
+        """Dial the link's proxy until it accepts, or the client leaves, as under the toxic ``unaccepted``."""
+        dialling = asyncio.ensure_future(dial(socket.socket(), (route.proxy.host, route.proxy.port)))
         try:
-            proxy = (route.proxy.host, route.proxy.port)
-            return Route(await dial(socket.socket(), proxy), route.link)
-        except OSError as error:  # the toxic ``down``
-            raise Refused(502, f"{route.link} cannot be reached: {error.strerror}", route.link) from None
+            while not (await asyncio.wait({dialling}, timeout=_LEFT_POLL_S))[0]:
+                if arrival.has_left:
+                    message = f"{route.link} did not accept the connection"
+                    raise Refused(502, message, route.link, unaccepted=True)
+            return Route(await dialling, route.link)
+        except OSError as error:  # the toxic ``down``, or the kernel's own limit for connecting
+            message = f"{route.link} cannot be reached: {error.strerror}"
+            unaccepted = error.errno == errno.ETIMEDOUT
+            raise Refused(502, message, route.link, unaccepted=unaccepted) from None
+        finally:
+            dialling.cancel()
 
     async def _tunnel(self, arrival: Arrival, why: str) -> Route:
         egress = self._egress()
@@ -294,7 +315,7 @@ class Router:
             return replace(tunnel, unlinked=True)
         except (NoLink, sqlite3.Error, SettingsError) as error:
             raise Refused(502, str(error), why=str(error), lab_failed=True) from None
-        return await self._dial(route)
+        return await self._dial(route, arrival)
 
     async def _try_host(self, arrival: Arrival) -> None:
         """Raise ``Refused`` for a host that cannot be dialled: invented ones must not use up all links."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from wirefault.gateway.exchange.client import ClientTransport
+from wirefault.history.events import HowEnded
 
 TLS_RECORD = b"\x16"
 _BUFFERED = 256 * 1024  # bytes buffered for a slow reader before its sender is paused
@@ -26,7 +27,7 @@ class Transfer:
     first_received: float | None = None
     # the side that ended it first, and how
     ended_by: Literal["client", "proxy", "neither"] = "neither"
-    how: Literal["fin", "rst", "refused", "open"] = "open"
+    how: HowEnded = "open"
     # the client began a TLS handshake
     tls: bool = False
     # the client continued with another server

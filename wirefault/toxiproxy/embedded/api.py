@@ -146,7 +146,10 @@ class _Api:
         return _answer([toxic.json() for toxic in self._proxy(request).toxics])
 
     async def toxic_create(self, request: Request) -> Response:
-        return _answer(self._proxy(request).toxics.create(await request.body()).json())
+        proxy = self._proxy(request)
+        toxic = proxy.toxics.create(await request.body())
+        await proxy.follow_toxics()
+        return _answer(toxic.json())
 
     async def toxic_show(self, request: Request) -> Response:
         return _answer(self._proxy(request).toxics.get(request.path_params["toxic"]).json())
@@ -156,7 +159,9 @@ class _Api:
         return _answer(toxics.update(request.path_params["toxic"], await request.body()).json())
 
     async def toxic_delete(self, request: Request) -> Response:
-        self._proxy(request).toxics.remove(request.path_params["toxic"])
+        proxy = self._proxy(request)
+        proxy.toxics.remove(request.path_params["toxic"])
+        await proxy.follow_toxics()
         return Response(status_code=204)
 
     async def version(self, request: Request) -> Response:

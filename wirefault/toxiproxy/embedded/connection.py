@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import select
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import cast
 
@@ -108,6 +110,58 @@ def _bind(host: str, port: int) -> socket.socket:
         return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
+class FullQueue:
+    """Fills the queue of a listening socket, from which nothing is accepted: further clients must wait.
+
+    With a queue of length 0 Linux still completes one connection, and drops the SYN of all others. Their
+    kernels repeat it after 1, 3 and 7 s, so a client may connect some seconds after ``release``.
+    """
+
+    _CONNECTS_WITHIN_S = 0.02  # over loopback it is done before ``connect`` returns
+    _MAX_FILLERS = 2048
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._fillers: list[socket.socket] = []
+        listener.listen(0)
+        while len(self._fillers) < self._MAX_FILLERS and self._fill():
+            pass
+
+    def _fill(self) -> bool:
+        """Add one connection; False if the queue is full."""
+        host, port = self._listener.getsockname()[:2]
+        if host in _WILDCARDS:
+            host = "::1" if self._listener.family == socket.AF_INET6 else "127.0.0.1"
+        filler = socket.socket(self._listener.family)
+        filler.setblocking(False)
+        with suppress(BlockingIOError):
+            filler.connect((host, port))
+        if select.select([], [filler], [], self._CONNECTS_WITHIN_S)[1]:
+            self._fillers.append(filler)
+            return True
+        filler.close()
+        return False
+
+    def release(self) -> list[socket.socket]:
+        """Empty the queue, and return the connections of clients that were in it."""
+        own = {filler.getsockname()[:2] for filler in self._fillers}
+        clients = []
+        self._listener.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                accepted, address = self._listener.accept()
+                if address[:2] in own:
+                    accepted.close()
+                else:
+                    clients.append(accepted)
+        self.close()
+        return clients
+
+    def close(self) -> None:
+        for filler in self._fillers:
+            filler.close()
 
 
 class ConnectionEnd(asyncio.Protocol):

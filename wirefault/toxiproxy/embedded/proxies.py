@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 from wirefault.toxiproxy.embedded.connection import (
     ConnectionEnd,
+    FullQueue,
     ProxyConnection,
     join_host_port,
     open_listener,
@@ -36,7 +38,9 @@ class Proxy:
         self.enabled = False
         self.toxics = ToxicCollection()
         self._metrics = metrics
+        self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
+        self._full: FullQueue | None = None
         self._connections: set[ProxyConnection] = set()
 
     def json(self) -> dict[str, Any]:
@@ -53,20 +57,46 @@ class Proxy:
         """Start listening, unless it already does."""
         if self.enabled:
             return
-        listening = await open_listener(self.listen)
-        self._server = await asyncio.get_running_loop().create_server(self._accept, sock=listening)
-        host, port = listening.getsockname()[:2]
+        self._listener = await open_listener(self.listen)
+        host, port = self._listener.getsockname()[:2]
         self.listen = join_host_port(host, port)
         self.enabled = True
+        await self.follow_toxics()
 
     def stop(self) -> None:
         """Stop listening and close all connections."""
         self.enabled = False
+        if self._full is not None:
+            self._full.close()
+            self._full = None
         if self._server is not None:
             self._server.close()
             self._server = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
         for connection in tuple(self._connections):
             connection.abort()
+
+    async def follow_toxics(self) -> None:
+        """Accept connections, or let them wait in a full queue while a toxic asks for that."""
+        if self._listener is None:
+            return
+        holds = any(toxic.definition.holds_connections for toxic in self.toxics)
+        if holds and self._full is None:
+            if self._server is not None:
+                self._server.close()
+                self._server = None
+                await asyncio.sleep(0)  # the loop closes its socket in its next step
+            self._full = FullQueue(self._listener)
+        elif not holds and self._server is None:
+            loop = asyncio.get_running_loop()
+            waiting = self._full.release() if self._full is not None else []
+            self._full = None
+            # a duplicate, since the queue outlives the server that accepts from it
+            self._server = await loop.create_server(self._accept, sock=self._listener.dup())
+            for client in waiting:
+                await loop.connect_accepted_socket(self._accept, client)
 
     async def differs(self, listen: str, upstream: str) -> bool:
         """Whether these addresses differ from this proxy's."""
@@ -161,6 +191,7 @@ class ProxyCollection:
         for proxy in tuple(self._proxies.values()):
             await proxy.start()
             proxy.toxics.reset()
+            await proxy.follow_toxics()
 
     def stop(self) -> None:
         for proxy in self._proxies.values():

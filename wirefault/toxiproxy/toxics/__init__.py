@@ -19,6 +19,7 @@ from wirefault.toxiproxy.toxics.shared_bandwidth import SharedBandwidthToxic
 from wirefault.toxiproxy.toxics.slicer import SlicerToxic
 from wirefault.toxiproxy.toxics.slow_close import SlowCloseToxic
 from wirefault.toxiproxy.toxics.timeout import TimeoutToxic
+from wirefault.toxiproxy.toxics.unaccepted import UnacceptedToxic
 
 TOXICS: tuple[Toxic, ...] = (
     LatencyToxic(),
@@ -30,6 +31,7 @@ TOXICS: tuple[Toxic, ...] = (
     LimitDataToxic(),
     CutAfterToxic(),
     SharedBandwidthToxic(),
+    UnacceptedToxic(),
     DownToxic(),
 )
 

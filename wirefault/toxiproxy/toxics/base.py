@@ -108,8 +108,8 @@ class ObservedConnection:
     """Bytes to the subject."""
     by_proxy: bool
     """The subject did not end the connection."""
-    how: Literal["fin", "rst", "refused", "open"]
-    """The end: FIN, RST, proxy not reachable, or still open at the attempt's end."""
+    how: Literal["fin", "rst", "refused", "unaccepted", "open"]
+    """The end: FIN, RST, proxy not reachable, never accepted by it, or still open at the attempt's end."""
     tls: bool
     gateway_complete_request: bool = False
     """The gateway got a complete request on the link during the connection."""
@@ -265,6 +265,7 @@ class Toxic(ABC):
 
     # for the embedded server
     buffer_chunks: ClassVar[int] = 0  # capacity of the queue before the toxic
+    holds_connections: ClassVar[bool] = False  # the proxy accepts no new connections while it is set
     closes_when_removed: ClassVar[bool] = False  # removal closes the connections that it acts on
 
     @abstractmethod
