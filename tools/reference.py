@@ -361,7 +361,7 @@ def questions_page() -> str:
     )
     rows = []
     for question in QUESTIONS.values():
-        mark = "\\*" if question.asked else ""
+        mark = "\\*" if question.default else ""
         rules = ", ".join(f"[`{rule}`](findings-rules.md#{rule})" for rule in question.rule.split(", "))
         mistaken = "; ".join(question.mistaken)
         name, place = f"`{question.name}` {mark}".strip(), PLACES[question.where]

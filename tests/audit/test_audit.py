@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.audit.serving import AGENT, Servers, model_and_shop
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
+from tests.support import ROOT, until
 
 pytestmark = pytest.mark.slow
 
@@ -26,12 +28,12 @@ def servers() -> Iterator[Servers]:
 def audit(folder: Path, servers: Servers, style: str, *options: str) -> tuple[int, dict[str, Any], str]:
     (folder / "agent.py").write_text(AGENT)
     command = [sys.executable, "agent.py", servers.model, servers.shop, style]
-    words = ["audit", "--json", "audit.json", "--patience", "4", *options, "--", *command]
+    words = ["audit", "--json", "audit.json", "--patience", "6", *options, "--", *command]
     ended = wirefault(folder, environ_in(folder), *words)
     return ended.returncode, json.loads((folder / "audit.json").read_text()), ended.stdout + ended.stderr
 
 
-def found(result: dict[str, Any]) -> dict[str, str]:
+def findings_by_question(result: dict[str, Any]) -> dict[str, str]:
     """The finding of each question that has one."""
     return {each["question"]: each["finding"] for each in result["answers"] if each["status"] == "finding"}
 
@@ -42,7 +44,7 @@ def test_careless_agent_is_found_to_write_twice_and_to_deny_its_order(
     before = len(servers.orders)
     code, result, _ = audit(tmp_path, servers, "careless")
     assert code == 1
-    findings = found(result)
+    findings = findings_by_question(result)
     assert findings["lost_reply"] == findings["write_hangs"] == "write_repeated"
     assert findings["model_down_after_write"] == "done_but_not_told"
     assert "write_5xx" not in findings and "read_5xx" not in findings
@@ -53,15 +55,15 @@ def test_careless_agent_is_found_to_write_twice_and_to_deny_its_order(
     assert len(servers.orders) - before >= 2 + runs["lost_reply"] * 2 + runs["write_hangs"] * 2
     assert len(servers.orders) - before <= result["runs"] + runs["lost_reply"] + runs["write_hangs"]
     assert without  # those runs ended without an order
-    shown = wirefault(tmp_path, environ_in(tmp_path), "show", result["experiment"], "q01")
-    assert shown.returncode == 0 and "lose_reply" in shown.stdout
+    timeline = wirefault(tmp_path, environ_in(tmp_path), "show", result["experiment"], "q01")
+    assert timeline.returncode == 0 and "lose_reply" in timeline.stdout
     listed = wirefault(tmp_path, environ_in(tmp_path), "list")
     assert "signed" in listed.stdout and f"{len(findings)} findings" in listed.stdout
 
 
 def test_careful_agent_has_no_finding(tmp_path: Path, servers: Servers) -> None:
     code, result, printed = audit(tmp_path, servers, "careful")
-    assert found(result) == {}, printed
+    assert findings_by_question(result) == {}, printed
     assert code == 0, printed
 
 
@@ -82,6 +84,45 @@ def test_dry_run_asks_nothing(tmp_path: Path, servers: Servers) -> None:
     code, result, printed = audit(tmp_path, servers, "careless", "--dry-run")
     assert code == 0 and result["answers"] == [] and "q01  POST /orders, reply lost" in printed
     assert len(servers.orders) - before == 2
+
+
+def test_answered_writes_reach_the_server_in_clean_runs_only(tmp_path: Path, servers: Servers) -> None:
+    before = len(servers.orders)
+    ask = ["--ask", "lost_reply", "--ask", "write_5xx", "--ask", "model_down_after_write"]
+    code, result, printed = audit(tmp_path, servers, "careless", "--writes", "answer", *ask)
+    assert len(servers.orders) - before == 2, printed
+    assert findings_by_question(result) == {
+        "lost_reply": "write_repeated",
+        "model_down_after_write": "done_but_not_told",
+    }
+    assert code == 1 and "none carried out again" in printed
+
+
+def test_killed_audit_resumes_and_repeats_no_complete_run(tmp_path: Path, servers: Servers) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    command = [sys.executable, "agent.py", servers.model, servers.shop, "careful"]
+    ask = [word for name in ("lost_reply", "write_5xx", "read_5xx", "model_5xx") for word in ("--ask", name)]
+    words = [sys.executable, "-m", "wirefault", "audit", "--workers", "1", *ask, "--", *command]
+    environ = environ_in(tmp_path) | {"PYTHONPATH": str(ROOT)}
+    runs = tmp_path / ".wirefault" / "logs" / "runs"
+    with subprocess.Popen(words, cwd=tmp_path, env=environ, start_new_session=True) as process:
+        until(lambda: runs.is_dir() and len(list(runs.iterdir())) > 3)
+        process.kill()
+    complete = [path for path in runs.glob("*/agent-*.jsonl") if b'"run_sealed"' in path.read_bytes()]
+    before_resume = {path: path.read_bytes() for path in complete}
+    [audit_id] = [path.name for path in (runs.parent / "experiments").iterdir()]
+    before = len(servers.orders)
+    ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", audit_id, "--json", "audit.json")
+    result = json.loads((tmp_path / "audit.json").read_text())
+    assert ended.returncode == 0, ended.stderr
+    assert [each["status"] for each in result["answers"]] == ["fine"] * 4
+    assert 0 < len(servers.orders) - before < 10  # of all ten runs
+    assert before_resume and {path: path.read_bytes() for path in complete} == before_resume
+
+
+def test_option_of_another_audit_is_refused(tmp_path: Path) -> None:
+    ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", "nothing")
+    assert ended.returncode == 64 and "unknown experiment" in ended.stderr
 
 
 def test_unknown_question_names_the_nearest(tmp_path: Path) -> None:

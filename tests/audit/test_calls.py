@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.judging.oracle.histories import exchange
-from wirefault.audit.calls import name_of, path_template
+from wirefault.audit.calls import name_of
+from wirefault.wiring.write_requests import path_template
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from wirefault.judging.judge import EpisodeJudgement, judge_trace
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import writes_in
 from wirefault.wiring.links import Link, Links
+from wirefault.wiring.write_requests import path_template
 
 Status = Literal["finding", "fine", "unknown"]
 _LINK = re.compile(r" of \S+(?= was executed)")
@@ -344,13 +345,37 @@ class Answer:
 
 def writes_by_host(views: Sequence[RunView]) -> Mapping[str, list[str]]:
     """Return the names of the executed writes by the upstream that carried them out."""
-    found: dict[str, dict[str, None]] = {}
+    by_host: dict[str, dict[str, None]] = {}
     for view in views:
         for call in view.calls:
             if call.kind == "write" and call.key.link in view.trace.links:
                 upstream = view.trace.links[call.key.link].upstream
-                found.setdefault(upstream, {})[call.key.name] = None
-    return {upstream: list(names) for upstream, names in found.items()}
+                by_host.setdefault(upstream, {})[call.key.name] = None
+    return {upstream: list(names) for upstream, names in by_host.items()}
+
+
+def passed_calls(view: RunView, corrections: Corrections) -> tuple[dict[str, list[str]], str]:
+    """Return by link the calls with another method than GET that only read, so that they may be forwarded.
+
+    Also a clause about a path that serves reads and writes alike; empty if there is none.
+    """
+    read: dict[str, dict[str, None]] = {}
+    written: dict[str, set[str]] = {}
+    for request in view.trace.requests:
+        exchange = request.exchange
+        if exchange is None or exchange.method in ("GET", "HEAD", "OPTIONS") or request.of_model:
+            continue
+        call = f"{exchange.method} {path_template(exchange.target)}"
+        if request.is_write:
+            written.setdefault(exchange.link, set()).add(call)
+        else:
+            read.setdefault(exchange.link, {})[call] = None
+    for link, calls in written.items():
+        both = calls.intersection(read.get(link, {}))
+        if both:
+            return {}, f"{sorted(both)[0]} of {link} carries reads and writes"
+    passed = {link: list(calls) for link, calls in read.items()}
+    return {link: [*passed.get(link, []), *corrections.reads] for link in {*passed, *written}}, ""
 
 
 def model_tokens(views: Iterable[RunView]) -> int | None:

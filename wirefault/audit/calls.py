@@ -20,12 +20,9 @@ from wirefault.history.events import Exchange
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import Write, writes_in
+from wirefault.wiring.write_requests import path_template
 
 CallKind = Literal["model", "write", "read"]
-_VERSION = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?", re.I)
-_ID = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=[0-9a-f]*\d)[0-9a-f]{8,}|\d+", re.I
-)
 _WILDCARDS = re.compile(r"[\[?]")  # of fnmatch; an asterisk in a path may stay one
 
 
@@ -152,12 +149,6 @@ def name_of(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
         if value and (field_name == "operationName" or "jsonrpc" in body):
             return f"{name} {value}", {**only, "json": {field_name: value}}
     return name, only
-
-
-def path_template(target: str) -> str:
-    """Return the path with numbers, UUIDs and long hexadecimal ids as ``*``; versions such as ``v1`` stay."""
-    segments = target.partition("?")[0].split("/")
-    return "/".join(each if _VERSION.fullmatch(each) else _ID.sub("*", each) for each in segments)
 
 
 def _body_of(exchange: Exchange) -> Mapping[str, Any]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter
 
 from wirefault.audit.answers import (
     Answer,
@@ -18,17 +21,22 @@ from wirefault.audit.answers import (
     Corrections,
     RunView,
     StruckRun,
+    passed_calls,
     read_struck,
     view_of,
     writes_by_host,
 )
-from wirefault.audit.question import Ask, Question, asks_of
-from wirefault.core.errors import LAB_FAILED
+from wirefault.audit.question import QUESTIONS, Ask, Question, asks_of
+from wirefault.core.errors import LAB_FAILED, InputError
+from wirefault.core.files import replace_shared
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.sockets import is_loopback
+from wirefault.experiments.index import read_document
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
+from wirefault.gateway.answered_writes import WritesDocument
+from wirefault.history.events import RunFinished
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
@@ -41,6 +49,10 @@ WAITING_LANES = 6
 """Lanes for agents that wait in a hang, besides those of the workers."""
 _CLEAN_RUNS = 2
 _MARGIN_S = 30.0
+_OPTIONS = "audit.json"
+
+
+WritesMode = Literal["real", "answer"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +65,62 @@ class AuditOptions:
     patience: float = 0.0
     """Seconds of a hang; 0: three times the clean run, 20 to 65 s."""
     dry_run: bool = False
-    real_writes: bool = False
+    resumed: bool = False
+    """Runs that the audit has already are not repeated."""
+    writes: WritesMode | None = None
+    """``answer``: the gateway answers writes of struck runs; None: it does so if any leaves this machine."""
+    confirmed: bool = False
     """Writes beyond this machine may be repeated for real."""
+
+    def save(self, saved: SavedExperiment) -> None:
+        """Keep the options beside the plan, for ``load_options``. Raises ``OSError``."""
+        fields = {
+            "questions": [question.name for question in self.questions],
+            "writes": list(self.corrections.writes),
+            "reads": list(self.corrections.reads),
+            "workers": self.workers,
+            "patience": self.patience,
+            "mode": self.writes,
+            "confirmed": self.confirmed,
+        }
+        replace_shared(saved.logs, saved.folder / _OPTIONS, json.dumps(fields).encode())
+
+
+def load_options(saved: SavedExperiment) -> AuditOptions:
+    """Return the options of a saved audit, to resume it. Raises ``InputError`` if it is not an audit."""
+    path = saved.folder / _OPTIONS
+    try:
+        fields = _KEPT.validate_python(read_document(saved.logs, path))
+        questions = [QUESTIONS[name] for name in fields.questions]
+    except FileNotFoundError:
+        raise InputError(
+            f"{saved.experiment_id} is not an audit: wirefault run --resume continues it"
+        ) from None
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    return AuditOptions(
+        questions,
+        Corrections(tuple(fields.writes), tuple(fields.reads)),
+        fields.workers,
+        fields.patience,
+        resumed=True,
+        writes=fields.mode,
+        confirmed=fields.confirmed,
+    )
+
+
+@dataclass(frozen=True)
+class _Kept:
+    questions: list[str]
+    writes: list[str]
+    reads: list[str]
+    workers: int
+    patience: float
+    mode: WritesMode | None
+    confirmed: bool
+
+
+_KEPT = TypeAdapter(_Kept)
 
 
 @dataclass
@@ -74,6 +140,8 @@ class AuditResult:
     patience: float = MAX_PATIENCE_S
     sequential: str = ""
     """Why runs were made one after another."""
+    writes: WritesMode = "real"
+    """Who carries out the writes of struck runs."""
 
 
 class Listener(Protocol):
@@ -128,6 +196,8 @@ class _Audit:
         self._computing = threading.Semaphore(options.workers)
         self._ids = self._new_ids()
         self._lock = threading.Lock()
+        self._replies = lab.private_file("writes.jsonl")
+        self._recorded = self._recorded_runs() if options.resumed else {}
         self.code = 0
 
     def _new_ids(self) -> Iterator[str]:
@@ -135,6 +205,25 @@ class _Audit:
         [arm] = saved.plan.arms
         while True:
             yield from saved.next_run_ids(arm, 1)
+
+    def _recorded_runs(self) -> dict[str, RunView]:
+        """Return the complete runs of an earlier part of the audit, by their episodes.
+
+        The first clean run is repeated if the gateway answers writes by its replies, which are not fields.
+        """
+        saved = self._result.saved
+        [arm] = saved.plan.arms
+        views: dict[str, RunView] = {}
+        for run_id in saved.run_ids(arm):
+            try:
+                events = read_history(saved.logs, run_id).events()
+                view = view_of(run_id, events, self._options.corrections)
+            except (HistoryError, OSError, ValueError):  # killed at its beginning
+                continue
+            ended = any(isinstance(event, RunFinished) and event.completed for event in events)
+            if ended and not (view.trace.episode == "clean" and arm.settings.audit_writes):
+                views[view.trace.episode] = view
+        return views
 
     # learning
 
@@ -145,9 +234,9 @@ class _Audit:
         views: list[RunView] = []
         for number in range(1, _CLEAN_RUNS + 1):
             key = "clean" if number == 1 else f"clean.r{number}"
-            view = self._run(replace(prompt, key=key), 0)
+            recording = WritesDocument("record", str(self._replies)).dump() if number == 1 else ""
+            view = self._run(replace(prompt, key=key), 0, {"audit_writes": recording, "faults": ""})
             if view is None:
-                result.problem = result.problem or "the lab could not run the command"
                 return
             views.append(view)
             result.clean = CleanRuns(views)
@@ -166,11 +255,37 @@ class _Audit:
             result.problem = "the command made no call that the lab can fault"
         elif not result.asks:
             result.problem = "no question fits the calls of the command"
-        elif (beyond := self._writes_beyond()) and not self._options.real_writes:
-            result.problem = (
-                f"it writes to {beyond}, not this machine, and each question would write there again;"
-                " give it a test server, or repeat with --yes"
+        else:
+            result.problem = self._choose_writes()
+        result.saved.write_plan()
+
+    def _choose_writes(self) -> str:
+        """Decide who answers the writes of struck runs. Return why none may run; empty if they may."""
+        result, options = self._result, self._options
+        assert result.clean is not None
+        hosts = writes_by_host(result.clean.runs)
+        beyond = next((upstream for upstream in hosts if not _is_local(upstream)), "")
+        result.writes = options.writes or ("answer" if beyond else "real")
+        if result.writes == "real" and beyond and not options.confirmed:
+            return (
+                f"--writes real: it writes to {beyond}, not this machine, and each run would write there"
+                " again; add --yes if that is what you want"
             )
+        if result.writes == "real":
+            return ""
+        passed, mixed = passed_calls(result.clean.runs[0], self._options.corrections)
+        if mixed:
+            return (
+                f"{mixed}, so the gateway cannot answer its writes in the server's place; to carry them out"
+                " for real in each run, add --writes real --yes"
+            )
+        document = WritesDocument("answer", str(self._replies), passed).dump()
+        [arm] = result.saved.plan.arms
+        settings = arm.settings.model_copy(update={"audit_writes": document})
+        result.saved = replace(
+            result.saved, plan=replace(result.saved.plan, arms=(replace(arm, settings=settings),))
+        )
+        return ""
 
     def _plan_faults(self) -> None:
         """Make one fault set with an entry for each question, which is met in that question's episodes."""
@@ -265,9 +380,11 @@ class _Audit:
                 timer.cancel()
             release()
 
-    def _run(self, prompt: Prompt, lane: int) -> RunView | None:
+    def _run(self, prompt: Prompt, lane: int, changes: Mapping[str, str] | None = None) -> RunView | None:
         """Run the agent once; None if the audit must end."""
         result = self._result
+        if (recorded := self._recorded.get(prompt.key)) is not None:
+            return recorded
         saved, configuration = result.saved, result.saved.plan.configuration
         [arm] = saved.plan.arms
         with self._lock:
@@ -277,8 +394,9 @@ class _Audit:
             if prompt.key not in [each.key for each in plan.prompts]:
                 result.saved = replace(saved, plan=replace(plan, prompts=(*plan.prompts, prompt)))
             result.runs += 1
+        settings = arm.settings.model_copy(update=dict(changes or {}))
         log = ProcessLog(configuration.logs, saved.folder / f"{run_id}.txt")
-        code = self._lab.run(run_document(run_id, arm.settings, source, is_part=True), log, lane)
+        code = self._lab.run(run_document(run_id, settings, source, is_part=True), log, lane)
         if code == INTERRUPTED:
             self.code = code
             return None

@@ -52,7 +52,7 @@ class Question:
     """The fault meets all later calls with the key, too; otherwise one try."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Further keys of the fault set's entry."""
-    asked: bool = True
+    default: bool = True
     """Whether the audit asks it unless told otherwise."""
     hangs: bool = False
     needs_stream: bool = False
@@ -127,7 +127,7 @@ def _own() -> Mapping[str, Question]:
     questions: list[Question] = [module.QUESTION for module in modules]
     order: Sequence[About] = ("write", "read", "model", "mcp")
     # defaults first, so that the ids of an audit stay the same when others are asked, too
-    questions.sort(key=lambda each: (not each.asked, order.index(each.about)))
+    questions.sort(key=lambda each: (not each.default, order.index(each.about)))
     return {question.name: question for question in questions}
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,14 @@ from typing import Any
 import click
 
 from wirefault.audit.answers import Answer, Corrections
-from wirefault.audit.engine import AuditOptions, AuditResult, Listener, run_audit
+from wirefault.audit.engine import AuditOptions, AuditResult, Listener, WritesMode, load_options, run_audit
 from wirefault.audit.question import QUESTIONS, Question
 from wirefault.cli.help import CommandWithProgram, option
-from wirefault.cli.options import environ_below, options, out_option, seed_option, toxiproxy_option
+from wirefault.cli.options import environ_below, logs_in, options, out_option, seed_option, toxiproxy_option
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError, nearest
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
-from wirefault.experiments.saved import save
+from wirefault.experiments.saved import load_saved, save
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.audit import audit_as_json, print_answer, print_audit, print_calls, print_plan
@@ -47,7 +47,7 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         "scripted",
         "ask",
         "every",
-        "writes",
+        "mode",
         "workers",
         "patience",
         "dry_run",
@@ -90,7 +90,7 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
     option("--list", "listing", is_flag=True, section="Output", help="List the questions and exit."),
     option(
         "--write",
-        "writes",
+        "declared",
         metavar="CALL",
         multiple=True,
         section="Faults",
@@ -105,10 +105,18 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         help="This call changes nothing. Repeatable.",
     ),
     option(
+        "--writes",
+        "mode",
+        type=click.Choice(["real", "answer"]),
+        section="Faults",
+        help="Carry out the writes of struck runs, or answer them in the server's place.  [default: answer if"
+        " one leaves this machine]",
+    ),
+    option(
         "--yes",
         is_flag=True,
         section="Faults",
-        help="Repeat writes for real, also on servers beyond this machine.",
+        help="With --writes real: carry them out beyond this machine, too.",
     ),
     option(
         "--workers",
@@ -118,7 +126,7 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
     ),
     option(
         "--patience",
-        type=click.FloatRange(1, 3600),
+        type=click.FloatRange(5, 3600),
         section="Limits",
         help="Seconds until the gateway ends a hang. [default: three times the clean run, 20 to 65]",
     ),
@@ -127,6 +135,12 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         is_flag=True,
         section="Other",
         help="Make the clean runs, print the plan, and ask nothing.",
+    ),
+    option(
+        "--resume",
+        metavar="ID",
+        section="Other",
+        help="Continue this audit; its complete runs are kept.",
     ),
     seed_option,
     out_option,
@@ -150,12 +164,14 @@ def audit_command(
     ask: tuple[str, ...],
     every: bool,
     listing: bool,
-    writes: tuple[str, ...],
+    mode: WritesMode | None,
+    declared: tuple[str, ...],
     reads: tuple[str, ...],
     yes: bool,
     workers: int | None,
     patience: float | None,
     dry_run: bool,
+    resume: str | None,
     seed: int | None,
     out: Path | None,
     json_file: Path | None,
@@ -170,46 +186,72 @@ def audit_command(
     if listing:
         _list_questions()
         return
-    questions = _questions(ask, every=every)
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise InputError(f"--json {json_file}: no such folder")
-    wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
     environ = environ_below(out)
-    from_command = wiring_file is None
-    given: dict[str, Any] = dict(EXEC_DEFAULTS) | ({"seed": str(seed)} if seed is not None else {})
-    configuration = load_configuration(environ, given, wiring, from_surroundings=not from_command)
-    choice = choose_toxiproxy(toxiproxy, configuration.environ)
-    title = f"audit of {shlex.join(program) or wiring_file}"
+    if resume is not None:
+        if program or wiring_file is not None:
+            raise InputError("--resume: the audit has its command already: leave it out")
+        saved = load_saved(logs_in(environ), resume, environ)
+        saved.require_own_plan("--resume", with_code=True)
+        how = load_options(saved)
+        how = replace(how, workers=workers or how.workers, dry_run=dry_run)
+        saved.forget_end()
+    else:
+        how = AuditOptions(
+            _questions(ask, every=every),
+            Corrections(declared, reads),
+            workers or os.cpu_count() or 2,
+            patience or 0.0,
+            dry_run=dry_run,
+            writes=mode,
+            confirmed=yes,
+        )
+        wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
+        title = f"audit of {shlex.join(program) or wiring_file}"
+        saved = save(
+            _plan(title, wiring, prompt, seed, environ, from_file=wiring_file is not None), new_run_id()
+        )
+        how.save(saved)
+        print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
+    choice = choose_toxiproxy(toxiproxy, saved.plan.configuration.environ)
+    result = run_audit(saved, how, choice, print_to_stderr, _Console())
+    sys.exit(_show(result, how, json_file))
+
+
+def _plan(
+    title: str,
+    wiring: Wiring,
+    prompt: Prompt,
+    seed: int | None,
+    environ: Mapping[str, str],
+    *,
+    from_file: bool,
+) -> ExperimentPlan:
+    decided: dict[str, Any] = dict(EXEC_DEFAULTS) | ({"seed": str(seed)} if seed is not None else {})
+    configuration = load_configuration(environ, decided, wiring, from_surroundings=from_file)
     arm = PlannedArm(PLAIN_RUN, configuration.settings, ())
-    plan = ExperimentPlan(Experiment.model_construct(title=title), configuration, (prompt,), (arm,))
-    saved = save(plan, new_run_id())
-    console = plain_console(stderr=False)
-    how = AuditOptions(
-        questions,
-        Corrections(writes, reads),
-        workers or os.cpu_count() or 2,
-        patience or 0.0,
-        dry_run=dry_run,
-        real_writes=yes,
-    )
-    print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
-    result = run_audit(saved, how, choice, print_to_stderr, _Console(how))
-    not_asked = _not_asked(result, questions)
+    return ExperimentPlan(Experiment.model_construct(title=title), configuration, (prompt,), (arm,))
+
+
+def _show(result: AuditResult, how: AuditOptions, json_file: Path | None) -> int:
+    """Keep the result, show it, and return the exit code."""
+    not_asked = _not_asked(result, how.questions)
+    document = audit_as_json(result, not_asked)
     if result.clean is not None and not result.code:
         result.saved.write_plan()
-        result.saved.write_verdict(audit_as_json(result, not_asked))
+        result.saved.write_verdict(document)
     if result.clean and result.answers:
-        print_audit(console, result, not_asked)
+        print_audit(plain_console(stderr=False), result, not_asked)
+    if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
+        print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")
     if json_file is not None:
-        json_file.write_text(
-            json.dumps(audit_as_json(result, not_asked), ensure_ascii=False) + "\n", encoding="utf-8"
-        )
-    sys.exit(_exit_code(result, dry_run=dry_run))
+        json_file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
+    return _exit_code(result, dry_run=how.dry_run)
 
 
 class _Console(Listener):
-    def __init__(self, how: AuditOptions) -> None:
-        self._how = how
+    def __init__(self) -> None:
         self._console = plain_console(stderr=True)
 
     def learned(self, result: AuditResult) -> None:
@@ -238,7 +280,7 @@ def _exit_code(result: AuditResult, *, dry_run: bool) -> int:
 
 def _list_questions() -> None:
     for question in QUESTIONS.values():
-        mark = "*" if question.asked else " "
+        mark = "*" if question.default else " "
         click.echo(f"{mark} {question.name:<24} {question.about:<6} {question.sentence}")
     click.echo("\n* is asked without --all")
 
@@ -247,16 +289,16 @@ def _questions(names: Sequence[str], *, every: bool) -> list[Question]:
     for name in names:
         if name not in QUESTIONS:
             raise InputError(f"--ask {name}: unknown question{nearest(name, QUESTIONS)}; --list shows all")
-    return [q for q in QUESTIONS.values() if (q.name in names if names else q.asked or every)]
+    return [q for q in QUESTIONS.values() if (q.name in names if names else q.default or every)]
 
 
 def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:
     if result.clean is None:
         return []
-    asked = {ask.question.name for ask in result.asks}
+    chosen = {ask.question.name for ask in result.asks}
     lines = []
     for question in questions:
-        if question.name not in asked:
+        if question.name not in chosen:
             why = "no stream" if question.needs_stream else f"no such {question.about} call"
             lines.append(f"{question.name} ({why})")
     others = len([name for name in QUESTIONS if name not in {q.name for q in questions}])

@@ -14,6 +14,7 @@ from wirefault.core.identity import body_digest, text_digest
 from wirefault.core.plain_data import unique
 from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.json_values import parsed
+from wirefault.dialects.outages import CASSETTE_MISS
 from wirefault.settings.settings import Settings, SettingsError
 
 _ID_NAMES = frozenset(("id", "call_id", "tool_call_id", "tool_use_id", "previous_response_id"))
@@ -98,6 +99,8 @@ _MAX_CASSETTE_BYTES = 64 * 1024 * 1024
 
 class CassettePlayer:
     """Replays recorded replies in one run. Raises ``SettingsError`` without any, and for a broken file."""
+
+    not_recorded = f"{CASSETTE_MISS}: record it (MODEL=record)"
 
     def __init__(self, folder: Path) -> None:
         self._replies: dict[str, Iterator[Reply]] = {}

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from wirefault.core.identity import Sender, foreign_members, parse_sender
 from wirefault.core.sockets import Address
+from wirefault.dialects.http import Reply, Request
 from wirefault.gateway.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.gateway.closed_networks import ALL_OPEN, ClosedNetworks
 from wirefault.gateway.http1.heads import RequestHead
@@ -54,6 +55,26 @@ LAB_BASE_PATH = "/openai/v1"
 _CLIENT_PREFIXES = (LAB_BASE_PATH, "/v1")
 
 
+class Recorder(Protocol):
+    """Records an upstream's replies."""
+
+    failure: str
+    """Why a reply was not recorded."""
+
+    def ask(self, request: Request) -> Callable[[Reply], None]:
+        """Note a request; return a function that takes its reply, and may raise ``OSError``."""
+
+
+class Player(Protocol):
+    """Replies in an upstream's place."""
+
+    not_recorded: str
+    """Why a request has no reply."""
+
+    def next_reply(self, request: Request) -> Reply | None:
+        """Return the reply; None without one."""
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """An upstream."""
@@ -67,9 +88,9 @@ class Endpoint:
     """A server of the lab, which may see the lab's headers."""
     tls: ssl.SSLContext | None = None
     """None is plain HTTP."""
-    recorder: CassetteRecorder | None = None
+    recorder: Recorder | None = None
     """Records its answers."""
-    player: CassettePlayer | None = None
+    player: Player | None = None
     """Answers instead of it."""
     opener: Callable[[Any, Endpoint], Any] | None = None
     """Makes an ``Upstream`` without TCP, from the receiver of its events and this endpoint."""

@@ -14,6 +14,7 @@ from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.plan import plan_try
 from wirefault.faults.sets.fault_set import Entry, FaultSet
 from wirefault.faults.sets.presets import read_canonical
+from wirefault.gateway.answered_writes import AnsweredWrites
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.history.events import Event, FaultsSet, InterceptionFailed, ShadowMet, WhyNotIntercepted
@@ -31,7 +32,7 @@ class ForeignLink(ValueError):
 
 
 class Run:
-    """A run that has the lane. Raises ``ForeignLink``."""
+    """A run that has the lane. Raises ``ForeignLink``, or ``SettingsError``."""
 
     matcher: FaultMatcher
     """The armed faults."""
@@ -43,6 +44,8 @@ class Run:
     """Replaces the scripted model; None if the settings name no other."""
     budgets: BudgetEnforcer | None
     """None without limits."""
+    writes: AnsweredWrites | None
+    """Chooses who answers writes; None: their servers."""
     began: float
     """``perf_counter`` at its start."""
     key: bytes
@@ -72,6 +75,7 @@ class Run:
         self.keeps_bodies = settings.bodies != "off"
         self.model = model
         self.budgets = budgets
+        self.writes = AnsweredWrites.of(settings.audit_writes)
         self._faults = read_canonical(settings.faults, settings.chaos_level)
         self.matcher = self._armed_with(self._faults)
         self.configuration = 0

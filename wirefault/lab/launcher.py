@@ -169,6 +169,10 @@ class Lab:
         """The secret from which the run's key derives; empty if the subject is not the lab's own agent."""
         return self.token if is_lab_subject(subject, self._configuration.wiring) else ""
 
+    def private_file(self, name: str) -> Path:
+        """A file of the lab in the private folder, which is removed with the lab."""
+        return self._folder / f"{self.topology.lab_id}-{name}"
+
     def run_document_path(self, run_id: str) -> Path:
         """The file with the instructions for a run's process."""
         return self._folder / f"{self.topology.lab_id}-{run_id}.run.json"

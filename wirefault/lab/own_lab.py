@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock
 
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, error_text
@@ -126,6 +127,10 @@ class RunningLab:
                 f"the agent was killed by signal {-code}; its run is kept under {lab.shared_logs}/runs"
             )
         return code
+
+    def private_file(self, name: str) -> Path:
+        """Return a path in the user's private folder for a file that is removed with the lab."""
+        return self._lab.private_file(name)
 
     def verify_rollback(self) -> str:
         """``verified``, or why toxics may be left; waits for the managers to heal."""

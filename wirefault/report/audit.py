@@ -34,6 +34,8 @@ def print_calls(console: Console, result: AuditResult) -> None:
         console.print(
             Text(f"writes: {names} ({len(writes)} a run; correct it by --write and --read)"), soft_wrap=True
         )
+    if result.writes == "answer":
+        console.print("writes of struck runs are answered by Wirefault; the clean runs carried theirs out")
     for sentence in clean.unreachable:
         console.print(Text(f"cannot reach: {one_line(sentence)}", style="yellow"), soft_wrap=True)
     if result.sequential:
@@ -62,9 +64,13 @@ def print_plan(console: Console, result: AuditResult) -> None:
         console.print(Text(strip_control(f"{ask.id}  {ask.text}")), soft_wrap=True)
     writes = sum(call.executed for call in result.clean.calls) if result.clean else 0
     count = sum(1 if ask.question.hangs else 2 for ask in result.asks)
+    again = f"about {count * writes} writes carried out again"
+    if result.writes == "answer":
+        again = "writes answered by Wirefault in the server's place, none carried out again"
     console.print(
-        f"{len(result.asks)} questions, {count} runs or a few more; about {count * writes} writes carried out"
-        f" again; a hang lasts {result.patience:.0f} s"
+        f"{len(result.asks)} questions, {count} runs or a few more; {again}; a hang lasts"
+        f" {result.patience:.0f} s",
+        soft_wrap=True,
     )
 
 
@@ -93,8 +99,8 @@ def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str])
     )
     print_calls(console, result)
     console.print()
-    found = sorted((answer for answer in result.answers if answer.status == "finding"), key=_gravity)
-    for answer in found:
+    findings = sorted((answer for answer in result.answers if answer.status == "finding"), key=_gravity)
+    for answer in findings:
         console.print(_finding_line(answer), soft_wrap=True)
         for other in answer.others:
             line = Text(f"also {_WORDS[other.severity].lower()}: {one_line(other.text)}", style="dim")
@@ -117,9 +123,9 @@ def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str])
     if not_asked:
         console.print(Text("not asked: " + "; ".join(not_asked), style="dim"))
     unknown = sum(answer.status == "unknown" for answer in result.answers)
-    console.print(f"{len(found)} findings, {len(fine)} fine, {unknown} unknown")
-    if found:
-        console.print(Text(strip_control(_why(result, found[0]))), soft_wrap=True)
+    console.print(f"{len(findings)} findings, {len(fine)} fine, {unknown} unknown")
+    if findings:
+        console.print(Text(strip_control(_why(result, findings[0]))), soft_wrap=True)
 
 
 def _why(result: AuditResult, answer: Answer) -> str:
@@ -160,6 +166,7 @@ def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, An
         "runs": result.runs,
         "seconds": round(result.seconds, 3),
         "patience_s": result.patience,
+        "writes": result.writes,
         "calls": [_call_as_json(call) for call in clean.calls] if clean else [],
         "unreachable": clean.unreachable if clean else [],
         "varies": result.sequential,
@@ -173,8 +180,8 @@ def verdict_of(result: AuditResult) -> str:
     """Return the audit's verdict in a word or two."""
     if result.problem or not result.answers:
         return "nothing asked"
-    found = sum(answer.status == "finding" for answer in result.answers)
-    return f"{found} findings" if found != 1 else "1 finding"
+    findings = sum(answer.status == "finding" for answer in result.answers)
+    return f"{findings} findings" if findings != 1 else "1 finding"
 
 
 def _call_as_json(call: Call) -> dict[str, Any]:

@@ -122,6 +122,11 @@ class Settings(BaseModel):
         " recorded as shadows, never applied",
     )
 
+    audit_writes: str = Field(
+        "",
+        description="set by an audit: who answers writes, their server or the clean run's replies; JSON",
+    )
+
     prices: str = Field(
         "",
         description="a YAML file of models' prices, USD per million tokens: `name: {input: 2.5, output: 10}`",
@@ -230,7 +235,9 @@ class Settings(BaseModel):
 
 NAMES = tuple(Settings.model_fields)
 # set only by the environment, .env or config.json: no command has an option for them
-INTERNAL = frozenset({"arm_timeout", "settle_bound", "proxy_wait", "retry_after_max", "shadow"})
+INTERNAL = frozenset(
+    {"arm_timeout", "settle_bound", "proxy_wait", "retry_after_max", "shadow", "audit_writes"}
+)
 
 
 def timeout_setting(link_name: str, translator_backend: str) -> str:

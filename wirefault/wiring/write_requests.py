@@ -46,6 +46,10 @@ _WRITING_WORD = re.compile(
     r"|buy|book|cancel|pay)(?![a-z])",
     re.I,
 )
+_VERSION_PART = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?", re.I)
+_ID_PART = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?=[0-9a-f]*\d)[0-9a-f]{8,}|\d+", re.I
+)
 _GRAPHQL_COMMENT = re.compile(r"#[^\n]*")
 _GRAPHQL_WRITE = re.compile(r"(?:^|[}\s])mutation\b(?=\s*(?:\w+\s*)?[({@])")
 
@@ -84,6 +88,12 @@ def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str
     if request.method not in _WRITING_METHODS or request.message:
         return None
     return None if _only_reads(request, link.upstream) else "probable"
+
+
+def path_template(target: str) -> str:
+    """Return the path with numbers, UUIDs and long hexadecimal ids as ``*``; versions such as ``v1`` stay."""
+    segments = target.partition("?")[0].split("/")
+    return "/".join(each if _VERSION_PART.fullmatch(each) else _ID_PART.sub("*", each) for each in segments)
 
 
 def reads_by_name(call: str) -> bool:

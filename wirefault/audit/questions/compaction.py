@@ -9,6 +9,6 @@ QUESTION = Question(
     where="model_after_write",
     fault="context_length",
     lasting=True,
-    asked=False,
+    default=False,
     rule="done_but_not_told, extra_writes, useless_retry",
 )

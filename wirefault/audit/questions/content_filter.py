@@ -9,6 +9,6 @@ QUESTION = Question(
     where="first_model",
     fault="content_filter",
     lasting=True,
-    asked=False,
+    default=False,
     rule="silent, useless_retry",
 )

@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="delivered twice by the network",
     where="each_write",
     fault="duplicate_request",
-    asked=False,
+    default=False,
     rule="extra_writes, done_but_not_told",
 )

@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="request lost before it arrived",
     where="each_write",
     fault="lose_request",
-    asked=False,
+    default=False,
     rule="not_done_but_told, one_failure_ends_it",
 )

@@ -9,7 +9,7 @@ QUESTION = Question(
     where="first_tool",
     fault="hang",
     parameters={"limit": PATIENCE},
-    asked=False,
+    default=False,
     hangs=True,
     rule="no_time_limit",
 )

@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="an error of JSON-RPC",
     where="first_tool",
     fault="rpc_error",
-    asked=False,
+    default=False,
     rule="one_failure_ends_it",
 )

@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="its session is unknown",
     where="first_tool",
     fault="unknown_session",
-    asked=False,
+    default=False,
     rule="useless_retry",
 )

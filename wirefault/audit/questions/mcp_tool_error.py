@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="an error as the tool's result",
     where="first_tool",
     fault="tool_error",
-    asked=False,
+    default=False,
     rule="not_done_but_told",
 )

@@ -10,6 +10,6 @@ QUESTION = Question(
     fault="changed_tools",
     parameters={"kind": "none"},
     more={"only": {"method": "tools/list"}, "when": {}},
-    asked=False,
+    default=False,
     rule="useless_retry",
 )

@@ -10,6 +10,6 @@ QUESTION = Question(
     fault="unavailable",
     lasting=True,
     more={"during": {"start": "first_met", "duration": 20}},
-    asked=False,
+    default=False,
     rule="one_failure_ends_it, layered_retries",
 )

@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="not found",
     where="first_read",
     fault="not_found",
-    asked=False,
+    default=False,
     rule="one_failure_ends_it",
 )

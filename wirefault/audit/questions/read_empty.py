@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="an empty result",
     where="first_read",
     fault="empty",
-    asked=False,
+    default=False,
     rule="silent, extra_writes",
 )

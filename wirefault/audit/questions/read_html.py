@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="a gateway's HTML page in its place",
     where="first_read",
     fault="bad_gateway",
-    asked=False,
+    default=False,
     rule="one_failure_ends_it, error_as_answer",
 )

@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="its JSON cut off",
     where="first_read",
     fault="truncate",
-    asked=False,
+    default=False,
     rule="one_failure_ends_it",
 )

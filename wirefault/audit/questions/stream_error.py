@@ -8,7 +8,7 @@ QUESTION = Question(
     sentence="an error event in its stream after the write",
     where="model_after_write",
     fault="stream_error",
-    asked=False,
+    default=False,
     needs_stream=True,
     rule="done_but_not_told, extra_writes, open_stream",
 )

@@ -8,6 +8,6 @@ QUESTION = Question(
     sentence="it ends inside a call at the token limit",
     where="model_that_writes",
     fault="token_limit",
-    asked=False,
+    default=False,
     rule="damaged_call, silent",
 )

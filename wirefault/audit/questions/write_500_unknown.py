@@ -9,6 +9,6 @@ QUESTION = Question(
     where="each_write",
     fault="server_error",
     parameters={"executed": True},
-    asked=False,
+    default=False,
     rule="write_repeated, extra_writes, done_but_not_told",
 )

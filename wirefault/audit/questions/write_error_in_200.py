@@ -10,6 +10,6 @@ QUESTION = Question(
     fault="status",
     parameters={"status": 200, "body": {"error": "the request was refused"}},
     lasting=True,
-    asked=False,
+    default=False,
     rule="not_done_but_told, error_as_result",
 )

@@ -9,6 +9,6 @@ QUESTION = Question(
     where="each_write",
     fault="forbidden",
     lasting=True,
-    asked=False,
+    default=False,
     rule="useless_retry, not_done_but_told",
 )

@@ -9,6 +9,7 @@ from typing import Protocol
 from wirefault.dialects.http import Ending, Reply
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.faults.plan import MetFault
+from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.exchange.bodies import ServerReply
 from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
 from wirefault.gateway.exchange.client import Client, PauseReason
@@ -79,7 +80,7 @@ class RequestRelay:
     def forward(self, exchange: Exchange, body: bytes) -> None:
         """Send the header block and the part of the body that is here, and prepare for the reply."""
         exchange.forwarding = True
-        endpoint = self._endpoint or self._listener.endpoint_in(exchange.origin.run)
+        endpoint = self._endpoint_of(exchange)
         upstream = self.upstream.open(endpoint)
         attempt = exchange.origin.attempt
         is_lab_tool = self._endpoint is not None and endpoint.is_lab
@@ -93,6 +94,13 @@ class RequestRelay:
         else:
             self.delivery.expect(exchange, head)
         upstream.send(message)
+
+    def _endpoint_of(self, exchange: Exchange) -> Endpoint:
+        run = exchange.origin.run
+        endpoint = self._endpoint or self._listener.endpoint_in(run)
+        if run is None or run.writes is None:
+            return endpoint
+        return run.writes.endpoint(self._listener.name, exchange.head.method, exchange.head.target, endpoint)
 
     def on_request_done(self, exchange: Exchange) -> None:
         """The whole request is here and forwarded, unless a fault answers it."""
@@ -115,7 +123,7 @@ class RequestRelay:
         copies.next_copy()
         if not copies.left:
             self.delivery.expect(exchange, copies.head)
-        self.upstream.open(self._listener.endpoint_in(exchange.origin.run)).send(copies.message)
+        self.upstream.open(self._endpoint_of(exchange)).send(copies.message)
         self.pass_on_eof()
 
     def pass_on_eof(self) -> None:

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 from wirefault.dialects.http import Reply, Request
-from wirefault.dialects.outages import CASSETTE_MISS
-from wirefault.gateway.cassettes import CassettePlayer, CassetteRecorder
 from wirefault.gateway.closed_networks import NETWORK_CLOSED
-from wirefault.gateway.endpoint import Endpoint
+from wirefault.gateway.endpoint import Endpoint, Player, Recorder
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, ReplyReader, SizedBody
 from wirefault.gateway.http1.heads import RequestHead, find_head
@@ -26,7 +24,6 @@ from wirefault.history.events import WhyNotIntercepted
 
 _MAX_OUTBOX = 64 * 1024
 _RECORDING_LIMIT_S = 120.0
-_NOT_RECORDED = f"{CASSETTE_MISS}: record it (MODEL=record)"
 # Answers to a bad request by the model; other errors are about keys, limits and outages.
 _RECORDED_ERRORS = (400, 422)
 
@@ -319,11 +316,11 @@ class _UpstreamConnection(asyncio.Protocol):
 
 
 class _ReplayedUpstream:
-    """An upstream that is always reachable, and has only the replies of the cassettes."""
+    """An upstream that is always reachable, and has only recorded replies."""
 
     connecting = False
 
-    def __init__(self, events: UpstreamEvents, endpoint: Endpoint, player: CassettePlayer) -> None:
+    def __init__(self, events: UpstreamEvents, endpoint: Endpoint, player: Player) -> None:
         self.endpoint = endpoint
         self._events = events
         self._player = player
@@ -339,7 +336,7 @@ class _ReplayedUpstream:
 
     def _answer(self, reply: Reply | None) -> None:
         if reply is None:
-            self._events.on_unavailable(_NOT_RECORDED)
+            self._events.on_unavailable(self._player.not_recorded)
         else:
             self._events.on_reply(render(reply, keep_alive=True, head_only=False))
 
@@ -360,7 +357,7 @@ class _ReplayedUpstream:
 class _RecordedExchanges:
     """Gives the recorder each whole reply to a whole request, as the model's server sent it."""
 
-    def __init__(self, recorder: CassetteRecorder, base_path: str | None) -> None:
+    def __init__(self, recorder: Recorder, base_path: str | None) -> None:
         self._recorder = recorder
         self._requests = SentRequests(base_path)
         self._keep: Callable[[Reply], None] | None = None
