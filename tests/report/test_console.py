@@ -104,6 +104,13 @@ def test_summary_has_row_per_entry():
     assert "stale 0 0 0 0 0 always on: unknown" in rows
 
 
+def test_unknown_toxic_has_its_reason_once():
+    first, *others = episode(armed(timeout()), ended())
+    text = printed([run_started(), replace(first, recorded=False), *others, run_finished()])
+    assert "no_record" not in text
+    assert " ".join(text.split()).count("unknown: no record of what the agent's connections got") == 1
+
+
 def test_drawn_errors_have_their_own_row():
     own = fault_met("rate_limit")
     events = [exchange(faults=[own]), exchange(try_=2, faults=[fault_met("rate_limit", id="rate_limit")])]
@@ -283,6 +290,13 @@ def test_summary_has_findings_with_example():
     assert "harmful   1  POST / was sent again 500 ms after its reply was lost" in text
     assert "[gateway-0:1, agent-0:3, gateway-0:2, agent-0:4]" in " ".join(text.split())
     assert "wirefault runs verify run-1 --json; an event: --event ID" in text
+
+
+def test_findings_name_the_folder_of_their_run(tmp_path):
+    out = io.StringIO()
+    table = findings_table([Finding("r", "risky", "text", "001", ())], "run-1", tmp_path / "logs")
+    Console(file=out, width=300).print(table)
+    assert f"all of them: wirefault runs verify run-1 --out={tmp_path} --json; an event" in out.getvalue()
 
 
 def test_no_findings_no_table():

@@ -140,9 +140,9 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
         summary.faults_name,
         summary.lab_files,
     )
-    print_summary(console, summary, repeat, omitted=[run.failure])
+    print_summary(console, summary, repeat, omitted=[run.failure], logs=configuration.logs)
     console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)
-    if not document.on_stderr:  # then the launcher has more to show
+    if document.shows_why and not document.on_stderr:  # else the launcher has more to show
         print_why(console, summary, configuration.logs)
     if document.as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")

@@ -39,8 +39,9 @@ from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.verdict import Check
 from wirefault.faults.sets.presets import find_set
 from wirefault.gateway.cassettes import check_cassettes
+from wirefault.history.events import RunFinished
 from wirefault.history.logs import log_error, strip_control
-from wirefault.history.reader import HistoryError
+from wirefault.history.reader import HistoryError, read_history
 from wirefault.judging.summary import counted, summarise
 from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
@@ -262,11 +263,22 @@ def workers_for(wiring: Wiring, workers: str) -> int:
     return int(workers)
 
 
-def show_run(console: Console, saved: SavedExperiment, history: ArmHistory, as_json: bool = False) -> None:
-    """Show the summary of all runs of an experiment without a hypothesis."""
+def show_run(
+    console: Console,
+    saved: SavedExperiment,
+    history: ArmHistory,
+    as_json: bool = False,
+    *,
+    shows_why: bool = True,
+) -> None:
+    """Show the summary of all runs of an experiment without a hypothesis.
+
+    ``shows_why``: with the line about the worst episode, which must come last.
+    """
     summary = summarise(history.events)
-    print_summary(console, summary, f"wirefault run --again {saved.experiment_id}")
-    print_why(console, summary, saved.logs)
+    print_summary(console, summary, f"wirefault run --again {saved.experiment_id}", logs=saved.logs)
+    if shows_why:
+        print_why(console, summary, saved.logs)
     if as_json:
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
 
@@ -304,7 +316,7 @@ def _show_failed_arm(console: Console, saved: SavedExperiment, check: Check) -> 
         return
     if summary.findings:
         console.print()
-        console.print(findings_table(summary.findings, summary.run_id))
+        console.print(findings_table(summary.findings, summary.run_id, saved.logs))
     if not (key := worst_episode(summary.episodes, summary.findings, check.episodes)):
         key = next((episode.episode for episode in summary.episodes if episode.outcome != "success"), "")
     for episode in summary.episodes:
@@ -377,6 +389,7 @@ def run_in_own_lab(
         as_json=how.as_json,
         as_is=how.as_is,
         on_stderr=how.on_stderr,
+        shows_why=how.charts is False,  # else the charts' line comes first
     )
     with _explained_file_errors():
         code = run_experiment(saved, control, LocalEngine()).code
@@ -384,10 +397,13 @@ def run_in_own_lab(
     if history and history.events:
         for line in (*loaded.problems, *loaded.notes):
             print_to_stderr(f"warning: {line}")
-        show_run(plain_console(stderr=how.as_json), saved, history, how.as_json)
+        shows_why = control.shows_why
+        show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=shows_why)
     run_id = saved.experiment_id
     if how.charts is not False and (configuration.logs / "runs" / run_id).exists():
         _draw_charts(configuration.logs, run_id, history)
+        if not how.on_stderr:
+            _show_why(plain_console(stderr=how.as_json), configuration.logs, run_id, history)
     return CompletedRun(code, configuration.logs, run_id)
 
 
@@ -412,6 +428,16 @@ def _configuration(
     command_line = {name: value for name, value in settings.items() if value is not None}
     # the environment of an unchanged command is for the command, not for the lab
     return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)
+
+
+def _show_why(console: Console, logs: Path, run_id: str, history: ArmHistory | None) -> None:
+    """Print the command for the worst episode, if the run has its end; the run's process told the rest."""
+    try:
+        events = history.events if history else read_history(logs, run_id).events()
+    except HistoryError:
+        return
+    if any(isinstance(event, RunFinished) for event in events):
+        print_why(console, summarise(events), logs)
 
 
 def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:

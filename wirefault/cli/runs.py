@@ -297,7 +297,7 @@ def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str
         checked = {"seal": history.integrity.seal, "altered": [], "evidence": evidence.as_json()}
         _print_object(summary.as_json() | checked)
     else:
-        _show_summary(summary, prompts)
+        _show_summary(summary, prompts, logs)
         click.echo(f"evidence: {evidence.text}")
     return UNKNOWN if summary.differences else 0
 
@@ -329,7 +329,7 @@ def _unaltered(logs: Path, name: str, as_json: bool) -> Evidence:
     return evidence
 
 
-def _show_summary(summary: Summary, prompts: str) -> None:
+def _show_summary(summary: Summary, prompts: str, logs: Path) -> None:
     from wirefault.history.reader import LIVE
     from wirefault.report.console import episode_line
     from wirefault.report.reproduce import summary_command
@@ -340,9 +340,9 @@ def _show_summary(summary: Summary, prompts: str) -> None:
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     if summary.run_id.startswith(LIVE):  # commands do not repeat traffic that came from other programs
-        print_summary(console, summary)
+        print_summary(console, summary, logs=logs)
         return
-    print_summary(console, summary, summary_command(summary, prompts))
+    print_summary(console, summary, summary_command(summary, prompts), logs=logs)
 
 
 @runs_command.command(

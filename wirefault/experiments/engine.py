@@ -42,6 +42,8 @@ class RunControl:
     """The subject of a single run has this process's input."""
     on_stderr: bool = False
     """Its console is standard error, since standard output is the subject's."""
+    shows_why: bool = True
+    """A single run ends with the line about its worst episode."""
     halt: Halt = field(default_factory=Halt)
     """Checked by the engine all the time."""
     progress: Callable[[ArmSoFar], None] | None = None
@@ -143,7 +145,15 @@ def _carry_out(
     )
     if plan.source is not None and len(prompts) == len(plan.prompts):
         return lab.run(
-            document(plan.source, as_json=how.as_json, as_is=how.as_is, on_stderr=how.on_stderr), None, lane
+            document(
+                plan.source,
+                as_json=how.as_json,
+                as_is=how.as_is,
+                on_stderr=how.on_stderr,
+                shows_why=how.shows_why,
+            ),
+            None,
+            lane,
         )
     whole = str(saved.prompts_file) if how.verbose else ""
     source = PromptsSource(str(saved.write_prompts(prompts, run_id)))

@@ -42,6 +42,8 @@ class RunDocument:
     """The subject has this process's input."""
     on_stderr: bool = False
     """The console is standard error, since standard output is the subject's."""
+    shows_why: bool = True
+    """End with the line about the worst episode; else the launcher has more to show before it."""
 
     def write(self, path: Path) -> None:
         """Raises ``OSError``."""

@@ -52,16 +52,19 @@ def why_line(run: str, episode: str, logs: Path, *, arm: str = "", lab_id: str =
     """Return ``why: wirefault show RUN EPISODE``, which works as printed in the folder of the run."""
     end = ["--", episode] if episode.startswith("-") else [episode]
     words = ["wirefault", "show", run, *([f"--arm={arm}"] if arm else [])]
+    return f"why: {command_on_run(words, end, logs, lab_id)}"
+
+
+def command_on_run(words: Sequence[str], end: Sequence[str], logs: Path, lab_id: str = "") -> str:
+    """Return a command that finds its run in ``logs``, as people type it. The folder comes before ``end``."""
     if lab_id == COMPOSE_LAB:  # the host has no command
-        return (
-            f"why: {shlex.join(['docker', 'compose', 'run', '--rm', 'agent', 'python', '-m', *words, *end])}"
-        )
+        return shlex.join(["docker", "compose", "run", "--rm", "agent", "python", "-m", *words, *end])
     if _is_same(logs, logs_folder({})):
-        return f"why: {shlex.join([*words, *end])}"
+        return shlex.join([*words, *end])
     for folder in (logs.parent, logs.parent.parent):
         if _is_same(output_folder(folder) / "logs", logs):
-            return f"why: {shlex.join([*words, f'--out={folder}', *end])}"
-    return f"why: LOGS_DIR={shlex.quote(str(logs))} {shlex.join([*words, *end])}"
+            return shlex.join([*words, f"--out={folder}", *end])
+    return f"LOGS_DIR={shlex.quote(str(logs))} {shlex.join([*words, *end])}"
 
 
 def print_why(console: Console, summary: Summary, logs: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from wirefault.core.lab_folder import logs_folder
 from wirefault.history.logs import strip_control
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import Severity
@@ -18,6 +20,7 @@ from wirefault.judging.rates import Rate
 from wirefault.judging.summary import Summary, counted
 from wirefault.judging.usage import ModelUsage
 from wirefault.report.console import STYLES
+from wirefault.report.next_command import command_on_run
 from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import percent
 
@@ -104,8 +107,13 @@ _MAX_EVENTS = 4
 _STYLES: dict[Severity, str] = {"harmful": "bold red", "risky": "yellow", "wasteful": "", "note": "dim"}
 
 
-def findings_table(findings: Sequence[Finding], run_id: str) -> RenderableType:
-    """Return the worst kinds, each with its count and one example with its evidence."""
+def findings_table(
+    findings: Sequence[Finding], run_id: str, logs: Path | None = None, lab_id: str = ""
+) -> RenderableType:
+    """Return the worst kinds, each with its count and one example with its evidence.
+
+    ``logs``: where the run is; None for the usual folder.
+    """
     groups: dict[tuple[str, Severity], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity), []).append(finding)
@@ -118,7 +126,9 @@ def findings_table(findings: Sequence[Finding], run_id: str) -> RenderableType:
         table.add_row(Text(first.severity, style=_STYLES[first.severity]), str(len(group)), Text(sentence))
     left = len(findings) - sum(map(len, gravest))
     others = f"{left} more of other kinds" if left else "all of them"
-    return Group(table, Text(f"{others}: wirefault runs verify {run_id} --json; an event: --event ID", "dim"))
+    words = ["wirefault", "runs", "verify", run_id]
+    verify = command_on_run(words, ["--json"], logs or logs_folder({}), lab_id)
+    return Group(table, Text(f"{others}: {verify}; an event: --event ID", "dim"))
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -127,16 +137,25 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def print_summary(
-    console: Console, summary: Summary, reproduce: str = "", omitted: Collection[str] = ()
+    console: Console,
+    summary: Summary,
+    reproduce: str = "",
+    omitted: Collection[str] = (),
+    logs: Path | None = None,
 ) -> None:
     """Print ``summary_table`` and ``reproduce``, the command that repeats the run, unbroken for copying."""
-    console.print(summary_table(summary, omitted))
+    console.print(summary_table(summary, omitted, logs))
     if reproduce:
         console.print(Text(strip_control(reproduce)), soft_wrap=True)
 
 
-def summary_table(summary: Summary, omitted: Collection[str] = ()) -> RenderableType:
-    """Return the summary for people, without the remarks in ``omitted``, which are shown elsewhere."""
+def summary_table(
+    summary: Summary, omitted: Collection[str] = (), logs: Path | None = None
+) -> RenderableType:
+    """Return the summary for people, without the remarks in ``omitted``, which are shown elsewhere.
+
+    ``logs``: where the run is; None for the usual folder.
+    """
     blocks: list[RenderableType] = [_head(summary), _outcomes(summary)]
     if summary.oracles or not summary.episodes:
         blocks.append(headline(summary))
@@ -146,7 +165,7 @@ def summary_table(summary: Summary, omitted: Collection[str] = ()) -> Renderable
     if summary.latency_ms:
         blocks.append(_latency(summary))
     if summary.findings:
-        blocks.append(findings_table(summary.findings, summary.run_id))
+        blocks.append(findings_table(summary.findings, summary.run_id, logs, summary.lab_id))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
     last = [_facts(summary), *(_remark(text) for text in summary.remarks if text not in omitted)]
@@ -247,7 +266,9 @@ def _reasons(row: FaultAccount) -> Iterator[str]:
     for side, words in _SHOWN_BY.items():
         if count := row.delivered_by.get(side):
             yield words if count == sum(row.delivered_by.values()) else f"{words} x{count}"
-    yield from (f"{why} x{count}" for why, count in row.why_not.items())
+    # the sentence below says the same in words
+    whys = {why: count for why, count in row.why_not.items() if row.met is not None or why != "no_record"}
+    yield from (f"{why} x{count}" for why, count in whys.items())
     if row.met is None:
         yield "unknown: no record of what the agent's connections got"
     if row.always_on:
