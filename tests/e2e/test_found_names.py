@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from shutil import which
+from subprocess import run
 from typing import Any
 
 import pytest
 
-from tests.e2e.test_exec import Ran, port_link
+from tests.e2e.test_exec import Ran, links_in, port_link
 from tests.examples.serving import Recorded, served
+from tests.lab.demos import environ_in
 from wirefault.history.events import RunFinished
 
 pytestmark = pytest.mark.slow
@@ -20,7 +23,8 @@ import sys, urllib.error, urllib.request
 for call in sys.argv[2:]:
     method, path, *body = call.split(" ", 2)
     data = body[0].encode() if body else None
-    request = urllib.request.Request(f"http://{sys.argv[1]}{path}", data, method=method)
+    url = path if path.startswith("http") else f"http://{sys.argv[1]}{path}"
+    request = urllib.request.Request(url, data, method=method)
     try:
         print(method, path, urllib.request.urlopen(request).status)
     except urllib.error.HTTPError as error:
@@ -83,3 +87,50 @@ def test_writes_of_a_found_link_are_probable_writes(tmp_path: Path, tap: str) ->
     summary = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     [row] = summary["faults"]
     assert (row["eligible"], row["met"], row["always_on"]) == (4, 4, "held")
+
+
+def test_loopback_addresses_of_one_port_are_one_link(tmp_path: Path, tap: str) -> None:
+    with served(anything) as server:
+        link, port = port_link(server), server.url.rpartition(":")[2]
+        hosts = ("127.0.0.1", "localhost", "[::1]")
+        calls = [f"GET http://{host}:{port}/{n}" for n, host in enumerate(hosts)]
+        entries = [{"fault": "status", "links": link, "when": {"nth": 3}}]
+        ran = call(tmp_path, tap, server, entries, *calls)
+        assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["200", "200", "503"], ran.stderr
+        assert [exchange.target for exchange in ran.exchanges(link)] == ["/0", "/1", "/2"]
+    assert set(links_in(ran)) == {link}
+
+
+UNSHARE = ("unshare", "-m", "sh", "-c", 'mount --bind hosts /etc/hosts && exec "$@"', "sh")
+
+
+def own_hosts_file_works() -> bool:
+    command = ["unshare", "-m", "sh", "-c", "mount --bind /etc/hosts /etc/hosts"]
+    return which("unshare") is not None and run(command, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not own_hosts_file_works(), reason="only root can give a process its own hosts file")
+@pytest.mark.parametrize(
+    ("rule", "statuses"), [("--pass", "200 503"), ("--only", "503 200"), ("--refuse", "- 503")]
+)
+def test_rules_go_by_a_name_of_the_hosts_file(tmp_path: Path, tap: str, rule: str, statuses: str) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost shop.test\n", encoding="utf-8")
+    with served(anything) as server:
+        port = server.url.rpartition(":")[2]
+        words = (
+            "exec",
+            "--tap",
+            tap,
+            rule,
+            "shop.test",
+            "--faults",
+            '{"faults": [{"fault": "unavailable"}]}',
+        )
+        call = 'curl -s -o out -w "%{http_code}\\n" http://'
+        script = f"{call}shop.test:{port}/; {call}127.0.0.1:{port}/"
+        command = [*UNSHARE, sys.executable, "-m", "wirefault", *words, "--", "sh", "-c", script]
+        done = run(
+            command, cwd=tmp_path, env=environ_in(tmp_path), capture_output=True, text=True, check=False
+        )
+    expected = statuses.replace("-", "403" if tap == "proxy" else "000").split()
+    assert done.stdout.split() == expected, done.stderr

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
 LOOPBACK = "127.0.0.1"
+LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
+# names of one server on this machine: other addresses of 127.0.0.0/8 may be other servers
+LOOPBACK_HOSTS = frozenset({"localhost", *LOOPBACK_ADDRESSES})
 SOCKETS_VARIABLE = "WIREFAULT_SOCKETS"
 # ports of the lab's parts that are not links
 MANAGER_PORT = 8000

@@ -94,6 +94,10 @@ class Endpoint:
     """Answers instead of it."""
     opener: Callable[[Any, Endpoint], Any] | None = None
     """Makes an ``Upstream`` without TCP, from the receiver of its events and this endpoint."""
+    other_hosts: tuple[str, ...] = ()
+    """Dialled in turn where ``host`` refuses: other addresses of the same server."""
+    keeps_host: bool = False
+    """Whether its clients' Host stays: it may be any name of the server."""
     closed: ClosedNetworks = ALL_OPEN
     """Networks that the host must not resolve to."""
 
@@ -133,7 +137,7 @@ def model_endpoint(settings: Settings, context: Callable[[], ssl.SSLContext]) ->
 def rewrite(head: RequestHead, endpoint: Endpoint, lab_headers: bytes) -> bytes:
     """Return the header block for the upstream. ``lab_headers``: whole lines that replace the client's."""
     lines = head.lines
-    if head.host_at:
+    if head.host_at and not endpoint.keeps_host:
         name = lines[head.host_at].partition(b":")[0]
         lines[head.host_at] = name + b": " + endpoint.authority
     if endpoint.base_path is not None:

@@ -17,7 +17,7 @@ from wirefault.core.api_server import ApiServer
 from wirefault.core.control_access import ControlAccess
 from wirefault.core.redaction import Redaction
 from wirefault.core.run_key import run_secret
-from wirefault.core.sockets import Address, bound_address, listen
+from wirefault.core.sockets import LOOPBACK_ADDRESSES, LOOPBACK_HOSTS, Address, bound_address, listen
 from wirefault.gateway.closed_networks import closed_networks
 from wirefault.gateway.control import PUBLIC, Runs, create_app
 from wirefault.gateway.endpoint import (
@@ -201,6 +201,9 @@ class Gateway:
         if not link.is_of_lab:
             # the subject's address includes the upstream's path: paths are not rewritten
             endpoint = replace(url_endpoint(link.upstream, self._context), base_path=None)
+            if link.found and endpoint.host in LOOPBACK_HOSTS:  # its clients use all of them
+                others = tuple(host for host in LOOPBACK_ADDRESSES if host != endpoint.host)
+                endpoint = replace(endpoint, other_hosts=others, keeps_host=True)
             return replace(endpoint, closed=self._closed) if link.found else endpoint
         if link.upstream == SCRIPTED:
             return lab_endpoint(self._topology.scripted, LAB_BASE_PATH)

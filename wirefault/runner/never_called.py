@@ -71,6 +71,8 @@ def _hosts(intercept: InterceptSpec, called: _Called) -> Iterator[tuple[str, str
     """Hosts of ``only``; of ``pass`` and ``refuse`` those that seem misspelt, since most are a precaution."""
     for by, patterns in (("only", intercept.only), ("pass", intercept.pass_), ("refuse", intercept.refuse)):
         for pattern in patterns:
+            if pattern in called.names:
+                continue
             if any(matches_host([pattern], host, port) for host, port in called.hosts):
                 continue
             named = NeverCalled(by, pattern, called.names)

@@ -49,7 +49,7 @@ def test_policy_treatment(policy: Policy, host: str, treatment: Treatment) -> No
     ],
 )
 def test_name_of_this_machine_is_passed_and_refused_by_name(policy: Policy, treatment: Treatment) -> None:
-    assert policy.rule_name("shop.test", 443).treatment is treatment
+    assert policy.rule("shop.test", 443, ["127.0.0.1"]).treatment is treatment
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,24 @@ def test_name_of_this_machine_is_passed_and_refused_by_name(policy: Policy, trea
 )
 def test_host_pattern_with_and_without_port(pattern: str, host: str, port: int, meant: bool) -> None:
     assert matches_host([pattern], host, port) is meant
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "port", "meant"),
+    [
+        ("port_9000", "localhost", 9000, True),
+        ("port_9000", "::1", 9000, True),
+        ("port_9000", "localhost", 9001, False),
+        ("openai", "api.openai.com", 443, True),
+        ("shop_test", "shop.test", 80, True),
+        ("shop_test", "shop.best", 80, False),
+    ],
+)
+def test_pattern_may_name_the_link_that_is_found(pattern: str, host: str, port: int, meant: bool) -> None:
+    assert matches_host([pattern], host, port) is meant
+
+
+def test_pattern_may_name_a_wired_link() -> None:
+    policy = Policy(refused=["shop"], wired_name=lambda host, port: "shop" if port == 9000 else "")
+    assert policy.rule("127.0.0.1", 9000).treatment is Treatment.REFUSE
+    assert policy.rule("127.0.0.1", 9001).treatment is Treatment.LINK

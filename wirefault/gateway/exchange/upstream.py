@@ -159,14 +159,9 @@ class _UpstreamConnection(asyncio.Protocol):
         return self._transport is None and not self._ended
 
     async def _open(self, connect_timeout: float) -> None:
-        endpoint = self.endpoint
-        name = endpoint.host if endpoint.tls else None
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(connect_timeout):
-                await loop.create_connection(
-                    lambda: self, endpoint.host, endpoint.port, ssl=endpoint.tls, server_hostname=name
-                )
+                await self._dial()
         except TimeoutError:
             self._fail(f"no connection within {connect_timeout:g} s")
         except ssl.SSLCertVerificationError as error:
@@ -176,6 +171,27 @@ class _UpstreamConnection(asyncio.Protocol):
                 self._fail(str(error))
         except (OSError, UnicodeError) as error:  # gaierror is among them
             self._fail(str(error))
+
+    async def _dial(self) -> None:
+        """Connect to the host, or where it refuses to the server's other addresses. Raises ``OSError``."""
+        endpoint, loop = self.endpoint, asyncio.get_running_loop()
+        name = endpoint.host if endpoint.tls else None
+        refusal: OSError | None = None
+        for host in (endpoint.host, *endpoint.other_hosts):
+            try:
+                await loop.create_connection(
+                    lambda: self, host, endpoint.port, ssl=endpoint.tls, server_hostname=name
+                )
+            except ssl.SSLError:
+                raise
+            except OSError as error:
+                refusal = refusal or error
+                if not isinstance(refusal, ConnectionRefusedError):
+                    break
+            else:
+                return
+        assert refusal is not None
+        raise refusal
 
     def _note_alert(self, error: BaseException | None) -> bool:
         """Report a server that ends TLS by an alert before its first byte; False for any other error.

@@ -60,7 +60,7 @@ async def _serve() -> None:
     state = LaneState(state_file(os.environ), lane.lab_id, lane.lane)
     history = IngressHistory(logs_folder(os.environ), lane.lane, state, _warn)
     routes = LinkRoutes(topology, state, scripted=spec.models == "scripted")
-    policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside)
+    policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside, routes.wired_name)
     router = Router(routes, policy, lambda: topology().egress)
     ingress = Ingress(router, state, history, inherited_token(os.environ))
     with ExitStack() as at_end:

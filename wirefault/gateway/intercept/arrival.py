@@ -337,6 +337,7 @@ def proxy_refusal(status: int, reason: str) -> bytes:
 
 _SILENCE_S = 0.5
 _REST_S = 10.0
+_HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n]*?)[ \t]*\r\n", re.IGNORECASE)
 _PIECE = 64 * 1024
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -358,6 +359,10 @@ class Arrival:
     first_sent: float | None = None
     # the client has ended its side
     at_eof: bool = False
+    # it has sent nothing for a while
+    silent: bool = False
+    # this machine's addresses that the hosts file gives ``host``
+    addresses: tuple[str, ...] = ()
     _answered: bool = False
 
     @property
@@ -388,14 +393,36 @@ class Arrival:
 
     async def read_protocol(self) -> ClientProtocol:
         """Read until the protocol is known; ``UNDECIDED`` for a silent client or one at its end."""
+        self.silent = False
         with suppress(TimeoutError):
             while (kind := client_protocol(self.early)) is ClientProtocol.UNDECIDED:
-                async with asyncio.timeout(_REST_S if self.early else _SILENCE_S):
-                    await readable(self.client)
-                data = self.client.recv(_PIECE)
-                if not data:
-                    self.at_eof = True
+                if not await self._read_more(_REST_S if self.early else _SILENCE_S):
                     return kind
-                self.first_sent = self.first_sent or time.perf_counter()
-                self.early += data
+        self.silent = kind is ClientProtocol.UNDECIDED
         return kind
+
+    async def read_name(self) -> str:
+        """Return the server's name by TLS or by the first request's Host; "" without one, or if silent."""
+        kind = await self.read_protocol()
+        if kind is ClientProtocol.TLS:
+            return server_name(self.early)
+        if kind is not ClientProtocol.HTTP:
+            return ""
+        with suppress(TimeoutError):
+            while b"\r\n\r\n" not in self.early and len(self.early) < _MAX_START:
+                if not await self._read_more(_REST_S):
+                    break
+        host = _HOST_LINE.search(self.early.partition(b"\r\n\r\n")[0] + b"\r\n")
+        return _HAS_PORT.sub("", host[1].decode("latin-1")) if host else ""
+
+    async def _read_more(self, bound_s: float) -> bool:
+        """Read once; False at the client's end. Raises ``TimeoutError``."""
+        async with asyncio.timeout(bound_s):
+            await readable(self.client)
+        data = self.client.recv(_PIECE)
+        if not data:
+            self.at_eof = True
+            return False
+        self.first_sent = self.first_sent or time.perf_counter()
+        self.early += data
+        return True

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from wirefault.core.sockets import Address, is_loopback
-from wirefault.wiring.links import Link
+from wirefault.wiring.links import Link, found_name
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.wiring import InterceptSpec, dumped_wiring
 
@@ -55,7 +55,9 @@ _REFUSED = Ruling(Treatment.REFUSE, "--refuse names it")
 
 @dataclass(frozen=True)
 class Policy:
-    """The wiring's rules for hosts. A pattern is ``host`` or ``host:port``, with ``*`` for any part."""
+    """The wiring's rules for hosts. A pattern is ``host`` or ``host:port``, with ``*`` for any part, or the
+    name of a link.
+    """
 
     # all other hosts pass
     only: Sequence[str] = ()
@@ -65,23 +67,22 @@ class Policy:
     offline: bool = False
     # whether a link of the wiring leads to that host and port
     is_wired: Callable[[str, int], bool] = field(default=lambda host, port: False)
+    # the name of that link; empty if there is none
+    wired_name: Callable[[str, int], str] = field(default=lambda host, port: "")
 
-    def rule_name(self, name: str, port: int) -> Ruling:
-        """Return the ruling for a name of this machine whose address was to get a link."""
-        if matches_host(self.refused, name, port):
+    def rule(self, host: str, port: int, addresses: Sequence[str] = ()) -> Ruling:
+        """Return the ruling for a host in lower case; ``addresses`` are this machine's that the hosts file
+        gives it, and count as further names.
+        """
+        names = (host, *addresses)
+        if self._names(self.refused, names, port):
             return _REFUSED
-        return _PASSED if matches_host(self.passed, name, port) else _LINK
-
-    def rule(self, host: str, port: int) -> Ruling:
-        """Return the ruling for a host in lower case."""
-        if matches_host(self.refused, host, port):
-            return _REFUSED
-        wired = self.is_wired(host, port)
-        if self.offline and not wired and not is_loopback(host):
+        wired = any(self.is_wired(name, port) for name in names)
+        if self.offline and not wired and not any(map(is_loopback, names)):
             return Ruling(Treatment.REFUSE, "only this machine and wired hosts are called (--offline)")
-        if matches_host(self.passed, host, port):
+        if self._names(self.passed, names, port):
             return _PASSED
-        if matches_host(self.only, host, port):
+        if self._names(self.only, names, port):
             return _LINK
         if self.only:
             return Ruling(Treatment.PASS, "it is not among the hosts of --only")
@@ -92,13 +93,26 @@ class Policy:
             )
         return _LINK
 
+    def _names(self, patterns: Sequence[str], names: Sequence[str], port: int) -> bool:
+        """Whether a pattern matches one of the names, or is the wired link's name."""
+        if not patterns:
+            return False
+        if any(matches_host(patterns, name, port) for name in names):
+            return True
+        return any(self.wired_name(name, port) in patterns for name in names)
+
 
 def matches_host(patterns: Sequence[str], host: str, port: int) -> bool:
-    """Whether one of the patterns matches that host and port; all loopback names are equal."""
+    """Whether one of the patterns matches that host and port, or names the link that is found for them.
+
+    All loopback names are equal.
+    """
     return any(_matches(pattern.lower(), host, port) for pattern in patterns)
 
 
 def _matches(pattern: str, host: str, port: int) -> bool:
+    if pattern == found_name(host, port):
+        return True
     wanted, colon, wanted_port = pattern.rpartition(":")
     if not colon or pattern.endswith("]"):
         wanted, wanted_port = pattern, "*"

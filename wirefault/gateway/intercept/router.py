@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
-from wirefault.core.sockets import Address, is_loopback, plain_host
+from wirefault.core.sockets import LOOPBACK_HOSTS, Address, is_loopback, plain_host
 from wirefault.gateway.closed_networks import NETWORK_CLOSED
 from wirefault.gateway.intercept.arrival import (
     Arrival,
@@ -20,6 +21,7 @@ from wirefault.gateway.intercept.arrival import (
     speaks_only_http2,
 )
 from wirefault.gateway.intercept.egress import EgressError, dial, dial_through
+from wirefault.gateway.intercept.hosts_file import HostsFile
 from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.policy import (
     LinkRoute,
@@ -30,11 +32,11 @@ from wirefault.gateway.intercept.policy import (
     server_of,
     wired_route,
 )
-from wirefault.gateway.intercept.splice import readable
+from wirefault.gateway.intercept.splice import TLS_RECORD, readable
 from wirefault.history.events import ONLY_HTTP2
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import FoundLink
-from wirefault.wiring.links import MAX_FOUND_LINKS, found_link, is_model_host
+from wirefault.wiring.links import MAX_FOUND_LINKS, Link, found_link, is_model_host
 from wirefault.wiring.topology import Topology, own_addresses
 
 _OPENED_WITHIN_S = 15.0
@@ -77,6 +79,11 @@ class LinkRoutes:
     def wired(self, host: str, port: int) -> LinkRoute | None:
         return wired_route(self._topology(), host, port)
 
+    def wired_name(self, host: str, port: int) -> str:
+        """Return the name of the wiring's link to there; empty if there is none."""
+        route = self.wired(host, port)
+        return "" if route is None else route.link
+
     def stays_inside(self, host: str, port: int) -> bool:
         """Whether the wiring names the server there, so that it may be called offline."""
         return self.wired(host, port) is not None or (self._scripted and is_model_host(host))
@@ -101,7 +108,7 @@ class LinkRoutes:
 
     def known(self, host: str, port: int) -> LinkRoute | None:
         """Return the route to a host that already has an open link."""
-        task = self._tasks.get((host, port))
+        task = self._tasks.get(_server(host, port))
         return task.result() if task and task.done() and task.exception() is None else None
 
     async def open_count(self) -> int:
@@ -113,7 +120,7 @@ class LinkRoutes:
 
         Raises ``TooManyLinks``, ``NoLink``, ``sqlite3.Error``.
         """
-        key = (host, port)
+        key = _server(host, port)
         if key not in self._tasks:
             self._tasks[key] = asyncio.ensure_future(self._make(host, port, scheme))
         try:
@@ -128,8 +135,7 @@ class LinkRoutes:
             rows = await self._state.link_rows()
             taken = [*self._topology().links.names, *(row.link.name for row in rows)]
             link = found_link(host, port, scheme, taken, scripted=self._scripted)
-            server = (link.upstream, link.hosts)
-            existing = next((row.link for row in rows if (row.link.upstream, row.link.hosts) == server), None)
+            existing = next((row.link for row in rows if _is_same(row.link, link)), None)
             if existing is None and len(rows) >= MAX_FOUND_LINKS:
                 raise TooManyLinks
             link = existing or link
@@ -152,6 +158,20 @@ class LinkRoutes:
 
     async def _row(self, name: str) -> FoundLink:
         return next(row for row in await self._state.link_rows() if row.link.name == name)
+
+
+def _server(host: str, port: int) -> tuple[str, int]:
+    """Return one key for all usual names of this machine's loopback, so that they share a link."""
+    return ("localhost" if host in LOOPBACK_HOSTS else host), port
+
+
+def _is_same(link: Link, other: Link) -> bool:
+    """Whether both links lead to one server, in the same scheme."""
+    if link.is_of_lab or other.is_of_lab:
+        return (link.upstream, link.hosts) == (other.upstream, other.hosts)
+    schemes = [urlsplit(each.upstream).scheme for each in (link, other)]
+    servers = [server_of(each.upstream) for each in (link, other)]
+    return schemes[0] == schemes[1] and len({_server(each.host, each.port) for each in servers}) == 1
 
 
 @dataclass(frozen=True)
@@ -199,7 +219,14 @@ class Refused(Exception):
 class Router:
     """Routes the connections of one lane. ``egress`` returns the address of the way out, if there is one."""
 
-    def __init__(self, routes: LinkRoutes, policy: Policy, egress: Callable[[], Address | None]) -> None:
+    def __init__(
+        self,
+        routes: LinkRoutes,
+        policy: Policy,
+        egress: Callable[[], Address | None],
+        hosts: HostsFile | None = None,
+    ) -> None:
+        self._hosts = hosts or HostsFile()
         self._link_routes = routes
         self._policy = policy
         self._egress = egress
@@ -214,19 +241,22 @@ class Router:
 
     async def _route(self, arrival: Arrival) -> Route:
         arrival.host = plain_host(arrival.host)
-        if self._link_routes.is_ingress(arrival.host, arrival.port):
-            raise Refused(
-                403, "the ingress cannot be a destination", why="it would have looped back to the lab"
-            )
-        if self._link_routes.is_of_lab(arrival.host, arrival.port):
-            raise Refused(403, "the subject may not call the lab's own servers", why=NETWORK_CLOSED)
+        arrival.addresses = self._hosts.loopback_of(arrival.host)
+        for host in (arrival.host, *arrival.addresses):
+            if self._link_routes.is_ingress(host, arrival.port):
+                raise Refused(
+                    403, "the ingress cannot be a destination", why="it would have looped back to the lab"
+                )
+            if self._link_routes.is_of_lab(host, arrival.port):
+                raise Refused(403, "the subject may not call the lab's own servers", why=NETWORK_CLOSED)
+        if is_loopback(arrival.host):
+            await self._take_name(arrival)
         if self._find_route(arrival) is None and _is_bare_address(arrival):
             protocol = await self._read_protocol(arrival)
             if isinstance(protocol, Route):
                 return protocol
             arrival.host = server_name(arrival.early) or arrival.host
-        ruling = self._policy.rule(arrival.host, arrival.port)
-        tunnel = await self._ruled_out(arrival, ruling)
+        tunnel = await self._ruled_out(arrival)
         if tunnel is not None:
             return tunnel
         route = self._find_route(arrival)
@@ -234,11 +264,28 @@ class Router:
             await self._dial(route, arrival) if route is not None else await self._route_to_new_host(arrival)
         )
 
-    async def _ruled_out(self, arrival: Arrival, ruling: Ruling) -> Route | None:
+    async def _take_name(self, arrival: Arrival) -> None:
+        """Replace an address of this machine by the name that the client means.
+
+        The name counts if the client's TLS names it, or the first request's Host and the hosts file. Raises
+        ``OSError`` if the client disconnects.
+        """
+        if arrival.request_kind in (RequestKind.REQUEST, RequestKind.TUNNEL):
+            return  # a proxy's client sends the name
+        name = plain_host(await arrival.read_name())
+        is_named = arrival.early[:1] == TLS_RECORD or self._hosts.leads(name, arrival.host)
+        if name and not is_loopback(name) and is_named:
+            arrival.addresses, arrival.host = (arrival.host,), name
+
+    async def _ruled_out(self, arrival: Arrival) -> Route | None:
         """Return a tunnel for a host that is to pass, None for one with a link. Raises ``Refused``."""
+        ruling = self._rule(arrival)
         if ruling.treatment is Treatment.REFUSE:
             raise Refused(403, ruling.why, why=ruling.why)
         return await self._tunnel(arrival, ruling.why) if ruling.treatment is Treatment.PASS else None
+
+    def _rule(self, arrival: Arrival) -> Ruling:
+        return self._policy.rule(arrival.host, arrival.port, arrival.addresses)
 
     async def _past_link(self, arrival: Arrival, route: Route) -> Route:
         """Return a tunnel instead of the link's route for a client that speaks only HTTP/2.
@@ -251,7 +298,8 @@ class Router:
         if not arrival.early:
             try:
                 await arrival.accept()
-                await arrival.read_protocol()
+                if not arrival.silent:
+                    await arrival.read_protocol()
             except OSError:  # the client disconnected
                 route.server.close()
                 raise
@@ -261,8 +309,10 @@ class Router:
         return replace(await self._tunnel(arrival, ONLY_HTTP2), only_http2=True)
 
     def _find_route(self, arrival: Arrival) -> LinkRoute | None:
-        target = (arrival.host, arrival.port)
-        return self._link_routes.wired(*target) or self._link_routes.known(*target)
+        for host in (arrival.host, *arrival.addresses):
+            if (route := self._link_routes.wired(host, arrival.port)) is not None:
+                return route
+        return self._link_routes.known(arrival.host, arrival.port)
 
     async def _dial(self, route: LinkRoute, arrival: Arrival) -> Route:
         """Dial the link's proxy until it accepts, or the client leaves, as under the toxic ``unaccepted``."""
@@ -285,7 +335,8 @@ class Router:
         if egress is None:
             raise Refused(502, "this lab has no egress", why="this lab has no egress")
         try:
-            return Route(await dial_through(egress, Address(arrival.host, arrival.port)), why=why)
+            host = arrival.addresses[0] if arrival.addresses else arrival.host
+            return Route(await dial_through(egress, Address(host, arrival.port)), why=why)
         except EgressError as error:
             raise Refused(502, str(error), why=str(error)) from None
 
@@ -302,8 +353,8 @@ class Router:
             scheme = "https" if protocol is ClientProtocol.TLS else "http"
             name = server_name(arrival.early)
             if name and is_loopback(arrival.host):  # a certificate names the host, not its address
-                arrival.host = name
-                tunnel = await self._ruled_out(arrival, self._policy.rule_name(name, arrival.port))
+                arrival.addresses, arrival.host = (arrival.host,), name
+                tunnel = await self._ruled_out(arrival)
                 if tunnel is not None:
                     return tunnel
         try:
@@ -324,13 +375,16 @@ class Router:
     async def _read_protocol(self, arrival: Arrival) -> ClientProtocol | Route:
         """Return the client's protocol, or a tunnel if its server speaks first."""
         await arrival.accept()
-        while (kind := await arrival.read_protocol()) is ClientProtocol.UNDECIDED:
+        while True:
+            kind = ClientProtocol.UNDECIDED if arrival.silent else await arrival.read_protocol()
+            if kind is not ClientProtocol.UNDECIDED:
+                return kind
             if arrival.early or arrival.at_eof:
                 return ClientProtocol.OTHER
             tunnel = await self._server_first(arrival)
             if tunnel is not None:
                 return tunnel
-        return kind
+            arrival.silent = False
 
     async def _server_first(self, arrival: Arrival) -> Route | None:
         """Return a tunnel if the server speaks first, None if the client does.
@@ -339,7 +393,7 @@ class Router:
         connection before it needs it. Only the server can show which.
         """
         try:
-            if self._policy.rule(arrival.host, arrival.port).treatment is Treatment.REFUSE:
+            if self._rule(arrival).treatment is Treatment.REFUSE:
                 raise EgressError
             tunnel = await self._tunnel(arrival, "its server speaks first, which neither HTTP nor TLS does")
         except (Refused, EgressError):
