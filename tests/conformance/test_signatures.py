@@ -8,7 +8,7 @@ from tests.conformance.servers import Proxied
 from tests.conformance.signatures import REPLY_BYTES, TRANSPORTS, OneTry
 from tests.gateway.lab import gateway
 from tests.gateway.scripted import ScriptedUpstream, sized
-from wirefault.judging.evidence.signatures import observed_try
+from wirefault.judging.evidence.gather import observed_try
 from wirefault.judging.evidence.toxics import shown_by_connections
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic

@@ -218,8 +218,8 @@ def open_recorded(logs: Path, path: Path) -> BinaryIO:
 
     Only a file of the subject may have several names: package managers make hard links.
     """
-    may_have_names = is_attempt_file(logs, path)
-    return os.fdopen(open_shared(logs, path, os.O_RDONLY, may_have_names=may_have_names), "rb")
+    allow_hard_links = is_attempt_file(logs, path)
+    return os.fdopen(open_shared(logs, path, os.O_RDONLY, allow_hard_links=allow_hard_links), "rb")
 
 
 def _files(logs: Path, name: str) -> dict[str, Path]:

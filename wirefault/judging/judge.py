@@ -16,7 +16,7 @@ from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Excha
 from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
 from wirefault.judging.checker import SEVERITIES
-from wirefault.judging.evidence.gather import gather, struck_exchanges
+from wirefault.judging.evidence.gather import faulted_exchanges, gather
 from wirefault.judging.evidence.record import FaultRecord, Unexplained
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import trace_findings
@@ -219,7 +219,7 @@ def _is_touched(episode: Episode, faults: Sequence[FaultRecord]) -> bool:
     """Whether a delivered fault touched what the oracle asks about."""
     if episode.oracle is None or not any(fault.delivered for fault in faults):
         return False
-    struck = struck_exchanges(episode.trace)
+    struck = faulted_exchanges(episode.trace)
     toxics: list[tuple[None, None]] = [(None, None)] * (len(faults) - len(struck))
     about = AskedAbout(episode.oracle, episode.trace)
     return any(

@@ -9,11 +9,13 @@ record, an injected fault counts as delivered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from wirefault.core.caller_errors import error_kind
-from wirefault.history.events import ConnectionEnded, Exchange, FaultMet
+from wirefault.core.caller_errors import ERROR_KINDS_IN_ORDER, HTTP_ERRORS, ErrorKind, error_kind, error_name
+from wirefault.faults.registry import REGISTRY
+from wirefault.history.events import ConnectionEnded, Exchange, FaultMet, ToolTry
 from wirefault.judging.evidence.record import (
     DeliveredBy,
     Evidence,
@@ -23,23 +25,23 @@ from wirefault.judging.evidence.record import (
     Unexplained,
     WhyNotObserved,
 )
-from wirefault.judging.evidence.signatures import fault_explains, shows_fault, shows_toxic, toxic_explains
-from wirefault.judging.evidence.toxics import ToxicTime, ToxicTimes, shown_by_connections
+from wirefault.judging.evidence.toxics import ToxicTime, ToxicTimes, cut_short, shown_by_connections
 from wirefault.judging.requests import Request, record_key
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
+from wirefault.toxiproxy.toxics.base import ABOUT, ObservedTry, Toxic
 
 
 def gather(trace: EpisodeTrace) -> Evidence:
     """Return the evidence of one episode; its events may be in any order."""
     times = ToxicTimes(trace.events)
     toxics = [_toxic_record(trace, times, a.attempt, planned) for a in trace.armed for planned in a.toxics]
-    faults = [_fault_record(trace, exchange, fault) for exchange, fault in struck_exchanges(trace)]
+    faults = [_fault_record(trace, exchange, fault) for exchange, fault in faulted_exchanges(trace)]
     return Evidence((*toxics, *faults), tuple(_unexplained_tries(trace, [*toxics, *faults])))
 
 
-def struck_exchanges(trace: EpisodeTrace) -> list[tuple[Exchange, FaultMet]]:
+def faulted_exchanges(trace: EpisodeTrace) -> list[tuple[Exchange, FaultMet]]:
     """Return the gateway's faults with their exchanges, in the order of their records."""
     exchanges = sorted(trace.exchanges, key=record_key)
     return [(exchange, fault) for exchange in exchanges for fault in exchange.faults]
@@ -55,7 +57,7 @@ def unexplained(request: Request) -> Unexplained:
 def _toxic_record(
     trace: EpisodeTrace, toxic_times: ToxicTimes, attempt: int, planned: PlannedToxic
 ) -> FaultRecord:
-    """Return the record of a toxic with which the attempt was armed, or that was planned for later."""
+    """Return the record of a toxic that was armed at the attempt's start or planned for later."""
     times = toxic_times.of(attempt, planned)
     if not times:
         return _not_started(attempt, planned)
@@ -101,7 +103,7 @@ def _toxic_record(
 def _connections(
     trace: EpisodeTrace, here: tuple[int, str], times: Sequence[ToxicTime]
 ) -> list[ConnectionEnded]:
-    """The intercepted connections of that attempt and link that were open while the toxic was in place."""
+    """Return the link's intercepted connections that were open while the toxic was in place."""
     return [
         connection
         for connection in trace.connections
@@ -131,17 +133,17 @@ def _not_started(attempt: int, planned: PlannedToxic) -> FaultRecord:
 def _toxic_evidence(
     planned: PlannedToxic, request: Request, times: Iterable[ToxicTime]
 ) -> TryEvidence | None:
-    """The request's evidence of a toxic that was in place at these times; None for an unknown toxic."""
+    """Return the try as evidence of a toxic that was in place at these times; None for an unknown toxic."""
     try:
         known = toxic(planned.kind)
         shows = any(
-            shows_toxic(known, planned.stream, request, time)
+            _shows_toxic(known, planned.stream, request, time)
             for time in times
             if time.meets(request.start, request.start + request.ms / 1000)
         )
     except ValueError:
         return None
-    return _try_evidence(request, shows=shows, explains=toxic_explains(known, shows, request))
+    return _try_evidence(request, shows=shows, explains=_toxic_explains(known, shows, request))
 
 
 def _try_evidence(request: Request, *, shows: bool, explains: bool) -> TryEvidence:
@@ -149,9 +151,9 @@ def _try_evidence(request: Request, *, shows: bool, explains: bool) -> TryEviden
 
 
 def _fault_record(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> FaultRecord:
-    """A fault that a request met at the gateway."""
+    """Return the record of a fault that a request met at the gateway."""
     tries = [request for request in trace.tries if request.exchange is exchange]
-    signatures = [fault.injected and shows_fault(request, exchange, fault) for request in tries]
+    signatures = [fault.injected and _shows_fault(request, exchange, fault) for request in tries]
     delivered_by = _delivered_by(fault, tries)
     observed = fault.injected and bool(fault.answered) if delivered_by == "upstream" else any(signatures)
     delivered = fault.injected if delivered_by == "injection" else observed
@@ -170,7 +172,7 @@ def _fault_record(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> F
         detail=fault.detail,
         attributes={key: value for key, value in fault.evidence.items() if key != "kind" or fault.id},
         tries=tuple(
-            _try_evidence(request, shows=shows, explains=fault_explains(fault, request))
+            _try_evidence(request, shows=shows, explains=_fault_explains(fault, request))
             for request, shows in zip(tries, signatures, strict=True)
         ),
     )
@@ -198,6 +200,172 @@ def _unexplained_tries(trace: EpisodeTrace, faults: Iterable[FaultRecord]) -> It
 
 
 def _refused(request: Request) -> bool:
-    """Whether the service itself refused the request."""
+    """Return whether the service itself refused the request."""
     unavailable = request.exchange is not None and request.exchange.unavailable
     return error_kind(request.error) == "http_4xx" and not unavailable
+
+
+# signatures: whether a request with a caller's record shows a fault, and whether the fault made it fail
+
+
+def observed_try(request: Request) -> ObservedTry:
+    """Return the request in the form that the signatures of toxics expect."""
+    record, exchange = request.caller_record, request.exchange
+    no_reply = _got_no_reply(request)
+    return ObservedTry(
+        client_ms=request.ms,
+        client_failed=no_reply,
+        client_error=error_name(request.error) if no_reply else None,
+        client_timeout_ms=_patience_ms(request),
+        gateway_ms=_gateway_ms(request),
+        gateway_complete_request=bool(exchange and _had_whole_request(request, exchange)),
+        gateway_complete_reply=bool(exchange and exchange.reply_complete),
+        reply_bytes=exchange.reply_bytes if exchange else 0,
+        client_waited=isinstance(record, ToolTry) and record.refused > 0,
+        gateway_client_left=bool(exchange and exchange.client_left),
+        tls=exchange.tls if exchange else request.tls,
+    )
+
+
+def _shows_toxic(known: Toxic, stream: str, request: Request, time: ToxicTime) -> bool:
+    """Return whether the request has the signature of the toxic, which was in place at that time."""
+    attributes = known.complete(time.attributes)
+    observed = replace(observed_try(request), in_progress=request.start < time.begun)
+    cut = cut_short(observed, left_ms=(time.ending - request.start) * 1000)
+    return any(known.observed(stream, attributes, possible) for possible in (observed, cut))
+
+
+def _toxic_explains(known: Toxic, shows: bool, request: Request) -> bool:
+    """Return whether the toxic made the request fail. ``shows``: the request has the toxic's signature."""
+    if not shows or error_kind(request.error) not in known.can_cause:
+        return False
+    outside_ms = observed_try(request).outside_gateway_ms
+    return not known.only_delays or _reaches_limit(request, outside_ms + _fault_delay_ms(request))
+
+
+def _shows_fault(request: Request, exchange: Exchange, fault: FaultMet) -> bool:
+    """Return whether the caller's record shows the fault; False if the caller left before the fault acted."""
+    shows = fault.shows or {}
+    delay = float(shows.get("delay_ms", 0.0))
+    patience = _patience_ms(request) or delay
+    if not shows or _left_before(request, exchange, fault) or request.ms < ABOUT * min(delay, patience):
+        return False
+    no_reply = _got_no_reply(request)
+    if delay > patience and no_reply:
+        return True  # the client gave up before the delay was over
+    if "left" in shows and _left_stream(request):
+        return True
+    if "lost" in shows:
+        return no_reply and not ("closed" in shows and error_kind(request.error) == "timeout")
+    return "status" not in shows or _got(request, shows)
+
+
+def _fault_explains(fault: FaultMet, request: Request) -> bool:
+    """Return whether the gateway's fault made the request fail."""
+    kind, exchange = error_kind(request.error), request.exchange
+    if kind is None or exchange is None or not fault.injected or kind not in _causes(fault):
+        return False
+    if _left_before(request, exchange, fault):
+        return False
+    if fault.shows is None:
+        return _upstream_failed_by_it(fault, kind, exchange, request)
+    return _reply_failed_by_it(fault.shows, kind, request)
+
+
+def _causes(fault: FaultMet) -> Collection[ErrorKind]:
+    if fault.causes is not None:
+        return fault.causes
+    # an earlier version wrote this history: read the fault's class, if this version has it
+    return REGISTRY[fault.kind].can_cause if fault.kind in REGISTRY else ERROR_KINDS_IN_ORDER
+
+
+def _reply_failed_by_it(shows: Mapping[str, Any], kind: ErrorKind, request: Request) -> bool:
+    """Return whether the fault's change to the reply, or its delay, made the request fail."""
+    if kind in HTTP_ERRORS:
+        return _got(request, shows)
+    if kind == "timeout":
+        waits = "lost" in shows and "closed" not in shows
+        return waits or ("delay_ms" in shows and _reaches_limit(request, _fault_delay_ms(request)))
+    return "lost" in shows or (kind == "bad_reply" and _got(request, shows))
+
+
+def _upstream_failed_by_it(fault: FaultMet, kind: ErrorKind, exchange: Exchange, request: Request) -> bool:
+    """Return whether the upstream failed because of the changed request, or of its last copy.
+
+    A copy explains nothing if the first request failed already.
+    """
+    statuses = fault.evidence.get("statuses")
+    if isinstance(statuses, list) and not (statuses and error_kind(f"http_{statuses[0]}") is None):
+        return False
+    if kind in HTTP_ERRORS:
+        answered = fault.answered is not False and exchange.error is None
+        return answered and exchange.status == _caller_status(request)
+    return True
+
+
+def _reaches_limit(request: Request, added_ms: float) -> bool:
+    """Return whether the added delay made the request last until its client gave up.
+
+    The upstream's own time is added if its reply was complete. If that time alone is as long as the request,
+    the delay is not the reason.
+    """
+    exchange = request.exchange
+    replied = exchange is not None and exchange.reply_complete
+    own_ms = max(exchange.ms - _fault_delay_ms(request), 0.0) if exchange and replied else 0.0
+    return own_ms < request.ms and own_ms + added_ms >= ABOUT * request.ms
+
+
+def _caller_status(request: Request) -> int | None:
+    return request.caller_record.status if request.caller_record else None
+
+
+def _digest(request: Request) -> str:
+    return request.caller_record.reply_digest if request.caller_record else ""
+
+
+def _got_no_reply(request: Request) -> bool:
+    """Return whether the request failed without a valid reply. A reply of any HTTP status is valid."""
+    return request.error is not None and not request.error.startswith("http_")
+
+
+def _got(request: Request, reply: Mapping[str, Any]) -> bool:
+    """Return whether the caller got ``reply``: its status, and its digest if the caller recorded one."""
+    digest = _digest(request)
+    return _caller_status(request) == reply.get("status", 0) and digest in ("", reply.get("digest", ""))
+
+
+def _left_stream(request: Request) -> bool:
+    """Return whether the caller left an event stream before its end: no error, and no body recorded."""
+    return _caller_status(request) is not None and request.error is None and not _digest(request)
+
+
+def _left_before(request: Request, exchange: Exchange, fault: FaultMet) -> bool:
+    """Return whether the client left before the fault acted."""
+    acted_s = exchange.start + (fault.acted_ms or 0.0) / 1000
+    return fault.acted_ms is not None and request.start + request.ms / 1000 < acted_s
+
+
+def _patience_ms(request: Request) -> float:
+    """Return how long the client waited if it gave up, else its configured timeout (0: unknown)."""
+    if error_kind(request.error) == "timeout":
+        return request.ms
+    return request.caller_record.timeout_ms if isinstance(request.caller_record, ToolTry) else 0.0
+
+
+def _fault_delay_ms(request: Request) -> float:
+    """Return the delay that the gateway's faults added, as measured."""
+    return sum(float(fault.shows.get("delay_ms", 0.0)) for fault in request.injected if fault.shows)
+
+
+def _gateway_ms(request: Request) -> float:
+    """Return how long the gateway had the request while the caller waited."""
+    if request.exchange is None:
+        return 0.0
+    begun_ms = max(request.exchange.start - request.start, 0.0) * 1000
+    return min(request.exchange.ms, max(request.ms - begun_ms, 0.0))
+
+
+def _had_whole_request(request: Request, exchange: Exchange) -> bool:
+    """Return whether the gateway got the whole request while the caller waited; a toxic may delay a part."""
+    whole_at = exchange.start + exchange.request_ms / 1000
+    return exchange.request_complete and whole_at <= request.start + request.ms / 1000

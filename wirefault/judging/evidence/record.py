@@ -19,7 +19,7 @@ FaultSource = Literal[
 WhyNotObserved = (
     WhyNot
     | Literal[
-        "not_started",  # the attempt ended before the toxic's time had come
+        "not_started",  # the attempt ended before the toxic's start time
         "not_exercised",  # no connection crossed the toxic
         "not_seen",  # the caller's record does not show it
         "no_record",  # the caller keeps no record, so it is unknown
@@ -33,7 +33,7 @@ DeliveredBy = Literal[
     "injection",  # only the gateway keeps a record: what it injected counts as delivered
 ]
 DELIVERED_BY: tuple[DeliveredBy, ...] = get_args(DeliveredBy)
-# Caused by the lab; the message, the caller or the upstream are behind all other reasons.
+# Reasons caused by the lab. All others are caused by the message, the caller or the upstream.
 LAB_FAILURES: frozenset[WhyNotObserved] = frozenset({"too_large", "failed"})
 
 
@@ -46,7 +46,7 @@ class TryEvidence:
     try_: int
     error: str | None  # the caller's
     shows: bool  # it has the fault's signature
-    explains: bool = False  # the fault is why it failed
+    explains: bool = False  # the fault made it fail
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class FaultRecord:
     stage: FaultStage  # the last one that it reached
     delivered: bool | None  # observed by the side ``delivered_by``; None if that is unknown
     delivered_by: DeliveredBy
-    why_not: WhyNotObserved | None = None  # it was not observed
+    why_not: WhyNotObserved | None = None  # why it was not observed
     detail: str = ""  # for a fault that failed, the exception's type
-    stream: str | None = None
+    stream: str | None = None  # the toxic's direction; None for a fault of the gateway
     attributes: Mapping[str, Any] = field(default_factory=dict)  # the toxic's, or the gateway's evidence
     tries: tuple[TryEvidence, ...] = ()
 
@@ -72,13 +72,13 @@ class FaultRecord:
         return STAGES.index(stage) <= STAGES.index(self.stage)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; free of times, so that it can be compared between two runs of one seed."""
+        """Return it as JSON data, without times, so that two runs of one seed can be compared."""
         return asdict(self) | {stage: self.reached(stage) for stage in STAGES}
 
 
 @dataclass(frozen=True)
 class Unexplained:
-    """A try that failed for no fault of the lab."""
+    """A failed try that no fault explains."""
 
     attempt: int
     link: str

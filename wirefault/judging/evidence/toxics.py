@@ -1,4 +1,4 @@
-"""When each toxic was active and how strong, and whether a connection shows it. Pure."""
+"""Times and strengths of an episode's toxics, and their signatures in intercepted connections. Pure."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _CLOSED_AT_ONCE_MS = 1.0
 
 
 class ToxicTime(NamedTuple):
-    """A time during which a toxic was in place with these attributes, in seconds since the epoch.
+    """A period in which a toxic was in place with these attributes, in seconds since the epoch.
 
-    Infinite where it was in place from the attempt's start, or to its end.
+    Without a recorded change it starts with the attempt (minus infinity) and lasts to its end (infinity).
     """
 
     attributes: Mapping[str, int]
-    begun: float = -math.inf  # it may have been in place from here on
+    begun: float = -math.inf  # the manager began to add it
     ending: float = math.inf  # the manager began to remove or change it
     gone: float = math.inf  # it was confirmed to be removed or changed
 
     def meets(self, start: float, end: float) -> bool:
-        """Whether something from ``start`` to ``end`` may have met it."""
+        """Return whether a request from ``start`` to ``end`` may have met it."""
         return start < self.gone and end > self.begun
 
 
 class ToxicTimes:
-    """When the toxics of one episode were in place, whose events may come in any order."""
+    """The times of one episode's toxics. The events may be in any order."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         changes = [event for event in events if isinstance(event, ToxicsChanged)]
         self._changes = sorted(changes, key=lambda change: change.t)
 
     def of(self, attempt: int, planned: PlannedToxic) -> list[ToxicTime]:
-        """Return when it was active; empty if its attempt ended first."""
+        """Return the toxic's times; none if its attempt ended before it started."""
         at_start = planned.as_at(0.0, 1, 1)
         times = [] if at_start is None else [ToxicTime(at_start.attributes)]
         for change in (change for change in self._changes if change.attempt == attempt):
@@ -59,10 +59,9 @@ def _identity(toxic: PlannedToxic) -> Hashable:
 
 
 def cut_short(observed: ObservedTry, left_ms: float) -> ObservedTry:
-    """The try as if its client had waited no longer than the toxic lasted: for ``left_ms`` more.
+    """Return the try with its client's patience cut to ``left_ms``, the rest of the toxic's time.
 
-    When a toxic is removed, its delay is over and a held connection is closed. Read by the signatures of
-    both, the client waited that long at most.
+    Removing a toxic ends its delay and closes a held connection, so its signature cannot last longer.
     """
     minimum_ms = _CLOSED_AT_ONCE_MS if observed.client_failed else NOISE_MS
     return replace(observed, client_timeout_ms=min(observed.patience_ms, max(left_ms, minimum_ms)))
@@ -71,9 +70,9 @@ def cut_short(observed: ObservedTry, left_ms: float) -> ObservedTry:
 def shown_by_connections(
     planned: PlannedToxic, connections: Iterable[ConnectionEnded], exchanges: Sequence[Exchange]
 ) -> bool | None:
-    """Whether one of the connections that crossed the toxic shows it; None if none can show it.
+    """Return whether a connection that crossed the toxic shows it; None if the connections cannot tell.
 
-    ``exchanges`` are those of the same link and attempt.
+    ``exchanges``: the exchanges on the same link in the same attempt.
     """
     try:
         known = toxic(planned.kind)
@@ -90,9 +89,9 @@ def shown_by_connections(
 
 
 def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> ObservedConnection:
-    """The connection, with the exchanges on its link in that time.
+    """Return the connection, combined with its link's exchanges in that time.
 
-    All of them count, because the history does not have the connection of an exchange.
+    All of them count, because the history does not record which connection an exchange used.
     """
     meanwhile = [
         exchange

@@ -1,4 +1,4 @@
-"""Read what a text states of a number that an oracle asks for. Pure.
+"""Read a text's statement of a number that an oracle asks for. Pure.
 
 Each quantity of the text is a candidate: its unit fits or not, its value is right or not, and its context
 affirms it or not. The verdict follows from the candidates that count.
@@ -64,7 +64,7 @@ class AskedNumber:
     """One number that an oracle asks for."""
 
     value: int | float
-    units: tuple[Unit, ...]  # the possible meanings of its unit; empty without one
+    units: tuple[Unit, ...]  # possible meanings of its unit; empty without a unit
     tolerance: float | None
 
     @property
@@ -73,7 +73,7 @@ class AskedNumber:
 
     @property
     def measured(self) -> bool:
-        """Whether it looks like a measurement without its unit."""
+        """Return whether it looks like a measurement without its unit."""
         return self.tolerance is not None or not float(self.value).is_integer()
 
 
@@ -87,7 +87,7 @@ def asked_number(value: int | float, unit: str | None, tolerance: float | None) 
 
 
 def fit_of_unit(wanted: AskedNumber, unit: Unit | None) -> Fit:
-    """Tell how a unit fits: by name, as no unit, perhaps (an unknown name), or not."""
+    """Return how a unit fits: ``explicit``, ``bare`` (no unit), ``doubtful`` (unknown name) or ``none``."""
     if unit is None:
         return "bare"
     if wanted.units:
@@ -102,7 +102,7 @@ def fit_of_unit(wanted: AskedNumber, unit: Unit | None) -> Fit:
 
 
 def hit_of_value(wanted: AskedNumber, reading: Reading) -> Hit:
-    """Tell whether a value is within the tolerance; ``nearly``: except for its rounding."""
+    """Return whether a value is within the tolerance; ``nearly``: outside only because it is rounded."""
     value, unit = reading.value, reading.unit
     own = next((each for each in wanted.units if unit and each.dimension == unit.dimension), None)
     step = reading.step
@@ -119,7 +119,7 @@ def hit_of_value(wanted: AskedNumber, reading: Reading) -> Hit:
 def stated_number(
     wanted: Sequence[AskedNumber], text: str, besides: Sequence[AskedNumber] = (), unit: str | None = None
 ) -> Stated:
-    """Read what a plain text states of a number; any one of ``wanted`` is right.
+    """Read a plain text's statement of a number; each of ``wanted`` is right.
 
     ``besides``: other numbers that the text may mention. ``unit``: the unit of bare numbers in the text.
     """
@@ -206,7 +206,7 @@ def _candidate(wanted: Sequence[AskedNumber], low: str, quantity: Quantity) -> C
 
 
 def _as_change(wanted: Sequence[AskedNumber], low: str, candidate: Candidate) -> Candidate:
-    """Read a change with its sign. Whether a change was asked for is certain only for a share."""
+    """Read a change with its sign. Only for a share is it certain that the oracle asks for a change."""
     change = change_of(low, candidate.quantity)
     if change is None:
         return candidate
@@ -278,7 +278,7 @@ def _without_operands(low: str, mentions: list[Quantity], candidates: list[Candi
 
 
 def _names_dimension(wanted: Sequence[AskedNumber], low: str) -> bool:
-    """Tell whether a text has units of the kind without a number before them: ``an hour and a half``."""
+    """Return whether a text has fitting units without a number before them: ``an hour and a half``."""
     own = {unit.dimension for each in wanted for unit in each.units}
     return any(
         unit.dimension in own
@@ -289,13 +289,13 @@ def _names_dimension(wanted: Sequence[AskedNumber], low: str) -> bool:
 
 
 def _says_nothing(low: str) -> bool:
-    """Tell whether a text surely has no number: it is empty, a refusal, or plain English."""
+    """Return whether a text certainly has no number: it is empty, data, a refusal or plain English."""
     is_data = low.lstrip()[:1] in ("{", "[", "<")
     return is_data or any(p.search(low) for p in (_PLAIN_WORDS, _REFUSED)) or context.says_nothing(low)
 
 
 def preferred(candidates: list[Candidate], wants_year: bool) -> list[Candidate]:
-    """Select the candidates that count: those with a fitting unit before bare ones, labels last."""
+    """Select candidates: explicit units before bare numbers, and strong candidates before labels."""
     for fit in ("explicit", "bare"):
         of_fit = [each for each in candidates if each.fit == fit]
         if of_fit:
@@ -320,7 +320,7 @@ def decided(low: str, candidates: list[Candidate], wants_year: bool) -> Stated:
     corrected = [each for each in affirmed if each.quantity.start >= correction]
     if correction and corrected:
         affirmed = corrected
-    elif affirmed and all(each.quantity.end <= retraction for each in affirmed):  # nothing in its place
+    elif affirmed and all(each.quantity.end <= retraction for each in affirmed):  # retracted and not replaced
         return "unreadable" if any(each.right for each in candidates) else "wrong"
     if not affirmed:
         return _of_unaffirmed(low, candidates)
@@ -356,7 +356,7 @@ def _of_unaffirmed(low: str, candidates: list[Candidate]) -> Stated:
 
 
 def _of_several(low: str, front: list[Candidate], wants_year: bool) -> Stated:
-    """Decide between affirmed candidates: if some are right and some wrong, an announced result counts."""
+    """Decide between affirmed candidates. If some are right and some wrong, an announced result decides."""
     right = [each for each in front if each.right]
     rest = [e for e in front if not (e.right or _echoes(low, e) or _is_reason(low, e.quantity))]
     if not right:
@@ -373,7 +373,7 @@ def _of_several(low: str, front: list[Candidate], wants_year: bool) -> Stated:
 
 
 def _are_its_parts(whole: Candidate, parts: list[Candidate]) -> bool:
-    """Tell whether values add up to the one before them: ``42 tickets: 30 bugs and 12 requests``."""
+    """Return whether values add up to the value before them: ``42 tickets: 30 bugs and 12 requests``."""
     if len(parts) < 2 or whole.quantity.start > parts[0].quantity.start:
         return False
     total = sum(each.quantity.readings[0].value for each in parts)
@@ -381,7 +381,7 @@ def _are_its_parts(whole: Candidate, parts: list[Candidate]) -> bool:
 
 
 def _echoes(low: str, other: Candidate) -> bool:
-    """Tell whether a value repeats a right one, rounded: ``8.4 °C (about 8 °C)``."""
+    """Return whether a value repeats a right one, rounded: ``8.4 °C (about 8 °C)``."""
     return other.nearly and (
         is_preceded(context.APPROXIMATE, low, other.quantity.start)
         or low[other.quantity.start - 1 : other.quantity.start] == "("
@@ -389,13 +389,13 @@ def _echoes(low: str, other: Candidate) -> bool:
 
 
 def _is_reason(low: str, quantity: Quantity) -> bool:
-    """Tell whether a value is part of the reason for the answer: ``42, since 42 × 42 = 1764``."""
+    """Return whether a value is part of the reason for the answer: ``42, since 42 × 42 = 1764``."""
     before, _ = sentence_around(low, quantity.start, quantity.end)
     return bool(_REASON.search(before))
 
 
 def _with_open_choices(low: str, candidates: list[Candidate]) -> list[Candidate]:
-    """Lower the status of alternatives and of the ends of a range."""
+    """Lower the status of alternatives and of both ends of a range."""
     status: dict[int, Affirmation] = {}
     for at, (left, right) in enumerate(pairwise(candidates)):
         first, end, start = left.quantity.start, left.quantity.end, right.quantity.start

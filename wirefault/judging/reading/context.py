@@ -1,6 +1,6 @@
-"""Tell whether a text affirms, denies or leaves open what it states at one place. Pure.
+"""Decide whether a text affirms, denies or leaves open its statement at one place. Pure.
 
-The cues are words of the language files, looked for in the clause around the place; a clause ends at a comma,
+The cues are words of the language files, searched in the clause around the place; a clause ends at a comma,
 a "but" and the like. All texts here are in lower case.
 """
 
@@ -12,7 +12,7 @@ from typing import Literal
 from wirefault.judging.reading.languages import LazyPattern
 
 Stated = Literal["right", "wrong", "unreadable", "none"]
-# "offered": as a candidate, which readers do not take for the answer; "doubtful": they might
+# "offered": a candidate that readers do not take for the answer; "doubtful": one that they might
 Affirmation = Literal["affirmed", "doubtful", "offered", "denied"]
 
 
@@ -26,7 +26,7 @@ SENTENCE_END = LazyPattern(
 CLAUSE_END = LazyPattern(r",(?!\d)|[;:()\n]|\s[-–—]+\s|—|\b<clause_end>\b")
 NEGATED = LazyPattern(r"\b<negation>\b")
 DENIED_BEFORE = LazyPattern(r"\b<negation>\b(?:\s+[^\s,;.]{1,15}){0,3}?\s*[\"'(~]{0,2}$")
-# an amount that was put aside, or gave way to another
+# an amount that was withdrawn or replaced
 WITHDRAWN_BEFORE = LazyPattern(r"\b<withdrawn>$")
 DENIED_AFTER = LazyPattern(
     r"^[\s\"')*]*(?:<copula>(?: <surely>)?\s*(?:n't\b|\b<denial>\b)",
@@ -45,7 +45,7 @@ CURRENT = LazyPattern(r"\b<current>\b")
 SUBSIDIARY = LazyPattern(r"\b<subsidiary>\b")
 FORMER = LazyPattern(r"^\s*<former>\b")
 CORRECTION = LazyPattern(r"\b<correction>\b")
-# the text takes back what it has stated so far
+# the text retracts its earlier statements
 RETRACTION = LazyPattern(r"(?<!\w)<retraction>")
 NOTHING = LazyPattern(r"\W*(?:<nothing>|\?+|)\W*")
 CONCLUSION = LazyPattern(r"(?:\b<conclusion>\b|[=≈→⇒])[^\d\n.!?;]{0,40}$")
@@ -66,7 +66,7 @@ OR_AFTER = LazyPattern(rf"^[\"')\].,]*\s*\(?{_JOINED}(?! so\b)(?=\W|\w)")
 
 
 def sentence_around(text: str, start: int, end: int) -> tuple[str, str]:
-    """Return the rest of the sentence, before and after the place."""
+    """Return the rest of the sentence around a place: the parts before and after it."""
     before, after = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
     stops = [stop.end() for stop in SENTENCE_END.finditer(before)]
     if stops and not (stops[-1] == len(before) and before.endswith(".")):
@@ -86,13 +86,13 @@ def clause_of(before: str, after: str) -> tuple[str, str]:
 
 
 def _ends_clause(before: str, stop: re.Match[str]) -> bool:
-    """Tell whether a clause ends there; directly before the place only a comma after a number does."""
+    """Return whether a clause ends there; directly before the place only a comma after a number does."""
     behind = before[stop.end() :].strip(" \"'")
     return bool(behind) or (stop[0] == "," and any(map(str.isdigit, before[: stop.start()])))
 
 
 def status_at(text: str, start: int, end: int) -> Affirmation:
-    """Tell whether the place is affirmed, denied, or offered (a guess, a question, a bound, an ``if``)."""
+    """Return the status of the place; a guess, a question, a bound or an ``if`` is not affirmed."""
     sentence = sentence_around(text, start, end)
     if not "".join(sentence).strip(" .*\n"):
         return "affirmed"
@@ -118,7 +118,7 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
 
 
 def is_background(text: str, start: int, end: int) -> bool:
-    """Tell whether the place is about another time, a forecast, an extreme, or a feeling."""
+    """Return whether the place is about another time, a forecast, an extreme, or a feeling."""
     sentence = sentence_around(text, start, end)
     bracket = re.search(r"\(([^()]{0,40})$", sentence[0][-41:])
     opening = sentence[0].partition(",")[0]  # "Tomorrow, it will be"
@@ -131,43 +131,43 @@ def is_background(text: str, start: int, end: int) -> bool:
 
 
 def clause_has(pattern: LazyPattern, text: str, start: int, end: int) -> bool:
-    """Tell whether the pattern occurs in the clause around the place."""
+    """Return whether the pattern occurs in the clause around the place."""
     return any(pattern.search(part) for part in clause_of(*sentence_around(text, start, end)))
 
 
 def is_subsidiary(text: str, start: int, end: int) -> bool:
-    """Tell whether the place is a part of the sentence's subject, or an addition to it."""
+    """Return whether the place is a part of the sentence's subject, or an addition to it."""
     return bool(SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0]))
 
 
 def is_preceded(pattern: LazyPattern, text: str, start: int) -> bool:
-    """Tell whether the pattern, which ends with ``$``, occurs directly before the place."""
+    """Return whether the pattern, which ends with ``$``, occurs directly before the place."""
     return bool(pattern.search(text[max(0, start - 60) : start]))
 
 
 def last_correction(text: str) -> int:
-    """Return the end of the last word of correction; 0 without one."""
+    """Return the end of the last correcting word; 0 if there is none."""
     return max((match.end() for match in CORRECTION.finditer(text)), default=0)
 
 
 def last_retraction(text: str) -> int:
-    """Return the end of the last words that take back what comes before them; 0 without any."""
+    """Return the end of the last words that retract the text before them; 0 if there are none."""
     return max((match.end() for match in RETRACTION.finditer(text)), default=0)
 
 
 def says_nothing(text: str) -> bool:
-    """Tell whether a text is empty or a placeholder: ``N/A``, ``unknown``."""
+    """Return whether a text is empty or a placeholder: ``N/A``, ``unknown``."""
     return bool(NOTHING.fullmatch(text))
 
 
 def are_alternatives(text: str, end: int, start: int) -> bool:
-    """Tell whether only an "or" separates the end of one place and the start of the next."""
+    """Return whether only an "or" separates the end of one place and the start of the next."""
     gap = text[end:start]
     return len(gap) <= 40 and bool(BETWEEN_ALTERNATIVES.match(gap) or SHORT_OR.match(gap))
 
 
 def are_a_range(text: str, first: int, end: int, start: int) -> bool:
-    """Tell whether two places, of which one begins at ``first``, are the ends of a range."""
+    """Return whether two places are the ends of a range. The first place is from ``first`` to ``end``."""
     gap = text[end:start]
     if len(gap) > 20:
         return False
@@ -176,7 +176,7 @@ def are_a_range(text: str, first: int, end: int, start: int) -> bool:
 
 
 def offers_alternative(text: str, start: int, end: int) -> bool:
-    """Tell whether an "or" touches the place on either side."""
+    """Return whether an "or" touches the place on either side."""
     before, after = text[max(0, start - 30) : start], text[end : end + 30]
     in_a_list = OR_AFTER_A_LIST.match(text[end : end + 80])
     return bool(OR_BEFORE.search(before) or OR_AFTER.match(after) or in_a_list)

@@ -1,7 +1,7 @@
 """Read days and times of day in the forms that people write. Pure.
 
 ``12/03/2026`` is in March or in December: a day has all its readings. A day without a year has year 0, which
-matches any.
+matches any year.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ class DayOrTime:
 
 
 def is_day(text: str) -> bool:
-    """Tell whether a text is a day in ISO form."""
+    """Return whether a text is a day in ISO form."""
     return bool(_ISO_DAY.fullmatch(text)) and _day(*map(int, text.split("-"))) is not None
 
 
 def is_clock(text: str) -> bool:
-    """Tell whether a text is a time of day such as ``14:30``."""
+    """Return whether a text is a time of day such as ``14:30``."""
     return bool(_CLOCK.fullmatch(text)) and _clock(int(text[:2]), int(text[3:]), "") is not None
 
 
 def same_day(day: str, reading: str) -> bool:
-    """Tell whether a reading is that day; a reading without a year matches any year."""
+    """Return whether a reading is that day. A reading without a year matches any year."""
     return day == reading or (reading.startswith("0000") and day[4:] == reading[4:])
 
 
 def normalised_day(text: str) -> str:
-    """Return the one day in a text, as the lab's services store it; raises ``ValueError``."""
+    """Return the only day in a text in the lab's services' form. Raises ``ValueError``."""
     days = list(days_in(text.casefold().strip()))
     if len(days) != 1 or (days[0].start, days[0].end) != (0, len(text.strip())):
         raise ValueError(f"{text!r} is not a date; write YYYY-MM-DD, for example 2026-03-12")
@@ -88,7 +88,7 @@ def normalised_day(text: str) -> str:
 
 
 def normalised_clock(text: str) -> str:
-    """Return the one time of day in a text, as the lab's services store it; raises ``ValueError``."""
+    """Return the only time of day in a text in the lab's services' form. Raises ``ValueError``."""
     times = list(times_in(text.casefold().strip()))
     if len(times) != 1 or (times[0].start, times[0].end) != (0, len(text.strip())):
         raise ValueError(f"{text!r} is not a time of day; write HH:MM from 00:00 to 23:59, for example 14:30")
@@ -96,7 +96,7 @@ def normalised_clock(text: str) -> str:
 
 
 def days_in(text: str) -> Iterator[DayOrTime]:
-    """Yield the days in a case-folded text, unordered; only days that the calendar has."""
+    """Yield the valid days in a case-folded text, unordered."""
     for match in _YEAR_FIRST.finditer(text):
         yield from _moment(match, _day(int(match[1]), int(match[3]), int(match[4])))
     for match in _COMPACT.finditer(text):
@@ -135,19 +135,19 @@ def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
 
 
 def has_half_of_day(text: str) -> bool:
-    """Tell whether a text begins with the half of the day: ``in the morning``."""
+    """Return whether a text begins with a half of the day: ``in the morning``."""
     return bool(_MORNING.match(text) or _AFTERNOON.match(text))
 
 
 def _half(suffix: str | None, text: str, end: int) -> str:
-    """Return ``am`` or ``pm`` from the words after a time of day, else the empty text."""
+    """Return ``am`` or ``pm`` from the words after a time of day; empty without such words."""
     if suffix and suffix[0] in "ap":
         return suffix
     return "pm" if _AFTERNOON.match(text, end) else ""
 
 
 def _spoken(match: re.Match[str], text: str) -> list[str | None]:
-    """Read ``quarter to seven``: in the morning and in the evening, unless the text tells which."""
+    """Read ``quarter to seven``: both morning and evening, unless the text names one."""
     part, hour = match[1].split()[0], int(match[4])
     minutes = merged("clock", "fractions").get(part) or int(part)  # negative: before the hour, as "halb"
     minute = hour * 60 + (-abs(minutes) if match[3] else minutes)
@@ -165,7 +165,7 @@ def _moment(match: re.Match[str], *readings: str | None) -> Iterator[DayOrTime]:
 
 def _day(year: int, month: int, day: int) -> str | None:
     try:
-        CalendarDay(year or 2000, month, day)  # the year 2000 has every day
+        CalendarDay(year or 2000, month, day)  # 2000 is a leap year
     except ValueError:
         return None
     return f"{year:04}-{month:02}-{day:02}"

@@ -10,7 +10,7 @@ from wirefault.judging.reading.text import folded
 
 Likeness = Literal["same", "perhaps", "other"]
 
-# letters that Unicode does not take apart, as people type them without their own keyboard
+# letters that Unicode does not decompose, as people type them on a foreign keyboard
 _PLAIN = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
 _DIGRAPHS = (
     {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"},
@@ -37,7 +37,7 @@ _VIETNAMESE = range(0x1E00, 0x1F00)
 
 
 def spellings(text: str) -> tuple[str, ...]:
-    """Return the folded text as it is spelt without accents: the plain letters first, then digraphs."""
+    """Return the folded text's spellings without accents: with plain letters first, then with digraphs."""
     low = folded(text)
     if low.isascii():
         return (low,)
@@ -50,10 +50,12 @@ def _without_marks(text: str) -> str:
 
 
 def likeness(name: str, other: str) -> Likeness:
-    """Tell whether a text is the name that was asked for.
+    """Compare a text with a name. "perhaps" means one of these:
 
-    ``perhaps``: both have accents, and different ones; the text alone has an umlaut, which may make it
-    another word (Apfel, Äpfel); only a digraph tells them apart (Zurich, Zuerich); or it is no name.
+    - both have accents, but different ones;
+    - only the text has an umlaut, so it may be another word (Apfel, Äpfel);
+    - only a digraph differs (Zurich, Zuerich);
+    - ``name`` is not a name.
     """
     folded_name, folded_other = folded(name), folded(other)
     if folded_name == folded_other:
@@ -67,24 +69,24 @@ def likeness(name: str, other: str) -> Likeness:
 
 
 def _loose(text: str) -> str:
-    """The name without digraphs, spaces and signs: Xi'an is Xian."""
+    """Return the name without digraphs, spaces and signs: Xi'an is Xian."""
     return "".join(filter(str.isalnum, _DIGRAPH_OF_A_VOWEL.sub("", spellings(text)[0])))
 
 
 def _is_sentence(text: str) -> bool:
-    """Tell whether a phrase is more than a name, so that an accent may make another word: è, e."""
+    """Return whether a phrase is more than a name, so that an accent may change a word: è, e."""
     return len(_WORDS.findall(text)) >= _MIN_SENTENCE and not is_name(text)
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a phrase looks like a name, in which an accent makes no other word."""
+    """Return whether a phrase looks like a name, in which an accent does not change the meaning."""
     words = _WORDS.findall(text)
     long = [word for word in words if len(word) > 3] or words[:1]
     return bool(long) and not any(word[0].islower() for word in long)
 
 
 def in_other_scripts(text: str, other: str) -> bool:
-    """Tell whether all letters of one text are Latin and all of the other are not: Москва, Moskva."""
+    """Return whether all letters of one text are Latin and all of the other are not: Москва, Moskva."""
     scripts = [{_is_latin(c) for c in each if c.isalpha()} for each in (text, other)]
     return len(scripts[0]) == len(scripts[1]) == 1 and scripts[0] != scripts[1]
 

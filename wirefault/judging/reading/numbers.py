@@ -27,7 +27,7 @@ _POWER = r"(?:[eE][+-]?\d{1,4}(?!\w)|\s?[x×*·]\s?10(?:\^|\*\*)\{?[+-]?\d{1,4}\
 _NUMERAL = LazyPattern(rf"(?P<core>{_CORE})(?P<power>{_POWER})")
 _EXPONENT = LazyPattern(r"[+-]?\d+(?=\}?$)")
 _REST_OF_WORD = LazyPattern(r"[\w.]*")
-_MAX_DIGITS = 400  # float() of more is slow, and never an answer
+_MAX_DIGITS = 400  # a longer number is never an answer, and slow to parse
 _MAX_NUMERALS = 5000  # in one text
 
 
@@ -100,7 +100,7 @@ def _step(exponent: int) -> float:
 
 
 def _plain_forms(core: str) -> list[str]:
-    """Return the possible meanings of the digits, each as ``float`` takes it."""
+    """Return the possible meanings of the digits, in the syntax of ``float``."""
     digits = core.translate(str.maketrans("", "", " '_"))
     separators = [character for character in digits if character in ".,"]
     if not separators:
@@ -132,7 +132,7 @@ class _Language:
     words: Mapping[str, int]
     glue: tuple[str, ...]  # between the parts of a number
     point: tuple[str, ...]  # begins the decimals
-    ambiguous: frozenset[str]  # alone, these may mean something else
+    ambiguous: frozenset[str]  # words that may mean something else when alone
 
 
 @cache
@@ -157,7 +157,7 @@ def _ordinals() -> tuple[list[str], LazyPattern]:
 
 
 _WORD = LazyPattern(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_MAX_WORDS = 3000  # of one text that are looked at
+_MAX_WORDS = 3000  # of one text that are read
 _MAX_PIECES = 24  # parts of one number
 _MAX_WORD = 60  # characters
 
@@ -173,7 +173,7 @@ class WrittenNumber:
 
 
 def written_numbers(text: str) -> Iterator[WrittenNumber]:
-    """Yield the numbers in words of a case-folded text, each in the language that reads most of it."""
+    """Yield the numbers in words of a case-folded text, each in the language that reads the most words."""
     at = 0
     words = list(islice(_WORD.finditer(text), _MAX_WORDS))
     for place, word in enumerate(words):
@@ -188,7 +188,7 @@ def written_numbers(text: str) -> Iterator[WrittenNumber]:
 
 
 def _is_fragment(text: str, words: list[re.Match[str]], place: int) -> bool:
-    """Tell whether a number such as "mil" continues one in an unknown language: "três mil"."""
+    """Return whether a number such as "mil" continues a number in an unknown language: "três mil"."""
     if place == 0 or words[place][0] not in _ambiguous():
         return False
     before = words[place - 1]
@@ -226,7 +226,7 @@ def _may_begin(word: str) -> bool:
 
 
 def _run(text: str, words: list[re.Match[str]], first: int) -> list[re.Match[str]]:
-    """Return the words from the first one on that only spaces separate."""
+    """Return the words from ``first`` that only spaces separate."""
     run = [words[first]]
     for word in words[first + 1 : first + _MAX_PIECES]:
         if text[run[-1].end() : word.start()] not in (" ", "  "):
@@ -271,14 +271,14 @@ def _reading(language: _Language, text: str, run: list[re.Match[str]]) -> tuple[
 
 
 def _continues(parts: list[int], more: list[int]) -> bool:
-    """Tell whether the next word continues the number: ``two`` after ``forty``, not after ``three``."""
+    """Return whether the next word continues the number: ``two`` after ``forty``, not after ``three``."""
     if not more or more[0] >= 100 or parts[-1] >= 100:
         return bool(more)
     return parts[-1] >= 20 and more[0] < (20 if parts[-1] in (60, 80) else 10)
 
 
 def _is_year(parts: list[int], more: list[int]) -> bool:
-    """Tell whether it is a year such as ``nineteen eighty-four`` or ``twenty nineteen``."""
+    """Return whether the parts are a year such as ``nineteen eighty-four`` or ``twenty nineteen``."""
     return len(parts) == 1 and 13 <= parts[0] <= 20 and bool(more) and 10 <= more[0] < 100
 
 
@@ -320,6 +320,6 @@ def _value(parts: list[int]) -> float:
 
 
 def _fraction(decimals: list[int]) -> float:
-    """Join decimals as they are read one after the other; ``forty`` counts as two digits."""
+    """Join decimals in reading order; ``forty`` counts as two digits."""
     text = "".join(str(piece) for piece in decimals if piece >= 0)
     return float(f"0.{text}") if text else 0.0

@@ -16,7 +16,7 @@ from wirefault.judging.reading.languages import LazyPattern, is_foreign, languag
 from wirefault.judging.reading.numbers import Numeral, numerals, written_numbers
 from wirefault.judging.reading.units import LOCALES, Unit, converted, unit_after, unit_words, units_of
 
-_MAX_NUMBERS = 400  # of one text that are looked at
+_MAX_NUMBERS = 400  # of one text that are read
 _NO_VALUE = "null"  # in JSON; a German zero only with its unit
 _MAX_UNWORDED = 40  # characters of one ASCII word, which has no language
 _SHORT_SCALES = frozenset({"k", "m", "mm", "b"})
@@ -64,7 +64,7 @@ class Quantity:
 
 
 def lowered(text: str) -> str:
-    """Return the text in lower case, every character at its place."""
+    """Return the text in lower case, with every character at its old index."""
     low = text.lower()
     if len(low) == len(text):
         return low
@@ -121,7 +121,7 @@ def quantities(text: str) -> list[Quantity]:
 
 
 def is_unknown_language(text: str, known: Iterable[tuple[int, int]] = ()) -> bool:
-    """Tell whether a plain text has a sentence in a language that cannot be read.
+    """Return whether a plain text has a sentence in a language that cannot be read.
 
     ``known``: places of quantities or phrases, which are ignored, like dates and times of day.
     """
@@ -175,7 +175,7 @@ def _step_of(value: float) -> float:
 
 
 def _with_unit(low: str, numeral: Numeral, start: int, end: int) -> Quantity | None:
-    """Read the quantity that begins with this number; None if its digits belong to a word (``3d``)."""
+    """Read the quantity that begins with this number; None if its digits are part of a word (``3d``)."""
     before, after = low[max(0, start - 60) : start], low[end : end + 80]
     if _FOOTNOTE.match(low[start : end + 1]) and before.endswith("["):
         return None
@@ -200,7 +200,7 @@ def _with_unit(low: str, numeral: Numeral, start: int, end: int) -> Quantity | N
 def _readings(
     low: str, pairs: list[tuple[float, float]], before: str, end: int
 ) -> tuple[list[Reading], int, bool]:
-    """Return the number's readings by the words around it, their end, and whether any word was read."""
+    """Return the number's readings, their end, and whether a unit or scale follows the number."""
     money = _money_before().search(before)
     prefix = unit_words()[money[1]] if money else ()
     units, until = unit_after(low, end)
@@ -233,7 +233,7 @@ def _each_unit(value: float, step: float, units: tuple[Unit, ...]) -> list[Readi
 
 
 def _named_beside(low: str, before: str, end: int, prefix: tuple[Unit, ...]) -> tuple[tuple[Unit, ...], int]:
-    """Find a unit apart from its number: ``"unit": "celsius"`` after it, ``(°C)`` before it."""
+    """Find a unit that is apart from its number: ``"unit": "celsius"`` after it, ``(°C)`` before it."""
     if prefix:
         return prefix, end
     named = _NAMED_UNIT.match(low[end : end + 60])
@@ -272,7 +272,7 @@ def _joined(low: str, left: Quantity, right: Quantity) -> Quantity | None:
 
 
 def _sum_of(large: Reading, small: Reading) -> Reading | None:
-    """Add in the larger unit, if the smaller part is less than one of it."""
+    """Add in the larger unit; None unless the smaller part is less than one larger unit."""
     if large.unit is None or small.unit is None or large.unit == small.unit or large.step < 1:
         return None
     if large.unit.dimension != small.unit.dimension or not (
@@ -285,7 +285,7 @@ def _sum_of(large: Reading, small: Reading) -> Reading | None:
 
 
 def in_unit(mentions: list[Quantity], unit: str | None) -> list[Quantity]:
-    """Give the quantities without a unit the one that the report has next to the text."""
+    """Give the quantities without a unit the report's ``unit`` for the text."""
     if unit is None or not unit.strip():
         return mentions
     units = units_of(unit) or (Unit(unit.strip().casefold(), "unknown"),)
@@ -293,7 +293,7 @@ def in_unit(mentions: list[Quantity], unit: str | None) -> list[Quantity]:
 
 
 def in_units(quantity: Quantity, units: Sequence[Unit]) -> Quantity:
-    """Give the readings without a unit each of these units."""
+    """Give each reading without a unit all of these units."""
     readings = [
         each
         for reading in quantity.readings
@@ -322,12 +322,12 @@ def operands(low: str, mentions: Sequence[Quantity]) -> set[int]:
 
 
 def is_uncertainty(low: str, quantity: Quantity) -> bool:
-    """Tell whether the quantity is the uncertainty of the one before it."""
+    """Return whether the quantity is the uncertainty of the quantity before it."""
     return bool(_UNCERTAINTY.search(low[max(0, quantity.start - 20) : quantity.start]))
 
 
 def is_squared(low: str, quantity: Quantity) -> bool:
-    """Tell whether the quantity is raised to a power: ``42²``."""
+    """Return whether the quantity is raised to a power: ``42²``."""
     return bool(_SQUARED.match(low[quantity.end : quantity.end + 20]))
 
 
@@ -337,7 +337,7 @@ def _is_operand_alone(low: str, quantity: Quantity) -> bool:
 
 
 def _is_range(low: str, left: Quantity, right: Quantity) -> bool:
-    """Tell a range (``8-10 °C``) from a calculation (``10 - 2 =``)."""
+    """Return whether this is a range (``8-10 °C``), not a calculation (``10 - 2 =``)."""
     gap = low[left.end : right.start].strip()
     units = [reading.unit for reading in (*left.readings, *right.readings) if reading.unit]
     measured = any(unit.dimension != "share" for unit in units)

@@ -1,6 +1,6 @@
-"""Read what prose states of one value that an oracle asks for: a number, a phrase, a day, a time. Pure.
+"""Read the statement of prose about one value of an oracle: a number, a phrase, a day, a time. Pure.
 
-A value counts only if the text affirms it: with a fitting unit, not negated, not corrected later and not as
+A value counts only if the text affirms it: with a fitting unit, not negated, not corrected later and not
 one of several alternatives. A text that cannot be read is ``unreadable``, never ``wrong``.
 """
 
@@ -41,7 +41,7 @@ _MAX_TEXT = 100_000  # characters of one text that are read
 
 
 class AskedValue(Protocol):
-    """One value of an oracle (``oracle.slots.Slot``); any one of the options is right."""
+    """One value of an oracle (``oracle.slots.Slot``); each option is right."""
 
     @property
     def options(self) -> Sequence[int | float | str]: ...
@@ -54,12 +54,12 @@ class AskedValue(Protocol):
 
 
 def stated(slot: AskedValue, text: str) -> Stated:
-    """Read what a text states of the slot's value; ``none``: nothing of its kind."""
+    """Read a text's statement of the slot's value; ``none``: the text has no value of its kind."""
     return stated_in(slot, text, None)
 
 
 def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[AskedValue] = ()) -> Stated:
-    """As ``stated``; numbers without a unit in the text are in ``unit``.
+    """Read like ``stated``; numbers without a unit in the text are in ``unit``.
 
     ``besides``: other slots, whose values the same text may have.
     """
@@ -95,7 +95,7 @@ def _numbers(slot: AskedValue) -> list[AskedNumber]:
 
 
 _WORD = re.compile(r"[^\W_]+")
-_MAX_WORDS = 5000  # of one text in which a name with other accents is looked for
+_MAX_WORDS = 5000  # of one text in which a name with other accents is searched
 _MAX_PLACES = 200  # of moments or phrases in one text; more is not an answer
 _NONE_OF_IT = LazyPattern(r"\b<none_of_it>\s+[\"']?$")
 _MEANWHILE = LazyPattern(r"\b<meanwhile>\s[^,]*$")
@@ -109,9 +109,9 @@ _END_OR_LIMIT = LazyPattern(r"(?:\b<limit>(?: <limit_link>)*|[-–—])[: ]*$")
 
 
 def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
-    """Read what a plain text states of a phrase, a day (``2026-03-12``) or a time of day (``14:30``).
+    """Read a plain text's statement of a phrase, a day (``2026-03-12``) or a time of day (``14:30``).
 
-    ``unit``: the unit that a report has next to the text, for example ``PM``.
+    ``unit``: the report's unit for the text, for example ``PM``.
     """
     verdict, places = _stated_phrase(option, text, unit)
     return "unreadable" if is_unknown_language(text, places) else verdict
@@ -141,7 +141,7 @@ def _stated_phrase(option: str, text: str, unit: str | None) -> tuple[Stated, li
 
 
 def _may_be_afternoon(low: str, time: DayOrTime, moment: str) -> bool:
-    """Tell whether ``4:15`` alone may be the asked 16:15; ``04:15`` and ``4:15 am`` are not."""
+    """Return whether ``4:15`` may be the requested 16:15; ``04:15`` and ``4:15 am`` are not."""
     hour, minutes = int(moment[:2]), moment[2:]
     text = low[time.start : time.end]
     after = low[time.end : time.end + 20]
@@ -149,7 +149,7 @@ def _may_be_afternoon(low: str, time: DayOrTime, moment: str) -> bool:
 
 
 def _as_moment(option: str) -> str:
-    """Return a phrase that is a day or a time of day in ISO form, any other as it is."""
+    """Return a day or a time of day in ISO form; other phrases are unchanged."""
     for normalised in (dates.normalised_day, dates.normalised_clock) if re.search(r"\d", option) else ():
         try:
             return normalised(option)
@@ -159,7 +159,7 @@ def _as_moment(option: str) -> str:
 
 
 def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], bool], unread: bool) -> Stated:
-    """``unread``: the text has digits that may be a moment in an unknown form."""
+    """Decide by the days or times in the text. ``unread``: digits may be one in an unknown form."""
     if len(moments) > _MAX_PLACES:
         return "unreadable"
     if not moments:
@@ -202,7 +202,7 @@ def _among_others(low: str, moment: DayOrTime, status: Affirmation) -> Affirmati
 
 
 def _stated_words(option: str, text: str, in_message: bool = False) -> Stated:
-    """``in_message``: a question or a guess is unreadable, and a forecast is a statement."""
+    """Decide by the places of the words. ``in_message``: a guess is unreadable, a forecast a statement."""
     wanted = compared_words(option)
     if not wanted:
         return "right" if option.strip() and option.strip() in text else ("wrong" if text.strip() else "none")
@@ -230,7 +230,7 @@ def _stated_words(option: str, text: str, in_message: bool = False) -> Stated:
 
 
 def states_text(text: str, phrase: str) -> Stated:
-    """Read whether a message has a phrase: ``wrong`` without it, and where the message denies it.
+    """Read whether a message states a phrase: ``wrong`` if it is missing or denied.
 
     A question or a guess is unreadable: a message may ask.
     """
@@ -269,7 +269,7 @@ def _status(low: str, start: int, end: int, option: str, in_message: bool) -> Af
 
 
 def occurrences_of(wanted: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """Find the words in the text, one after the other, with any punctuation between them."""
+    """Find the words in the text in sequence, with any punctuation between them."""
     there = [(match.start(), match.end(), folded(match[0])) for match in re.finditer(r"[^\W_]+", text)]
     flat = [word for _, _, word in there]
     size, first = len(wanted), wanted[0]

@@ -1,4 +1,4 @@
-"""Bring texts of people, models and tools into a form that can be compared and read. Pure.
+"""Normalise texts of people, models and tools, so that they can be compared and read. Pure.
 
 The texts are not trusted: the regular expressions cannot backtrack far, and nothing is evaluated.
 """
@@ -71,9 +71,9 @@ def compared_words(text: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Reduce a text to what a reader sees: no markup, hidden characters or typesetting; lines are kept.
+    """Return a text as a reader sees it: lines, but no markup, hidden characters or typesetting.
 
-    Struck-out text and the thoughts of a model are left out.
+    Struck-out text and a model's thoughts are removed.
     """
     if "<" in text:
         text = _TAG.sub(" ", _without_thoughts(text))
@@ -101,7 +101,7 @@ def plain(text: str) -> str:
 
 
 def is_garbled(text: str) -> bool:
-    """Tell whether characters were lost: replaced, or decoded with the wrong encoding."""
+    """Return whether characters were lost: replaced, or decoded with the wrong encoding."""
     return bool(_GARBLED.search(text))
 
 
@@ -134,7 +134,7 @@ def _digits(text: str) -> str:
 
 @cache
 def _halves() -> list[tuple[re.Pattern[str], str]]:
-    """Return patterns of halves in words, each with the same number in a form that is read."""
+    """Return patterns of halves in words, each with its number in digits."""
     halves = (pair for language in languages() for pair in language["numbers"].get("halves", ()))
     return [(re.compile(f"(?i){pattern}"), decimal) for pattern, decimal in halves]
 
@@ -155,9 +155,9 @@ def _without_latex(text: str) -> str:
 
 
 def numbers(text: str, unit: str | None = None) -> Iterator[float]:
-    """Yield the likeliest values of the numerals in a text, in order; those with a unit in ``unit``.
+    """Yield the likeliest values of the numerals in a text, in order; values with a unit in ``unit``.
 
-    Dates and times of day, recognised by the neighbours of a numeral, are left out.
+    Dates and times of day, recognised by a numeral's neighbours, are skipped.
     """
     text = text.replace("−", "-")
     low = text.casefold()
@@ -180,7 +180,7 @@ def _is_date_part(text: str, start: int, end: int) -> bool:
 def tolerance_of(expected: float, tolerance: float | None) -> float:
     """Return the explicit tolerance; else 1e-6 of a whole number, 0.01 for a number with a fraction.
 
-    A whole number written as a float (11.0) counts as one with a fraction.
+    A float without a fraction (11.0) counts as a number with one.
     """
     if tolerance is not None:
         return tolerance
@@ -188,6 +188,6 @@ def tolerance_of(expected: float, tolerance: float | None) -> float:
 
 
 def close(value: float, expected: float, tolerance: float | None) -> bool:
-    """Tell whether the value is within the tolerance, except for rounding of the difference."""
+    """Return whether the value is within the tolerance, except for rounding of the difference."""
     allowed = tolerance_of(expected, tolerance)
     return abs(value - expected) <= allowed + 1e-9 * max(1.0, abs(expected))

@@ -1,4 +1,4 @@
-"""Tell what a quantity of a text is about: its topic, a change, a direction, a wait, no price. Pure.
+"""Find the topic of a quantity, and recognise changes, directions, waits and "free". Pure.
 
 ``low`` is a text in lower case. The words are in the language files.
 """
@@ -46,7 +46,7 @@ _CHANGES: tuple[tuple[Change, LazyPattern, LazyPattern, LazyPattern, LazyPattern
         LazyPattern(r"^\s<more>\b"),
     ),
 )
-_AROUND = 80  # characters in which words of a change are looked for
+_AROUND = 80  # characters in which words of a change are searched
 
 _MAX_PLACES = 200  # in one text; more is not an answer
 _FREE = LazyPattern(r"(?<![\w-])<free>(?![\w-])")
@@ -60,15 +60,15 @@ _KEY = re.compile(
 _NESTED_KEY = re.compile(r"\"(?P<outer>[A-Za-z]\w{0,60})\"\s*:\s*\{[^{}]*$")
 _KEY_TOKEN = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _IS_IDENTIFIER = re.compile(r"_|[a-z][A-Z]")
-_MAX_KEY = 200  # characters before a number in which its key is looked for
-# a key may end with these for another reason: they are units only after a word for their quantity
+_MAX_KEY = 200  # characters before a number in which its key is searched
+# a key may end with these words without a unit: they are units only after a word for their quantity
 _NEEDS_TOPIC = frozenset(
     {"second", "minute", "min", "hour", "day", "week", "month", "year", "bar", "foot", "yard", "mile", "in"}
 )
 
 
 def topic_of(text: str) -> str | None:
-    """Return the dimension of the last word for a quantity in a text; None without one."""
+    """Return the dimension of the last word for a quantity in a text; None if there is none."""
     last = ("", -1)
     for pattern, dimension in _TOPICS:
         for match in pattern.finditer(text):
@@ -77,9 +77,9 @@ def topic_of(text: str) -> str | None:
 
 
 def is_of_other_topic(own: Collection[str], low: str, quantity: Quantity) -> bool:
-    """Tell whether a number belongs to another topic: ``humidity 71`` is not a temperature.
+    """Return whether a number belongs to another topic: ``humidity 71`` is not a temperature.
 
-    ``own``: the dimensions that are asked for.
+    ``own``: the requested dimensions.
     """
     sentence = sentence_around(low, quantity.start, quantity.end)
     before = clause_of(*sentence)[0]
@@ -90,7 +90,7 @@ def is_of_other_topic(own: Collection[str], low: str, quantity: Quantity) -> boo
 
 
 def is_direction(low: str, quantity: Quantity) -> bool:
-    """Tell whether degrees without a scale are a direction: ``wind 3.2 m/s at 30 degrees``."""
+    """Return whether degrees without a scale are a direction: ``wind 3.2 m/s at 30 degrees``."""
     if not all(reading.unit and reading.unit.name == "degree" for reading in quantity.readings):
         return False
     before, after = low[max(0, quantity.start - 60) : quantity.start], low[quantity.end : quantity.end + 40]
@@ -102,13 +102,13 @@ def is_direction(low: str, quantity: Quantity) -> bool:
 
 
 def is_wait(low: str, quantity: Quantity) -> bool:
-    """Tell whether it says when something comes: ``in 10 minutes``."""
+    """Return whether the quantity is a wait: ``in 10 minutes``."""
     spans = any(reading.unit and reading.unit.dimension == "duration" for reading in quantity.readings)
     return spans and _WAITING.search(low[max(0, quantity.start - 40) : quantity.start]) is not None
 
 
 def change_of(low: str, quantity: Quantity) -> Change | None:
-    """Tell whether it is a change and not a level: ``fell by 12.5 %``, ``12.5 % lower``."""
+    """Return the direction of a change, ``fell by 12.5 %`` or ``12.5 % lower``; None for a level."""
     before = low[max(0, quantity.start - _AROUND) : quantity.start]
     after = low[quantity.end : quantity.end + _AROUND]
     units = {reading.unit.dimension for reading in quantity.readings if reading.unit}
@@ -140,7 +140,7 @@ def free_of_charge(low: str) -> Iterator[FreeOfCharge]:
 
 
 def with_key_units(text: str, mentions: Sequence[Quantity]) -> list[Quantity]:
-    """Give numbers without a unit the one in their key: ``"temp_f": 71.6``, ``height_m=330``."""
+    """Give numbers without a unit the unit in their key: ``"temp_f": 71.6``, ``height_m=330``."""
     keyed = ((each, _key_units(text[max(0, each.start - _MAX_KEY) : each.start])) for each in mentions)
     return [in_units(each, units) if units else each for each, units in keyed]
 
@@ -164,7 +164,7 @@ def _key_units(before: str) -> tuple[Unit, ...]:
 
 
 def _fitting(units: tuple[Unit, ...], word: str, topic: str | None) -> tuple[Unit, ...]:
-    """Return the units that the last word of a key means. ``topic``: of the words before it."""
+    """Return the units that the last word of a key means. ``topic``: topic of the words before it."""
     if word == "ms" and topic == "speed":
         return unit_words()["m/s"]
     of_topic = tuple(unit for unit in units if unit.dimension == topic)

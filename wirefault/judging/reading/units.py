@@ -77,7 +77,7 @@ _CLDR_UNITS = {
     **{"pressure-hectopascal": "hectopascal"},
 }
 
-# words of other languages that have another meaning in English, or are too short to be sure
+# words of other languages that have another meaning in English, or are too short to be certain
 _NOT_UNIT_LIST = (
     "time pie stop fit den ore tag pi mil dia tim ora an j t d on mes anno ano år ar rok let dag per sat"
 )
@@ -94,7 +94,7 @@ class Unit:
 
     @property
     def converts(self) -> bool:
-        """False for bare degrees, whose values are taken as they are."""
+        """False for bare degrees, whose values are used unchanged."""
         return self.name != "degree"
 
 
@@ -149,7 +149,7 @@ _TOKEN = LazyPattern(r"[A-Za-zµΩ]{1,40}")
 
 
 def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
-    """Return the possible units of the words at this place, and their end; none if they are not a unit.
+    """Return the possible units of the words at this place and their end; no units for other words.
 
     ``text`` is case-folded. The words may follow the number directly (``8.4c``).
     """
@@ -172,7 +172,7 @@ def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
 def units_of(name: str) -> tuple[Unit, ...]:
     """Return the possible units of a text that names one; none if it is unknown.
 
-    ``metres tall`` is a unit of length. Raises nothing.
+    ``metres tall`` is a unit of length.
     """
     text = " ".join(name.casefold().replace("° ", "°").split()).strip(" .,;:()[]{}\"'*_`")
     if text in unit_words() or not text:
@@ -279,7 +279,7 @@ def _affine(source: Unit, target: Unit) -> tuple[float, float]:
 
 
 def siblings(unit: str | None) -> list[str]:
-    """Return the unit and the others of its dimension; none if it is unknown."""
+    """Return the unit and the other units of its dimension; empty for an unknown unit."""
     known = units_of(unit or "")
     if not known:
         return []

@@ -1,6 +1,6 @@
 """The languages that the reader knows: one YAML file each next to this module.
 
-Sentences in any other language are recognised and not read. English comes first: its words win.
+Sentences in other languages are recognised but not read. English is first: its words take precedence.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SENTENCE = re.compile(r"[^.!?;\n。！？]+")
 _QUOTED = re.compile(r"\"[^\"]{0,500}\"|“[^”]{0,500}”|«[^»]{0,500}»|`[^`]{0,500}`|(?<!\w)'[^']{0,500}'(?!\w)")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w.-]{1,100}|\b[A-Za-z][\w-]{0,60}(?:\.[A-Za-z][\w-]{0,60}){1,9}\b")
 _WORD = re.compile(r"[^\W\d_]+")
-# letters of other Latin alphabets than the ones used by the languages here
+# letters that none of these languages uses
 _OTHER_LATIN = re.compile(r"[ãõłąężźśćńčřžšěůğşıőűåæøðþșțăđħ]")
 _MAX_SENTENCES = 400
-_PROSE = 8  # words in lower case, none of them known, that make a sentence of an unknown language
+_MIN_UNKNOWN = 8  # unknown words in lower case that make a sentence of an unknown language
 
 
 @cache
@@ -34,7 +34,7 @@ def languages() -> tuple[Mapping[str, Any], ...]:
 
 
 class LazyPattern:
-    """A pattern that is compiled at its first use. ``<name>`` stands for the words of that cue."""
+    """A pattern that is compiled at first use. ``<name>`` matches the words of that cue."""
 
     def __init__(self, *parts: str) -> None:
         self._pattern = "".join(parts)
@@ -88,12 +88,12 @@ def merged(*path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _CommonWords:
-    """Common words: of each readable language, of each other one, of all readable ones, of others only."""
+    """The most common words of languages with and without a file here."""
 
-    readable: tuple[frozenset[str], ...]
-    others: tuple[frozenset[str], ...]
-    known: frozenset[str]
-    strange: frozenset[str]
+    readable: tuple[frozenset[str], ...]  # by language, in the order of languages()
+    others: tuple[frozenset[str], ...]  # by language without a file
+    known: frozenset[str]  # of all readable languages
+    strange: frozenset[str]  # of other languages only
 
 
 @cache
@@ -114,26 +114,26 @@ def _number_words(language: Mapping[str, Any]) -> frozenset[str]:
 
 
 def is_common(word: str) -> bool:
-    """Tell whether a word in lower case is a common one of the languages here."""
+    """Return whether a word in lower case is common in one of these languages."""
     return word in _common_words().known
 
 
 def without_quotations(text: str, replacement: str = " ") -> str:
-    """Replace quotations."""
+    """Return the text with each quotation replaced."""
     return _QUOTED.sub(replacement, text)
 
 
 def likely_languages(sentence: str) -> frozenset[int]:
-    """Return the places in ``languages()`` of those with most common words in a sentence in lower case."""
+    """Return the indexes in ``languages()`` with most common words in a sentence in lower case."""
     words = _WORD.findall(sentence)
     counts = [sum(word in own for word in words) for own in _common_words().readable]
     return frozenset(place for place, count in enumerate(counts) if count and count == max(counts))
 
 
 def is_foreign(text: str) -> bool:
-    """Tell whether a sentence of the text is in a language without a file here.
+    """Return whether a sentence of the text is in a language without a file here.
 
-    ``text`` has its original case, and no numbers, units and dates: these are the same in many languages.
+    ``text`` has its original case, but no numbers, units and dates, which are the same in many languages.
     Quotations and addresses are ignored.
     """
     if not any(map(str.isalpha, text)):
@@ -155,5 +155,5 @@ def _is_foreign_sentence(sentence: str) -> bool:
     plain = [word for word in words if word.islower()]  # without names: "São Paulo"
     strange = sum(word in common.strange or bool(_OTHER_LATIN.search(word)) for word in plain)
     if not strange:
-        return not best and len(plain) >= _PROSE
+        return not best and len(plain) >= _MIN_UNKNOWN
     return max(strange, *(sum(word in other for word in folded) for other in common.others)) >= best
