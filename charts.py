@@ -1,4 +1,4 @@
-"""Charts of runs: ``python charts.py [--run latest|ID|all] [--logs DIR] [--out DIR]``."""
+"""Draw charts of runs: ``python charts.py [--run latest|ID|all] [--logs DIR] [--out DIR]``."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ except ModuleNotFoundError as error:
     "--logs",
     type=click.Path(path_type=Path),
     default=lambda: logs_folder(os.environ),
-    help="Where the lab logs. [LOGS_DIR]  [default: logs in a lab, else .wirefault/logs]",
+    help="Folder of the histories. [LOGS_DIR]  [default: logs in a lab, else .wirefault/logs]",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Where to put the PNGs.  [default: LOGS/charts/RUN]",
+    help="Folder for the PNG files.  [default: LOGS/charts/RUN]",
 )
 def main(run: str, logs: Path, out: Path | None) -> None:
-    """Draws charts of one run or of all from their histories and prints the files."""
+    """Draw charts of one run or of all runs from their histories, and print the files' names."""
     try:
         require_charts()
     except NotInstalled as error:

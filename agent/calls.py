@@ -1,6 +1,6 @@
-"""A tool call: its identity, and its tries over HTTP, each recorded as the caller saw it.
+"""A tool call: its identity, and its tries over HTTP, each recorded from the caller's view.
 
-The faults and the idempotency key of a call derive from its numbers. They are set once per call, from the
+A call's numbers determine its faults and its idempotency key. They are set once per call, from the
 order of calls in the model's messages, so that parallel calls get the same numbers in every run.
 """
 
@@ -44,12 +44,12 @@ _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 @dataclass
 class AttemptInProgress:
-    """The attempt that the agent works on, and its counts so far."""
+    """The attempt in progress, and its counts so far."""
 
     context: AttemptContext
     clock: Callable[[], float] = time.monotonic  # seconds
     sleep: Callable[[float], None] = time.sleep
-    key: bytes = field(default=b"", repr=False)  # of the run; signs the identity of each request
+    key: bytes = field(default=b"", repr=False)  # the run's key, which signs each request's identity
     to_close: ExitStack = field(default_factory=ExitStack)  # closed by its creator at the end of the attempt
     connections: Connections | None = field(init=False, default=None)  # None: each try opens its own
     deadline: float = field(init=False)
@@ -77,9 +77,9 @@ class Call:
     tool: AgentTool
     request: ToolRequest
     arguments: dict[str, Any]
-    reply: int  # the model reply that asks for it, from 1
-    index: int  # its place in that reply
-    ordinal: int  # the model has made the same request this many times
+    reply: int  # number of the model reply that requests it, from 1
+    index: int  # its position in that reply
+    ordinal: int  # number of times that the model has made the same request
     tries: int = 0
     fallback_used: bool = False
     maybe_executed: bool = False  # the service may have carried out a try that failed
@@ -94,12 +94,12 @@ class Call:
 
     @property
     def side_effect(self) -> SideEffect:
-        """The side effect of a failed call, over all its tries."""
+        """Side effect of a failed call, over all its tries."""
         return "unknown" if self.write and self.maybe_executed else "none"
 
     @property
     def idempotency_key(self) -> str | None:
-        """The key for all tries and the fallback of this call; None for reads and if switched off."""
+        """Key for all tries and the fallback of this call; None for reads, or if the setting is off."""
         if not self.write or not self.attempt.context.settings.idempotency:
             return None
         identity = self.attempt.context.identity
@@ -117,12 +117,12 @@ CURRENT_CALL: ContextVar[Call] = ContextVar("wirefault_call")
 def identify(
     attempt: AttemptInProgress, tool_call: dict[str, Any], messages: Sequence[AnyMessage]
 ) -> Call | None:
-    """Number a call; None for an unknown tool and for arguments that do not fit its schema."""
+    """Return the numbered call; None for an unknown tool or arguments that violate its schema."""
     request = _request(tool_call)
     if request is None:
         return None
     replies = [message for message in messages if isinstance(message, AIMessage)]
-    # ids are unique within a reply only: some models count from 0 again in each
+    # ids are unique only within a reply: some models restart at 0 in each reply
     index = next(i for i, call in enumerate(replies[-1].tool_calls) if call["id"] == tool_call["id"])
     calls = [call for reply in replies[:-1] for call in reply.tool_calls] + replies[-1].tool_calls[:index]
     tool = BY_NAME[tool_call["name"]]
@@ -146,7 +146,7 @@ def _wire_key(tool_call: dict[str, Any]) -> tuple[str, str] | None:
 
 @dataclass
 class _Observation:
-    """The state of one try as the caller saw it so far."""
+    """The caller's view of a try in progress."""
 
     start: float  # epoch seconds
     clock: float  # the same moment by time.perf_counter
@@ -210,7 +210,7 @@ def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
     prepared.headers.update(call.identity().headers(call.tool.link, call.fingerprint, call.attempt.key))
     if call.idempotency_key:
         prepared.headers[IDEMPOTENCY_HEADER] = call.idempotency_key
-    if route == "direct":  # this route goes past the gateway, which otherwise sets these headers
+    if route == "direct":  # this route bypasses the gateway, which otherwise sets these headers
         prepared.headers[WORLD_HEADER] = world_key(context.identity.run, context.identity.episode)
         prepared.headers[TRANSLATOR_HEADER] = context.settings.translator_backend
     return prepared
@@ -248,7 +248,7 @@ def _reason(answer: object) -> str:
 
 
 def _seconds(header: str | None) -> float | None:
-    """Parse a Retry-After header; None without one, and for a date."""
+    """Parse a Retry-After header in seconds; None for a date or a missing header."""
     if header is None or not _SECONDS.fullmatch(header.strip()):
         return None
     return float(header)

@@ -1,6 +1,6 @@
 """One HTTP exchange that ends at a deadline, and its failures, mapped once from ``requests`` and HTTP.
 
-A timeout of ``requests`` bounds each wait for bytes, so a reply that comes byte by byte would never end.
+A timeout of ``requests`` limits only each wait for bytes, so a reply that comes byte by byte would never end.
 
 ToolFailure
 ├── NoReply            the service may have executed the request
@@ -32,7 +32,7 @@ from urllib3.connection import HTTPConnection
 
 SideEffect = Literal["none", "unknown"]
 _EARLIER = " Whether an earlier try took effect is unknown."
-# of this thread's exchange, by time.perf_counter; a kept-alive connection serves several exchanges
+# deadline of this thread's exchange, by time.perf_counter; a kept-alive connection serves several exchanges
 _DEADLINE: ContextVar[float] = ContextVar("wirefault_deadline")
 
 
@@ -40,13 +40,13 @@ class ToolFailure(Exception):
     """One failed try of a tool call.
 
     The history names it by its ``cause`` (``read_timeout``, ``http_503``...). The model gets ``code`` and
-    ``reason``, which have no figures, so they are the same in every run.
+    ``reason``, which contain no numbers, so that they are the same in every run.
     """
 
     code = "failed"
     reason = "The tool failed."
     retryable = True
-    executed = True  # a write may have happened despite the failure
+    executed = True  # a write may have been executed despite the failure
 
     def __init__(self, cause: str, detail: str = "", retry_after: float | None = None) -> None:
         super().__init__(f"{cause}: {detail}" if detail else cause)
@@ -106,7 +106,7 @@ class ServiceRefused(ToolFailure):
 
 
 class _Socket(socket.socket):
-    """Raises ``TimeoutError`` once the exchange's deadline has passed."""
+    """A socket that raises ``TimeoutError`` after the exchange's deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
         self._shorten_timeout()
@@ -136,7 +136,7 @@ class _Pool(HTTPConnectionPool):
 class Connections(HTTPAdapter):
     """The kept-alive connections of one client.
 
-    No session of ``requests``: that would obey HTTP_PROXY and .netrc, and follow redirects.
+    Not a session of ``requests``, which would obey HTTP_PROXY and .netrc, and follow redirects.
     """
 
     def __init__(self) -> None:
@@ -155,10 +155,10 @@ class Connections(HTTPAdapter):
 def exchange(
     prepared: requests.PreparedRequest, timeout: float, connections: Connections | None = None
 ) -> Iterator[requests.Response]:
-    """Send a request and yield the reply, its body unread. Raises ``ToolFailure``, also while it is read.
+    """Send a request and yield the reply with its body unread. Raises ``ToolFailure``, also during reading.
 
     ``timeout``: seconds from now to the last byte of the body. Without ``connections`` it opens one
-    and closes it.
+    for this exchange.
     """
     opened: AbstractContextManager[Connections] = (
         closing(Connections()) if connections is None else nullcontext(connections)
@@ -202,7 +202,7 @@ def _connection_failure(error: BaseException) -> ToolFailure:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and every error that it is chained to or carries as an argument or a reason."""
+    """Yield the error and all errors in its chain, its arguments and its reason."""
     waiting, visited = [error], set()
     while waiting:
         cause = waiting.pop()

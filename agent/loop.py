@@ -50,7 +50,7 @@ class Report(BaseModel):
 
 
 class _StrictTool(StructuredTool):
-    """Sends the model the whole schema: LangChain's copy of it loses ``additionalProperties: false``."""
+    """A tool with its whole schema: LangChain's copy loses ``additionalProperties: false``."""
 
     @property
     def tool_call_schema(self) -> ArgsSchema:
@@ -69,7 +69,7 @@ def _tool(tool: AgentTool) -> BaseTool:
 class Agent(Subject):
     """The subject that the runner calls, one prompt at a time.
 
-    ``redact`` removes secrets from errors; ``key_of`` returns the key of a run, under which it signs.
+    ``redact`` removes secrets from errors. ``run_key`` returns a run's key, which signs its requests.
     """
 
     keeps_record = True
@@ -81,10 +81,10 @@ class Agent(Subject):
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         redact: Callable[[str], str] = lambda text: text,
-        key_of: Callable[[str], bytes] = lambda run_id: b"",
+        run_key: Callable[[str], bytes] = lambda run_id: b"",
     ) -> None:
         self.name = name
-        self._key_of = key_of
+        self._run_key = run_key
         self._clock = clock
         self._sleep = sleep
         self._redact = redact
@@ -99,10 +99,10 @@ class Agent(Subject):
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         settings = context.settings
-        key = self._key_of(context.identity.run)
+        key = self._run_key(context.identity.run)
         attempt = AttemptInProgress(context, self._clock, self._sleep, key)
         token = CURRENT_ATTEMPT.set(attempt)
-        # high enough that the attempt's own limits end it, not LangGraph's
+        # so high that the attempt's limits end it, not LangGraph's
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)
         try:
             state = self._graph.invoke(

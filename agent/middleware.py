@@ -1,6 +1,6 @@
 """Middleware around every model and tool call of the agent: limits, identity, fallback, retry, refusals.
 
-LangChain's own retry middleware does not know Retry-After, and its failure text asks the model to try again.
+LangChain's retry middleware ignores Retry-After, and its failure text asks the model to try again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wirefault.history.events import RefusalReason, ToolCalled, ToolCallRefused
 ToolResult = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolResult]
 BACKOFF_S = 0.05
-REPORT = "Report"  # the tool with which the model ends; it calls no service
+REPORT = "Report"  # the tool that ends the task; it calls no service
 
 
 class LimitReached(Exception):
@@ -32,7 +32,7 @@ class LimitReached(Exception):
 
 
 class Limits(AgentMiddleware[Any, Any]):
-    """Ends the attempt once its model calls, tool calls, time or another budget are used up."""
+    """End the attempt when its model calls, tool calls, time or another budget are used up."""
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -47,14 +47,14 @@ class Limits(AgentMiddleware[Any, Any]):
         try:
             response = handler(request)
         except Exception:
-            _in_time()  # the limit explains a request that the attempt's time cut short
+            _in_time()  # raises if the attempt's time cut the request short
             raise
         self._count_tool_calls(attempt, response)
         return response
 
     @staticmethod
     def _count_tool_calls(attempt: AttemptInProgress, response: ModelResponse[Any]) -> None:
-        """Count at the reply: parallel calls start in any order, so the last one would be random."""
+        """Count when the reply comes: parallel calls start in any order, so a later count would vary."""
         limit = attempt.context.settings.tool_calls
         replies = [message for message in response.result if isinstance(message, AIMessage)]
         attempt.tool_calls += sum(call["name"] != REPORT for reply in replies for call in reply.tool_calls)
@@ -75,7 +75,7 @@ def _in_time() -> None:
 
 
 class CallIdentity(AgentMiddleware[Any, Any]):
-    """Numbers each tool call, so that all its tries and the fallback share one identity and key; records it.
+    """Number and record each tool call, so that all its tries and the fallback share one identity and key.
 
     A failure becomes an error ToolMessage, which reports the cause and whether the side effect is unknown.
     """
@@ -131,7 +131,7 @@ def _record_call(call: Call, error: str | None, side_effect: str, result: str) -
 
 
 class DirectFallback(AgentMiddleware[Any, Any]):
-    """With ``FALLBACK=direct``: after its last try, a call gets one more at the tool's own port."""
+    """With ``FALLBACK=direct``, send a call once more to the tool's port after its last try."""
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
         call = CURRENT_CALL.get(None)
@@ -146,9 +146,9 @@ class DirectFallback(AgentMiddleware[Any, Any]):
 
 
 class Retry(AgentMiddleware[Any, Any]):
-    """Retries a call that may succeed later, up to ``TOOL_LIMIT`` tries.
+    """Retry a call that may succeed later, up to ``TOOL_LIMIT`` tries.
 
-    Waits as long as Retry-After asks; a failure that asks for more than ``RETRY_AFTER_MAX`` is final.
+    Wait as long as Retry-After says. A failure with a wait above ``RETRY_AFTER_MAX`` is final.
     """
 
     def __init__(self, sleep: Callable[[float], None]) -> None:
@@ -173,15 +173,15 @@ class Retry(AgentMiddleware[Any, Any]):
         return call.tries < settings.tool_limit and honoured and pause < call.attempt.seconds_left
 
 
-# characters: a model may send anything
+# in characters: a model may send texts of any length
 NAME_LIMIT, ARGUMENTS_LIMIT, DETAIL_LIMIT = 200, 2000, 500
 _Refusal = tuple[int, str, str, RefusalReason, str]
 
 
 class Refusals(AgentMiddleware[Any, Any]):
-    """Records the calls of each model reply that the agent itself refuses; changes nothing.
+    """Record the calls in each model reply that the agent refuses, without changing the reply.
 
-    LangChain reports to the model what is wrong with such a call; the agent sends no request for it.
+    LangChain reports the problem to the model. The agent sends no request for such a call.
     """
 
     def wrap_model_call(
@@ -220,7 +220,7 @@ def _refused(response: ModelResponse[Any]) -> Iterator[_Refusal]:
 
 
 def _why(call: dict[str, Any], response: ModelResponse[Any]) -> tuple[RefusalReason, str] | None:
-    """Return the reason and its detail; None for a call that the agent makes."""
+    """Return the reason and its detail; None for a call that the agent accepts."""
     if call["name"] == REPORT:
         return None if response.structured_response else ("bad_arguments", _report_error(call, response))
     tool = BY_NAME.get(call["name"])
@@ -237,6 +237,6 @@ def _why(call: dict[str, Any], response: ModelResponse[Any]) -> tuple[RefusalRea
 
 
 def _report_error(call: dict[str, Any], response: ModelResponse[Any]) -> str:
-    """Return LangChain's answer to a report that does not fit its schema."""
+    """Return LangChain's answer to a report that violates its schema."""
     answers = [message for message in response.result if isinstance(message, ToolMessage)]
     return next((str(answer.text) for answer in answers if answer.tool_call_id == call["id"]), "")

@@ -26,7 +26,7 @@ _TOO_LARGE = "the reply is larger than 16 MiB"
 
 
 class ModelTransport(httpx.BaseTransport):
-    """Adds the identity of the current attempt to each request, and records how the request ended."""
+    """Add the current attempt's identity to each request, and record how the request ended."""
 
     def __init__(self, inner: httpx.BaseTransport) -> None:
         self._inner = inner
@@ -61,7 +61,7 @@ class ModelTransport(httpx.BaseTransport):
 
 
 def _body(response: httpx.Response, deadline: float) -> bytes:
-    """Read the whole body, undecoded. httpx bounds each wait for bytes; ``deadline`` bounds their sum."""
+    """Read the whole body, undecoded. httpx limits each wait for bytes; ``deadline`` limits their sum."""
     body = bytearray()
     with closing(response):
         for chunk in response.iter_raw():
@@ -107,11 +107,11 @@ class _Try:
 class _RecordedStream(httpx.SyncByteStream):
     """An event stream, passed on as it comes and recorded when it ends or its reader leaves.
 
-    The model's time limit bounds each wait, as for all readers of streams; the attempt's bounds the sum.
+    The model's time limit applies to each wait, the attempt's to their sum.
     """
 
     def __init__(self, inner: httpx.SyncByteStream | httpx.AsyncByteStream, model_try: _Try) -> None:
-        assert isinstance(inner, httpx.SyncByteStream)  # a synchronous client has no other
+        assert isinstance(inner, httpx.SyncByteStream)  # always, with a synchronous client
         self._inner = inner
         self._try = model_try
 
@@ -137,22 +137,22 @@ class _RecordedStream(httpx.SyncByteStream):
 
 
 class _CompatibleModel(ChatGroq):
-    """Sends only the fields of chat completions, none of them null: strict servers refuse others.
+    """A model that sends only chat completions' fields, without nulls: strict servers refuse others.
 
-    Formats each tool once: LangChain does it before each request, which takes a fifth of an episode's time.
+    It formats each tool once. LangChain formats before each request, a fifth of an episode's time.
     """
 
     _formatted: dict[int, tuple[Any, dict[str, Any]]] = PrivateAttr(default_factory=dict)
 
     def bind_tools(self, tools: Sequence[Any], **options: Any) -> Any:
-        """Bind tools as the base class does, each formatted only the first time."""
+        """Bind tools like the base class, but format each tool only once."""
         return super().bind_tools([self._format(tool) for tool in tools], **options)
 
     def _create_message_dicts(
         self, messages: list[BaseMessage], stop: list[str] | None
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         written, parameters = super()._create_message_dicts(messages, stop)
-        parameters.pop("service_tier", None)  # it has its default: few servers know the field
+        parameters.pop("service_tier", None)  # a default, which few servers know
         return [_without_nulls(message) for message in written], _without_nulls(parameters)
 
     def _format(self, tool: Any) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def build_model(settings: Settings, topology: Topology, key: str, client: httpx.
 
 
 def open_client(settings: Settings) -> httpx.Client:
-    # the model link is plain HTTP; loading the system's authorities would take longer than all else here
+    # the model link is plain HTTP, and loading the system's authorities is slow
     no_authorities = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     transport = ModelTransport(httpx.HTTPTransport(verify=no_authorities, trust_env=False))
     return httpx.Client(transport=transport, timeout=settings.model_timeout, trust_env=False)

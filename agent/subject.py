@@ -1,4 +1,4 @@
-"""``agent.subject:open_subject``, the lab's own subject: a LangChain agent and its model client."""
+"""Open the lab's subject, ``agent.subject:open_subject``: a LangChain agent and its model client."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
         model = build_model(settings, configuration.topology, key, client)
         keys = InheritedKeys(configuration.environ)
         redact = Redaction(configuration.environ).text
-        yield Agent(model, _NAME, redact=redact, key_of=keys.key_of)
+        yield Agent(model, _NAME, redact=redact, run_key=keys.run_key)
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:
-    """Return the key for the chosen model; the lab's own takes any. Raises ``SettingsError`` without one."""
+    """Return the API key of the chosen model. Raises ``SettingsError`` if it is missing."""
     if settings.model in ("scripted", "replay"):
         return SecretStr(settings.model)
     if not settings.asks_groq:

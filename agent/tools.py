@@ -14,7 +14,7 @@ from wirefault.wiring.links import lab_links
 
 
 class _Arguments(BaseModel):
-    """Strict: refuses arguments that the schema does not have."""
+    """Strict arguments, which refuse names that the schema does not have."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
@@ -84,13 +84,13 @@ class ToolRequest:
 
 
 def _by_name(arguments: BaseModel) -> dict[str, Any]:
-    """Return each argument under its own name, without those left out."""
+    """Return each argument by name, without omitted arguments."""
     return arguments.model_dump(exclude_none=True)
 
 
 @dataclass(frozen=True)
 class AgentTool:
-    """A tool as the model sees it; the wiring has its link, method and path."""
+    """A tool from the model's view; the wiring has its link, method and path."""
 
     name: str
     description: str
@@ -102,7 +102,7 @@ class AgentTool:
         return lab_links().tool_link(self.name)[0]
 
     def request_for(self, arguments: Mapping[str, Any]) -> ToolRequest:
-        """Build the request; raises pydantic's ``ValidationError`` for arguments that do not fit."""
+        """Build the request. Raises pydantic's ``ValidationError`` for invalid arguments."""
         _, method, path = lab_links().tool_link(self.name)
         values = self.values(self.arguments(**arguments))
         return ToolRequest(method, path, **({"json": values} if method == "POST" else {"params": values}))

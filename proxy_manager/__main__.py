@@ -1,4 +1,4 @@
-"""``python -m proxy_manager``: the control plane of one lane."""
+"""Run the control plane of one lane: ``python -m proxy_manager``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def heal_once(client: ToxiproxyClient, topology: Topology) -> int:
 def serve(client: ToxiproxyClient, topology: Topology) -> int:
     state_path = _state_path()
     check_version(state_path)
-    # each launcher has another lab name and holds its own lock; under Compose the name is always the same
+    # natively each lab has a unique id and the launcher a lock; under Compose the id is always the same
     lock = RunLock(state_path.parent, f"manager-{topology.lab_id}-{topology.lane}")
     if os.environ.get("LAB_ID") and not lock.take():
         raise OSError(f"another lab is up in this folder and uses its {state_path}; end it first")
@@ -91,7 +91,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     with api_in_thread(create_manager_api(loop, topology, open_state, token, logs), listener):
         loop.run()
     if topology.proxy_prefix:
-        heal_once(client, topology)  # others use that server too: remove everything of this lab from it
+        heal_once(client, topology)  # other labs use this server, too: remove this lab's proxies
     gateway.close()
     lock.free()
     return 0

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from proxy_manager.live_traffic import struck
+from proxy_manager.live_traffic import live_counts
 from proxy_manager.loop import Loop
 from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import ControlAccess, guarded
@@ -31,11 +31,11 @@ from wirefault.state.tables import ConfigurationRow
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology
 
-# every program on this machine may read these
+# paths that every program on this machine may read
 _PUBLIC = ("/", "/health", "/ready", "/status", "/faults")
 
 
-# The loop steps at once; it takes this long only when something is wrong.
+# The loop steps immediately; it takes this long only if something is wrong.
 _BOUND_S = 5.0
 _GATEWAY_BOUND_S = 0.5
 _IDLE = (
@@ -47,7 +47,7 @@ _KEYS = {"faults", "source", "chaos_level"}
 
 
 class FaultsEndpoint:
-    """Writes configurations to ``state.db``; the loop puts them in force."""
+    """Write configurations to ``state.db``, which the loop puts in force."""
 
     def __init__(self, loop: Loop, topology: Topology, open_state: Callable[[], State], logs: Path) -> None:
         self._loop = loop
@@ -68,7 +68,7 @@ class FaultsEndpoint:
             number = state.configurations.add(*self._lab, faults.dump(), source, time.time())
             end = time.monotonic() + _BOUND_S
             while time.monotonic() < end and not self._loop.stop.is_set():
-                row = state.configurations.of_number(*self._lab, number)
+                row = state.configurations.get(*self._lab, number)
                 if row is not None and row.refused:
                     raise ApiError(409, "faults_refused", row.refused)
                 if self._loop.reconciler.status.configuration >= number:
@@ -89,22 +89,22 @@ class FaultsEndpoint:
             "source": row.source,
             "from": f"from {in_run or later} on",
             "note": _IDLE if faults and not (status and status.run) else "",
-            "live": self._struck(),
+            "live": self._live_counts(),
         }
 
-    def _struck(self) -> Mapping[str, Any] | None:
-        """Faults met outside any run; None if none was set there yet."""
+    def _live_counts(self) -> Mapping[str, Any] | None:
+        """Return the counts of traffic outside any run; None if no faults were set outside a run yet."""
         run_id = self._loop.reconciler.status.live if self._loop.reconciler else None
         if run_id is None:
             return None
         try:
-            return struck(self._logs, run_id, self._lab[1])
+            return live_counts(self._logs, run_id, self._lab[1])
         except (OSError, HistoryError) as error:
             return {"run": run_id, "error": str(error)}
 
 
 def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
-    """The requested set and its display name. ``faults`` is a set as in a file, or a preset's name."""
+    """Return the requested set and its display name. ``faults``: a set as in a file, or a preset's name."""
     if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
         raise ApiError(400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}')
     requested, level = body["faults"], body.get("chaos_level", 1)
@@ -128,7 +128,7 @@ def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
 
 
 def gateway_problem(control: Address) -> str | None:
-    """Say that the gateway does not answer; None if it does. The loop contacts it only during an attempt."""
+    """Return that the gateway does not answer, or None. The loop contacts it only during an attempt."""
     try:
         with requests.Session() as session:
             session.trust_env = False
@@ -204,7 +204,7 @@ class _Api:
 
 
 async def _json_body(request: Request) -> Any:
-    """The body as JSON; None if it is not JSON. Raises ``ApiError`` for a body over the limit."""
+    """Return the body as JSON; None for other bodies. Raises ``ApiError`` for a body over the limit."""
     body = b""
     async for chunk in request.stream():
         body += chunk

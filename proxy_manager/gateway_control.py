@@ -27,7 +27,7 @@ class FaultsRefused(GatewayError):
 
 
 class GatewayControl:
-    """Controls one gateway over a kept-alive connection, and the ingress in front of it, if there is one.
+    """Control one gateway over a kept-alive connection, and the ingress in front of it, if there is one.
 
     Raises ``GatewayError``.
     """
@@ -58,37 +58,37 @@ class GatewayControl:
         self._call("PUT", f"/lanes/{attempt.lane}/faults", body, _TIMEOUT_S)
 
     def expect_changes(self, attempt: AttemptRow, changes: Mapping[str, Sequence[int]]) -> None:
-        """Let the gateway hold these calls of each link until they are released."""
+        """Make the gateway hold these calls of each link until they are released."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "changes": changes}
         self._call("PUT", f"/lanes/{attempt.lane}/calls", body, _TIMEOUT_S)
 
     def release(self, attempt: AttemptRow, link: str, call: int) -> None:
-        """Release the call: its toxics are set."""
+        """Release a call whose toxics are set."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "link": link, "call": call}
         self._call("POST", f"/lanes/{attempt.lane}/calls", body, _TIMEOUT_S)
 
     def begin_turn(self, attempt: AttemptRow) -> None:
-        """Assign requests from now on to the attempt's turn of the user."""
+        """Assign requests from now on to the attempt's current turn."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "turn": attempt.turn}
         self._call("PUT", f"/lanes/{attempt.lane}/turn", body, _TIMEOUT_S)
 
     def open_link(self, lane: int, link: Link) -> Address:
-        """Let the gateway listen for a found link and return its address."""
+        """Make the gateway listen for a found link, and return its address."""
         path = f"/lanes/{lane}/links/{link.name}"
         return Address.parse(str(self._call("PUT", path, {"link": link.dump()}, _TIMEOUT_S)["listen"]))
 
     def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
-        """Wait until the attempt has no open connection, then end it; False if some were left."""
+        """Wait until the attempt has no open connection, then end it; False if some are still open."""
         body = {"episode": attempt.episode, "attempt": attempt.attempt, "bound_s": bound_s}
         answer = self._call("POST", f"/lanes/{attempt.lane}/settle", body, bound_s + _TIMEOUT_S)
         if self._ingress is not None:
             # the gateway has closed all connections, so the ingress has written its records of them
-            with suppress(requests.RequestException):  # the loss of an ingress ends the lab anyway
+            with suppress(requests.RequestException):  # a lost ingress ends the lab anyway
                 self._session.post(f"{self._ingress.url}/settle", timeout=_TIMEOUT_S)
         return bool(answer["settled"])
 
     def _send(self, method: str, path: str, body: dict[str, Any], timeout_s: float) -> requests.Response:
-        """Send the request, again if the connection broke: the gateway may have closed an idle one.
+        """Send the request; repeat it if the connection broke, since the gateway may have closed an idle one.
 
         All calls are idempotent.
         """
@@ -114,7 +114,7 @@ class GatewayControl:
 
 
 class GatewayFaults:
-    """Fault sets of one lane. Call ``read`` first per step. Raises ``GatewayError``, ``sqlite3.Error``."""
+    """Fault sets of one lane. Call ``read`` at each step. Raises ``GatewayError``, ``sqlite3.Error``."""
 
     def __init__(
         self, configurations: Configurations, gateway: GatewayControl, lab_id: str, lane: int
@@ -124,24 +124,24 @@ class GatewayFaults:
         self._lab = (lab_id, lane)
         self._latest: ConfigurationRow | None = None
         self._sent: tuple[str, int] | None = None  # run and number of the configuration at the gateway
-        self._since: tuple[tuple[str, int], str] | None = None  # since when it is in force, in words
+        self._since: tuple[tuple[str, int], str] | None = None  # and where it came into force, in words
 
     def read(self) -> None:
-        """Read which configuration was set last."""
+        """Read the latest configuration."""
         self._latest = self._configurations.latest(*self._lab)
 
     @property
     def latest(self) -> ConfigurationRow | None:
-        """The configuration that was set last; None where none was."""
+        """The latest configuration; None if there is none."""
         return self._latest
 
     @property
     def number(self) -> int:
-        """The number of the configuration that was set last; 0 where none was."""
+        """Number of the latest configuration; 0 if there is none."""
         return self._latest.number if self._latest else 0
 
     def since(self, run_id: str | None) -> str | None:
-        """Where in that run the gateway got the last configuration; None if it has not."""
+        """Return where in the run the gateway got the latest configuration; None if it has not."""
         if self._since is None or self._since[0] != (run_id, self.number):
             return None
         return self._since[1]
@@ -151,7 +151,7 @@ class GatewayFaults:
         self._sent = None
 
     def send(self, attempt: AttemptRow, run: RunRow) -> None:
-        """Send the gateway the configuration that was set since the run began, unless it has it."""
+        """Send the gateway the latest configuration set since the run began, unless it already has it."""
         latest = self._latest
         if latest is None or latest.created < run.created or self._sent == (run.run_id, latest.number):
             return

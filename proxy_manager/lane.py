@@ -18,10 +18,10 @@ from wirefault.toxiproxy.planned import PlannedToxic
 class ToxicsStep(NamedTuple):
     """One change of the toxics in force."""
 
-    standing: list[PlannedToxic]
+    in_force: list[PlannedToxic]
     """All toxics in force after the change."""
     started: list[PlannedToxic]
-    """The new ones among them, and those with a new dose."""
+    """New toxics among them, and toxics with a new strength."""
     ended: list[PlannedToxic]
     """Planned toxics that have ended."""
 
@@ -34,7 +34,7 @@ class Outages:
         self.forget()
 
     def forget(self) -> None:
-        """Drop the plan: the attempt is over."""
+        """Drop the plan of an attempt that is over."""
         self._plan: list[PlannedToxic] = []
         self._stood: list[PlannedToxic | None] = []
         self._armed_at = 0.0
@@ -42,14 +42,14 @@ class Outages:
         self._turn = 1
 
     def begin(self, plan: Iterable[PlannedToxic]) -> None:
-        """Start an armed attempt with the toxics that the plan has at its start."""
+        """Start an armed attempt with the plan's toxics at its start."""
         self.forget()
         self._armed_at = self._clock()
         self._plan = list(plan)
         self._stood = [toxic.as_at(0.0, 1, 1) for toxic in self._plan]
 
     def add(self, plan: Iterable[PlannedToxic]) -> None:
-        """Add toxics of a link that was found during the attempt."""
+        """Add toxics of a link found during the attempt."""
         new = list(plan)
         self._plan += new
         self._stood += [None] * len(new)
@@ -59,26 +59,26 @@ class Outages:
         self._calls[link] = number
 
     def note_turn(self, number: int) -> None:
-        """Record that this turn of the user begins."""
+        """Record that this user turn begins."""
         self._turn = number
 
     @property
-    def standing(self) -> list[PlannedToxic]:
+    def in_force(self) -> list[PlannedToxic]:
         """Toxics in force since the last change."""
         return [toxic for toxic in self._stood if toxic is not None]
 
     @property
     def due(self) -> bool:
-        """Whether the toxics in force must change now."""
+        """Return whether the toxics in force must change now."""
         return bool(self._plan) and self._wanted() != self._stood
 
     @property
     def changing(self) -> bool:
-        """Whether any planned toxic lasts only a part of the attempt."""
+        """Return whether any planned toxic lasts only a part of the attempt."""
         return not all(toxic.lasts_attempt for toxic in self._plan)
 
     def take_change(self) -> ToxicsStep | None:
-        """Return the change that is due and record it as done; None if none is due."""
+        """Return the due change and record it as done; None if no change is due."""
         wanted, before = self._wanted(), self._stood
         if wanted == before:
             return None
@@ -86,7 +86,7 @@ class Outages:
         pairs = list(zip(before, wanted, strict=True))
         started = [new for old, new in pairs if new is not None and new != old]
         ended = [planned for planned, (old, new) in zip(self._plan, pairs, strict=True) if old and not new]
-        return ToxicsStep(self.standing, started, ended)
+        return ToxicsStep(self.in_force, started, ended)
 
     def _wanted(self) -> list[PlannedToxic | None]:
         seconds = self._clock() - self._armed_at
@@ -94,7 +94,7 @@ class Outages:
 
 
 def calls_with_changes(plan: Iterable[PlannedToxic]) -> dict[str, list[int]]:
-    """For each link the calls, counted from 1, before which its toxics change."""
+    """Return for each link the calls, counted from 1, before which its toxics change."""
     calls: dict[str, set[int]] = {}
     for toxic in plan:
         if toxic.span.changes_before:
@@ -102,13 +102,13 @@ def calls_with_changes(plan: Iterable[PlannedToxic]) -> dict[str, list[int]]:
     return {link: sorted(numbers) for link, numbers in calls.items()}
 
 
-def standing_at_start(plan: Sequence[PlannedToxic]) -> list[PlannedToxic]:
-    """Toxics that an attempt is armed with."""
+def toxics_at_start(plan: Sequence[PlannedToxic]) -> list[PlannedToxic]:
+    """Return the toxics with which an attempt is armed."""
     return [toxic for planned in plan if (toxic := planned.as_at(0.0, 1, 1)) is not None]
 
 
 class ManagerHistory:
-    """Records changes of a lane's toxics; ``clock`` gives seconds since the epoch.
+    """Record changes of a lane's toxics. ``clock`` gives seconds since the epoch.
 
     Raises ``OSError``.
     """
@@ -133,7 +133,7 @@ class ManagerHistory:
     def record_change(
         self, attempt: AttemptRow, toxics: list[dict[str, Any]], change: ToxicsStep, begun: float
     ) -> None:
-        """Record a planned change. ``begun``: when the manager began to carry it out."""
+        """Record a planned change. ``begun``: time at which the manager began it."""
         event = ToxicsChanged(
             self._clock(),
             attempt.episode,
@@ -187,8 +187,8 @@ class ManagerStatus:
     configuration: int = 0
     """Number of the last configuration, 0 for none."""
     in_force_from: str | None = None
-    """Where in the run in progress it came into force; None if it has not."""
+    """Where it came into force in the current run; None if it has not."""
     live: str | None = None
-    """The run of traffic outside any run, once it has begun."""
+    """The live run's id, after it has begun."""
     desired: list[dict[str, Any]] = field(default_factory=list)
     observed: list[dict[str, Any]] | None = None

@@ -1,4 +1,4 @@
-"""Opens links that the ingress requests: listener, proxy, and the toxics of the attempt in progress."""
+"""Open links that the ingress requests: listener, proxy, and the toxics of the attempt in progress."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError
-from proxy_manager.lane import LaneParts, calls_with_changes, standing_at_start
+from proxy_manager.lane import LaneParts, calls_with_changes, toxics_at_start
 from wirefault.core.sockets import Address
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import LinkOpened
@@ -26,7 +26,7 @@ class LinksOnDemand:
         self._parts = parts
 
     def restore(self) -> None:
-        """Open the links found earlier again; gateway and proxies may have changed.
+        """Reopen links that were found earlier, since gateway and proxies may have changed.
 
         A link that cannot be opened waits for the next request of the ingress. Raises ``ToxiproxyError``.
         """
@@ -42,9 +42,9 @@ class LinksOnDemand:
     def open_wanted(
         self, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
     ) -> bool:
-        """Open the requested links with the attempt's toxics; return whether there were any.
+        """Open the requested links with the attempt's toxics; return whether any was requested.
 
-        ``latest``: the fault set that was set on the lab since the run began, if one was.
+        ``latest``: the lab's latest fault set, or None.
         """
         wanted = self._rows("wanted")
         for row in wanted:
@@ -74,25 +74,25 @@ class LinksOnDemand:
         self._parts.state.found_links.mark_open(*self._parts.lab, link.name, str(gateway), str(proxy))
 
     def _start_toxics(self, attempt: AttemptRow, plan: list[PlannedToxic]) -> None:
-        """Set the new link's toxics that are in force now; record those that begin within the attempt."""
+        """Set the new link's toxics for this time, and record toxics that begin within the attempt."""
         outages, begun = self._parts.outages, self._parts.clock()
         outages.add(plan)
         if changes := calls_with_changes(plan):
             self._parts.gateway.expect_changes(attempt, changes)
         change = outages.take_change()
-        observed = self._parts.proxies.apply(outages.standing)
-        if change is not None and (change.ended or change.started != standing_at_start(plan)):
+        observed = self._parts.proxies.apply(outages.in_force)
+        if change is not None and (change.ended or change.started != toxics_at_start(plan)):
             self._parts.history.record_change(attempt, observed, change, begun)
 
     def _listen(self, link: Link) -> tuple[Address, Address]:
-        """The addresses of the link's gateway listener and proxy."""
+        """Open the link's gateway listener and proxy; return their addresses."""
         gateway = self._parts.gateway.open_link(self._parts.lab[1], link)
         return gateway, self._parts.proxies.add(link, gateway)
 
     def _plan(
         self, link: Link, attempt: AttemptRow, run: RunRow, latest: ConfigurationRow | None
     ) -> list[PlannedToxic]:
-        """The attempt's toxics for this link, the same as if it had existed from the start."""
+        """Return the attempt's toxics for this link, as if the link had existed from the start."""
         settings = load_frozen(run.settings)
         number, faults, level = 0, settings.faults, settings.chaos_level
         if latest is not None and latest.created >= run.created:

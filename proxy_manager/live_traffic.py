@@ -43,12 +43,12 @@ class LiveTraffic:
         self._toxics_of = 0  # the configuration whose toxics are in force
 
     def yield_lane(self) -> None:
-        """A run has the lane now: set the faults again after it."""
+        """Give the lane to a run. The faults are set again after it."""
         self._open = False
         self._toxics_of = 0
 
     def keep(self, latest: ConfigurationRow | None, faults: GatewayFaults, links: Links) -> str | None:
-        """Call in each step without a run on the lane; returns the live run's id once it has begun."""
+        """Keep the faults in force in a step without a run; return the live run's id after it has begun."""
         if latest is None or not (latest.faults or self._open):
             return None
         run, attempt = self._rows()
@@ -61,7 +61,7 @@ class LiveTraffic:
         return self.run_id
 
     def _rows(self) -> tuple[RunRow, AttemptRow]:
-        """The rows of the run and its attempt for the gateway; it accepts configurations of any time."""
+        """Return rows of the live run and its attempt, for which configurations of any time are valid."""
         settings, now = self._settings, self._parts.clock()
         run = RunRow(self.run_id, *self._parts.lab, "live", 0, settings.dump(), settings.hash, 0.0, now)
         lab_id, lane = self._parts.lab
@@ -81,13 +81,13 @@ class LiveTraffic:
             self._parts.history.write(
                 self.run_id,
                 RunStarted(now, self.run_id, lab_id, lane, 0, settings, _SUBJECT, 0, links=recorded),
-                EpisodeStarted(now, _EPISODE, "(whatever crosses the lab outside any run)", None),
+                EpisodeStarted(now, _EPISODE, "(traffic on the lab outside any run)", None),
             )
         self._parts.gateway.begin(attempt, run.settings_hash)
         self._open = True
 
     def _set_toxics(self, attempt: AttemptRow, latest: ConfigurationRow, links: Links) -> None:
-        """Set the toxics that last an attempt, drawn once: an open episode has no turns and no end.
+        """Set the toxics that last a whole attempt, drawn once: an open episode has no turns and no end.
 
         Toxics set by hand since the last set are removed.
         """
@@ -103,8 +103,8 @@ class LiveTraffic:
         self._toxics_of = latest.number
 
 
-def struck(logs: Path, run_id: str, lane: int) -> Mapping[str, Any]:
-    """Traffic of that run: requests by link, and how often each fault was met and injected.
+def live_counts(logs: Path, run_id: str, lane: int) -> Mapping[str, Any]:
+    """Return counts of the live run: requests by link, and how often each fault was met and injected.
 
     Raises ``OSError``, ``HistoryError``.
     """

@@ -1,4 +1,4 @@
-"""The manager's loop: polls the state, steps when it changed, and survives lost servers and files."""
+"""The manager's loop: poll the state, step when it changed, and survive lost servers and files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wirefault.toxiproxy.answers import ToxiproxyError
 
 _POLL_BUSY_S = 0.002
 _POLL_IDLE_S = 0.02
-# maximum delay in noticing a state change, as a share of the quiet time before it
+# maximum delay until a change of the state is noticed, as a share of the quiet time before it
 _MAX_LATE_SHARE = 0.05
 _WATCH_EVERY_S = 0.25
 # Longer than any step may take (settling is bounded separately).
@@ -29,7 +29,7 @@ STEP_BOUND_S = 10.0
 
 
 def pause(run: bool, changing: bool, quiet_s: float) -> float:
-    """Seconds until the next poll of the state, which last changed ``quiet_s`` ago.
+    """Return the seconds until the next poll of the state, which last changed ``quiet_s`` ago.
 
     ``run``: whether a run has the lane. ``changing``: whether toxics change during its attempt.
     """
@@ -41,7 +41,7 @@ def pause(run: bool, changing: bool, quiet_s: float) -> float:
 
 
 class Loop:
-    """Runs until ``stop`` is set; heals first and last."""
+    """The control loop, which runs until ``stop`` is set. It heals first and last."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Loop:
 
     @property
     def error(self) -> str | None:
-        """Why the manager is not ready; None if it is."""
+        """Reason why the manager is not ready; None if it is ready."""
         bound = STEP_BOUND_S + (self.reconciler.settling_s if self.reconciler else 0.0)
         if time.monotonic() - self._progress > bound:
             return "the control loop is stuck"

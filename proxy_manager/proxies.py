@@ -1,4 +1,4 @@
-"""The proxies of a lane: set at Toxiproxy by the plan, and read back."""
+"""The proxies of a lane: set in Toxiproxy according to the plan, and read back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirefault.wiring.topology import Topology
 
 
 class NotAsPlanned(ToxiproxyError):
-    """The state read back differs from the state set."""
+    """The state that was read back differs from the plan."""
 
 
 class LaneProxies:
@@ -56,7 +56,7 @@ class LaneProxies:
         """Create the missing proxies and return each link's address.
 
         A port in use is replaced the first time. Later a proxy keeps its port, since callers know it. An
-        address from the topology is always kept.
+        address in the topology is never replaced.
         """
         return {link: self._ensure(name, link) for name, link in self._names.items()}
 
@@ -70,7 +70,7 @@ class LaneProxies:
         return Address(self._topology.proxies[link].host, Address.parse(proxy.listen).port)
 
     def observe(self) -> dict[str, ProxyState]:
-        """The lane's existing proxies by link, as the server has them now."""
+        """Return the lane's existing proxies by link, in their current state."""
         states = self._client.proxies()
         return {link: states[name] for name, link in self._names.items() if name in states}
 
@@ -89,11 +89,11 @@ class LaneProxies:
         return toxic_rows(read_back)
 
     def differences(self, plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
-        """The differences between observation and plan, in words."""
+        """Return the differences between observation and plan, in words."""
         return [*self.misplaced(observed), *_toxic_differences(plan, observed)]
 
     def misplaced(self, observed: dict[str, ProxyState]) -> list[str]:
-        """Proxies with a wrong listen address or upstream, in words."""
+        """Return missing proxies and proxies with a wrong listen address or upstream, in words."""
         problems = []
         for link in self._names.values():
             proxy = observed.get(link)
@@ -115,7 +115,7 @@ class LaneProxies:
                 self._client.remove_toxic(proxy.name, state.name)
                 continue
             remaining.add(state.name)
-            if not _is_planned(planned, state):  # changed in place, so that nothing passes without it
+            if not _is_planned(planned, state):  # changed in place, so that no byte passes without it
                 self._client.update_toxic(proxy.name, state.name, planned.attributes)
         for name, toxic in toxics.items():
             if name not in remaining:
@@ -134,7 +134,7 @@ class LaneProxies:
 
 
 def _is_same(planned: PlannedToxic, state: ToxicState) -> bool:
-    """Whether it is that toxic, apart from its attributes."""
+    """Return whether both are the same toxic, apart from the attributes."""
     return state.kind == planned.kind and state.stream == planned.stream and state.toxicity == 1.0
 
 
@@ -144,7 +144,7 @@ def _is_planned(planned: PlannedToxic, state: ToxicState) -> bool:
 
 
 def _toxic_differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxyState]) -> list[str]:
-    """Differences between existing proxies and the plan, in toxics and in state (up or down), in words."""
+    """Return differences of existing proxies from the plan, in toxics and state (up or down), in words."""
     differing = []
     for link, proxy in observed.items():
         planned = [toxic for toxic in plan if toxic.link == link]
@@ -157,12 +157,12 @@ def _toxic_differences(plan: Sequence[PlannedToxic], observed: dict[str, ProxySt
                 differing.append(f"{link}: {toxic.kind} {toxic.stream} is missing")
             else:
                 unplanned.remove(match)
-        differing += [f"{link}: {state.kind} {state.stream} is there unasked" for state in unplanned]
+        differing += [f"{link}: {state.kind} {state.stream} is not planned" for state in unplanned]
     return differing
 
 
 def toxic_rows(observed: dict[str, ProxyState]) -> list[dict[str, Any]]:
-    """Every toxic, and every disabled proxy, as plain JSON."""
+    """Return every toxic, and every disabled proxy, as plain JSON."""
     rows: list[dict[str, Any]] = []
     for link, proxy in observed.items():
         if not proxy.enabled:

@@ -1,4 +1,4 @@
-"""Reconciles desired and observed toxics, one step at a time, from the current ``state.db``, without a queue.
+"""Reconcile desired and observed toxics, one step at a time, from the current ``state.db``.
 
 A step leases the lane, arms a requested attempt, starts and ends toxics that are due, and heals a finished
 attempt. Between steps an armed attempt is watched.
@@ -19,7 +19,7 @@ from proxy_manager.lane import (
     ManagerStatus,
     Outages,
     calls_with_changes,
-    standing_at_start,
+    toxics_at_start,
 )
 from proxy_manager.links_on_demand import LinksOnDemand
 from proxy_manager.live_traffic import LiveTraffic
@@ -29,9 +29,9 @@ from wirefault.state.state import HUNG_AFTER, STALE_AFTER, AttemptRow, RunRow, S
 from wirefault.state.state_files import RunLock
 from wirefault.toxiproxy.answers import ToxiproxyError
 
-# the manager steps at least every 0.25 s: if a step takes more than twice that, something delayed it
+# the manager steps at least every 0.25 s: after more than twice that time, something delayed it
 _MAX_STEP_S = 0.5
-_REMEMBERED = 256  # delays: far more than can occur before a lease expires
+_MAX_DELAYS = 256  # far more than can occur before a lease expires
 
 
 class LeaseAge:
@@ -44,7 +44,7 @@ class LeaseAge:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._since = self._last_step = clock()
-        self._delays: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+        self._delays: deque[tuple[float, float]] = deque(maxlen=_MAX_DELAYS)
 
     def note_step(self) -> None:
         """Record a step; call it in each step of the manager."""
@@ -54,7 +54,7 @@ class LeaseAge:
         self._last_step = now
 
     def of(self, heartbeat: float) -> float:
-        """Seconds since the heartbeat or the manager's start, whichever is later, without its own delays."""
+        """Return the seconds since the heartbeat, or since a later start, without the manager's delays."""
         since = max(heartbeat, self._since)
         return self._clock() - since - sum(delay for ended, delay in self._delays if ended > since)
 
@@ -69,7 +69,7 @@ class LaneLease:
         self._age = LeaseAge(clock)
 
     def renew(self) -> RunRow | None:
-        """Return the run that has the lane; take it from a dead run and give it to the next in line.
+        """Return the run that has the lane. Take the lane from a dead run and give it to the next run.
 
         Call it in each step of the manager.
         """
@@ -104,7 +104,7 @@ class Reconciler:
     """The control plane of one lane.
 
     ``clock`` gives seconds since the epoch. ``monotonic`` gives the seconds by which toxics start and end: it
-    cannot be set back.
+    is never set back.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Reconciler:
     ) -> None:
         self.state = state
         self.status = ManagerStatus()
-        self.settling_s = 0.0  # how far the step in progress may exceed the usual bound
+        self.settling_s = 0.0  # seconds by which the step in progress may exceed the usual bound
         self._proxies = proxies
         self._gateway = gateway
         self._history = ManagerHistory(logs, lane, clock)
@@ -141,12 +141,12 @@ class Reconciler:
 
     @property
     def due(self) -> bool:
-        """Whether a toxic is due to start or end, so that a step is needed without a change of the state."""
+        """Return whether a toxic must start or end now, which needs a step without a change of the state."""
         return self._outages.due
 
     @property
     def changing(self) -> bool:
-        """Whether toxics start or end during the attempt."""
+        """Return whether toxics start or end during the attempt."""
         return self._outages.changing
 
     def step(self) -> None:
@@ -154,10 +154,10 @@ class Reconciler:
 
         Raises ``ToxiproxyError``, ``GatewayError``, ``sqlite3.Error``, ``OSError``.
         """
-        # before the lease, so that the run of each attempt is known when the lane changes hands
+        # before the lease, so that each attempt's run is known when the lane is leased to another one
         attempts = self.state.open_attempts(self._lab_id, self._lane)
         leased = self._lease.renew()
-        # before any change, so that /status names the run of the toxics that it shows
+        # before any change, so that /status shows toxics together with their run
         self.status.run = leased.run_id if leased else None
         self._faults.read()
         current: AttemptRow | None = None
@@ -194,7 +194,7 @@ class Reconciler:
         plan = self.state.toxics.planned(attempt.id)
         self._heal_needed = True
         try:
-            observed = self._proxies.apply(standing_at_start(plan))
+            observed = self._proxies.apply(toxics_at_start(plan))
             self._gateway.begin(attempt, run.settings_hash)
             changes = calls_with_changes(plan)
             if changes:
@@ -202,7 +202,7 @@ class Reconciler:
             self._faults.forget()
             self._faults.send(attempt, run)
         except (ToxiproxyError, GatewayError) as error:
-            if not attempt.disturbed:  # cleared again if a later step arms it
+            if not attempt.disturbed:  # cleared if a later step arms it
                 self.state.disturb(attempt.id, str(error))
             raise
         armed_at = self._clock()
@@ -225,7 +225,7 @@ class Reconciler:
         self._on_demand.restore()
 
     def _change_toxics(self, attempt: AttemptRow) -> None:
-        """Start and end the toxics that are due by time, call or turn."""
+        """Start and end toxics that are due by time, call or turn."""
         self._carry_out_change(attempt)
         if attempt.turn != attempt.armed_turn:
             self._outages.note_turn(attempt.turn)
@@ -239,14 +239,14 @@ class Reconciler:
             self.state.held_calls.remove(waiting_call)
 
     def _carry_out_change(self, attempt: AttemptRow) -> None:
-        """Carry out a planned change; it does not count as a disturbance."""
+        """Carry out a planned change, which is not a disturbance."""
         if not self._outages.due:
             return
-        self._check(attempt, "repaired")  # else a foreign change would be undone without a record
+        self._check(attempt, "repaired")  # otherwise a foreign change would be undone without a record
         begun = self._clock()
         change = self._outages.take_change()
         if change is not None:
-            self.status.observed = observed = self._proxies.apply(change.standing)
+            self.status.observed = observed = self._proxies.apply(change.in_force)
             self._history.record_change(attempt, observed, change, begun)
             self._show(attempt)
 
@@ -273,7 +273,7 @@ class Reconciler:
         try:
             self._gateway.settle(attempt, 0.0)
         except GatewayError as error:
-            log.warning("%s", error)  # the lane is healed, and the next attempt takes over the gateway anyway
+            log.warning("%s", error)  # the lane is healed, and the next attempt takes the gateway anyway
 
     def heal(self) -> None:
         """Remove every toxic of the lane and verify it."""
@@ -289,7 +289,7 @@ class Reconciler:
     def take_over(self, reason: str) -> None:
         """Heal the lane as the successor of a lost manager.
 
-        An attempt in progress was unwatched for a while, so it counts as disturbed and is not armed again.
+        An attempt in progress was not watched for a time, so it counts as disturbed and is not armed again.
         """
         self.heal()
         for attempt in self.state.open_attempts(self._lab_id, self._lane):
@@ -308,19 +308,19 @@ class Reconciler:
         attempts = self.state.open_attempts(self._lab_id, self._lane)
         armed = next((attempt for attempt in attempts if attempt.state == "armed"), None)
         if not attempts:
-            # toxics set by hand stay until a run starts
+            # toxics set by hand remain until a run starts
             misplaced = self._proxies.misplaced(self._proxies.observe())
             if misplaced:
                 log.warning("changed while idle, repaired: %s", "; ".join(misplaced))
                 self.heal()
                 self._live.yield_lane()
         elif armed is not None and armed.id not in self._given_up and self._check(armed, "repaired"):
-            self.status.observed = self._proxies.apply(self._outages.standing)
+            self.status.observed = self._proxies.apply(self._outages.in_force)
 
     def _check(self, attempt: AttemptRow, action: Literal["repaired", "disturbed"]) -> bool:
-        """Whether someone else changed the attempt's toxics; if so, mark the attempt as disturbed."""
+        """Return whether another program changed the attempt's toxics; if so, mark it as disturbed."""
         observed = self._proxies.observe()
-        differing = self._proxies.differences(self._outages.standing, observed)
+        differing = self._proxies.differences(self._outages.in_force, observed)
         if not differing:
             return False
         reason = f"Toxiproxy was changed during the attempt: {'; '.join(differing)}"
@@ -331,4 +331,4 @@ class Reconciler:
 
     def _show(self, attempt: AttemptRow) -> None:
         self.status.episode, self.status.attempt = attempt.episode, attempt.attempt
-        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in self._outages.standing]
+        self.status.desired = [toxic_row(toxic.link, toxic) for toxic in self._outages.in_force]

@@ -92,7 +92,7 @@ class CliProcess:
 
 
 def main() -> None:
-    end_at_interrupt(of_background_job=True)
+    end_at_interrupt(in_background=True)
     os.chdir(sys.argv.pop(1))
     try:
         with (

@@ -11,7 +11,7 @@ def main() -> None:
     import sys  # already imported
 
     # a run must heal its lab when Ctrl-C ends it, so that also background jobs handle it
-    end_at_interrupt(of_background_job=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
+    end_at_interrupt(in_background=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
     from wirefault.core.lab_folder import folder_program
 
     program = folder_program()

@@ -24,13 +24,13 @@ def test_agent_reads_the_key_of_its_run_from_the_descriptor() -> None:
         assert variables == {KEY_DESCRIPTOR: str(descriptors[0])}
         keys = InheritedKeys(variables)
         assert not os.get_inheritable(descriptors[0])
-    assert keys.key_of(RUN) == derive_run_key("secret", RUN) != derive_run_key("secret", "run-2")
+    assert keys.run_key(RUN) == derive_run_key("secret", RUN) != derive_run_key("secret", "run-2")
 
 
 def test_agent_without_a_key_signs_nothing() -> None:
     with handed_key("", RUN) as handed:
         assert handed == ({}, [])
-    assert InheritedKeys({}).key_of(RUN) == b""
+    assert InheritedKeys({}).run_key(RUN) == b""
     assert "mac" not in TRY.headers("search")["baggage"]
 
 
@@ -38,7 +38,7 @@ def test_gateway_and_agent_share_a_file(tmp_path: Path) -> None:
     environ = {SECRET_FILE: str(tmp_path / "secret")}
     secret = run_secret(environ, "token")
     assert secret != "token" == run_secret({}, "token")
-    assert InheritedKeys(environ).key_of(RUN) == derive_run_key(secret, RUN)
+    assert InheritedKeys(environ).run_key(RUN) == derive_run_key(secret, RUN)
 
 
 def test_mac_holds_for_its_try_link_and_key_alone() -> None:

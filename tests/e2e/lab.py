@@ -84,8 +84,8 @@ class SharedLab:
         settings = Settings(**{**SETTINGS, **options})
         with open_client(settings) as client:
             model = build_model(settings, self.lab.topology, "none", client)
-            key_of = partial(derive_run_key, self.lab.token)
-            agent = Agent(model, "the lab's agent", key_of=key_of)
+            run_key = partial(derive_run_key, self.lab.token)
+            agent = Agent(model, "the lab's agent", run_key=run_key)
             return self.run_subject(agent, *prompts, settings=settings, to_its_end=to_its_end)
 
     def run_subject(

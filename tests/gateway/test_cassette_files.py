@@ -71,7 +71,7 @@ def test_recording_needs_folder(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ('{"request": {},\n "replies": [}', "one.json:2: not JSON"),
-        ('{"request": {}, "request": {}, "replies": []}', "request is given twice"),
+        ('{"request": {}, "request": {}, "replies": []}', "duplicate key request"),
         ({"replies": []}, "'request' is missing"),
         ({"request": {}, "replies": [{}]}, "'body' is missing"),
         ({"request": {}, "replies": [STORED | {"status": 1000}]}, "1000 is not a valid HTTPStatus"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from proxy_manager.live_traffic import struck
+from proxy_manager.live_traffic import live_counts
 from tests.proxy_manager.rig import Plane, a_plane
 from tests.support import until
 from wirefault.history.events import Exchange
@@ -54,7 +54,7 @@ def test_faults_apply_to_any_caller(plane: Plane) -> None:
     configure(plane, FAULTS)
     assert status_of(plane, "weather") == 503
     until(lambda: statuses(plane) == [503])
-    summary = struck(plane.folder / "logs", "live-lab", 0)
+    summary = live_counts(plane.folder / "logs", "live-lab", 0)
     assert plane.reconciler.status.live == "live-lab"
     assert summary["requests"] == {"weather": 1}
     assert summary["faults"] == [{"fault": "down", "link": "weather", "met": 1, "injected": 1}]

@@ -102,7 +102,7 @@ def test_toxic_restored_by_hand_is_removed(ready: Plane, armed: int) -> None:
     ready.reconciler.watch()
     assert ready.toxics() == [("search", "latency"), ("weather", "down")]
     [reason] = ready.finish(armed).disturbed
-    assert "movie: timeout downstream is there unasked" in reason
+    assert "movie: timeout downstream is not planned" in reason
 
 
 def test_successor_heals_outage_of_killed_manager(ready: Plane, armed: int) -> None:

@@ -100,7 +100,7 @@ def move(plane: Plane, link: str) -> None:
 
 
 FOREIGN = [
-    (add, "search: latency downstream is there unasked"),
+    (add, "search: latency downstream is not planned"),
     (remove, "search: latency upstream is missing"),
     (disable, "search: its proxy is down"),
     (delete, "search: its proxy is gone"),

@@ -201,7 +201,7 @@ BAD = [
     (b"[]", "the file: must be an object"),
     (b"[" * 100_000, "recursion"),
     (b'{"settings": {"seed": ' + b"9" * 5000 + b"}}", "limit"),
-    (b'{"settings": {"seed": 1, "seed": 2}}', "seed is given twice"),
+    (b'{"settings": {"seed": 1, "seed": 2}}', "duplicate key seed"),
     ({"setings": {}}, "unknown key setings; did you mean 'settings'"),
     ({"files": 5}, "files: must be an object$"),
     ({"settings": []}, "settings: "),

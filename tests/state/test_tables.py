@@ -39,7 +39,7 @@ def test_refused_one_leaves_previous(state):
     one, two = (state.configurations.add("a", 0, text, "", 1.0) for text in "xy")
     state.configurations.refuse(state.configurations.latest("a", 0), "no")
     assert state.configurations.latest("a", 0).number == one
-    assert state.configurations.of_number("a", 0, two).refused == "no"
+    assert state.configurations.get("a", 0, two).refused == "no"
     assert state.configurations.add("a", 0, "z", "", 1.0) == 3
 
 

@@ -97,7 +97,7 @@ def test_wrapped_server_stays_as_it_is() -> None:
         ("", "mcp.json:1: not JSON"),
         ('{\n// x\n"servers": }', "mcp.json:3: not JSON"),
         ("[]", 'mcp.json: must be an object with "mcpServers"'),
-        ('{"a": 1, "a": 2}', "mcp.json: a is given twice"),
+        ('{"a": 1, "a": 2}', "mcp.json: duplicate key a"),
         ({"mcpServer": {}}, "found mcpServer; did you mean 'mcpServers'?"),
         ({}, 'missing "mcpServers"'),
         ({"mcpServers": []}, "mcpServers must be an object of servers by name"),

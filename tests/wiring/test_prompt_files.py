@@ -97,7 +97,7 @@ def test_problem_names_line_in_every_form(tmp_path: Path, name: str, content: st
 
 BROKEN = [
     ("p.jsonl", '{"prompt": "a"}\n{"prompt": }\n', ":2: not JSON: Expecting value"),
-    ("p.jsonl", '{"prompt": "a", "prompt": "b"}', ":1: prompt is given twice"),
+    ("p.jsonl", '{"prompt": "a", "prompt": "b"}', ":1: duplicate key prompt"),
     ("p.json", '{"prompts": ["{{q}}"], "test": []}', ": unknown key 'test'; did you mean 'tests'?"),
     ("p.json", '{"questions": ["a"]}', "not an object with questions"),
     ("p.json", "question,id\na,b", ":1: not JSON: .*; a prompts file is JSON, JSON Lines"),
@@ -108,7 +108,7 @@ BROKEN = [
     ("p.csv", 'prompt\n"a\n', "not CSV: unexpected end of data"),
     ("p.csv", "", "missing prompts"),
     ("p.yaml", "- a\n- b: [\n", ":3: not YAML"),
-    ("p.yaml", "a: 1\na: 2\n", ":2: a is given twice"),
+    ("p.yaml", "a: 1\na: 2\n", ":2: duplicate key a"),
 ]
 
 

@@ -134,7 +134,7 @@ WRONG = [
     ("  shop:\n", "  shop: 3\n  shop2:\n", r":3: links.shop: must be a mapping, not 3"),
     ("  shop:\n", "  Shop:\n", r":3: links.Shop: a link's name must be a small letter"),
     ("  shop:\n", "  tools:\n", r":3: links.tools: the name tools is reserved"),
-    ("  far:", "  shop:", r":8: shop is given twice"),
+    ("  far:", "  shop:", r":8: duplicate key shop"),
     ("    upstream:", "    upstrem:", r":4: links.shop.upstrem: no such key; did you mean 'upstream'"),
     ("    upstream: http://127.0.0.1:9000\n", "", r":3: links.shop: missing upstream"),
     ("http://127.0.0.1:9000", "127.0.0.1:9000", r":4: links.shop.upstream: .* is not an address"),

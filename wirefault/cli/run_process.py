@@ -157,7 +157,7 @@ def complain(logs: Path, message: str) -> None:
 
 
 if __name__ == "__main__":
-    end_at_interrupt(of_background_job=True)
+    end_at_interrupt(in_background=True)
     try:
         sys.exit(main(sys.argv[1]))
     finally:

@@ -1,5 +1,4 @@
-"""Foundations of every other room: identity of a try, keyed draws, strict readers, SQLite, sockets,
-lifelines.
+"""Foundations of all other rooms: identity, keyed draws, strict readers, files, SQLite, processes, sockets.
 
-Imports no other room and knows nothing of agents, faults or labs.
+It imports no other room.
 """

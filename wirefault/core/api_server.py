@@ -1,4 +1,4 @@
-"""Control APIs: uvicorn in a process that decides itself when it ends, and errors in one form."""
+"""Serve control APIs with uvicorn, but without its signal handlers, and with errors in one format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STOP_BOUND_S = 2.0
 
 
 class ApiError(Exception):
-    """A refused request; rendered in the lab's usual form of errors."""
+    """A refused request, which the app renders in the lab's error format."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class ApiError(Exception):
 
 
 def api_app(routes: Sequence[BaseRoute]) -> Starlette:
-    """An app whose routes may raise ``ApiError``."""
+    """Return an app whose routes may raise ``ApiError``."""
     return Starlette(
         routes=routes, exception_handlers={ApiError: _render_error, HTTPException: _render_http_error}
     )
@@ -56,7 +56,7 @@ class ApiServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=HttpToolsProtocol,  # given by name, uvicorn would import it after a fork
+                http=HttpToolsProtocol,  # the class: uvicorn imports a name only after a fork
                 ws="none",
                 lifespan="off",
                 log_config=None,

@@ -15,7 +15,7 @@ ErrorKind = Literal[
     "reset",  # the connection was reset
     "bad_reply",  # a reply came that the client could not read
     "http_429",
-    "http_4xx",  # any other
+    "http_4xx",  # except 429
     "http_5xx",
 ]
 ERROR_KINDS_IN_ORDER: tuple[ErrorKind, ...] = get_args(ErrorKind)
@@ -33,7 +33,7 @@ _KINDS: Mapping[str, ErrorKind] = {
     "connection_reset": "reset",
     "bad_reply": "bad_reply",
 }
-# Exceptions of httpx, as tries on the model link are recorded.
+# The records of tries on the model link name httpx's exceptions.
 _WORDS: Mapping[str, str] = {
     "ReadTimeout": "read_timeout",
     "WriteTimeout": "read_timeout",
@@ -61,13 +61,13 @@ def error_kind(error: str | None) -> ErrorKind | None:
 
 
 def status_kind(status: int) -> ErrorKind | None:
-    """Return the kind of error that a reply with this status is, judged by the status alone."""
+    """Return the kind of error that the status shows; None below 400."""
     if status < 400:
         return None
     return "http_429" if status == 429 else "http_4xx" if status < 500 else "http_5xx"
 
 
 def sorted_kinds(kinds: Iterable[ErrorKind]) -> list[ErrorKind]:
-    """Return each kind once, in the order above."""
+    """Return each kind once, in the order of ``ErrorKind``."""
     present = set(kinds)
     return [kind for kind in ERROR_KINDS_IN_ORDER if kind in present]

@@ -1,4 +1,4 @@
-"""Who may use the lab's control APIs: holders of its token, by JSON, from no web page of another origin."""
+"""Access to the lab's control APIs: the lab's token, JSON only, and no web page of another origin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TOKEN_DESCRIPTOR = "WIREFAULT_TOKEN_FD"
 TOKEN_FILE = "WIREFAULT_TOKEN_FILE"
-"""Compose's way to hand the token over: a file on a volume of the processes that use it."""
+"""Set by Compose: a file with the token, on a volume that only the processes that use it mount."""
 _MAX_TOKEN = 256
 _LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -34,7 +34,7 @@ def token_descriptor(token: str) -> int:
 
 
 def secret_descriptor(name: str, secret: bytes) -> int:
-    """Return the descriptor of a file with the secret that has no path; the name is for people."""
+    """Return the descriptor of a nameless file with the secret; ``name`` is only for debugging."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create(name)
     else:
@@ -45,7 +45,7 @@ def secret_descriptor(name: str, secret: bytes) -> int:
 
 
 def inherited_token(environ: Mapping[str, str]) -> str:
-    """Return the token that the launcher handed over. Raises ``ValueError`` without one, ``OSError``."""
+    """Return the launcher's token. Raises ``ValueError`` if it is missing, or ``OSError``."""
     if environ.get(TOKEN_DESCRIPTOR):
         return os.pread(int(environ[TOKEN_DESCRIPTOR]), _MAX_TOKEN, 0).decode("ascii")
     if environ.get(TOKEN_FILE):
@@ -66,12 +66,12 @@ def shared_secret(path: Path) -> str:
 
 
 def bearer(token: str) -> dict[str, str]:
-    """Return the header that shows the token."""
+    """Return the ``Authorization`` header with the token."""
     return {"Authorization": f"Bearer {token}"}
 
 
 def has_token(authorization: str, token: str) -> bool:
-    """Whether an ``Authorization`` header shows the token; an empty token is never right."""
+    """Return whether an ``Authorization`` header has the token; always False for an empty token."""
     scheme, _, received = authorization.partition(" ")
     same = hmac.compare_digest(received.strip().encode(), token.encode())
     return bool(token) and scheme.lower() == "bearer" and same
@@ -79,7 +79,7 @@ def has_token(authorization: str, token: str) -> bool:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request was refused."""
+    """The HTTP error for a refused request."""
 
     status: int
     code: str
@@ -91,15 +91,15 @@ class ControlAccess:
     """Decides which requests reach a control API."""
 
     token: str
-    # names of this server besides those of loopback
+    # names of this server, in addition to loopback's
     hosts: Collection[str]
-    # paths that anything on this machine may read
+    # paths that can be read without the token
     public: Collection[str] = ()
 
     def refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Refusal | None:
         """Return why the request is refused, None if it may pass. Header names are in lower case.
 
-        A foreign ``Host`` shows DNS rebinding, an ``Origin`` a page of another site.
+        A foreign ``Host`` is a sign of DNS rebinding, a foreign ``Origin`` of a page of another site.
         """
         host = headers.get("host", "")
         if _parts(f"//{host}").hostname not in _LOOPBACK_NAMES | set(self.hosts):
@@ -129,7 +129,7 @@ def _parts(url: str) -> SplitResult:
 
 
 def guarded(app: ASGIApp, access: ControlAccess) -> ASGIApp:
-    """Return the ASGI app behind the access check; refusals have the shape of all errors of the lab."""
+    """Return the ASGI app behind the access check; refusals have the lab's error format."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

@@ -1,4 +1,4 @@
-"""Errors whose message is written for people: the command line prints the message and nothing else."""
+"""Errors for users: the command line prints their message and nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UserError(Exception):
     """The message says what is wrong, where, and what to do."""
 
     code: ClassVar[int] = LAB_FAILED
-    """The exit code of a command that it ends."""
+    """Exit code of a command that ends with this error."""
 
 
 class InputError(UserError, ValueError):
@@ -29,12 +29,12 @@ class InputError(UserError, ValueError):
 
 
 DISK_FULL = "the disk is full"
-# what SQLite says, also in the errors of other processes
+# SQLite's message, which errors of other processes quote
 _SQLITE_FULL = "database or disk is full"
 
 
 def resource_problem(error: Exception | str, place: str = "") -> str:
-    """Say what is missing if a resource is: a full disk, too many open files... Empty for other errors.
+    """Describe an exhausted or refused resource, such as a full disk; empty for other errors.
 
     ``place``: the file or folder, if the error does not name one.
     """
@@ -58,7 +58,7 @@ def _at(place: str) -> str:
 
 
 def error_text(error: OSError, place: str = "") -> str:
-    """Say in a clause what is wrong, without the number of the error."""
+    """Describe the error in a clause, without its number."""
     if problem := resource_problem(error, place):
         return problem
     named = error.filename or place

@@ -25,17 +25,17 @@ _MAX_DEPTH = 64
 
 
 class UnsafeFileError(UserError, OSError):
-    """The lab did not write this file; the message names it and says what to do."""
+    """A file that the lab did not write; the message names it and says what to do."""
 
 
 def open_shared(
-    root: Path, path: Path, flags: int, mode: int = 0o666, *, may_have_names: bool = False
+    root: Path, path: Path, flags: int, mode: int = 0o666, *, allow_hard_links: bool = False
 ) -> int:
     """Return a descriptor of the regular file ``path`` below the folder ``root``; the caller closes it.
 
     With ``O_CREAT`` in ``flags``, create missing folders and the file with ``mode``. Raises
-    ``UnsafeFileError`` for a link, a file that is not regular or has several hard links (unless it
-    ``may_have_names``), or an unexpected owner; otherwise ``OSError``.
+    ``UnsafeFileError`` for a link, a file that is not regular, several hard links (unless
+    ``allow_hard_links``), or an unexpected owner; otherwise ``OSError``.
     """
     with _parent_folder(root, path, make=bool(flags & os.O_CREAT)) as (folder, owners):
         try:
@@ -46,7 +46,7 @@ def open_shared(
             error.filename = str(path)
             raise
         try:
-            _check(os.fstat(descriptor), owners, path, may_have_names=may_have_names)
+            _check(os.fstat(descriptor), owners, path, allow_hard_links=allow_hard_links)
         except UnsafeFileError:
             os.close(descriptor)
             raise
@@ -93,9 +93,9 @@ def folders_in(root: Path, folder: Path) -> list[str]:
 
 
 def files_below(root: Path, folder: Path) -> list[Path]:
-    """Return the paths of everything below the folder but folders, sorted. Links are listed, not followed.
+    """Return the sorted paths of all files below the folder. Links are listed, not followed.
 
-    Folders more than 64 levels below it are left out: the path of the deepest could be too long to open.
+    Folders more than 64 levels below it are skipped, because their paths could be too long to open.
     """
     return sorted(_files_below(root, folder, _MAX_DEPTH))
 
@@ -110,7 +110,7 @@ def _files_below(root: Path, folder: Path, depth: int) -> Iterator[Path]:
 
 
 def replace_shared(root: Path, path: Path, data: bytes) -> None:
-    """Replace the file atomically, whatever was there. Raises ``UnsafeFileError`` or ``OSError``."""
+    """Create or replace the file atomically. Raises ``UnsafeFileError`` or ``OSError``."""
     temporary = f".{path.name}.{os.urandom(4).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED
     with _parent_folder(root, path, make=True) as (folder, _):
@@ -121,7 +121,7 @@ def replace_shared(root: Path, path: Path, data: bytes) -> None:
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
-            error.filename = str(path)  # of a full disk the error names no file
+            error.filename = str(path)  # the error of a full disk names no file
             raise
 
 
@@ -164,9 +164,9 @@ def make_output_folder(folder: Path) -> None:
 
 
 def check_shared(path: Path) -> os.stat_result | None:
-    """Raise ``UnsafeFileError`` unless the file directly in a shared folder is safe to open.
+    """Return the status of a file directly in a shared folder; None if it does not exist.
 
-    For libraries that open files by name. Return None if the file does not exist.
+    For libraries that open files by name. Raises ``UnsafeFileError`` if it is not safe to open.
     """
     try:
         status = path.lstat()
@@ -220,11 +220,11 @@ def _expected_owners(root: os.stat_result) -> frozenset[int]:
 
 
 def _check(
-    status: os.stat_result, owners: frozenset[int], path: Path, *, may_have_names: bool = False
+    status: os.stat_result, owners: frozenset[int], path: Path, *, allow_hard_links: bool = False
 ) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise _unsafe(path, "not a regular file")
-    if status.st_nlink > 1 and not may_have_names:
+    if status.st_nlink > 1 and not allow_hard_links:
         raise _unsafe(path, "one file under several names (hard links)")
     if status.st_uid not in owners:
         raise _unsafe(path, f"a file of user {status.st_uid}")
@@ -267,7 +267,7 @@ def private_folder() -> Path:
 
 
 def make_private_folder() -> Path:
-    """Return the folder and create it if missing. Raises ``OSError`` if other users can enter it."""
+    """Return the private folder, created if missing. Raises ``OSError`` if other users can enter it."""
     folder = private_folder()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -282,9 +282,7 @@ def make_private_folder() -> Path:
 
 
 def private_file(state: Path, suffix: str) -> Path:
-    """Return the private file of the lab with that state folder; paths to the same folder give the same
-    file.
-    """
-    from wirefault.core.identity import identifier  # only now, since every command imports this module
+    """Return the private file of the lab with that state folder. All paths to one folder give one file."""
+    from wirefault.core.identity import identifier  # imported here, since every command imports this module
 
     return private_folder() / (identifier(state.resolve()) + suffix)

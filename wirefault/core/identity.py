@@ -1,4 +1,4 @@
-"""The identity of a try on the wire: W3C ``baggage``, ``traceparent`` and the lab's headers."""
+"""Keyed hashes and draws, and the identity of a try on the wire: W3C ``baggage`` and ``traceparent``."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def body_hash() -> blake2b:
 
 
 def body_digest(body: bytes) -> str:
-    """BLAKE2b with 8 bytes, in hexadecimal."""
+    """Return BLAKE2b of the body with 8 bytes, in hexadecimal."""
     return blake2b(body, digest_size=8).hexdigest()
 
 
 def digest(*parts: object, size: int = 8) -> bytes:
-    """BLAKE2b of the parts, unambiguous: (``"ab"``, ``"c"``) and (``"a"``, ``"bc"``) differ."""
+    """Return BLAKE2b of the parts. It is unambiguous: (``"ab"``, ``"c"``) and (``"a"``, ``"bc"``) differ."""
     # same text as json.dumps(..., ensure_ascii=False) at a third of the cost; runs for every request
     return text_digest("[" + ", ".join([quote(str(part)) for part in parts]) + "]", size)
 
@@ -48,7 +48,7 @@ _STEPS = float(1 << 53)
 
 
 class KeyedDraws:
-    """The draws of one try. Each depends on the try's names, joined once, and on the draw's purpose."""
+    """The draws of one try. Each depends on the identity of the try and on the draw's purpose."""
 
     __slots__ = ("_names", "_number")
 
@@ -60,7 +60,7 @@ class KeyedDraws:
         self._number: int | None = None
 
     def number(self) -> int:
-        """Return 64 bits of a hash of the names alone, computed on first use."""
+        """Return 64 bits of a hash of the try's identity alone, computed on first use."""
         if self._number is None:
             self._number = int.from_bytes(text_digest(self._names + "]"), "big")
         return self._number
@@ -95,12 +95,12 @@ def fingerprint(method: str, target: str, body: bytes = b"") -> str:
     path, _, text = target.partition("?")
     query = str(sorted(_query(text))) if text else "[]"
     content = quote(_canonical(body)) if body else '""'
-    canonical = f"{_called(method, path)}{quote(query)}, {content}]"
+    canonical = f"{_method_and_path(method, path)}{quote(query)}, {content}]"
     return text_digest(canonical).hex()  # equals digest(method, path, query, body)
 
 
 @lru_cache(maxsize=256)  # most calls of an attempt use few paths
-def _called(method: str, path: str) -> str:
+def _method_and_path(method: str, path: str) -> str:
     return f"[{quote(method.upper())}, {quote(path)}, "
 
 
@@ -142,10 +142,9 @@ class Identity:
     try_: int = 0
 
     def headers(self, link: str, fingerprint: str = "", key: bytes = b"") -> dict[str, str]:
-        """Return the ``baggage`` and ``traceparent`` headers for a request on that link with that
-        fingerprint.
+        """Return the ``baggage`` and ``traceparent`` headers of a request on the link.
 
-        ``key`` is the run's. The gateway believes baggage only with a MAC under it.
+        ``key``: the run's key. The gateway trusts baggage only with a MAC under this key.
         """
         pairs = {
             "run": self.run,
@@ -177,10 +176,10 @@ class Sender(NamedTuple):
 
     identity: Identity
     mac: str
-    """Empty without one."""
+    """Empty if the header has none."""
 
     def is_signed(self, link: str, key: bytes) -> bool:
-        """Whether the MAC is right for a request on that link, compared in constant time."""
+        """Return whether the MAC is valid for a request on that link. Compares in constant time."""
         expected = self.identity.mac(link, key)
         return bool(key) and hmac.compare_digest(expected.encode(), self.mac.encode("utf-8", "replace"))
 

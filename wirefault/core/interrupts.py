@@ -14,7 +14,7 @@ INTERRUPTED_LINE = "interrupted"
 
 
 class Interrupted(KeyboardInterrupt):
-    """A person ended the run; ``signal`` is the signal for its command, 0 if it needs none."""
+    """The user ended the run. ``signal``: the signal to send to its command; 0 for none."""
 
     def __init__(self, reason: str, signal: int = 0) -> None:
         super().__init__(reason)
@@ -22,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def interruption_reason(number: int) -> str:
-    """Return the launcher's reason to end a run when a person interrupted it by that signal."""
+    """Return the launcher's reason for ending a run that the user interrupted by that signal."""
     return f"{INTERRUPTED_LINE}\n{number}"
 
 
@@ -44,7 +44,7 @@ class SignalFlag:
         self.signal = 0
 
     def set(self, *handled: object) -> None:
-        """Accept the arguments of a signal handler."""
+        """Set the flag. With a signal handler's arguments, also record the number of the first signal."""
         match handled:
             case (int(number), _):
                 self.signal = self.signal or number
@@ -54,42 +54,40 @@ class SignalFlag:
         return self._is_set
 
 
-def end_at_interrupt(of_background_job: bool = False) -> None:
+def end_at_interrupt(in_background: bool = False) -> None:
     """End this process immediately on SIGINT from now on.
 
-    A shell without job control makes its background jobs ignore SIGINT. That stays so, except with
-    ``of_background_job``: for a program that handles SIGINT later anyway and must not miss an earlier one. No
-    exception is raised, because code that is being imported may catch it. A program that starts child
+    A shell without job control makes its background jobs ignore SIGINT. The program continues to ignore it,
+    except with ``in_background``: for a program that handles SIGINT later and must not miss an earlier one.
+    No exception is raised, because code that is being imported may catch it. A program that starts child
     processes replaces this handler with one that ends them. A SIGINT that ``hand_over`` blocked is delivered
     now.
     """
-    if of_background_job or signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+    if in_background or signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def hand_over(command: list[str]) -> None:
-    """Replace this process by that command, which must call ``end_at_interrupt``; SIGINT is blocked until
-    then.
-    """
+    """Replace this process by the command, with SIGINT blocked until that calls ``end_at_interrupt``."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     os.execv(command[0], command)
 
 
 def end_quickly() -> None:
-    """End a program quickly, as its last statement: skip garbage collection of imported modules.
+    """Skip garbage collection of imported modules at exit. Call it as the program's last statement.
 
-    With LangChain that saves 0.4 s of CPU time after Ctrl-C. From here on Ctrl-C raises nothing, since no
-    code is left to catch it.
+    With LangChain that saves 0.4 s of CPU time after Ctrl-C. From here on Ctrl-C raises no exception, since
+    no code is left to catch it.
     """
     end_at_interrupt()
-    import gc  # only now, when Ctrl-C is handled
+    import gc  # after Ctrl-C is handled
 
     gc.freeze()
 
 
 def _end(*_: object) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C pressed repeatedly still prints one line
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # several Ctrl-C print one line
     try:
         os.write(2, f"{INTERRUPTED_LINE}\n".encode())
     finally:

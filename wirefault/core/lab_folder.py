@@ -1,4 +1,4 @@
-"""Where the lab's programs and files are, which are not part of the library.
+"""Locate the lab's programs and files, the folders of runs, and a running lab's record and lock.
 
 A folder made by ``wirefault lab init`` is a separate lab. Elsewhere the lab is the one that came with the
 library: package data of an installed library, or the root of a checkout. Standard library only, because the
@@ -46,9 +46,7 @@ def sample_prompts() -> Path:
 
 
 def folder_program() -> Path | None:
-    """Return the command of the folder's own library, if the folder is a lab with another library than this
-    one.
-    """
+    """Return the command of the current folder's library, if it is a lab with its own copy of the library."""
     library = Path(LIBRARY.name).resolve()
     program = library / "lab" / "program.py"
     return program if Path(MARKER).is_file() and library != LIBRARY and program.exists() else None
@@ -61,9 +59,9 @@ _RUN_NAMES = "[0-9]" * 8 + "-" + "[0-9]" * 6 + "-*"
 def output_folder(folder: Path | None = None) -> Path:
     """Return the folder that has ``logs/`` and ``state/`` of runs in ``folder``; default: the current one.
 
-    A lab is that folder itself, and so is a folder named on purpose (``--out``), or one with runs of an
-    earlier version or of an unpacked bundle. Elsewhere it is ``.wirefault/``, so that nothing mixes with a
-    program's own files.
+    An existing ``.wirefault/`` in the folder comes first. Otherwise it is the folder itself for a lab, for a
+    folder named with ``--out``, and for one with runs of an earlier version or of an unpacked bundle.
+    Elsewhere it is a new ``.wirefault/``, which keeps the output apart from a program's files.
     """
     here = folder or Path()
     own = here / OUTPUT_FOLDER
@@ -121,7 +119,7 @@ def remove_lab_record(state: Path) -> None:
 
 
 _LOCK_SUFFIX = ".lock"
-# is_lab_up holds the lock, too, for a moment
+# is_lab_up also takes the lock, briefly
 _TAKE_BOUND_S = 1.0
 
 

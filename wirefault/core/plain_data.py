@@ -13,12 +13,12 @@ def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     unique_pairs: dict[str, Any] = {}
     for key, value in pairs:
         if key in unique_pairs:
-            raise ValueError(f"{key} is given twice")
+            raise ValueError(f"duplicate key {key}")
         unique_pairs[key] = value
     return unique_pairs
 
 
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 
 class PlainDataError(ValueError):
@@ -51,10 +51,8 @@ def read_yaml(text: str, where: str) -> Any:
 
 
 def plain_data(value: Any, where: str, depth: int = 0) -> Any:
-    """Return the value with tuples as lists. Raises ``PlainDataError`` with the key of a value outside
-    JSON.
-    """
-    if depth > _DEEPEST:
+    """Return the value with tuples as lists. Raises ``PlainDataError`` with the key of an invalid value."""
+    if depth > _MAX_DEPTH:
         raise PlainDataError(f"{where[:100]}: nested too deeply, or contains itself")
     if isinstance(value, dict):
         return {
@@ -96,7 +94,7 @@ def _whole_text(value: str, where: str) -> str:
 
 
 def _without_advice(error: Exception) -> str:
-    # drop Python's advice to raise the limit by a function
+    # drop Python's advice to call a function that raises the limit
     return str(error).partition(" for integer string")[0]
 
 
@@ -105,7 +103,7 @@ def short_repr(value: object) -> str:
     return repr(value)[:60]
 
 
-_MEMORY = 1 << 20  # bytes
+_MAX_PATTERN_BYTES = 1 << 20
 
 
 def checked_pattern(pattern: str) -> str:
@@ -124,7 +122,7 @@ def _compiled(pattern: str) -> Any:
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _MEMORY
+    options.max_mem = _MAX_PATTERN_BYTES
     try:
         return re2.compile(pattern, options)
     except re2.error as error:

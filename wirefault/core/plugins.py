@@ -68,10 +68,10 @@ def find_plugins(group: str, own: Mapping[str, object] | None = None) -> Mapping
 
 
 class WithPlugins(Mapping[str, _T], Generic[_T]):
-    """Wirefault's ``own`` items by name, in order, then those of installed packages.
+    """Wirefault's ``own`` items by name, in order, then the items of installed packages.
 
     ``load_own`` is called once, on first access. ``checked`` returns the loaded object of an entry point, or
-    raises ``TypeError`` that says what it must be. Every access may raise ``PluginError``.
+    raises ``TypeError`` with the required form. Every access may raise ``PluginError``.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ def checked_function_name(name: str) -> str:
 
 
 def located_function(name: str, folder: Path) -> str:
-    """Make a file in the name relative to ``folder`` absolute, so that it resolves from any folder."""
+    """Return the name with a file relative to ``folder`` made absolute, so that it loads from any folder."""
     return str((folder / name).absolute()) if ".py:" in name else name
 
 

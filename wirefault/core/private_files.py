@@ -1,7 +1,7 @@
-"""The files of labs and runs in the user's private folder, and the sweep of files that killed ones left.
+"""Files of labs and runs in the user's private folder, and the sweep that removes files of killed processes.
 
-Each owner holds a lock, which the system frees when its process ends, however it ends. A sweep removes all
-that is no longer locked: a lab's files have its unredacted commands and, for ``lab up``, its token.
+Each owner holds a lock, which the system frees however the owner's process ends. A sweep removes all files
+that are no longer locked, because a lab's files have its unredacted commands and, for ``lab up``, its token.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 from wirefault.core.files import make_private_folder, private_folder
 
 TAP = "tap-"
-"""How the names of a tap's folders begin."""
+"""Prefix of the names of taps' folders."""
 _LAB, _OWNER = "lab-", ".owner"
 _LOCK, _RECORD = ".lock", ".json"
 # a killed process closes its files one after the other
@@ -27,7 +27,7 @@ _POLL_S = 0.01
 
 
 class LabFiles:
-    """The files whose names begin with a lab's id, from ``take`` to ``remove``."""
+    """Files whose names begin with a lab's id, owned from ``take`` to ``remove``."""
 
     def __init__(self, lab_id: str) -> None:
         self._lab_id = lab_id
@@ -43,7 +43,7 @@ class LabFiles:
             fcntl.flock(self._owner, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Remove all of them, and what others left. Can be called twice, and without ``take``."""
+        """Remove these files and files that killed owners left. Can be called twice, and without ``take``."""
         if self._owner >= 0:
             os.close(self._owner)
             self._owner = -1
@@ -52,7 +52,7 @@ class LabFiles:
 
 @contextmanager
 def tap_folder() -> Iterator[Path]:
-    """Make a folder in the private folder for the time of the block. Raises ``OSError``."""
+    """Create a folder in the private folder, and remove it after the block. Raises ``OSError``."""
     private = make_private_folder()
     with _locked(private):
         _sweep(private)
@@ -67,7 +67,7 @@ def tap_folder() -> Iterator[Path]:
 
 
 def sweep() -> None:
-    """Remove what killed labs and runs of this user left behind, as far as possible."""
+    """Remove files that killed labs and runs of this user left behind, as far as possible."""
     with suppress(OSError):
         folder = private_folder()
         with _locked(folder):
@@ -75,7 +75,7 @@ def sweep() -> None:
 
 
 def sweep_after(lab_id: str) -> None:
-    """Sweep once the killed launcher of that lab has let its lock go."""
+    """Sweep as soon as the lock of that lab's killed launcher is free, or after a bound."""
     end = time.monotonic() + _DYING_BOUND_S
     with suppress(OSError):
         owner = private_folder() / f"{lab_id}{_OWNER}"
@@ -87,7 +87,7 @@ def sweep_after(lab_id: str) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep sweeps and new owners apart."""
+    """Lock the folder, so that no sweep sees a new owner's file before its lock."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -135,7 +135,7 @@ def _if_free(path: Path) -> Iterator[bool]:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # the last holder may have removed it, and another one made it again
+        # the last owner may have removed it, and another one created it again
         free = os.path.samestat(os.fstat(descriptor), path.stat())
     except (BlockingIOError, FileNotFoundError):
         free = False

@@ -1,4 +1,4 @@
-"""Identify processes, so that a signal never reaches another process that reused the number."""
+"""Identify processes that may reuse a number, and exchange reasons to end with the launcher."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _PROC = Path("/proc")
 
 
 def process_identity(pid: int) -> str:
-    """Return number, user, start time and command, unique for a process; empty if it does not exist."""
+    """Return a unique text (number, user, start time, command); empty if the process does not exist."""
     return _from_proc(_PROC / str(pid)) if has_proc() else _from_ps(pid)
 
 
 def has_proc() -> bool:
-    """Whether ``/proc`` shows this system's processes."""
+    """Return whether ``/proc`` shows this system's processes."""
     return (_PROC / "self" / "stat").exists()
 
 
 def signal_if_same(pid: int, identity: str, number: signal.Signals) -> bool:
-    """Send the signal if the process with that number has that identity; return whether it was sent."""
+    """Send the signal if the process with that number still has that identity; return whether it has."""
     same = bool(identity) and process_identity(pid) == identity
     if same:
         with suppress(ProcessLookupError):
@@ -61,8 +61,8 @@ TOPOLOGY_VARIABLE = "WIREFAULT_TOPOLOGY"
 def watch_lifeline(environ: Mapping[str, str], on_close: Callable[[], None]) -> None:
     """Call ``on_close`` from a daemon thread once the launcher's end of the pipe closes.
 
-    ``WIREFAULT_LIFELINE`` holds the file descriptor of the reading end; without it nothing is watched. A
-    launcher that was killed left its private files: they are swept first, by whichever process comes first.
+    ``WIREFAULT_LIFELINE`` has the file descriptor of the reading end; without it no thread starts. First the
+    private files that a killed launcher left are swept.
     """
     descriptor = environ.get(LIFELINE_VARIABLE)
     if not descriptor:
@@ -80,12 +80,12 @@ def watch_lifeline(environ: Mapping[str, str], on_close: Callable[[], None]) -> 
 
 
 def reason_file(topology: Path) -> Path:
-    """Return the file next to the lab's topology where the launcher names the failed part of the lab."""
+    """Return the file next to the lab's topology in which the launcher records why it ended the lab."""
     return topology.with_suffix(".lost")
 
 
 def stop_file(topology: Path) -> Path:
-    """Return the file next to the lane's topology where the launcher says why no more episodes may start."""
+    """Return the file next to the lane's topology in which the launcher records why no episode may start."""
     return topology.with_suffix(".stop")
 
 
@@ -95,17 +95,17 @@ def ingress_file(topology: Path) -> Path:
 
 
 def reason_to_end(environ: Mapping[str, str]) -> str:
-    """Return why the launcher ended this process; empty without a reason, as when a person ended the lab."""
-    return _said_in(reason_file, environ)
+    """Return the launcher's recorded reason for ending this process; empty without one."""
+    return _recorded_reason(reason_file, environ)
 
 
 def reason_to_stop(environ: Mapping[str, str]) -> str:
-    """Return why the launcher wants no further episode to start; empty if episodes may start."""
-    return _said_in(stop_file, environ)
+    """Return why no further episode may start; empty if episodes may start."""
+    return _recorded_reason(stop_file, environ)
 
 
-def _said_in(file_of: Callable[[Path], Path], environ: Mapping[str, str]) -> str:
+def _recorded_reason(locate: Callable[[Path], Path], environ: Mapping[str, str]) -> str:
     topology = environ.get(TOPOLOGY_VARIABLE)
     with suppress(OSError):
-        return file_of(Path(topology)).read_text(encoding="utf-8") if topology else ""
+        return locate(Path(topology)).read_text(encoding="utf-8") if topology else ""
     return ""

@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 SECRET = "[secret]"
-# keys that the lab itself makes up where a client insists on one
+# keys that the lab sets for clients that require one
 PLACEHOLDER_KEYS = frozenset(("scripted", "scripted-model"))
 MIN_SECRET = 8
-"""Shorter values stay: they are placeholders, and occur inside other words."""
+"""Shorter values are not hidden: they are placeholders, and occur inside other words."""
 _SECRET_WORDS = frozenset(
     (
         "token",
@@ -41,7 +41,7 @@ _SECRET_WORDS = frozenset(
 _KINDS_OF_KEY = frozenset(
     "api access secret private auth subscription signing encryption account master".split()  # noqa: SIM905
 )
-# a token that only pages, repeats or counts
+# words before `token` that make it harmless: it pages, repeats or counts
 _HARMLESS = frozenset(
     (
         "page",
@@ -67,7 +67,7 @@ _HARMLESS = frozenset(
         "dedup",
     )
 )
-# `TOKEN_FILE` and the like describe a secret
+# last words of names that only describe a secret, such as `TOKEN_FILE`
 _DESCRIPTIONS = frozenset(
     (
         "file",
@@ -107,12 +107,12 @@ _SHAPES = re.compile(
     | -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z ]*PRIVATE\ KEY-----|\Z)""",
     re.VERBOSE | re.DOTALL,
 )
-# The pattern is tried only on a text with one of these in it: searching for fixed strings is cheap.
+# Only a text with one of these strings is matched against the pattern: a search for fixed strings is cheap.
 _SHAPE_TRACES = (
     *("earer ", "asic ", "sk-", "sk_", "rk_", "gsk_", "xai-", "xox", "AIza", "AKIA", "ASIA", "eyJ"),
     *("_pat_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "hf_", "npm_", "glpat-", "pypi-", "PRIVATE KEY"),
 )
-# A member of JSON from the word that hints at a secret; within a string of JSON its quotes are escaped.
+# A JSON member, from the word that hints at a secret. Inside a JSON string its quotes are escaped.
 _MEMBER = re.compile(
     r"""(?:token|secret|passw|passp|pwd|key|sig|jwt|auth|credential|sas)[\w.-]{0,16}
     (?P<quote>\\{0,7}")\s*:\s*
@@ -129,20 +129,20 @@ _HEADER = re.compile(
     r"((?:bearer |basic |token )?[^\s\"'\\,]{4,})",
     re.I,
 )
-# The segment of a path after one of these, or after one that names a secret, is a key.
+# A path's segment after one of these, or after the name of a secret, is a key.
 _KEY_SEGMENTS = frozenset(
     "hook hooks webhook webhooks services tokens secrets apikeys share invite magic".split()  # noqa: SIM905
 )
 _KEY_SEGMENT = re.compile(r"(?=.*\d).{8,}")
 _OPAQUE = re.compile(r"(?=[a-zA-Z]*\d)(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{20,}")
 _BOT = re.compile(r"(bot)(\d{5,}:[\w-]{8,})")
-# Letters beyond hexadecimal, so that no reader takes a digest for an id that the client made up.
+# No hexadecimal digits, so that no reader takes a digest for an id that the client generated.
 _LETTERS = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
 
 
 @lru_cache(4096)
 def is_secret_name(name: str) -> bool:
-    """Whether a parameter, field, option or header of that name has a secret as its value."""
+    """Return whether a parameter, field, option or header of that name has a secret as its value."""
     words = [word.lower() for word in _WORD.findall(name)]
     if words and words[-1] == "id":  # AWS's access key id
         words.pop()
@@ -153,7 +153,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_signature_name(name: str) -> bool:
-    """Whether that parameter signs its request: two sendings of one request may have two signatures."""
+    """Return whether the parameter is a signature, which may differ each time the request is sent."""
     words = [word.lower() for word in _WORD.findall(name)]
     return bool(words) and words[-1] in ("sig", "signature")
 
@@ -183,10 +183,10 @@ def _password_in(url: str) -> str:
 
 
 class Redaction:
-    """Removes the secrets of an environment, and everything that looks like a secret.
+    """Hide the secrets of an environment, and all texts that look like secrets.
 
-    With a ``salt`` a secret leaves a digest: two secrets stay two, and nobody without the salt can guess
-    them. The salt is the lab's, so digests of one run compare.
+    With a ``salt``, a keyed digest replaces each secret: different secrets remain different, and cannot be
+    guessed without the salt. The salt is the lab's, so digests of one run can be compared.
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None, salt: bytes = b"") -> None:
@@ -196,12 +196,12 @@ class Redaction:
         ]
 
     def digest(self, secret: str) -> str:
-        """Return what stands for a credential in records of this lab."""
+        """Return the digest that replaces a credential in this lab's records."""
         data = secret.encode("utf-8", "surrogatepass")
         return blake2b(data, key=self._salt[:64], digest_size=8).hexdigest()
 
     def hide(self, secret: str) -> str:
-        """Return the text that replaces the secret; the same again if it is hidden already."""
+        """Return the text that replaces the secret; unchanged if it is hidden already."""
         if not self._salt:
             return SECRET
         return (
@@ -209,9 +209,9 @@ class Redaction:
         )
 
     def text(self, text: str, secrets: Iterable[str] = (), *, in_json: bool = False) -> str:
-        """Return any text without secrets, ``secrets`` among them.
+        """Return the text without secrets, including ``secrets``.
 
-        ``in_json``: the text is one line of JSON, whose own members are no secrets; it stays JSON.
+        ``in_json``: the text is one line of JSON whose own members are not secrets. The result is JSON, too.
         """
         for spelling, value in self._values:
             if spelling in text:
@@ -233,7 +233,7 @@ class Redaction:
         return _LOGIN.sub(lambda m: m[1] + self.hide(m[2]), text) if "-u" in text else text
 
     def body(self, text: str, secrets: Iterable[str] = ()) -> str:
-        """Return a request's or a reply's body without secrets; it may be a form."""
+        """Return the body of a request or reply, which may be a form, without secrets."""
         start = text[:256]
         if "=" in start and not text.startswith(("{", "[", "<")) and not any(map(str.isspace, start)):
             text = self._query(text)
@@ -245,7 +245,7 @@ class Redaction:
         return self._path(path) + mark + (self._query(query) if query else "")
 
     def secrets_in(self, target: str) -> list[str]:
-        """Return the secrets of a target, as it spells them and decoded: replies may repeat them."""
+        """Return the secrets in a target, both as written and decoded: replies may repeat either."""
         clean = self.target(target)
         if clean == target:
             return []
@@ -285,7 +285,7 @@ class Redaction:
         return value
 
     def _named(self, match: re.Match[str]) -> str:
-        """Replace the value of a name if the name is a secret's."""
+        """Hide the matched value if its name is the name of a secret."""
         between = "" if match[1].endswith("=") else " "
         name = unquote_plus(match[1].rstrip("=").lstrip("-"))
         if match[2].startswith("[secret") or not is_secret_name(name):
@@ -360,7 +360,7 @@ class Redaction:
 
 
 def credential_in_query(target: str) -> str:
-    """Return the first credential of a target's query, decoded; a signature is none. Empty without any."""
+    """Return the first credential in a target's query, decoded; signatures do not count. Empty for none."""
     query = target.partition("?")[2]
     if not query or ("%" not in query and not _HINTS.search(query)):
         return ""
@@ -373,7 +373,7 @@ def credential_in_query(target: str) -> str:
 
 
 def _spellings(value: str) -> Sequence[str]:
-    """Return the value as it may be written: plain, within JSON, and within a URL."""
+    """Return the value's spellings: plain, in JSON, and in a URL."""
     data = value.encode("utf-8", "surrogatepass")
     both = repr(value + "'")[1:-1].removesuffix("'").removesuffix("\\")  # as Python prints it
     printed = (value, repr(value)[1:-1], both)

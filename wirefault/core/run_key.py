@@ -1,4 +1,4 @@
-"""The key of a run, under which the lab's own agent signs the identity of its requests.
+"""The key of a run, with which the lab's own agent signs the identity of its requests.
 
 It is derived from a secret of the lab and from the run's id. Natively the secret is the lab's token: the
 launcher derives the key and hands it over by a descriptor, to the lab's own agent only. In Compose the secret
@@ -17,7 +17,7 @@ from wirefault.core.control_access import secret_descriptor, shared_secret
 
 KEY_DESCRIPTOR = "WIREFAULT_RUN_KEY_FD"
 SECRET_FILE = "WIREFAULT_RUN_SECRET_FILE"
-"""Compose's way: the file with the secret that all keys derive from."""
+"""Set by Compose: the file with the secret that all keys derive from."""
 _SIZE = 32
 
 
@@ -49,12 +49,10 @@ def handed_key(secret: str, run_id: str) -> Iterator[tuple[dict[str, str], list[
 
 
 class InheritedKeys:
-    """Keys for the lab's own agent, which is the only one to inherit any."""
+    """Run keys that this process inherited. Only the lab's own agent inherits any."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """Read the key from its descriptor, which this process's children do not inherit. Raises
-        ``OSError``.
-        """
+        """Read the key from its descriptor, and keep children from inheriting it. Raises ``OSError``."""
         self._key, self._secret = b"", ""
         if environ.get(KEY_DESCRIPTOR):
             descriptor = int(environ[KEY_DESCRIPTOR])
@@ -63,6 +61,6 @@ class InheritedKeys:
         elif environ.get(SECRET_FILE):
             self._secret = shared_secret(Path(environ[SECRET_FILE]))
 
-    def key_of(self, run_id: str) -> bytes:
-        """Return the run's key; empty without one."""
+    def run_key(self, run_id: str) -> bytes:
+        """Return the run's key; empty if none was inherited."""
         return self._key or (derive_run_key(self._secret, run_id) if self._secret else b"")

@@ -53,13 +53,13 @@ def take_key_variable() -> None:
 
 
 def sign(data: bytes) -> Signature:
-    """Sign with the user's key, which is made if missing."""
+    """Sign with the user's key, created if missing."""
     key = _private_key(_secret() or _new_secret())
     return Signature(_public(key), key.sign(data).hex())
 
 
 def is_signed(data: bytes, signature: Signature) -> bool:
-    """Return whether the signature is of that data and that public key."""
+    """Return whether the signature is valid for the data. It does not check who owns the key."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -94,7 +94,7 @@ def trusted_keys() -> frozenset[str]:
 
 
 def _secret() -> bytes:
-    """Return the existing private key; empty if there is none."""
+    """Return the existing private key; empty if missing."""
     if _Variable.value:
         return bytes.fromhex(_Variable.value)
     try:
@@ -106,7 +106,7 @@ def _secret() -> bytes:
 
 
 def _new_secret() -> bytes:
-    """Make the user's key. Without a private folder it lasts as long as this process."""
+    """Create the user's key. Without a private folder it lasts as long as this process."""
     secret = _ephemeral_secret()
     try:
         path = make_private_folder() / _KEY_FILE

@@ -24,7 +24,7 @@ MODEL_PORT = 5007
 EGRESS_PORT = 7090
 TOXIPROXY_PORT = 8474
 
-# an IPv4 address as C libraries take it, each part also in hexadecimal or octal
+# an IPv4 address as C libraries accept it: one to four parts, also in hexadecimal or octal
 _NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):(?P<port>[0-9]{1,5})")
 
@@ -61,7 +61,7 @@ def is_loopback(host: str) -> bool:
 
 
 def plain_host(host: str) -> str:
-    """Return the host in lower case, and an address in its usual form, however it is written.
+    """Return the host in lower case; an address in any spelling becomes its usual form.
 
     ``127.1``, ``2130706433``, ``::ffff:127.0.0.1`` and ``0.0.0.0`` all lead to ``127.0.0.1``.
     """
@@ -121,7 +121,7 @@ def _not_an_address(host: str) -> str:
 
 
 def bind_or_replace(address: Address) -> socket.socket:
-    """Bind like ``bind``, but replace a port in use by a free one."""
+    """Bind like ``bind``, but use a free port if the port is taken."""
     try:
         return bind(address)
     except OSError as error:

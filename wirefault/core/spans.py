@@ -32,14 +32,12 @@ class Span:
 
     @property
     def first(self) -> float:
-        """Return where an attempt begins in this unit: second 0 or call 1."""
+        """Return an attempt's first position in this unit: second 0 or call 1."""
         return 1.0 if self.unit == "calls" else 0.0
 
     @property
     def changes_before(self) -> list[int]:
-        """For a span in calls, return the calls before which the strength changes, except the very first
-        call.
-        """
+        """Return the calls before which the strength changes, except call 1; empty for a span in seconds."""
         if self.unit != "calls":
             return []
         start, end = int(self.start), self.end
@@ -59,9 +57,9 @@ class Span:
         return min(1.0, (position - self.start + self.first) / self.ramp)
 
     def step(self, position: float) -> float:
-        """Return the strength of a toxic: it rises by the clock in ``RAMP_STEPS`` equal steps.
+        """Return a toxic's strength, which rises by the clock in ``RAMP_STEPS`` equal steps.
 
-        The last step is reached at the end of the ramp.
+        Full strength is reached at the end of the ramp.
         """
         share = self.share(position)
         if not self.ramp or self.unit == "calls" or not self.start <= position < self.end:

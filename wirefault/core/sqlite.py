@@ -19,7 +19,7 @@ _HEADER_SIZE = 100
 _FORMAT = slice(18, 19)  # of the header: 2 in WAL mode
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
 _MAX_NAMED = 3
-_BESIDE = ("-journal", "-wal", "-shm")
+_SIDE_FILES = ("-journal", "-wal", "-shm")
 # ends a journal that belongs to a super-journal, whose name precedes it
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _FOREIGN = "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'"
@@ -59,10 +59,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def check_owner(path: Path, table: str) -> None:
-    """Raise ``UnsafeDatabaseError`` for a file that is unsafe or another program's, which stays as it is.
+    """Raise ``UnsafeDatabaseError`` for a file that is unsafe or another program's, without changing it.
 
     ``table``: a table that every database of this kind has. Call it before this process opens the database:
-    closing the file would release its locks. Other problems pass here; they are reported on first use.
+    closing the file would release its locks. Other problems are reported on first use.
     """
     _check_files(path)
     try:
@@ -97,7 +97,7 @@ def _check_files(path: Path) -> None:
     """Check the files without opening the database: closing it would release this process's locks on it."""
     journal = path.with_name(path.name + "-journal")
     try:
-        for suffix in ("", *_BESIDE):
+        for suffix in ("", *_SIDE_FILES):
             check_shared(path.with_name(path.name + suffix))
         ending = read_shared_tail(path.parent, journal, len(_JOURNAL_MAGIC))
     except FileNotFoundError:

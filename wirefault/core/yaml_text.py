@@ -1,5 +1,6 @@
-"""YAML with the plain scalars of version 1.2 and unique keys; separate because PyYAML is slow to import.
-Pure.
+"""YAML with the plain scalars of version 1.2 and unique keys. Pure.
+
+A separate module, because PyYAML is slow to import.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ except ImportError:  # PyYAML built without libyaml
     from yaml import SafeLoader as CParser
 
 _TAG = "tag:yaml.org,2002:"
-_MAX_VALUES = 1_000_000  # aliases can stand for far more than a file's own size
+_MAX_VALUES = 1_000_000  # aliases can expand to far more than the file's size
 
 
 class YamlError(ValueError):
@@ -50,9 +51,7 @@ def dump_yaml(value: Any) -> str:
 
 
 def yaml_lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """Return the line, from 1, of each key and list entry by its path, for a text that ``load_yaml``
-    accepted.
-    """
+    """Return the line, from 1, of each key and list entry by its path. ``load_yaml`` must accept the text."""
     lines: dict[tuple[str | int, ...], int] = {(): 1}
 
     def visit(node: Any, path: tuple[str | int, ...]) -> None:
@@ -78,15 +77,15 @@ def _read(read: Callable[[str, type], Any], text: str) -> Any:
 
 
 class _DuplicateKey(yaml.MarkedYAMLError):  # type: ignore[misc]
-    """Kept apart from PyYAML's errors, since such a text is valid YAML."""
+    """A duplicate key: an error of its own class, since the text is valid YAML."""
 
 
 class _TooLarge(yaml.MarkedYAMLError):  # type: ignore[misc]
-    """Kept apart for the same reason."""
+    """Too many values: an error of its own class, since the text is valid YAML."""
 
 
 def _expanded_size(node: Any, sizes: dict[int, int]) -> int:
-    """Return how many values the node stands for, with its aliases written out. ``sizes`` by node's id."""
+    """Return the number of values in the node with aliases expanded. ``sizes``: known sizes by node id."""
     if isinstance(node, yaml.MappingNode):
         below = [part for pair in node.value for part in pair]
     elif isinstance(node, yaml.SequenceNode):
@@ -94,22 +93,20 @@ def _expanded_size(node: Any, sizes: dict[int, int]) -> int:
     else:
         return 1
     if id(node) not in sizes:
-        sizes[id(node)] = 1  # of a node that contains itself
+        sizes[id(node)] = 1  # for a node that contains itself
         sizes[id(node)] = 1 + sum(_expanded_size(part, sizes) for part in below)
     return sizes[id(node)]
 
 
 class _PlainWords(Composer, SafeConstructor, Resolver):  # type: ignore[misc]  # no types come with it
-    """Knows only the plain scalars of YAML 1.2: version 1.1 reads 14:30 as 870, no as false, 1e-5 as a
-    text.
-    """
+    """Resolve only the plain scalars of YAML 1.2: 1.1 reads 14:30 as 870, no as false, 1e-5 as a text."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def get_single_node(self) -> Any:
         node = super().get_single_node()
         if _expanded_size(node, {}) > _MAX_VALUES:
-            raise _TooLarge(problem=f"more than {_MAX_VALUES:,} values, with its aliases written out")
+            raise _TooLarge(problem=f"more than {_MAX_VALUES:,} values with aliases expanded")
         return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
@@ -118,7 +115,7 @@ class _PlainWords(Composer, SafeConstructor, Resolver):  # type: ignore[misc]  #
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
-                    raise _DuplicateKey(problem=f"{key.value} is given twice", problem_mark=key.start_mark)
+                    raise _DuplicateKey(problem=f"duplicate key {key.value}", problem_mark=key.start_mark)
                 seen.add(key.value)
         return node
 

@@ -1,4 +1,4 @@
-"""``state/state.db``, the interface between runner and proxy manager, and the manager's token.
+"""``state/state.db``, the interface between runner and proxy manager; locks; side effects.
 
 Imports from the rooms ``core`` to ``history``.
 """

@@ -1,4 +1,4 @@
-"""Worlds and side effects: written by the tools to ``state/effects.db``, read by the judge.
+"""Read worlds and side effects, which the tools write to ``state/effects.db``, for the judge.
 
 A world is the state of one episode, keyed ``run_id/episode``. A side effect is a change in it.
 """
@@ -33,24 +33,21 @@ CREATE TABLE IF NOT EXISTS effects (
 );
 CREATE INDEX IF NOT EXISTS effects_by_world ON effects (world, id);
 """
-_EFFECTS_OF_WORLD = """
+_SELECT_EFFECTS = """
 SELECT id, service, kind, fields, idempotency_key, at FROM effects WHERE world = ? ORDER BY id
 """
 
 
 @dataclass(frozen=True)
 class RecordedEffect:
-    """One side effect. The wiring declares its service's ``kind`` and ``fields``.
-
-    ``at`` is the time of the commit, in seconds since the epoch.
-    """
+    """One side effect."""
 
     id: int
     service: str
-    kind: str
+    kind: str  # declared in the wiring for its service, with the fields
     fields: Mapping[str, Any]
     idempotency_key: str | None
-    at: float
+    at: float  # time of the commit, in seconds since the epoch
 
 
 def world_key(run_id: str, episode: str) -> str:
@@ -72,7 +69,7 @@ def read_effects(path: Path, world: str) -> list[RecordedEffect]:
         return []
     with closing(connect(path)) as database:
         try:
-            rows = database.execute(_EFFECTS_OF_WORLD, (world,)).fetchall()
+            rows = database.execute(_SELECT_EFFECTS, (world,)).fetchall()
         except sqlite3.OperationalError as error:
             if "no such table" in str(error):
                 return []

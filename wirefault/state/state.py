@@ -33,7 +33,7 @@ AttemptState = Literal["requested", "armed", "finished", "healed", "abandoned"]
 
 HEARTBEAT_EVERY = 0.5
 STALE_AFTER = 2.0
-HUNG_AFTER = 30.0  # of a run whose process is alive, as its lock shows
+HUNG_AFTER = 30.0  # for a run whose lock shows that its process is alive
 
 # stored in every file as ``user_version``; increase it with any change to a table
 _VERSION = 5
@@ -74,11 +74,6 @@ class RunRow:
 
 @dataclass(frozen=True)
 class AttemptRow:
-    """``disturbed`` lists the events that made the attempt invalid (a repair, a foreign change), in words.
-
-    ``turn``: the user's turn that the runner requests, from 1; ``armed_turn``: the turn in force.
-    """
-
     id: int
     run_id: str
     lab_id: str
@@ -91,15 +86,15 @@ class AttemptRow:
     finished_at: float | None
     healed_at: float | None
     settled: bool | None
-    disturbed: tuple[str, ...]
-    turn: int = 1
-    armed_turn: int = 1
+    disturbed: tuple[str, ...]  # reasons that make the attempt invalid: a repair, a foreign change
+    turn: int = 1  # the user's turn that the runner requests
+    armed_turn: int = 1  # the turn whose faults are in force
 
 
 class State:
     """A connection to the database, for one thread at a time. Raises ``sqlite3.Error``.
 
-    Raises ``SettingsError`` on opening a file whose tables another version of the lab made.
+    Raises ``SettingsError`` if another version of the lab created the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -127,8 +122,8 @@ class State:
             )
         elif version != _VERSION:
             raise SettingsError(
-                f"{self.path} belongs to another version of the lab; move it away:"
-                " it holds only current requests to the manager, and the histories in logs/ stay"
+                f"{self.path} belongs to another version of the lab; move it away."
+                " It has only current requests to the manager; the histories in logs/ are not affected"
             )
 
     def close(self) -> None:
@@ -217,8 +212,8 @@ class State:
     ) -> bool:
         """Compare-and-set of an attempt's state; False if it was not ``old``.
 
-        Sets the time of the new state. ``armed`` also sets the time of the attempt's toxics, and removes the
-        reasons that kept it from being armed.
+        Sets the time of the new state. ``armed`` also sets the time of the attempt's toxics and clears the
+        earlier reasons for an invalid attempt.
         """
         column = {"armed": "armed_at", "finished": "finished_at", "healed": "healed_at"}.get(new)
         stamp = f", {column} = {float(now)!r}" if column else ""
@@ -283,8 +278,8 @@ class State:
 def check_version(path: Path) -> None:
     """Raise ``SettingsError`` for a file of another version, before a lab starts.
 
-    Raises ``UnsafeDatabaseError`` for an unsafe file or another program's. Other problems pass here; they
-    are reported on first use.
+    Raises ``UnsafeDatabaseError`` for an unsafe file or another program's. Other problems are reported on
+    first use.
     """
     if not os.path.lexists(path):
         return

@@ -1,9 +1,8 @@
-"""A lock that a run holds while its process is alive: a file next to ``state.db``, visible to its manager.
-A manager holds one, too, so that no second one serves the same lab.
+"""A lock in a file next to ``state.db`` that shows whether a run's or a manager's process is alive.
 
-A heartbeat needs CPU time, which a busy machine may give to the manager but not to the run: the system
-divides it between sessions or containers first, and the run's session may be crowded. The lock needs no CPU
-time, and the system frees it however the run ends.
+A manager also holds one so that no second manager serves the same lab. A heartbeat needs CPU time, which a
+busy machine may give to the manager but not to the run. A lock needs none, and the system frees it however
+the process ends.
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ class RunLock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take the lock, for the run; return False if another process has it. A full disk prevents the lock,
-        and only the heartbeat shows that the run is alive.
+        """Take the lock; return False if another process has it.
+
+        If the file cannot be created, as on a full disk, only the heartbeat shows that the run is alive.
         """
         try:
             self._descriptor = open_shared(self._folder, self._path, os.O_RDWR | os.O_CREAT)
@@ -50,7 +50,7 @@ class RunLock:
             remove_shared(self._folder, self._path)
 
     def is_held(self) -> bool:
-        """Return whether the run's process is alive, as far as its lock shows."""
+        """Return whether a process holds the lock."""
         try:
             descriptor = open_shared(self._folder, self._path, os.O_RDONLY)
         except (OSError, ValueError):  # ValueError: the id of a foreign run may not be a valid file name

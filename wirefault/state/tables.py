@@ -1,4 +1,4 @@
-"""Numbered fault configurations of a lab that is up, in ``state.db``: each replaces the previous one."""
+"""Tables of ``state.db``: fault configurations, links found at run time, held calls and planned toxics."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ CREATE TABLE IF NOT EXISTS configurations (
 
 @dataclass(frozen=True)
 class ConfigurationRow:
-    """``faults`` is the set's canonical text, empty for none; ``refused`` says why it never took effect."""
+    """One configuration of a lab that is up. Each replaces the lane's previous one."""
 
     lab_id: str
     lane: int
     number: int
-    faults: str
+    faults: str  # the set's canonical text; empty for no faults
     source: str
     created: float
-    refused: str | None
+    refused: str | None  # why it never took effect
 
 
 class Configurations:
@@ -57,7 +57,7 @@ class Configurations:
         ).fetchone()
         return ConfigurationRow(**dict(row)) if row else None
 
-    def of_number(self, lab_id: str, lane: int, number: int) -> ConfigurationRow | None:
+    def get(self, lab_id: str, lane: int, number: int) -> ConfigurationRow | None:
         row = self._database.execute(
             "SELECT * FROM configurations WHERE lab_id = ? AND lane = ? AND number = ?",
             (lab_id, lane, number),
@@ -65,7 +65,7 @@ class Configurations:
         return ConfigurationRow(**dict(row)) if row else None
 
     def refuse(self, row: ConfigurationRow, reason: str) -> None:
-        """Record why it cannot take effect; the previous configuration stays in force."""
+        """Record why the configuration cannot take effect. The previous one remains in force."""
         self._database.execute(
             "UPDATE configurations SET refused = ? WHERE lab_id = ? AND lane = ? AND number = ?",
             (reason, row.lab_id, row.lane, row.number),
@@ -85,13 +85,13 @@ FoundStatus = Literal["wanted", "open", "failed"]
 
 @dataclass(frozen=True)
 class FoundLink:
-    """``gateway`` and ``proxy`` are addresses, known once it is open; ``reason`` says why opening failed."""
+    """A link found at run time."""
 
     link: Link
     status: FoundStatus
-    gateway: str
-    proxy: str
-    reason: str
+    gateway: str  # address; empty until the link is open
+    proxy: str  # address; empty until the link is open
+    reason: str  # why opening failed
 
 
 class FoundLinks:
@@ -101,7 +101,7 @@ class FoundLinks:
         self._database = database
 
     def want(self, lab_id: str, lane: int, link: Link) -> None:
-        """Request the link; a failed one of that name is requested again, any other stays as it is."""
+        """Request the link. A failed link of that name is requested again; any other row is unchanged."""
         self._database.execute(
             "INSERT INTO found_links (lab_id, lane, name, link, status) VALUES (?, ?, ?, ?, 'wanted')"
             " ON CONFLICT DO UPDATE SET status = 'wanted', reason = '' WHERE status = 'failed'",
@@ -109,7 +109,7 @@ class FoundLinks:
         )
 
     def rows(self, lab_id: str, lane: int) -> list[FoundLink]:
-        """Return the lane's found links, in the order in which they were found."""
+        """Return the lane's found links, oldest first."""
         rows = self._database.execute(
             "SELECT * FROM found_links WHERE lab_id = ? AND lane = ? ORDER BY rowid", (lab_id, lane)
         )
@@ -154,13 +154,13 @@ CREATE TABLE IF NOT EXISTS held_calls (
 
 @dataclass(frozen=True)
 class HeldCall:
-    """``call``: its ordinal among the attempt's calls on that link, from 1."""
+    """A call that the gateway holds."""
 
     run_id: str
     episode: str
     attempt: int
     link: str
-    call: int
+    call: int  # its ordinal among the attempt's calls on the link, from 1
 
 
 class HeldCallRows:
@@ -201,7 +201,7 @@ CREATE TABLE IF NOT EXISTS toxics (
 CREATE INDEX IF NOT EXISTS toxics_by_attempt ON toxics (attempt_id);
 CREATE INDEX IF NOT EXISTS toxics_left ON toxics (attempt_id) WHERE removed_at IS NULL;
 """
-# Of remaining toxics, which are few: a long run may have a hundred thousand attempts.
+# Starts from the remaining toxics, which are few: a long run may have a hundred thousand attempts.
 _LEFT_ON_LANE = (
     "removed_at IS NULL AND EXISTS"
     " (SELECT 1 FROM attempts WHERE id = toxics.attempt_id AND lab_id = ? AND lane = ?)"
@@ -225,7 +225,7 @@ class PlannedToxics:
         )
 
     def planned(self, attempt_id: int) -> list[PlannedToxic]:
-        """Return all toxics that the attempt has at any time."""
+        """Return all toxics planned for the attempt."""
         rows = self._database.execute(
             "SELECT * FROM toxics WHERE attempt_id = ? ORDER BY rowid", (attempt_id,)
         )
@@ -239,7 +239,7 @@ class PlannedToxics:
         return int(row[0])
 
     def mark_armed(self, attempt_id: int, now: float) -> None:
-        """Record that the attempt has its toxics, or gets them when their time comes."""
+        """Record that the attempt's toxics are in place, or will be at their start times."""
         self._database.execute(
             "UPDATE toxics SET armed_at = ?, removed_at = NULL WHERE attempt_id = ?", (now, attempt_id)
         )
@@ -250,7 +250,7 @@ class PlannedToxics:
 
 
 def _as_texts(toxic: PlannedToxic) -> dict[str, str]:
-    """Convert values other than numbers and texts to JSON; null for missing ones."""
+    """Return the toxic's structured values as JSON texts; null for a missing one."""
     return {
         "attributes": json.dumps(dict(toxic.attributes)),
         "during": json.dumps(None if toxic.during is None else asdict(toxic.during)),

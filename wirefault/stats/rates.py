@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 
 def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float] | None:
-    """The Wilson score interval for a share of ``k`` in ``n``; None for n = 0.
+    """Return the Wilson score interval for a share of ``k`` in ``n``; None for n = 0.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
     American Statistical Association 22 (1927), 209-212. Raises ``ValueError`` unless 0 <= k <= n.
@@ -30,9 +30,9 @@ def wilson(k: int, n: int, confidence: float = 0.95) -> tuple[float, float] | No
 
 
 def percentile(values: Iterable[float], percent: float) -> float | None:
-    """The nearest-rank percentile: the least value that at least that many percent do not exceed.
+    """Return the nearest-rank percentile: the least value that at least ``percent`` of all do not exceed.
 
-    Always a value that was measured; with fewer than 100 of them p99 is the largest. None for no data.
+    It is always a measured value; with fewer than 100 values p99 is the largest. None for no data.
     """
     if not 0 <= percent <= 100:
         raise ValueError(f"{percent} is not a percentage")
@@ -44,19 +44,16 @@ def percentile(values: Iterable[float], percent: float) -> float | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much the second share is greater than the first, of ``n`` (pairs, or the fewer of both).
-
-    ``low`` and ``high``: the 95 % interval.
-    """
+    """The second share minus the first, with its 95 % interval."""
 
     value: float
     low: float
     high: float
-    n: int
+    n: int  # pairs, or the size of the smaller group
 
 
 def paired_difference(both: int, only_first: int, only_second: int, neither: int) -> Difference | None:
-    """Of pairs, by which of the two was a success; None without any.
+    """Return the difference of two success rates from paired trials; None without pairs.
 
     R. G. Newcombe, "Improved confidence intervals for the difference between binomial proportions based on
     paired data", Statistics in Medicine 17 (1998), 2635-2650, method 10.
@@ -68,21 +65,21 @@ def paired_difference(both: int, only_first: int, only_second: int, neither: int
     excess = both * neither - only_first * only_second
     corrected = max(excess - n / 2, 0) if excess > 0 else excess
     correlation = corrected / math.sqrt(math.prod(margins)) if all(margins) else 0.0
-    return _of_shares(both + only_first, n, both + only_second, n, correlation)
+    return _difference(both + only_first, n, both + only_second, n, correlation)
 
 
 def unpaired_difference(k_first: int, n_first: int, k_second: int, n_second: int) -> Difference | None:
-    """Of two groups, by the successes in each; None if one is empty.
+    """Return the difference of two groups' success rates; None if a group is empty.
 
     R. G. Newcombe, "Interval estimation for the difference between independent proportions", Statistics in
     Medicine 17 (1998), 873-890, method 10.
     """
     if not n_first or not n_second:
         return None
-    return _of_shares(k_first, n_first, k_second, n_second, 0.0)
+    return _difference(k_first, n_first, k_second, n_second, 0.0)
 
 
-def _of_shares(k_first: int, n_first: int, k_second: int, n_second: int, correlation: float) -> Difference:
+def _difference(k_first: int, n_first: int, k_second: int, n_second: int, correlation: float) -> Difference:
     first, second = k_first / n_first, k_second / n_second
     low_1, high_1 = wilson(k_first, n_first) or (0.0, 1.0)
     low_2, high_2 = wilson(k_second, n_second) or (0.0, 1.0)
@@ -97,10 +94,10 @@ def _distance(one: float, other: float, correlation: float) -> float:
 
 
 def percent(share: float, *, decimals: int | None = None) -> str:
-    """``share`` of 1 with three significant digits, or with ``decimals`` digits.
+    """Format a share of 1 as a percentage with three significant digits, or with ``decimals`` decimals.
 
-    It has more of them where a share would else read as 0 % or 100 % and is neither: 999 of 1000 with no
-    decimals are 99.9 %.
+    Adds digits where rounding would print 0 % or 100 % for another share: 999 of 1000 without decimals is
+    99.9 %.
     """
     kind, digits = ("g", 3) if decimals is None else ("f", decimals)
     text = f"{100 * share:.{digits}{kind}}"
