@@ -77,7 +77,7 @@ def test_missing_run_is_reported(folder: Path) -> None:
     result = call("runs", "verify", "nope")
     assert result.exit_code == 64
     assert "not the history of a run" in result.output
-    assert "no runs there" in call("runs", "verify", "latest").output
+    assert "no runs; start one with" in call("runs", "verify", "latest").output
 
 
 def test_demo_uses_common_defaults(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

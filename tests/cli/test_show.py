@@ -55,4 +55,4 @@ def test_unknown_name_shows_nearest(folder: Path, words: list[str], expected: st
 
 
 def test_no_run_is_reported(tmp_path: Path) -> None:
-    assert "no runs there" in show(tmp_path, "latest").output
+    assert "no runs; start one with" in show(tmp_path, "latest").output

@@ -86,7 +86,7 @@ def test_run_after_lost_one_is_not_overwritten(plan: ExperimentPlan) -> None:
 
 def test_missing_or_incomplete_experiment_is_reported(plan: ExperimentPlan) -> None:
     logs = plan.configuration.logs
-    with pytest.raises(InputError, match="no runs there"):
+    with pytest.raises(InputError, match="no runs; start one with"):
         load_saved(logs, "latest", environ(plan))
     (save(plan, "e1").folder / "plan.json").write_text("{", encoding="utf-8")
     with pytest.raises(AlteredError, match=r"plan\.json:2: altered"):

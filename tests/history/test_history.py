@@ -308,13 +308,13 @@ def test_bad_line_is_error_with_file_and_number(path, line):
     with path.open("ab") as file:
         file.write(line + b"\n")
     write(path, note("4"))
-    with pytest.raises(HistoryError, match=r"agent-0\.jsonl:3: no event: ") as caught:
+    with pytest.raises(HistoryError, match=r"agent-0\.jsonl:3: not an event: ") as caught:
         list(read_file(path))
     assert len(str(caught.value)) < 600 + len(str(path))
 
 
 def test_line_error_names_field(path):
-    with pytest.raises(HistoryError, match=r":7: no event: note\.level "):
+    with pytest.raises(HistoryError, match=r":7: not an event: note\.level "):
         parse_line(b'{"event": "note", "t": 1, "level": "loud", "message": ""}', path, 7)
 
 

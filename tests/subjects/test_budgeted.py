@@ -178,7 +178,9 @@ def test_unreadable_gateway_history_is_lab_failure(wired: Wired) -> None:
     attempts = BudgetedAttempts(wired, END)
     attempts.gateway.parent.mkdir(parents=True)
     attempts.gateway.write_text("no event\n")
-    with pytest.raises(LabFailed, match=r"its budgets could not be watched: .*gateway-0\.jsonl:1: no event"):
+    with pytest.raises(
+        LabFailed, match=r"its budgets could not be watched: .*gateway-0\.jsonl:1: not an event"
+    ):
         attempts.ask("{command: [cat]}")
 
 

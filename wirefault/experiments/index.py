@@ -59,7 +59,7 @@ def latest_id(logs: Path) -> str:
     """The newest experiment or lone run: ids begin with the time. Raises ``InputError``."""
     names = [*saved_ids(logs), *lone_runs(logs)]
     if not names:
-        raise InputError(f"{logs}: no runs there; start one with: wirefault demo")
+        raise InputError(f"{logs}: no runs; start one with: wirefault demo")
     return max(names)
 
 

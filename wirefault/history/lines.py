@@ -25,25 +25,21 @@ _MAX_LINK_LENGTH = 64
 
 
 def line_hash(line: bytes) -> str:
-    """Return the hash that the next line carries: BLAKE2b, 16 bytes, in hexadecimal, of the line without its
-    line feed.
-    """
+    """Return the line's hash for the next line: BLAKE2b with 16 bytes, in hexadecimal, without line feed."""
     hashed = _EMPTY_HASH.copy()  # copying is cheaper than creating; runs for each line
     hashed.update(line)
     return hashed.hexdigest()
 
 
 def origin(run_id: str, file_name: str) -> str:
-    """Return the hash that the first line carries, so that no other file or run's file can replace this
-    one.
-    """
+    """Return the hash in the first line, which prevents replacing the file by another file or run's file."""
     return digest("history", run_id, file_name, size=_HASH_BYTES).hex()
 
 
 def linked(records: Iterable[str], number: int, before: str) -> tuple[list[bytes], str]:
-    """Return the lines for records (JSON objects as text), and the hash for the line after them.
+    """Return the chained lines of records (JSON objects as text), and the hash for the next line.
 
-    ``number`` is the first line's, from 1; ``before`` is the hash that it carries.
+    ``number``: number of the first line, from 1. ``before``: the hash in the first line.
     """
     lines = []
     for place, record in enumerate(records, start=number):
@@ -55,7 +51,7 @@ def linked(records: Iterable[str], number: int, before: str) -> tuple[list[bytes
 
 
 def unlinked(line: bytes) -> bytes | None:
-    """Return the record on a line as it was before linking; None for a line without a link."""
+    """Return the line's record without its link; None for a line without a link."""
     link = _link(line)
     return line[: link.start()] + b"}" if link else None
 
@@ -73,12 +69,12 @@ class ChainBreak:
 
 
 def first_break(lines: Sequence[bytes], start: str) -> ChainBreak | None:
-    """Return where the chain breaks, if it does; ``start`` is the hash that the first line must carry."""
+    """Return the first break in the chain, or None. ``start``: the expected hash in the first line."""
     before = start
     for number, line in enumerate(lines, start=1):
         link = _link(line)
         if link is None:
-            return ChainBreak(number, "altered or inserted: it does not carry the hash of the line before")
+            return ChainBreak(number, "altered or inserted: the hash of the line before is missing")
         written_as = int(link[1])
         if link[2].decode() != before or written_as != number:
             return _explain(lines, number, written_as)
@@ -87,7 +83,7 @@ def first_break(lines: Sequence[bytes], start: str) -> ChainBreak | None:
 
 
 def _explain(lines: Sequence[bytes], number: int, written_as: int) -> ChainBreak:
-    """Describe why line ``number``, which was written as line ``written_as``, does not fit."""
+    """Explain the break at line ``number``, which was written as line ``written_as``."""
     line = lines[number - 1]
     if line in lines[: number - 1]:
         return ChainBreak(number, f"duplicate of line {lines.index(line) + 1}")
@@ -97,42 +93,42 @@ def _explain(lines: Sequence[bytes], number: int, written_as: int) -> ChainBreak
         return ChainBreak(number, f"inserted or moved: this was line {written_as}")
     if number == 1:
         return ChainBreak(1, "of another file or run: was it moved, or the run's folder renamed?")
-    return ChainBreak(number - 1, "altered: the next line carries another hash of it")
+    return ChainBreak(number - 1, "altered: the next line has another hash of it")
 
 
 _NAME = "event"
 
 
 def omitted_if(value: Any) -> Any:
-    """Annotate a field with the value that it has if a line omits it. The field stays a required argument."""
+    """Annotate a field with its value in lines that omit it. The field remains a required argument."""
     return Field(default_factory=list) if value == [] else Field(default=value)
 
 
 @cache
 def default_values(kind: type) -> Mapping[str, Any]:
-    """Return the values that a line of that kind of event may omit, by field; never the event's name."""
+    """Return the values that a line of this event type may omit, by field; never the event's name."""
     annotations = get_type_hints(kind, include_extras=True)
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for field in fields(kind):
         if field.default is not MISSING:
-            found[field.name] = field.default
+            defaults[field.name] = field.default
         elif field.default_factory is not MISSING:
-            found[field.name] = field.default_factory()
+            defaults[field.name] = field.default_factory()
         for hint in getattr(annotations[field.name], "__metadata__", ()):
             if isinstance(hint, FieldInfo):
-                found[field.name] = hint.get_default(call_default_factory=True)
-    return {name: value for name, value in found.items() if name != _NAME}
+                defaults[field.name] = hint.get_default(call_default_factory=True)
+    return {name: value for name, value in defaults.items() if name != _NAME}
 
 
 def dump_event(event: Any) -> str:
     """Return the event as a JSON object without default values, in the order of its fields."""
-    usual = default_values(event.__class__)
-    told = {name: value for name, value in vars(event).items() if name not in usual or usual[name] != value}
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"), default=_all_fields)
+    defaults = default_values(event.__class__)
+    record = {n: value for n, value in vars(event).items() if n not in defaults or defaults[n] != value}
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_all_fields)
 
 
 def _all_fields(part: object) -> dict[str, Any]:
-    """Return all fields of a part of an event, which does not have a separate line."""
+    """Return all fields of a dataclass inside an event."""
     if not is_dataclass(part):
         raise TypeError(f"{type(part).__name__} is not part of an event")
     return {field.name: getattr(part, field.name) for field in fields(part)}

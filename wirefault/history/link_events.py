@@ -15,7 +15,7 @@ from wirefault.history.lines import omitted_if
 from wirefault.settings.budgets import OF_SUBJECT
 from wirefault.toxiproxy.planned import PlannedToxic
 
-# ``Exchange.error`` of a client that begins TLS on a link without it
+# ``Exchange.error`` if a client starts TLS on a plain HTTP link
 TLS_ON_PLAIN = "a TLS handshake, but this address speaks plain HTTP: use http://"
 # the lab's model link; the lab's agent, which records ``ModelCall``, has no other
 LAB_MODEL = "model"
@@ -25,14 +25,14 @@ LAB_MODEL = "model"
 class FaultMet:
     """A fault that one request met, and its effect."""
 
-    id: str  # of its entry in the fault set; empty for ERROR_PROB, ``budget:NAME`` for a budget
+    id: str  # id of the fault set's entry; empty for ERROR_PROB, ``budget:NAME`` for a budget
     kind: str
     injected: bool
     why_not: WhyNot | None = None  # why it was not injected
     detail: str = ""  # type of the exception if it failed
-    delay_ms: float = 0.0  # the delay that it added, measured
-    # Its signature on the caller's side if it was delivered: ``status`` and ``digest`` of the body, ``lost``,
-    # ``closed`` (connection closed on it), ``left`` (the caller left first), ``delay_ms``; None without one.
+    delay_ms: float = 0.0  # the added delay, measured
+    # Its signature on the caller's side if delivered: ``status`` and ``digest`` of the body, ``lost``,
+    # ``closed`` (connection closed), ``left`` (the caller left first), ``delay_ms``; None if it has none.
     shows: dict[str, Any] | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     content: bool = False  # the caller received a body that the upstream did not send to this request
@@ -42,7 +42,7 @@ class FaultMet:
 
     @property
     def of_budget(self) -> bool:
-        """Whether a budget caused it, not a fault set."""
+        """Return whether a budget caused it, instead of a fault set."""
         return self.id.startswith(BUDGET_ID)
 
 
@@ -50,7 +50,7 @@ class FaultMet:
 class FaultedReply:
     """Both sides of a reply that a fault or a toxic changed.
 
-    Each body is its first 4 KiB as text, without secrets. The statuses are those of the exchange:
+    Each body is cut to its first 4 KiB, as text without secrets. The exchange has the statuses:
     ``answered`` and ``status``.
     """
 
@@ -77,7 +77,7 @@ class ShadowMet:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request as the gateway saw it. Values that the request or the reply does not have are None."""
+    """One request, from the gateway's view. Values that the request or the reply does not have are None."""
 
     start: float
     episode: str
@@ -94,7 +94,7 @@ class Exchange:
     identity: Annotated[Literal["baggage", "counted", "late", "mismatch"], omitted_if("baggage")]
     # from the first byte of the request to the last byte of the reply, or to the end without a reply
     ms: float
-    # status and sizes are those on the client's side
+    # status and sizes on the client's side
     status: int | None
     request_complete: Annotated[bool, omitted_if(True)]
     reply_complete: Annotated[bool, omitted_if(True)]
@@ -102,9 +102,9 @@ class Exchange:
     forwarded: Annotated[bool, omitted_if(True)]
     request_bytes: int
     reply_bytes: int
-    # in the order of their set
+    # in the fault set's order
     faults: list[FaultMet] = field(default_factory=list)
-    # number of that set
+    # number of the fault set
     configuration: int = 0
     error: str | None = None
     # ids of armed faults that select this request by header, body or message, whether or not it met them
@@ -112,11 +112,11 @@ class Exchange:
     # The upstream could not be reached or failed without a fault of ours (5xx, a reply that broke off, an
     # error in a 200); ``outage`` or ``error`` may say more.
     unavailable: bool = False
-    # how a reply that came shows that: "it answered 503", "it answered 200 with an error: ..."
+    # the reply's evidence for ``unavailable``: "it answered 503", "it answered 200 with an error: ..."
     outage: str = ""
-    # before its reply was complete
+    # the client left before its reply was complete
     client_left: bool = False
-    # until the client closed its side, if it left; the exchange lasts until the upstream answered
+    # time until the client left; the exchange lasts until the upstream answered
     left_ms: float = 0.0
     # empty in old histories
     dialect: str = ""
@@ -130,7 +130,7 @@ class Exchange:
     session: str = ""
     # seconds, of the reply's Retry-After
     retry_after: float | None = None
-    # how often the client's SDK says that it sent the request before
+    # number of earlier sends, according to the client's SDK
     sdk_retry: int | None = None
     # First part of the bodies on the client's side, without secrets; None if not kept, only the length if
     # not text.
@@ -145,7 +145,7 @@ class Exchange:
     # How the server answered that call before any fault: by a result or an error (of the tool or the
     # protocol); empty if no whole answer was seen or it cannot be read.
     tool_answer: ToolAnswer = ""
-    # if the client received another status, or none
+    # set if the client received another status, or none
     upstream_status: int | None = None
     # name and usage in a model's reply as the upstream sent it
     model: str | None = None
@@ -155,9 +155,9 @@ class Exchange:
     first_token_ms: float | None = None
     # fresh: first request of a TLS connection, whose handshake crossed the toxics, too; kept: a later one
     tls: Literal["", "fresh", "kept"] = ""
-    # until the request was complete, if that took 10 ms or more
+    # time until the request was complete, if 10 ms or more
     request_ms: float = 0.0
-    # of a reply that a fault changed, or that passed a toxic
+    # set for a reply that a fault changed, or that passed a toxic
     faulted_reply: FaultedReply | None = None
     # faults of other arms that the request would have met there
     shadows: list[ShadowMet] = field(default_factory=list)
@@ -165,20 +165,20 @@ class Exchange:
 
     @property
     def answered(self) -> int | None:
-        """Return the upstream's status, whatever the client received; None if unknown."""
+        """Return the upstream's status, even if the client received another one; None if unknown."""
         if not self.forwarded:
             return None
         return self.status if self.upstream_status is None else self.upstream_status
 
     @property
     def of_model(self) -> bool:
-        """Return whether a model was called; links of tools and services speak plain HTTP or MCP."""
+        """Return whether it called a model. Links of tools and services speak plain HTTP or MCP."""
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
 
 @dataclass(frozen=True)
 class LateRequest:
-    """A request of an earlier attempt came in this one and met its faults; its exchange is in the other."""
+    """A request of an earlier attempt met this attempt's faults. Its exchange is in the earlier attempt."""
 
     t: float
     episode: str
@@ -192,12 +192,12 @@ class LateRequest:
 
 @dataclass(frozen=True)
 class FaultsSet:
-    """A fault set replaced the previous one, from the next request of this attempt on."""
+    """A fault set replaced the previous one, starting with the next request of this attempt."""
 
     t: float
     episode: str
     attempt: int
-    number: int  # of the lab's configurations; exchanges name the one that decided them
+    number: int  # of the lab's configuration; each exchange has the number that applied to it
     faults: str
     entries: list[str]  # ids of its faults and toxics
     event: Literal["faults_set"] = "faults_set"
@@ -205,16 +205,16 @@ class FaultsSet:
 
 @dataclass(frozen=True)
 class BudgetWarned:
-    """A budget's use reached its ``warn_at``; once for each account.
+    """A budget's use reached its ``warn_at``. Recorded once per account.
 
-    A ``run`` budget has one account for all episodes; ``episode`` is then the one that reached it.
+    A ``run`` budget has one account for all episodes; ``episode`` is the episode that reached it.
     """
 
     t: float
     episode: str
     attempt: int
     budget: str  # its place, such as ``episode.tokens``
-    used: float  # in the budget's own unit, as is ``limit``
+    used: float  # in the budget's unit, like ``limit``
     limit: float
     event: Literal["budget_warned"] = "budget_warned"
 
@@ -226,9 +226,7 @@ class BudgetWarned:
 
 @dataclass(frozen=True)
 class BudgetSpent:
-    """A request needed more than was left of a budget; once per episode. The refused requests are in the
-    exchanges.
-    """
+    """A request needed more than a budget's remainder. Recorded once per episode; exchanges show refusals."""
 
     t: float
     episode: str
@@ -236,7 +234,7 @@ class BudgetSpent:
     budget: str
     used: float
     limit: float
-    ends: bool = False  # whether it ends the episode, as ``runaway``
+    ends: bool = False  # it ends the episode as ``runaway``
     event: Literal["budget_spent"] = "budget_spent"
 
     @property
@@ -247,14 +245,14 @@ class BudgetSpent:
 
 @dataclass(frozen=True)
 class BudgetUnknown:
-    """From now on more of a budget may be used than was counted; once per episode and reason."""
+    """From now on a budget's count may be too low. Recorded once per episode and reason."""
 
     t: float
     episode: str
     attempt: int
     budget: str
     why: Literal["no_usage", "no_price", "no_memory"]  # tokens not in a reply, no price, memory unreadable
-    model: str = ""  # whose reply it was
+    model: str = ""  # model of the reply
     event: Literal["budget_unknown"] = "budget_unknown"
 
     @property
@@ -271,31 +269,31 @@ TapKind = Literal["namespace", "proxy"]
 
 @dataclass(frozen=True)
 class ConnectionEnded:
-    """One intercepted connection, as the ingress saw it on the subject's side of the link's proxy."""
+    """One intercepted connection, from the ingress's view on the subject's side of the link's proxy."""
 
     t: float
-    link: str  # empty if it crossed none
+    link: str  # empty if it crossed no link
     episode: str
     attempt: int
     opened: float
-    ms: float  # from the subject's first byte, or from the opening without one, to the end
+    ms: float  # from the subject's first byte (or the opening, if it sent none) to the end
     first_byte_ms: float | None  # from there to the first byte that the subject received
     sent: int  # bytes from the subject
     received: int  # bytes to the subject
     ended_by: Literal["client", "proxy", "neither"]  # neither, and ``open``: the attempt ended first
     how: HowEnded  # refused: the proxy could not be dialled; unaccepted: it did not accept in time
     tls: bool  # its first byte began a TLS handshake
-    host: str  # where the subject meant to go
+    host: str  # the subject's destination
     port: int
     tap: TapKind
-    tunnelled: bool = False  # carried past the gateway, so that nothing else is known of it
+    tunnelled: bool = False  # bypassed the gateway, so that nothing else is known about it
     why: str = ""  # why it bypassed the lab or was refused without a fault, as part of a sentence
-    lab_failed: bool = False  # the lab could not carry it, although it should have
+    lab_failed: bool = False  # the lab should have carried it, but could not
     event: Literal["connection_ended"] = "connection_ended"
 
     @property
     def not_intercepted(self) -> str:
-        """Say in a sentence where the connection went and why; empty if a link carried it."""
+        """Return a sentence with the connection's destination and reason; empty if a link carried it."""
         became = "bypassed the lab" if self.tunnelled else "was refused"
         return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
 
@@ -307,7 +305,7 @@ WhyNotIntercepted = Literal[
     "upstream_untrusted",
     "upstream_refused",
 ]
-# verifying fails so if the authority is unknown; a file of authorities helps against nothing else
+# errors of verification if the authority is unknown; only against these a file of authorities helps
 _UNKNOWN_ISSUER = re.compile("self.signed|issuer cert|first certificate|unknown ca", re.IGNORECASE)
 _NAME_AUTHORITY = "name its authority in a file (SSL_CERT_FILE=ca.pem wirefault ...), or "
 _CLIENT_TRUSTS_OTHERS = (
@@ -347,12 +345,12 @@ class InterceptionFailed:
     link: str
     host: str
     why: WhyNotIntercepted
-    detail: str = ""  # as TLS has it
+    detail: str = ""  # the TLS error
     event: Literal["interception_failed"] = "interception_failed"
 
     @property
     def text(self) -> str:
-        """What happened and what helps, as a sentence."""
+        """Return what happened and what helps, as a sentence."""
         detail = f" ({self.detail})" if self.detail else ""
         authority = _NAME_AUTHORITY if _UNKNOWN_ISSUER.search(self.detail) else ""
         why = _WHY_NOT_INTERCEPTED[self.why].replace("{host}", self.host).replace("{authority}", authority)
@@ -364,7 +362,7 @@ ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "distu
 
 @dataclass(frozen=True)
 class LinkOpened:
-    """The subject called a server for the first time, and a ``link`` to it was made."""
+    """The subject called a server for the first time, and a ``link`` to it was opened."""
 
     t: float
     episode: str
@@ -376,7 +374,7 @@ class LinkOpened:
 
 @dataclass(frozen=True)
 class ToxicsChanged:
-    """A change that the manager made in Toxiproxy, in force since some time between ``begun`` and ``t``."""
+    """A change of toxics by the manager, in force since a time between ``begun`` and ``t``."""
 
     t: float
     episode: str
@@ -384,8 +382,8 @@ class ToxicsChanged:
     action: ToxicsAction
     toxics: Annotated[list[dict[str, Any]], omitted_if([])]  # read back afterwards
     detail: str = ""
-    ended: list[PlannedToxic] = field(default_factory=list)  # their time had ended
+    ended: list[PlannedToxic] = field(default_factory=list)  # toxics whose time ended
     begun: float = 0.0
-    # their time had begun, with the attributes of their current strength, or the strength changed
+    # toxics whose time began or whose strength changed, with the attributes of their current strength
     started: list[PlannedToxic] = field(default_factory=list)
     event: Literal["toxics_changed"] = "toxics_changed"

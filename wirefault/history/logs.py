@@ -1,4 +1,4 @@
-"""``logs/agent.log`` and ``logs/info.log``: the history for people, one JSON object a line."""
+"""``logs/agent.log`` and ``logs/info.log``: the readable history, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u
 
 
 def strip_control(text: str) -> str:
-    """Remove control characters, for the console; line feeds and tabs stay."""
+    """Remove control characters except line feeds and tabs, for the console."""
     return _CONTROL.sub("", text)
 
 
@@ -134,7 +134,7 @@ def _fields(record: object, names: str) -> dict[str, Any]:
 
 
 def faults_set_message(event: FaultsSet) -> str:
-    """Return a message for people that faults were set on the lab."""
+    """Return the message that faults were set on the lab."""
     return (
         f"configuration {event.number}: faults set on the lab: {', '.join(event.entries) or 'none'};"
         f" in force in prompt {event.episode}, attempt {event.attempt}"
@@ -142,7 +142,7 @@ def faults_set_message(event: FaultsSet) -> str:
 
 
 def log_error(folder: Path, message: str) -> str | None:
-    """Write an error that belongs to no run into info.log; return the reason if that fails."""
+    """Write an error outside any run to info.log; return the reason if that fails."""
     try:
         logs = Logs(folder, "")
         logs.line("error", message)
@@ -155,11 +155,11 @@ def log_error(folder: Path, message: str) -> str | None:
 def agent_line(
     run_id: str, prompt: str, ended: AttemptEnded, outcome: str | None, *, supersedes: bool = False
 ) -> dict[str, Any]:
-    """Return one line of agent.log. ``outcome`` is None for an attempt that another one followed.
+    """Return one line of agent.log. ``outcome``: None if another attempt followed.
 
     ``error`` is the text of the error that ended it. ``error_class`` is its cause: the agent, a server that
     answered with an error, the network, or none. ``supersedes``: the attempt has a line already, whose
-    outcome a late side effect has changed. The last line of an attempt counts.
+    outcome a late side effect changed. The last line of an attempt counts.
     """
     line = {
         "run_id": run_id,

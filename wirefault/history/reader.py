@@ -1,5 +1,6 @@
-"""Read the history of a run as typed events. A line that is not an event of this version is an error, never
-skipped.
+"""Read the history of a run as typed events.
+
+A line that is not an event of this version is an error, never skipped.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from wirefault.wiring.links import HTTP
 
 
 def with_found_links(events: Iterable[Event]) -> list[Event]:
-    """Return the same events in order, with the run's found links and their toxics filled in.
+    """Return the events in order, with the run's found links and their toxics added.
 
     Idempotent.
     """
@@ -52,7 +53,7 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
     spoken: dict[str, str] = {}
     for event in events:
         if isinstance(event, Exchange) and _shows_dialect(event):
-            # a server of both is a model's; each of its requests has its own dialect
+            # a server with both dialects is a model's; each exchange has its request's dialect
             known = spoken.get(event.link, MCP.name)
             spoken[event.link] = event.dialect if known == MCP.name else known
     if not (opened or spoken):
@@ -64,12 +65,12 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
     def completed(event: Event) -> Event:
         if isinstance(event, RunStarted):
             known = {link["name"] for link in event.links}
-            found = [one.link for one in opened if one.link["name"] not in known]
-            return replace(event, links=[_as_spoken(link, spoken) for link in (*event.links, *found)])
+            new_links = [one.link for one in opened if one.link["name"] not in known]
+            return replace(event, links=[_as_spoken(link, spoken) for link in (*event.links, *new_links)])
         if isinstance(event, AttemptArmed):
-            of_attempt = by_attempt[event.episode, event.attempt]
-            found_toxics = [toxic for one in of_attempt for toxic in one.toxics]
-            new = [toxic for toxic in found_toxics if toxic not in event.toxics]
+            links = by_attempt[event.episode, event.attempt]
+            link_toxics = [toxic for link in links for toxic in link.toxics]
+            new = [toxic for toxic in link_toxics if toxic not in event.toxics]
             return replace(event, toxics=[*event.toxics, *new])
         return event
 
@@ -86,17 +87,14 @@ def _shows_dialect(event: Exchange) -> bool:
 
 
 def _as_spoken(link: dict[str, Any], spoken: Mapping[str, str]) -> dict[str, Any]:
-    """Return the link as JSON; a found link gets the dialect that its requests showed, which is unknown at
-    first.
-    """
+    """Return the link as JSON, and a found link with the dialect that its requests showed."""
     dialect = spoken.get(link["name"], "")
     if not (link.get("found") and dialect and link["dialect"] in (HTTP, MCP.name)):
         return link
     return {**link, "dialect": dialect, "recognised": dialect != MCP.name}
 
 
-# bytes; parsed data takes many times as much / in seconds the year 3000; in milliseconds a year
-_MAX_LINE_LENGTH = 16 * 1024 * 1024
+_MAX_LINE_LENGTH = 16 * 1024 * 1024  # bytes; parsed data needs many times as much
 _MAX_TIME = 32_503_680_000  # in seconds the year 3000; in milliseconds a year
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="event")])
 
@@ -105,7 +103,7 @@ LIVE = "live-"
 
 
 class HistoryError(ValueError):
-    """A line that is not an event; the message names file and line and is safe for a terminal."""
+    """An unreadable history; the message names file and line, and is safe for a terminal."""
 
     def __init__(self, message: str) -> None:
         super().__init__(strip_control(message))
@@ -113,13 +111,13 @@ class HistoryError(ValueError):
 
 @dataclass
 class Torn:
-    """The number of unterminated last lines that a reader met, including those moved aside."""
+    """The number of unterminated last lines in a reader's files, including lines moved aside."""
 
     count: int = 0
 
 
 def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
-    """Read the events of one file, in order. Raises ``HistoryError`` for a bad line, ``OSError``.
+    """Read the events of one file, in order. Raises ``HistoryError`` for a bad line, or ``OSError``.
 
     An unterminated last line (its writer was killed, or is still writing) is counted, not returned.
     """
@@ -140,15 +138,15 @@ def parse_line(line: bytes, path: Path, number: int) -> Event:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise HistoryError(f"{path}:{number}: no event: {where} {first['msg']}".strip()) from None
+        raise HistoryError(f"{path}:{number}: not an event: {where} {first['msg']}".strip()) from None
     implausible = _implausible(event)
     if implausible:
-        raise HistoryError(f"{path}:{number}: no event: {implausible}")
+        raise HistoryError(f"{path}:{number}: not an event: {implausible}")
     return event
 
 
 def _implausible(event: Event) -> str:
-    """Describe a number that no clock could show. A chart's axis up to it could never be drawn."""
+    """Describe a time that no clock can show, and no chart's axis can reach; empty if there is none."""
     clocks: dict[str, Any] = {name: value for name, value in vars(event).items() if isinstance(value, float)}
     if isinstance(event, WorldProbed):
         clocks.pop("state", None)  # a user's probe may read any number
@@ -161,22 +159,22 @@ def _implausible(event: Event) -> str:
 
 
 def latest_run(logs: Path) -> str:
-    """Return the id of the last run there (ids begin with the time); live traffic does not count.
+    """Return the id of the last run (ids begin with the time); live traffic does not count.
 
     Raises ``HistoryError`` if there is none.
     """
     names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
     names = [name for name in names if not name.startswith(LIVE)]
     if not names:
-        raise HistoryError(f"{logs / 'runs'}: no runs there; start one with `wirefault run`, or set --logs")
+        raise HistoryError(f"{logs / 'runs'}: no runs; start one with `wirefault run`, or set --logs")
     return max(names)
 
 
 @dataclass(frozen=True)
 class RunHistory:
-    """The raw files of a run: the whole lines of each, by file name.
+    """The raw files of a run: the complete lines of each file, by file name.
 
-    ``torn`` counts unterminated last lines, including those moved aside.
+    ``torn`` counts unterminated last lines, including lines moved aside.
     """
 
     folder: Path
@@ -194,9 +192,7 @@ class RunHistory:
         )
 
     def line(self, id: str) -> bytes:
-        """Return the line of an event by its id, ``<file>:<line>``; raises ``HistoryError`` if it does not
-        exist.
-        """
+        """Return the line of an event by its id, ``<file>:<line>``. Raises ``HistoryError`` if unknown."""
         name, _, number = id.rpartition(":")
         lines = self.files.get(f"{name}.jsonl", ())
         if not number.isdecimal() or not 1 <= int(number) <= len(lines):
@@ -208,7 +204,7 @@ class RunHistory:
 def read_history(logs: Path, run_id: str) -> RunHistory:
     """Read a run's files and check chains and seal, without parsing events.
 
-    Raises ``HistoryError`` if the run does not exist, ``OSError``.
+    Raises ``HistoryError`` if the run does not exist, or ``OSError``.
     """
     folder = logs / "runs" / run_id
     files, torn = {}, 0
@@ -229,11 +225,11 @@ def announced_seal(logs: Path, run_id: str) -> str:
         lines = read_shared_tail(logs, path, MAX_HISTORY_BYTES).splitlines()
     except FileNotFoundError:
         return ""
-    told = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]
-    for line in reversed(told):
+    summaries = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]
+    for line in reversed(summaries):
         try:
             summary = json.loads(line)
-        except (ValueError, RecursionError):  # RecursionError: brackets nested too deeply
+        except (ValueError, RecursionError):  # RecursionError: nested too deeply
             continue
         if isinstance(summary, dict) and summary.get("run_id") == run_id:
             return str(summary.get("seal") or "")
@@ -262,9 +258,7 @@ class Tail:
         self._last = b""
 
     def read(self) -> list[Event]:
-        """Return the new events. Raises ``HistoryError`` for a bad line. An unterminated line waits for the
-        next read.
-        """
+        """Return the new events; an unterminated line waits for the next read. Raises ``HistoryError``."""
         try:
             descriptor = open_shared(logs_folder(self._path), self._path, os.O_RDONLY)
         except FileNotFoundError:
@@ -272,7 +266,7 @@ class Tail:
         with os.fdopen(descriptor, "rb") as file:
             file.seek(self._offset)
             appended = max(os.fstat(descriptor).st_size - self._offset, 0)
-            data = file.read(min(appended, MAX_HISTORY_BYTES))  # read() allocates as much memory as requested
+            data = file.read(min(appended, MAX_HISTORY_BYTES))  # read() allocates the requested size
         end = data.rfind(b"\n") + 1
         self._offset += end
         events = []
@@ -288,9 +282,9 @@ class Tail:
 
 
 def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
-    """Return each event of a one-lane run with its id.
+    """Yield each event of a one-lane run with its id.
 
-    The events of one file must be in the order written and without a gap; files may come in any order.
+    The events of one file must be in written order without a gap; files may come in any order.
     """
     events = list(events)
     lane = next((event.lane for event in events if isinstance(event, RunStarted)), 0)
@@ -302,7 +296,7 @@ def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
 
 
 def _writer_of(event: Event) -> str:
-    """Return the process that writes such events to its file."""
+    """Return the process that writes the event to its file."""
     if isinstance(event, BudgetWarned | BudgetSpent | BudgetUnknown):
         return "agent" if event.of_subject else "gateway"
     if isinstance(event, Exchange | FaultsSet | InterceptionFailed | LateRequest):

@@ -24,18 +24,18 @@ class ModelCall:
     t: float
     episode: str
     attempt: int
-    ordinal: int  # ordinal of the attempt's model request, from 1
+    ordinal: int  # number of the model request in the attempt, from 1
     try_: Annotated[int, omitted_if(1)]
     ms: float
     status: int | None
     error: Annotated[str | None, omitted_if(None)]
-    reply_digest: str = ""  # BLAKE2b (8 bytes, hexadecimal) of the body; empty if it was not read whole
+    reply_digest: str = ""  # BLAKE2b (8 bytes, hexadecimal) of the body; empty if it was not read to its end
     event: Literal["model_call"] = "model_call"
 
 
 @dataclass(frozen=True)
 class ToolTry:
-    """One HTTP try of a tool call, as the caller saw it."""
+    """One HTTP try of a tool call, from the caller's view."""
 
     episode: str
     attempt: int
@@ -49,7 +49,7 @@ class ToolTry:
     ms: float
     timeout_ms: float
     status: int | None
-    # None for a valid reply of status below 400, ``http_<status>`` for another status, else read_timeout,
+    # None for a valid reply with a status below 400, ``http_<status>`` for another status, else read_timeout,
     # connect_timeout, connection_refused, connection_closed, connection_reset or bad_reply
     error: Annotated[str | None, omitted_if(None)]
     reply_bytes: int
@@ -86,16 +86,14 @@ class ToolCalled:
 
 @dataclass(frozen=True)
 class ToolCallRefused:
-    """A tool call that the model made and the subject refused, without a request."""
+    """A tool call of the model that the subject refused without sending a request."""
 
     t: float
     episode: str
     attempt: int
     reply: int
-    # position in the reply, malformed calls last / as the model wrote it, like ``arguments``; long ones are
-    # cut off
-    index: int
-    tool: str  # as the model wrote it, as are ``arguments``; both cut off if they are long
+    index: int  # position in the reply; malformed calls are last
+    tool: str  # as the model wrote it, like ``arguments``; long ones are cut
     arguments: str
     # unknown_tool, bad_arguments (of a tool or the report; they do not fit the schema), malformed (not JSON)
     why: RefusalReason
@@ -144,13 +142,11 @@ class RunStarted:
     links: list[dict[str, Any]] = field(default_factory=list)
     wiring_arguments: list[str] = field(
         default_factory=list
-    )  # of the command line; none for the lab's wiring
-    subject_kind: str = ""  # command, service, http, python; empty for one that records its calls
+    )  # from the command line; empty for the lab's wiring
+    subject_kind: str = ""  # command, service, http, python; empty for a subject that records its calls
     versions: Mapping[str, str] = field(default_factory=dict)  # by name; empty in old histories
-    faults_name: str = ""  # the fault set as the user named it; empty for a text
-    lab_files: Mapping[str, str] = field(
-        default_factory=dict
-    )  # other than the shipped ones, by their variable
+    faults_name: str = ""  # the user's name for the fault set; empty for a text
+    lab_files: Mapping[str, str] = field(default_factory=dict)  # replacements of shipped files, by variable
     event: Literal["run_started"] = "run_started"
 
     @property
@@ -161,22 +157,22 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class EpisodeStarted:
-    """The start of an episode."""
+    """An episode starts, in a new world."""
 
     t: float
     episode: str  # the prompt's key
     prompt: str
     expect: Annotated[Mapping[str, Any] | None, omitted_if(None)]  # the oracle in the prompts file
-    recorded: bool = True  # the subject records its own calls and tries: others did not happen
-    turns: list[str] = field(default_factory=list)  # of a conversation; ``prompt`` has them all
+    recorded: bool = True  # the subject records all of its calls and tries
+    turns: list[str] = field(default_factory=list)  # of a conversation; ``prompt`` contains all of them
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of the prompt, for readers of the run
-    tool_links: Annotated[list[str] | None, omitted_if(None)] = None  # that the prompts file names
+    tool_links: Annotated[list[str] | None, omitted_if(None)] = None  # named in the prompts file
     event: Literal["episode_started"] = "episode_started"
 
 
 @dataclass(frozen=True)
 class ShadowToxic:
-    """A toxic that an attempt of the control would have in another ``arm``. It was not armed."""
+    """A toxic that an attempt of the control would have had in another ``arm``. It was not armed."""
 
     arm: str
     toxic: PlannedToxic
@@ -191,7 +187,7 @@ class AttemptArmed:
     attempt: int
     arming_ms: float
     toxics: Annotated[list[PlannedToxic], omitted_if([])]
-    configuration: int = 0  # number of the fault set from which they were drawn
+    configuration: int = 0  # number of the toxics' fault set
     shadows: list[ShadowToxic] = field(default_factory=list)
     event: Literal["attempt_armed"] = "attempt_armed"
 
@@ -210,7 +206,7 @@ class TurnStarted:
 
 @dataclass(frozen=True)
 class AttemptEnded:
-    """The end of an attempt, and its answer."""
+    """An attempt ended, with this answer or error."""
 
     episode: str
     attempt: int
@@ -224,13 +220,13 @@ class AttemptEnded:
     error: Annotated[str | None, omitted_if(None)]
     # the cause if an error ended it: the agent, a server (an error reply) or the network (no whole reply)
     error_class: ErrorClass = "none"
-    answers: list[str] = field(default_factory=list)  # to the turns; the last one is ``response``
-    turn_ends: list[float] | None = None  # times of the answers; None if not asked turn by turn
+    answers: list[str] = field(default_factory=list)  # one for each turn; the last one is ``response``
+    turn_ends: list[float] | None = None  # times of the answers; None unless the turns were sent one by one
     event: Literal["attempt_ended"] = "attempt_ended"
 
     @property
     def exited_with_reason(self) -> bool:
-        """Whether it is a command that said why it failed, and ended with a non-zero exit code."""
+        """Return whether a command printed a reason and ended with a non-zero exit code."""
         return self.ended_by == "text" and self.error_type == EXIT_CODE
 
 
@@ -239,15 +235,15 @@ _ONLY_HTTP2 = (
     " HTTP/1.1 (for gRPC, the server's REST interface)"
 )
 ONLY_HTTP2 = f"{_ONLY_HTTP2}, or let it pass (--pass)"
-"""Why an intercepted connection was not read, and what helps."""
+"""Reason why an intercepted connection was not read, and what helps."""
 
 
 @dataclass(frozen=True)
 class WentPastLab:
-    """The subject's program opened ``count`` connections whose requests the lab did not see, to ``host``.
+    """The subject's program opened ``count`` connections to ``host`` whose requests the lab did not see.
 
     The runner polls for connections that no link carried: short ones may be missing. The ingress and the
-    gateway record those that they pass on unread.
+    gateway record connections that they pass on unread.
     """
 
     t: float
@@ -258,10 +254,10 @@ class WentPastLab:
     protocol: Literal["tcp", "udp"]
     program: str
     count: int
-    # of the gateway: the link that carried it unread, so that its toxics could act
+    # recorded by the gateway: the link that carried it unread, whose toxics could act
     link: Annotated[str, omitted_if("")] = ""
-    only_http2: Annotated[bool, omitted_if(False)] = False  # its client speaks nothing else
-    # bytes from and to the subject, of the ingress and the gateway
+    only_http2: Annotated[bool, omitted_if(False)] = False  # its client speaks only HTTP/2
+    # bytes from and to the subject, recorded by the ingress and the gateway
     sent: Annotated[int | None, omitted_if(None)] = None
     received: Annotated[int | None, omitted_if(None)] = None
     event: Literal["went_past_lab"] = "went_past_lab"
@@ -276,7 +272,7 @@ class WentPastLab:
 
     @property
     def sentence(self) -> str:
-        """Return what happened, and for HTTP/2 also why and what helps."""
+        """Return a sentence with the event, and for HTTP/2 with the reason and what helps."""
         if self.only_http2:
             why = _ONLY_HTTP2 if self.link else ONLY_HTTP2
             return f"connection whose requests the lab cannot read: {self.text}: {why}"
@@ -285,7 +281,7 @@ class WentPastLab:
 
 @dataclass(frozen=True)
 class AttemptHealed:
-    """The toxics are removed. ``invalid``: how the lab failed in this attempt, if it did."""
+    """The toxics are removed. ``invalid``: the lab's failure in this attempt; None without one."""
 
     t: float
     episode: str
@@ -297,7 +293,7 @@ class AttemptHealed:
 
 @dataclass(frozen=True)
 class WorldRead:
-    """All side effects in the episode's world at that time; ``error`` if they cannot be read."""
+    """All side effects in the episode's world at that time, or the ``error`` if they cannot be read."""
 
     t: float
     episode: str
@@ -308,9 +304,9 @@ class WorldRead:
 
 @dataclass(frozen=True)
 class WorldProbed:
-    """The state that the wiring's probe read: before the episode (after its reset), or after it.
+    """State read by the wiring's probe before the episode (after the reset of its world) or after it.
 
-    ``error``: why it could not be reset or read; ``state`` is then None.
+    ``error``: why the reset or the probe failed; ``state`` is then None.
     """
 
     t: float
@@ -323,7 +319,7 @@ class WorldProbed:
 
 @dataclass(frozen=True)
 class EpisodeJudged:
-    """The judgement of an episode; ``wirefault runs verify`` computes it again."""
+    """The judgement of an episode, which ``wirefault runs verify`` computes again."""
 
     t: float
     episode: str
@@ -372,7 +368,7 @@ class RunFinished:
 
 @dataclass(frozen=True)
 class SealedFile:
-    """The number of lines of a file, and the hash of the last one; empty without lines."""
+    """The number of lines in a file, and the last line's hash; empty without lines."""
 
     lines: int
     head: str
@@ -380,9 +376,9 @@ class SealedFile:
 
 @dataclass(frozen=True)
 class RunSealed:
-    """The runner's last event: the other processes' files at the end of the run, by name.
+    """The runner's last event: the state of the other processes' files, by name.
 
-    The runner's own file is sealed by the number and the hash on this line.
+    The number and the hash on this line seal the runner's own file.
     """
 
     files: Mapping[str, SealedFile]

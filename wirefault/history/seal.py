@@ -37,7 +37,7 @@ class Integrity:
     """The state of a run's chains and seal.
 
     ``seal``: the hash of the sealing line, empty without one; ``unsealed`` then says why. ``alterations``: at
-    most one per file. ``late``: how many lines each file gained after the seal.
+    most one per file. ``late``: number of lines in each file after the seal.
     """
 
     seal: str = ""
@@ -46,7 +46,7 @@ class Integrity:
     late: Mapping[str, int] = field(default_factory=dict)
 
     def remarks(self) -> Iterator[str]:
-        """Return one sentence each for people."""
+        """Yield a sentence for each problem that is not an alteration."""
         if self.unsealed:
             yield f"unsealed: {self.unsealed}"
         for file, count in self.late.items():
@@ -54,9 +54,9 @@ class Integrity:
 
 
 def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
-    """Check the whole lines of a run's files, by file name, against their chains and the run's seal.
+    """Check the complete lines of a run's files, by file name, against their chains and the run's seal.
 
-    ``announced`` is the sealing line's hash from info.log, empty if missing there.
+    ``announced``: the sealing line's hash in info.log; empty if missing.
     """
     if not announced and not any(unlinked(line) for lines in files.values() for line in lines):
         return Integrity(unsealed="recorded by a version without seals")
@@ -69,7 +69,7 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
     (runner, place), *more = seals
     seal = _read_seal(files[runner][place - 1])
     own = _seal_itself(files[runner], place, seal, announced)
-    second = {name: ChainBreak(number, "put there: a second seal") for name, number in more}
+    second = {name: ChainBreak(number, "inserted: a second seal") for name, number in more}
     others = _others(files, seal, runner) if seal else {}
     return Integrity(
         line_hash(files[runner][place - 1]),
@@ -79,7 +79,7 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
 
 
 def _places(files: Files, event_end: bytes) -> list[tuple[str, int]]:
-    """Return the files and line numbers of that event; the runner's file is the first by name."""
+    """Return the files and line numbers of an event. The runner's file is the first by name."""
     return [
         (name, number)
         for name, lines in sorted(files.items())
@@ -89,7 +89,7 @@ def _places(files: Files, event_end: bytes) -> list[tuple[str, int]]:
 
 
 def _lost_seal(files: Files, announced: str) -> Mapping[str, ChainBreak]:
-    """The runner writes its last two events at once, so one alone means that the other was removed."""
+    """Return the break if a seal was removed. The runner writes its last two events together."""
     for name, number in _places(files, _FINISHED_END):
         return {name: ChainBreak(number + 1, "altered or lost: run_sealed, which follows run_finished")}
     if announced:
@@ -100,7 +100,7 @@ def _lost_seal(files: Files, announced: str) -> Mapping[str, ChainBreak]:
 
 
 def _read_seal(line: bytes) -> RunSealed | None:
-    """Return the seal on a line; None for a line that the runner could not have written."""
+    """Return the seal on a line; None if the runner cannot have written the line."""
     try:
         seal = _SEAL.validate_json(line)
     except ValidationError:
@@ -112,7 +112,7 @@ def _read_seal(line: bytes) -> RunSealed | None:
 def _seal_itself(
     lines: Sequence[bytes], place: int, seal: RunSealed | None, announced: str
 ) -> ChainBreak | None:
-    """Describe damage to the line that seals the run, or after it."""
+    """Return the damage to the sealing line, or after it; None if intact."""
     if seal is None or announced not in ("", line_hash(lines[place - 1])):
         return ChainBreak(place, "altered: not the seal of this run")
     if len(lines) > place:
@@ -121,7 +121,7 @@ def _seal_itself(
 
 
 def _others(files: Files, seal: RunSealed, runner: str) -> Mapping[str, ChainBreak | None]:
-    """Yield the damage to the other processes' files."""
+    """Return the damage to the other processes' files, by name."""
     unnamed = ChainBreak(1, "inserted: the run's seal does not name this file")
     planted = dict.fromkeys(files.keys() - seal.files.keys() - {runner}, unnamed)
     return planted | {name: _against(files.get(name, ()), sealed) for name, sealed in seal.files.items()}
@@ -141,7 +141,7 @@ def _late(files: Files, seal: RunSealed) -> Mapping[str, int]:
 
 
 def _alterations(*breaks: Mapping[str, ChainBreak | None]) -> tuple[Alteration, ...]:
-    """Yield the first alteration of each file."""
+    """Return the first alteration of each file."""
     firsts: dict[str, ChainBreak] = {}
     for name, broken in chain.from_iterable(of_files.items() for of_files in breaks):
         if broken and (name not in firsts or broken.line < firsts[name].line):

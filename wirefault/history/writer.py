@@ -15,7 +15,7 @@ from wirefault.core.files import open_shared, read_shared
 from wirefault.history.events import Event
 from wirefault.history.lines import dump_event, line_hash, linked, origin
 
-# in bytes per file, some 30,000 prompts; a larger file cannot be a run's and would fill the memory
+# in bytes per file, about 30,000 prompts; a larger file cannot be a run's and would fill the memory
 MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
 
@@ -29,7 +29,7 @@ def logs_folder(history: Path) -> Path:
 
 
 class Writer:
-    """Appends events to one file, whole lines in each ``write``; thread-safe. Raises ``OSError``.
+    """Append events to one file, complete lines in each ``write``. Thread-safe. Raises ``OSError``.
 
     ``head`` is the hash of the last line, which the next one will carry. Continues the chain of a previous
     writer; an unterminated line that a killed writer left is first moved aside to ``<file>.torn``. A file has
@@ -53,9 +53,7 @@ class Writer:
         self.write_lines([record])
 
     def write_lines(self, records: Iterable[str]) -> None:
-        """Write several in one ``write``. Refuses more once a line was cut, since it would extend that
-        line.
-        """
+        """Write several JSON objects in one ``write``. Fails after a cut line, which it would extend."""
         with self._lock:
             if self._cut:
                 raise OSError(self._cut)
@@ -84,7 +82,7 @@ def dump_line(event: Event) -> str:
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Return the whole lines in the file; an unterminated last line is moved aside."""
+    """Return the complete lines in the file, and move an unterminated last line aside."""
     try:
         data = read_shared(logs_folder(path), path, MAX_HISTORY_BYTES)
     except FileNotFoundError:

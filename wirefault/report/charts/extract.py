@@ -234,7 +234,7 @@ def select_runs(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
         return Selection((_read(logs, _match(logs, names, run), warn),))
     dated = _by_start(logs, names, warn)
     if not dated:
-        raise ChartsError(f"{logs / 'runs'}: no runs there have started; start one with: make run")
+        raise ChartsError(f"{logs / 'runs'}: no runs have started; start one with: make run")
     chosen = dated[-1:] if run == "latest" else dated
     return Selection(tuple(_read(logs, name, warn) for name in chosen))
 
@@ -247,7 +247,7 @@ def _folders(logs: Path) -> list[str]:
     # live traffic has no prompts to chart
     names = sorted(name for name in folders if not name.startswith(LIVE))
     if not names:
-        raise ChartsError(f"{runs}: no runs there; start one with: make run")
+        raise ChartsError(f"{runs}: no runs; start one with: make run")
     return names
 
 
