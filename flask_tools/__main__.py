@@ -1,4 +1,4 @@
-"""``python -m flask_tools [LINK ...]``: serve the services of these links, or all, until stopped."""
+"""Serve the services of these links, or all, until stopped: ``python -m flask_tools [LINK ...]``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main(names: Sequence[str], environ: Mapping[str, str]) -> int:
     unknown = [name for name in names if name not in lab_links().tool_names]
     if unknown:
         return _fail(2, f"unknown service {unknown[0]!r}; valid: {', '.join(lab_links().tool_names)}")
-    # a short queue does not concern users of the lab
+    # waitress warns about any queue, which is normal here
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     try:
         topology = topology_from(environ)

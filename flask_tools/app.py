@@ -33,7 +33,7 @@ from wirefault.wiring.links import lab_links
 
 _MAX_BODY_BYTES = 64 * 1024
 # Flask refuses a body over its own limit only after reading all of it: a client that is refused while it is
-# still sending may see a reset instead of the reply. Beyond this limit waitress stops reading.
+# still sending may see a reset instead of the reply. At this limit waitress stops reading.
 _MAX_READ_BYTES = 16 * 1024 * 1024
 MAX_HEADER_BYTES = 64 * 1024
 _SEND_BYTES = 1024 * 1024  # larger than any reply, so that headers and body leave in one write
@@ -54,7 +54,7 @@ def create_service(
     environ: Mapping[str, str] | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Flask:
-    """Build the service of a link from the module of this package with the link's name.
+    """Build a link's service from this package's module with the link's name.
 
     All state is in ``effects_path``; ``clock`` returns epoch seconds. Raises ``KeyError`` for a link
     without a service, ``ValueError`` for an invalid setting.
@@ -67,7 +67,7 @@ def create_service(
     app = Flask(service.name, static_folder=None, root_path=str(Path(__file__).parent))
     app.config["MAX_CONTENT_LENGTH"] = _MAX_BODY_BYTES
     app.json = _Json(app)
-    app.url_map.merge_slashes = False  # else `/backends//probe` gets an HTML redirect
+    app.url_map.merge_slashes = False  # otherwise `/backends//probe` gets an HTML redirect
     register_error_handlers(app)
     app.register_blueprint(_effects_blueprint(service))
     app.register_blueprint(module.blueprint(service))
@@ -80,7 +80,7 @@ def create_service(
 
 
 def _effects_blueprint(service: Service) -> Blueprint:
-    """``GET /effects``: the side effects of a world, of all services, since they share one file."""
+    """Return the route ``GET /effects``: side effects in a world, of all services, which share one file."""
     routes = Blueprint("effects", __name__)
 
     @routes.get("/effects")
@@ -94,9 +94,9 @@ def _effects_blueprint(service: Service) -> Blueprint:
 
 
 class Servers:
-    """Serves each app on its listening socket until ``stop``.
+    """Serve each app on its listening socket until ``stop``.
 
-    A context manager that closes all of them. Each has its own threads; all share one loop.
+    A context manager that closes all servers. Each server has its threads; all share one loop.
     """
 
     def __init__(self, apps: Mapping[socket.socket, Flask]) -> None:
@@ -116,7 +116,7 @@ class Servers:
             asyncore_use_poll=True,
             ident=None,
         )
-        server.adj.send_bytes = _SEND_BYTES  # as an option it is deprecated, without a replacement
+        server.adj.send_bytes = _SEND_BYTES  # the option is deprecated, without a replacement
         server.channel_class = _Channel
         return server
 
@@ -143,7 +143,7 @@ class Servers:
 
 
 class _JsonErrorTask(ErrorTask):  # type: ignore[misc]  # waitress has no types
-    """Renders errors of waitress itself (malformed request, header or body too large) as JSON."""
+    """Render waitress's errors (malformed request, header or body too large) as JSON."""
 
     def execute(self) -> None:
         error = self.request.error

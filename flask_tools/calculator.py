@@ -2,7 +2,7 @@
 
 Three bounds keep it safe: the characters that may occur, the nodes of the syntax tree that are evaluated
 (numbers, operators, names of constants, calls of ``math`` by name, lists of numbers in calls), and the size
-of any number. The bounds on length, depth and size also bound the time.
+of any number. The bounds on length, depth and size also limit the time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flask_tools.store import Service
 
 _MAX_LENGTH = 500
 _MAX_DEPTH = 100
-_MAX_BITS = 1024  # the largest numbers that a float can hold
+_MAX_BITS = 1024  # of the largest float
 _MAX_FACTORIAL = 170
 _MAX_COMBINATORIC = 1000
 
@@ -33,7 +33,7 @@ _HINTS = {"^": "powers are written **", '"': "text is not a number", "'": "text 
 
 
 def blueprint(_: Service) -> Blueprint:
-    """``POST /calc``."""
+    """Return the route ``POST /calc``."""
     routes = Blueprint("calculator", __name__)
 
     @routes.post("/calc")
@@ -85,7 +85,7 @@ def _parse(expression: str) -> ast.expr:
 
 
 def _check_depth(tree: ast.expr) -> None:
-    """Raise if the tree is too deep; level by level, since the check itself must not recurse."""
+    """Raise ``ToolError`` if the tree is too deep. Goes level by level, because recursion is limited."""
     level: list[ast.AST] = [tree]
     for _ in range(_MAX_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
@@ -157,7 +157,7 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]  # simpleeval has no types
         }
 
     def _eval(self, node: ast.AST) -> Any:
-        """Evaluate a part of the expression: a number of bounded size."""
+        """Evaluate a part of the expression to a number of limited size."""
         return _number(super()._eval(node))
 
     def _eval_name(self, node: ast.Name) -> Any:

@@ -1,4 +1,4 @@
-"""The calendar: events of a world, on days of the lab's calendar (today is Monday 2026-03-02)."""
+"""The calendar service: events of a world. Today is Monday 2026-03-02 in the lab."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FIXTURES = (
 
 
 def blueprint(service: Service) -> Blueprint:
-    """``GET``, ``POST`` and ``DELETE /events``."""
+    """Return the routes ``GET``, ``POST`` and ``DELETE /events``."""
     routes = Blueprint("calendar", __name__)
 
     @routes.get("/events")
@@ -67,7 +67,7 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def normalised_date(raw: str) -> str:
-    """Return ``2026-3-5`` as ``2026-03-05``; raises ``ToolError`` for anything but a day."""
+    """Return ``2026-3-5`` as ``2026-03-05``. Raises ``ToolError`` for an invalid date."""
     parts = re.fullmatch(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})", raw)
     if not parts:
         raise bad_value(f"'date' must be YYYY-MM-DD, for example 2026-03-12, not {raw!a}.")
@@ -78,7 +78,7 @@ def normalised_date(raw: str) -> str:
 
 
 def normalised_time(raw: str) -> str:
-    """Return ``9:05`` as ``09:05``; raises ``ToolError`` for anything but a time of day."""
+    """Return ``9:05`` as ``09:05``. Raises ``ToolError`` for an invalid time of day."""
     parts = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", raw)
     if not parts or int(parts[1]) > 23 or int(parts[2]) > 59:
         raise bad_value(f"'time' must be HH:MM from 00:00 to 23:59, for example 09:30, not {raw!a}.")
@@ -109,13 +109,13 @@ def _delete(transaction: Transaction, day: str) -> Answer:
         _seed(transaction)
         sql = "DELETE FROM events WHERE world = ? AND date = ?"
         transaction.database.execute(sql, (transaction.world, day))
-        # with the times, the record alone shows whether a new event restores the deleted one
+        # the times show whether a new event restores a deleted one
         transaction.record("events_deleted", answer | {"times": [event["time"] for event in events]})
     return 200, answer
 
 
 def _seed(transaction: Transaction) -> None:
-    """Turn the fixtures into rows, on the first change of a world."""
+    """Insert the fixtures as rows at the first change of a world."""
     sql = "INSERT OR IGNORE INTO calendars VALUES (?)"
     if transaction.database.execute(sql, (transaction.world,)).rowcount:
         for title, date, time in FIXTURES:

@@ -30,7 +30,7 @@ _INTERNAL = "The service failed on this request; see its log."
 
 
 class ToolError(Exception):
-    """A refused request: HTTP ``status``, stable ``code`` for programs, ``message`` for people."""
+    """A refused request: HTTP ``status``, stable ``code`` for programs, ``message`` for users."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ def _describe(error: Exception) -> tuple[int, str, str, dict[str, str]]:
 
 
 def query(request: Request, *allowed: str) -> dict[str, str]:
-    """Parse the query parameters: strictly UTF-8, none unknown, none repeated."""
+    """Parse the query parameters: strict UTF-8, no unknown or repeated names."""
     try:
         raw = request.query_string.decode("utf-8")
         pairs = parse_qsl(raw, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
@@ -88,7 +88,7 @@ def query(request: Request, *allowed: str) -> dict[str, str]:
 
 
 def json_object(request: Request, *allowed: str) -> dict[str, Any]:
-    """Parse the body, a JSON object: strictly UTF-8, no unknown and no repeated fields."""
+    """Parse the body, a JSON object: strict UTF-8, no unknown or repeated fields."""
     if request.mimetype != "application/json":
         message = f"Send the body as application/json, not as {request.mimetype or 'an unnamed type'}."
         raise ToolError(415, "unsupported_media_type", message)
@@ -126,9 +126,9 @@ def _once(pairs: list[tuple[str, Any]], allowed: Collection[str], what: str) -> 
 
 
 def required_text(values: Mapping[str, Any], name: str, max_length: int, *, lines: bool = False) -> str:
-    """Return the text called ``name``, trimmed; it must be present, not empty, at most ``max_length`` long.
+    """Return the trimmed text ``name``, which must be present, not empty, and at most ``max_length`` long.
 
-    Control characters are refused, except tab and line breaks if ``lines``.
+    Control characters are refused, except tabs and line breaks with ``lines``.
     """
     value = values.get(name)
     if value is None:
@@ -154,13 +154,13 @@ def _kind(value: Any) -> str:
 
 def _printable(name: str, value: str, extra: str) -> None:
     for character in value:
-        # Cc are control characters, Cs lone surrogates, which no encoding can store
+        # Cc: control characters; Cs: lone surrogates, which no encoding can store
         if unicodedata.category(character) in ("Cc", "Cs") and character not in extra:
             raise bad_value(f"{name!r} holds the character U+{ord(character):04X}, which is not allowed.")
 
 
 def whole_number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    """Return the whole number called ``name``, written in decimal digits, within the bounds."""
+    """Return the whole number ``name``, in decimal digits and within the bounds, or the default."""
     raw = values.get(name)
     if raw is None:
         return default
@@ -185,7 +185,7 @@ def header_text(request: Request, name: str, code: str, max_length: int) -> str 
 
 
 def request_world(request: Request) -> str:
-    """Return the world named by the request's header, else ``default``."""
+    """Return the world in the request's header, else ``default``."""
     return header_text(request, WORLD_HEADER, "bad_world", MAX_WORLD_LENGTH) or DEFAULT_WORLD
 
 

@@ -1,4 +1,4 @@
-"""Messages: an inbox that starts the same in every world, and the messages sent in this world."""
+"""The message service: an inbox that is the same in each new world, and the messages sent in a world."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NOW = "2026-03-02T09:00"  # today, in the lab
 
 
 def blueprint(service: Service) -> Blueprint:
-    """``POST /message``, ``GET /inbox`` and ``GET /sent``."""
+    """Return the routes ``POST /message``, ``GET /inbox`` and ``GET /sent``."""
     routes = Blueprint("messages", __name__)
 
     @routes.post("/message")
@@ -74,14 +74,14 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def _sent_messages(service: Service, world: str) -> list[tuple[str, str]]:
-    """Return recipient and body of each message of the world, in the order sent."""
+    """Return recipient and body of each message sent in the world, oldest first."""
     with service.store.reading() as database:
         sql = "SELECT recipient, body FROM messages WHERE world = ? ORDER BY id"
         return [(row["recipient"], row["body"]) for row in database.execute(sql, (world,))]
 
 
 def _arrival(to: str, body: str) -> dict[str, str] | None:
-    """Return the message that arrives in the inbox after one was sent, if any.
+    """Return the message that arrives in the inbox after a message was sent, if any.
 
     A message to oneself arrives unchanged. The senders of the inbox always answer, with the same words.
     """

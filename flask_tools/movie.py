@@ -1,4 +1,4 @@
-"""The movie database: a file of titles (``MOVIES_FILE``), searched by a part of the name."""
+"""The movie service: a file of titles (``MOVIES_FILE``), searched by a part of the name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPTIONAL = {"year": int, "language": str}
 
 @dataclass(frozen=True)
 class Movie:
-    """One film of the file."""
+    """One film in the file."""
 
     name: str
     original_name: str
@@ -35,9 +35,9 @@ class Movie:
 
 
 def blueprint(service: Service) -> Blueprint:
-    """``GET /movie?query=&language=&page=&per_page=``.
+    """Return the route ``GET /movie?query=&language=&page=&per_page=``.
 
-    The file is read on each request: the service starts without it, and sees a repaired file at once.
+    It reads the file at each request, so the service starts without it and sees a repaired file.
     """
     routes = Blueprint("movies", __name__)
     path = Path(service.environ.get("MOVIES_FILE") or _SHIPPED)
@@ -59,7 +59,7 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def _matching(movies: Iterable[Movie], part: str, language: str | None) -> list[Movie]:
-    """Select the films with ``part`` in either name, ignoring case, and of that language, in file order."""
+    """Return the films in that language with ``part`` in either name, ignoring case, in file order."""
     part = part.casefold()
     return [
         movie
@@ -70,7 +70,7 @@ def _matching(movies: Iterable[Movie], part: str, language: str | None) -> list[
 
 
 def read_movies(path: Path) -> list[Movie]:
-    """Read the films of a JSON file; raises ``ToolError`` 503 that names the problem and its place."""
+    """Read the films of a JSON file. Raises ``ToolError`` 503 with the problem and its place."""
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The search engine: results from a small built-in corpus, always the same for a query."""
+"""The search service: results from a small built-in corpus, always the same for a query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CorpusPage:
 
 
 def blueprint(_: Service) -> Blueprint:
-    """``GET /serp?q=``."""
+    """Return the route ``GET /serp?q=``."""
     routes = Blueprint("search", __name__)
     corpus = load_corpus()
 
@@ -76,13 +76,13 @@ def _results_page(corpus: Sequence[CorpusPage], phrase: str) -> dict[str, Any]:
 
 
 def _words(phrase: str) -> set[str]:
-    """Return the words of a phrase without stop words, in lower case, plural endings cut off."""
+    """Return the words of a phrase in lower case, without stop words and plural endings."""
     words = re.findall(r"\w+", phrase.casefold())
     return {_singular(word) for word in words if word not in _STOP_WORDS}
 
 
 def _best_matches(corpus: Sequence[CorpusPage], phrase: str) -> list[CorpusPage]:
-    """Rank the pages that share words with the query, best first; pages of equal score in corpus order.
+    """Return the pages that share words with the query, best first; equal scores keep the corpus order.
 
     A page scores ln(1 + pages / pages with the word) for each shared word: rare words count more.
     """

@@ -1,7 +1,7 @@
-"""The state of all worlds: one SQLite file that the services share with the judge; and writes that act once.
+"""The state of all worlds, an SQLite file that the services share with the judge, and idempotent writes.
 
 A write with an ``Idempotency-Key`` acts once: key, change of state and side effect are one transaction, and
-the same key again waits for the first and replays its stored answer. Without a key every request acts anew.
+a request with the same key waits for the first and replays its answer. Without a key every request acts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wirefault.core.sqlite import connect
 from wirefault.state.effects import EFFECTS_SCHEMA, IDEMPOTENCY_HEADER
 from wirefault.wiring.links import Link
 
-REQUEST_ID = "request_id"  # clients that send the key in the body call it this
+REQUEST_ID = "request_id"  # the key's field in the body
 _MAX_KEY_LENGTH = 200
 _BAD_KEY = "bad_idempotency_key"
 _REPLAYED_HEADER = "Idempotency-Replayed"
@@ -57,17 +57,17 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Store:
-    """The SQLite file, opened for each use and closed again."""
+    """The SQLite file, which is opened for each use."""
 
     path: Path
     clock: Callable[[], float]  # epoch seconds
     tables: str = ""  # SQL for the service's own tables; run at each use, so a removed file is created again
-    # threads wait for this lock and not for SQLite's, which is polled with pauses of up to 100 ms
+    # threads wait for this lock, because SQLite polls its own with pauses of up to 100 ms
     _turn: threading.Lock = field(default_factory=threading.Lock, compare=False)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Open a connection with the tables in place; raises ``sqlite3.Error``."""
+        """Open a connection and create missing tables. Raises ``sqlite3.Error``."""
         try:
             database = connect(self.path)
         except OSError as error:
@@ -78,16 +78,16 @@ class Store:
 
     @contextmanager
     def writing(self, world: str, service: str, key: str | None) -> Iterator[Transaction]:
-        """Open a transaction once no other writer has one; an exception rolls it back.
+        """Open a transaction after other writers have ended theirs; an exception rolls it back.
 
-        The clock is read after the lock is taken, so side effects have times in the order of commits.
+        The clock is read with the lock held, so that side effects have times in the order of commits.
         """
         with self._turn, self.reading() as database:
             database.execute("BEGIN IMMEDIATE")
             try:
                 yield Transaction(database, world, service, key, self.clock())
                 database.execute("COMMIT")
-            except BaseException:  # an interrupted change leaves nothing behind
+            except BaseException:  # also roll back an interrupted change
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise
@@ -113,7 +113,7 @@ Action = Callable[[Transaction], Answer]
 def write_once(service: Service, request: Request, action: Action) -> Response:
     """Run ``action`` in a transaction on the request's world, or replay its stored answer.
 
-    Check the request before this call: an exception in ``action`` rolls everything back.
+    Check the request before this call; an exception in ``action`` rolls the transaction back.
     The key comes from the header, else from the body's ``request_id``. Raises ``ToolError`` 400 if the two
     differ, 422 ``idempotency_key_reused`` if the key was used for another request.
     """

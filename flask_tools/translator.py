@@ -1,11 +1,11 @@
-"""The translator: an offline phrasebook, or one of the online backends; it never switches between them.
+"""The translator service: an offline phrasebook, or an online backend; it never switches between them.
 
-The ``Wirefault-Translator`` header of a request names its backend (the gateway sets it for the whole run),
+The ``Wirefault-Translator`` header of a request selects its backend (the gateway sets it for the whole run),
 else ``TRANSLATOR_BACKEND``. ``auto`` means ``offline`` here: to use an online backend, ask
 ``GET /backends/probe`` which one works, and name it from then on.
 
 ``deep_translator`` sets no timeouts, so each online call has a thread and a deadline; a call that hangs is
-abandoned. The number of calls in progress is bounded, so that they cannot pile up.
+abandoned. The number of calls in progress is limited.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _MAX_LANGUAGE_LENGTH = 40
 _BACKENDS = ("auto", "google", "mymemory", "libre", "offline")
 _DEFAULT_DEADLINE_S = 3.0
 _PROBE_DEADLINE_S = 2.0
-MAX_CALLS = 8  # of online backends, in progress
+MAX_CALLS = 8  # calls of online backends in progress
 # the library requires a key; a private LibreTranslate server needs none
 _NO_KEY = "none"
 
 
 def blueprint(service: Service) -> Blueprint:
-    """``POST /translate`` and ``GET /backends/probe?backend=``."""
+    """Return the routes ``POST /translate`` and ``GET /backends/probe?backend=``."""
     routes = Blueprint("translator", __name__)
     default = _default_backend(service.environ)
     deadline_s = _deadline(service.environ)
@@ -77,7 +77,7 @@ def blueprint(service: Service) -> Blueprint:
 
 
 def probe(online: OnlineTranslators, choice: str) -> dict[str, str]:
-    """Find a backend that works: the chosen one, or for ``auto`` the first that answers, else ``offline``.
+    """Return a working backend: ``choice``, or for ``auto`` the first that answers, else ``offline``.
 
     Raises ``ToolError`` 503 if the chosen backend does not answer.
     """
@@ -127,20 +127,20 @@ def _deadline(environ: Mapping[str, str]) -> float:
 
 
 class Phrasebook:
-    """Looks up whole phrases, ignoring case and punctuation."""
+    """Whole phrases in several languages, compared without case and punctuation."""
 
     def __init__(self, rows: list[dict[str, str]]) -> None:
         self.languages = tuple(rows[0])
         self._rows: dict[str, dict[str, dict[str, str]]] = {code: {} for code in self.languages}
         for row in rows:
             for code, phrase in row.items():
-                # the first of two rows with the same phrase counts: French `bonjour` is `hello`
+                # of two rows with the same phrase, the first is used: French `bonjour` is `hello`
                 self._rows[code].setdefault(_normalised(phrase), row)
 
     def translate(self, text: str, source: str, target: str) -> str:
-        """Translate a phrase, from and to a language code.
+        """Translate a phrase between two languages, which are codes.
 
-        Raises ``ToolError``: 400 for a language that the book does not have, 404 for a phrase.
+        Raises ``ToolError``: 400 for an unknown language, 404 for an unknown phrase.
         """
         for code in (source, target):
             if code not in self.languages:
@@ -165,7 +165,7 @@ def _normalised(text: str) -> str:
 
 
 Online = Callable[[str, str, str], str]
-"""A function of text, source code and target code; returns the translated text, may raise anything."""
+"""Translates a text between two language codes. It may raise any exception."""
 
 
 def online_backends(environ: Mapping[str, str]) -> dict[str, Online]:
@@ -181,15 +181,17 @@ def online_backends(environ: Mapping[str, str]) -> dict[str, Online]:
 
 
 class OnlineTranslators:
-    """Calls online translators within a deadline."""
+    """Call online translators with a deadline."""
 
     def __init__(self, backends: Mapping[str, Online]) -> None:
         self.backends = backends
         self._slots = threading.BoundedSemaphore(MAX_CALLS)
 
     def translate(self, backend: str, text: str, source: str, target: str, deadline_s: float) -> str:
-        """Translate a text. Raises ``ToolError``: 400 ``language_unsupported`` if the backend does not know a
-        language, 503 ``backend_unavailable`` for any other failure.
+        """Translate a text.
+
+        Raises ``ToolError``: 400 ``language_unsupported`` if the backend does not know a language, 503
+        ``backend_unavailable`` for any other failure.
         """
         online = self.backends.get(backend)
         if online is None:
@@ -231,14 +233,14 @@ def _unavailable(backend: str, reason: str) -> ToolError:
 
 
 def _language(backend: str, code: str) -> str:
-    """Return the name that deep_translator has for the language and backend."""
+    """Return deep_translator's name of a language for the backend."""
     if backend == "libre":
         return code
     return "zh-CN" if code == "zh" else LANGUAGES[code].lower()
 
 
 def _online(backend: str, translator: str, **options: str) -> Online:
-    """Wrap that class of ``deep_translator``, which the first call imports."""
+    """Return a function that calls the named class of ``deep_translator``, imported at the first call."""
 
     def translate(text: str, source: str, target: str) -> str:
         import deep_translator

@@ -1,4 +1,4 @@
-"""The weather, in OpenWeather's form and constant for each city.
+"""The weather service, in OpenWeather's format. A city's weather never changes.
 
 ``cities.json`` has a city's mean temperature in March; a keyed hash of the city's name shifts it by up to
 3 degrees and chooses sky, wind, pressure and humidity.
@@ -48,7 +48,7 @@ class City:
 
 
 def blueprint(_: Service) -> Blueprint:
-    """``GET /weather?q=&units=``."""
+    """Return the route ``GET /weather?q=&units=``."""
     routes = Blueprint("weather", __name__)
     cities = load_cities()
 
@@ -64,7 +64,7 @@ def blueprint(_: Service) -> Blueprint:
 
 
 def load_cities() -> dict[str, City]:
-    """Load the cities, by each of their normalised names."""
+    """Load the cities by each normalised name."""
     rows = json.loads(Path(__file__).with_name("cities.json").read_text(encoding="utf-8"))
     cities = [City(**{**row, "aliases": tuple(row.get("aliases", ()))}) for row in rows]
     return {_normalised(name): city for city in cities for name in (city.name, *city.aliases)}
@@ -77,7 +77,7 @@ def _normalised(name: str) -> str:
 
 
 def _find_city(cities: dict[str, City], name: str) -> City:
-    """Find the city for ``Paris``, ``paris, FR`` or ``Paris, France``; raises ``ToolError`` 404."""
+    """Return the city for ``Paris``, ``paris, FR`` or ``Paris, France``. Raises ``ToolError`` 404."""
     place, _, country = name.partition(",")
     city = cities.get(_normalised(place))
     countries = {_normalised(city.country), _normalised(city.country_name)} if city else set()
@@ -115,5 +115,5 @@ def observation(city: City, units: str) -> dict[str, Any]:
 def _temperature(celsius: float, units: str) -> float:
     if units == "metric":
         return celsius
-    # two decimals hold the exact sum of 273.15 and a temperature with one decimal
+    # two decimals are exact: 273.15 plus a temperature with one decimal
     return round(celsius + _KELVIN, 2) if units == "standard" else round(celsius * 9 / 5 + 32, 1)

@@ -1,4 +1,4 @@
-"""The tables of the assertions' reference page. Pure."""
+"""Make the tables of the reference page of assertions. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_ALL = ("turn", "episodes")
 
 
 def assertion_rows() -> list[str]:
-    """Tables of assertions and measures, as lines of Markdown."""
+    """Return tables of assertions and measures, as lines of Markdown."""
     head = ["| assertion | parameters | meaning | needs |", "|---|---|---|---|"]
     measures = [f"| `{name}` | {meaning} | {needs} |" for name, meaning, needs in episode_measure_rows()]
     title = ["", "## Measures of an episode", "", "| measure | meaning | needs |", "|---|---|---|"]

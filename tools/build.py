@@ -1,7 +1,7 @@
 """Build the source distribution and the wheel in a copy of this checkout: ``python -m tools.build OUT``.
 
 A build rewrites the package's metadata and leaves folders behind. In the checkout, a run or a test could read
-them meanwhile.
+them during the build.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEFT_OUT = ignore_patterns(*CACHES, "build", "dist", "site", "*.egg-info", "wire
 
 
 def build(out: Path) -> None:
-    """Write both files to ``out``. Raises ``CalledProcessError`` with the build's output."""
+    """Build both files into ``out``. Raises ``CalledProcessError`` with the build's output."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, "wirefault")
         copytree(ROOT, copy, ignore=_ignored, symlinks=True)
@@ -27,7 +27,7 @@ def build(out: Path) -> None:
 
 
 def _ignored(folder: str, names: list[str]) -> set[str]:
-    """Caches, earlier builds, and the content of ``logs`` and ``state``."""
+    """Return the names to skip: caches, earlier builds, and the content of ``logs`` and ``state``."""
     if Path(folder) in (ROOT / "logs", ROOT / "state"):
         return set(names) - {".gitkeep"}
     return LEFT_OUT(folder, names)

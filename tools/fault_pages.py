@@ -1,4 +1,4 @@
-"""The pages of the faults: effects on clients, and the table of ``docs/mcp.md``."""
+"""Make the reference of faults: their parameters, effects on clients, and the table in ``docs/mcp.md``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEGIN, _END = "<!-- made by `make docs` from docs/mcp_seen.json; do not edit --
 
 
 def mcp_page() -> str:
-    """The page with a new table of the recorded effects. Raises ``ValueError`` if a marker is missing."""
+    """Return the page with a new table of recorded effects. Raises ``ValueError`` for a missing marker."""
     before, begin, rest = _PAGE.read_text(encoding="utf-8").partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):
@@ -30,7 +30,7 @@ def mcp_page() -> str:
 
 
 def read_mcp_seen() -> Mapping[str, Mapping[str, str]]:
-    """The effect of each fault and its parameters on each client; empty before a test recorded it."""
+    """Return the recorded effect of each fault and its parameters on each client, if there is a record."""
     seen: dict[str, dict[str, str]] = json.loads(_SEEN.read_text(encoding="utf-8")) if _SEEN.exists() else {}
     return seen
 
@@ -70,7 +70,7 @@ _NOT_ACTED = "not injected"
 
 
 def dialect_rows(names: Sequence[str], seen: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, ...]]:
-    """A row for each fault: its name, and ``JSON``, ``stream``, both or nothing for each dialect.
+    """Yield a row for each fault: its name, and ``JSON``, ``stream``, both or nothing for each dialect.
 
     ``seen``: the recorded effects of each fault on each client.
     """
@@ -84,19 +84,19 @@ def dialect_rows(names: Sequence[str], seen: Mapping[str, Mapping[str, str]]) ->
 
 
 def dialect_columns() -> list[str]:
-    """The dialects without duplicates."""
+    """Return the dialects without duplicates."""
     return list(dict.fromkeys(CLIENTS_DIALECTS.values()))
 
 
 def _without_form(dialect: str, saw: Mapping[str, str]) -> str:
-    """``not in this dialect`` if a client of the dialect recorded that; else empty."""
+    """Return ``not in this dialect`` if a client of the dialect recorded it; else empty."""
     clients = [client for client, spoken in CLIENTS_DIALECTS.items() if spoken == dialect]
     missing = any(saw.get(client, "").endswith("not_in_dialect") for client in clients)
     return "not in this dialect" if missing else ""
 
 
 def _forms_acted_on(dialect: str, saw: Mapping[str, str]) -> list[str]:
-    """The forms of a reply in which the fault changed something for a client of that dialect."""
+    """Return the forms of replies in which the fault acted for a client of the dialect."""
     clients = [client for client, spoken in CLIENTS_DIALECTS.items() if spoken == dialect]
     forms = {"JSON": clients, "stream": [f"{client}, stream" for client in clients]}
     return [
@@ -120,7 +120,7 @@ FAMILIES = {
 
 
 def fault_page(kind: type[Fault], level: int = 2) -> str:
-    """The section of a fault: its docstring, and its parameters with units, ranges and defaults."""
+    """Return a fault's section: its docstring, and its parameters with units, ranges and defaults."""
     head = f"{'#' * level} {kind.name}\n\n*{FAMILIES[kind.family]}; {place_of(kind)}*"
     causes = f"Errors of a try that it can cause: {causes_text(kind.can_cause)}."
     parts = [head, inspect.getdoc(kind) or "", causes, *_table(parameter_rows(kind))]
@@ -128,12 +128,12 @@ def fault_page(kind: type[Fault], level: int = 2) -> str:
 
 
 def causes_text(kinds: Iterable[ErrorKind]) -> str:
-    """List the errors that a fault or a toxic can cause."""
+    """Return the list of errors that a fault or a toxic can cause."""
     return ", ".join(f"`{kind}`" for kind in sorted_kinds(kinds)) or "none"
 
 
 def _table(rows: Sequence[Row], head: Row = ("parameter", "default", "range", "meaning")) -> list[str]:
-    """A Markdown table; empty without rows."""
+    """Return a Markdown table; empty without rows."""
     if not rows:
         return []
     lines = [head, ["---"] * len(head), *rows]
@@ -141,7 +141,7 @@ def _table(rows: Sequence[Row], head: Row = ("parameter", "default", "range", "m
 
 
 def faults_page(seen: Mapping[str, Mapping[str, str]]) -> str:
-    """``docs/faults.md`` without its title. ``seen``: the recorded effects of each fault on each client."""
+    """Return ``docs/faults.md`` without its title. ``seen``: recorded effects, by fault and client."""
     return "\n\n".join(
         [
             *_contents(),
@@ -188,7 +188,7 @@ def _families() -> Iterator[str]:
 
 
 def _with_clients(kind: type[Fault]) -> str:
-    """The section of a fault; for MCP faults with the reactions of the clients."""
+    """Return the section of a fault; for MCP faults with the clients' reactions."""
     page = fault_page(kind, 3).rstrip()
     lines = list(client_effects(kind.name, read_mcp_seen())) if kind.family == "mcp" else []
     heading = "How [MCP clients](mcp.md#how-clients-react) reacted over HTTP:"
@@ -196,7 +196,7 @@ def _with_clients(kind: type[Fault]) -> str:
 
 
 def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """One table for each family, with a row for each fault and its tested parameters."""
+    """Yield a table for each family, with a row for each fault and its tested parameters."""
     yield (
         "The tests recorded these effects: each fault with probability 1, injected by the gateway between a"
         " real client and a server. A cell has an exception, *silent* (the client accepted the changed"
@@ -214,7 +214,7 @@ def _seen(seen: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 
 def _seen_by(rows: Sequence[str], seen: Mapping[str, Mapping[str, str]], of_tools: bool) -> Sequence[str]:
-    """The table of the tool clients or of the model clients, with a column for each client."""
+    """Return the table of the tool clients or the model clients, with a column for each client."""
     clients = sorted({client for row in rows for client in seen[row] if _of_tools(client) == of_tools})
     tried = [row for row in rows if any(client in seen[row] for client in clients)]
     cells = [(f"`{row}`", *(seen[row].get(client, "") for client in clients)) for row in tried]
@@ -222,7 +222,7 @@ def _seen_by(rows: Sequence[str], seen: Mapping[str, Mapping[str, str]], of_tool
 
 
 def _of_tools(client: str) -> bool:
-    """Whether the client calls tools: ``requests``, and the upstream's record. The SDKs call models."""
+    """Return whether the client calls tools: ``requests`` or the upstream's record. SDKs call models."""
     return client.startswith(("requests", "the upstream"))
 
 
@@ -231,7 +231,7 @@ def _order(names: Sequence[str]) -> Callable[[str], tuple[int, str]]:
 
 
 def _fault_of(row: str) -> str:
-    """The name of a row's fault, without parameters."""
+    """Return the name of a row's fault, without parameters."""
     return row.partition(" (")[0]
 
 
@@ -251,6 +251,6 @@ def toxics_seen() -> Iterator[str]:
 
 
 def read_seen() -> Mapping[str, Mapping[str, str]]:
-    """The recorded effects of each fault; empty before the tests wrote them."""
+    """Return the recorded effects of each fault, if there is a record."""
     seen: dict[str, dict[str, str]] = json.loads(SEEN.read_text(encoding="utf-8")) if SEEN.exists() else {}
     return seen

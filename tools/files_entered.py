@@ -37,7 +37,7 @@ threading.setprofile(hook)
 
 
 def entered_files(*, bodies: bool) -> list[str]:
-    """Paths, relative to the checkout. Raises ``CalledProcessError`` if the demo fails."""
+    """Return the paths, relative to the checkout. Raises ``CalledProcessError`` if the demo fails."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "entered.txt")
         hook = HOOK.format(root=str(ROOT), out=str(out), bodies=bodies)

@@ -1,4 +1,4 @@
-"""``docs/lab-world.md``: what the lab's own tools know, from their data."""
+"""Make ``docs/lab-world.md``, the data of the lab's tools."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ FRAMEWORKS = {
 
 
 def orders_after_a_lost_reply() -> dict[str, int]:
-    """Orders that the shop carried out, by agent, as docs/findings.md reports them."""
+    """Return the number of orders that the shop executed, by agent, from docs/findings.md."""
     rows = re.findall(r"^\| (.*) \|$", (DOCS / "findings.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     header = next(row for row in rows if row.startswith("example | lost reply |"))
     column = header.split(" | ").index("lost reply, insistent model")
@@ -47,7 +47,7 @@ def orders_after_a_lost_reply() -> dict[str, int]:
 
 
 def draw_orders(file: Path) -> None:
-    """One row an agent, one tile an order."""
+    """Draw a row for each agent with a tile for each order."""
     orders = dict(sorted(orders_after_a_lost_reply().items(), key=lambda item: (-item[1], item[0])))
     figure, axes = pyplot.subplots(figsize=(9, 4.4), dpi=150)
     figure.subplots_adjust(left=0.22, right=0.98, top=0.8, bottom=0.1)
@@ -81,7 +81,7 @@ def draw_orders(file: Path) -> None:
 
 
 def console_svg(logs: Path, run: str) -> str:
-    """The console's own rendering of the run."""
+    """Return the console's output of the run as SVG."""
     summary = summarise(read_run(logs, run))
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(Text("$ make run", style="bold"))
@@ -92,7 +92,7 @@ def console_svg(logs: Path, run: str) -> str:
 
 
 def draw_run(logs: Path, run: str) -> None:
-    """The run's console and its overview chart."""
+    """Draw the run's console and its overview chart."""
     svg = console_svg(logs, run)
     width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
     with tempfile.TemporaryDirectory() as folder:

@@ -61,7 +61,7 @@ WORD_FREE = re.compile(
 
 
 def python_texts(path: Path) -> Iterator[tuple[str, int, str]]:
-    """Kind, line and text of every docstring, comment, and string that reads like a sentence."""
+    """Yield kind, line and text of every docstring, comment, and string that is like a sentence."""
     source = path.read_text(encoding="utf-8")
     comment: list[str] = []
     first, last = 0, -2
@@ -90,7 +90,7 @@ def python_texts(path: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def names_of(path: Path) -> Iterator[tuple[str, int]]:
-    """Functions, parameters and assigned variables."""
+    """Yield the names and lines of functions, parameters and assigned variables."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.name.strip("_"), node.lineno
@@ -112,7 +112,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--list", default="", metavar="NAME", help="print where this construction is")
+    parser.add_argument("--list", default="", metavar="NAME", help="print the places of this construction")
     parser.add_argument("paths", nargs="*", default=["*.py", "*.md"])
     chosen = parser.parse_args()
     listed = subprocess.run(

@@ -1,6 +1,6 @@
 """Write the reference pages from the code that they describe: ``python -m tools.reference``.
 
-A test compares the files with this, so they cannot go stale.
+A test compares the files with the output, so that they cannot become outdated.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from wirefault.wiring.wiring import WiringSpec
 
 
 def history_rows() -> Iterator[str]:
-    """Rows of a Markdown table: the fields of each event, and the usual values that are left out."""
+    """Yield rows of a Markdown table: each event's fields, and the default values that lines omit."""
     yield "| event | in every line | left out if |"
     yield "|---|---|---|"
     for kind in get_args(Event):
-        usual = default_values(kind)
+        defaults = default_values(kind)
         name = next(field.default for field in fields(kind) if field.name == "event")
-        always = [f"`{field.name}`" for field in fields(kind) if field.name not in usual]
-        left_out = [f"`{field}` {json.dumps(value, default=vars)}" for field, value in usual.items()]
+        always = [f"`{field.name}`" for field in fields(kind) if field.name not in defaults]
+        left_out = [f"`{field}` {json.dumps(value, default=vars)}" for field, value in defaults.items()]
         yield f"| `{name}` | {', '.join(always[:-1])} | {', '.join(left_out)} |"
 
 
@@ -56,7 +56,7 @@ MADE = "made by `make docs`; do not edit"
 
 
 def settings_page() -> str:
-    """``docs/settings.md``."""
+    """Return ``docs/settings.md``."""
     rows = ["| setting | default | range | meaning |", "|---|---|---|---|"]
     for name in NAMES:
         field = Settings.model_fields[name]
@@ -69,7 +69,7 @@ def settings_page() -> str:
         " error that names it, before anything starts. Other programs use the environment and `.env`, too:"
         " unknown names there are ignored, and a warning names those in `.env`, with the nearest setting of"
         " one that looks misspelt."
-        " `make run`, `wirefault demo`, `wirefault run --lab` and Compose have the same defaults, also with"
+        " `make run`, `wirefault demo`, `wirefault run --lab` and Compose have the same defaults, even with"
         " `FAULTS`: use `--toxic-prob 0 --error-prob 0"
         " --faults ...` for the set's faults alone. With your own wiring, `TOXIC_PROB` and `ERROR_PROB`"
         " are 0 by default."
@@ -86,7 +86,7 @@ def _default(name: str) -> str:
 
 
 def toxics_section() -> str:
-    """The toxics, a section of ``docs/faults.md``."""
+    """Return the section of toxics in ``docs/faults.md``."""
     parts = [
         "## Toxics",
         "A toxic breaks a connection, not a request. Values of `TOXICS`, separated by commas:"
@@ -115,7 +115,7 @@ def toxics_section() -> str:
 
 
 def faults_reference() -> str:
-    """``docs/faults.md``."""
+    """Return ``docs/faults.md``."""
     intro = (
         "Faults of a fault set: `wirefault demo --faults FILE|PRESET`, or `wirefault faults set` on a"
         " lab that"
@@ -126,16 +126,16 @@ def faults_reference() -> str:
         " probability of the set: 1 is as written, 0 is none. Faults of event streams act only on"
         " clients that"
         " ask their model for streams; the lab's agent does with `STREAM=on`. [MCP](mcp.md) has its own page,"
-        " with what its clients make of each fault."
+        " with its clients' reactions to each fault."
     )
     return _page("Faults", intro, *faults_page(read_seen()).splitlines(), "", toxics_section())
 
 
 def findings_reference() -> str:
-    """``docs/findings-rules.md``."""
+    """Return ``docs/findings-rules.md``."""
     intro = (
         "After each run, findings describe how the subject handled failures, also for prompts without an"
-        " oracle. They do not change outcomes, and of the exit codes only that of `wirefault exec`. Each"
+        " oracle. They do not change outcomes, and exit codes only of `wirefault exec` and `audit`. Each"
         " finding names its evidence: events by file and line. `wirefault runs verify RUN --event"
         " gateway-0:17` prints an event, and so does `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console"
         " shows the worst findings with one example each; `findings` in `--json`, and in the summary in"
@@ -150,7 +150,7 @@ def findings_reference() -> str:
 
 
 def commands_page() -> str:
-    """``docs/commands.md``, from the command line's own help."""
+    """Return ``docs/commands.md``, from the command line's help."""
     from wirefault.cli.help import ALL
     from wirefault.cli.main import main
 
@@ -170,7 +170,7 @@ _COMMANDS_INTRO = (
 
 
 def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, click.Command]]:
-    """Every callable command below this one, with its full name."""
+    """Yield every callable command below this one, with its full name."""
     context = click.Context(click.Command(name))
     if command and (not isinstance(command, click.Group) or command.invoke_without_command):
         yield name, command
@@ -180,7 +180,7 @@ def _commands(name: str, command: click.Command | None) -> Iterator[tuple[str, c
 
 
 def dotenv_example() -> str:
-    """``.env.example``: every setting, commented out."""
+    """Return ``.env.example``, with every setting commented out."""
     lines = [
         "# Settings of Wirefault, all with their defaults. Copy to .env and uncomment those that you change.",
         "",
@@ -230,7 +230,7 @@ _FIELDS_BEGIN = f"<!-- {MADE} -->"
 
 
 def files_page() -> str:
-    """``docs/files.md``: the written part, then the fields of the history."""
+    """Return ``docs/files.md``: the hand-written part, then the fields of the history."""
     before, begin, _ = _FILES.read_text(encoding="utf-8").partition(_FIELDS_BEGIN)
     if not begin:
         raise ValueError(f"{_FILES}: missing the line {_FIELDS_BEGIN}")
@@ -238,7 +238,7 @@ def files_page() -> str:
 
 
 def statements_page() -> str:
-    """``docs/statements.md``: the measures and assertions of experiments."""
+    """Return ``docs/statements.md``: the measures and assertions of experiments."""
     measures = ["| measure | meaning |", "|---|---|"]
     measures += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
     intro = "The measures and assertions that the statements of an [experiment](experiments.md) can use."
@@ -255,7 +255,7 @@ _ASSERTIONS_INTRO = (
 
 
 def python_page() -> str:
-    """``docs/python.md``, from ``__all__`` of the package."""
+    """Return ``docs/python.md``, from the package's ``__all__``."""
     # one name a line, as ruff formats code in Markdown
     names = "".join(f"    {name},\n" for name in wirefault.__all__)
     parts = [f"```python\nfrom wirefault import (\n{names})\n```"]
@@ -302,7 +302,7 @@ def _fields_of(kind: type) -> Iterator[str]:
 
 
 def _members_of(kind: type) -> Iterator[str]:
-    """Public methods and properties that the class defines, each with the first line of its docstring."""
+    """Yield the class's public methods and properties, with the first lines of their docstrings."""
     for name, member in list(vars(kind).items()):
         member = getattr(member, "func", member)  # a cached property
         if not name.startswith("_") and (isinstance(member, property) or inspect.isfunction(member)):
@@ -316,7 +316,7 @@ def _properties(kind: type) -> set[str]:
 
 
 def schema_of(kind: type[Spec]) -> str:
-    """JSON Schema of a file format, for editors."""
+    """Return the JSON Schema of a file format, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": MADE}
     return json.dumps(schema | kind.model_json_schema(), indent=1) + "\n"
 
@@ -326,16 +326,13 @@ def _page(title: str, intro: str, *lines: str) -> str:
 
 
 def lab_world_page() -> str:
-    """``docs/lab-world.md``, from the data of the lab's tools."""
-    intro = (
-        "All that the lab's own tools know, for prompts and oracles of your own."
-        " Today is 2026-03-02 in the lab."
-    )
+    """Return ``docs/lab-world.md``, from the data of the lab's tools."""
+    intro = "The data of the lab's tools, for your prompts and oracles. Today is 2026-03-02 in the lab."
     return _page("The lab's world", intro, *list(world_lines())[1:])
 
 
 def findings_page() -> Iterator[str]:
-    """The lines of ``docs/findings-rules.md`` below its introduction."""
+    """Yield the lines of ``docs/findings-rules.md`` below its introduction."""
     yield "| rule | severity | what it finds |"
     yield "|---|---|---|"
     yield from (
@@ -354,7 +351,7 @@ def _paragraphs(rule: RuleText) -> Iterator[str]:
 
 
 def questions_page() -> str:
-    """``docs/questions.md``, from the audit's questions."""
+    """Return ``docs/questions.md``, from the audit's questions."""
     intro = (
         "The questions of [`wirefault audit`](audit.md); those marked * are asked without `--all`."
         " Installed packages add some by the entry point group `wirefault.questions`."

@@ -1,10 +1,10 @@
-"""Compare what two versions do under the same seeds: outcomes, faults, draws and verdicts.
+"""Compare two versions under the same seeds: outcomes, faults, draws and verdicts.
 
     python tools/same_behaviour.py record OUT --checkout FOLDER [--program NAME] [--seeds N] [--only KIND ...]
     python tools/same_behaviour.py compare BEFORE AFTER [--names FILE]
 
 ``record`` runs the demo under four settings, each experiment that ships, and ``exec`` of three programs. For
-each run it writes a JSON file with the facts that must not change. It imports nothing of the package but
+each run it writes a JSON file with the facts that must not change. It does not import the package but
 reads the histories as text, so it can record an older version, too. ``compare`` prints every difference and
 exits with 1 if there is one. FILE maps renamed keys and values: a line is ``old<TAB>new``.
 """
@@ -98,7 +98,7 @@ EVENTS = {
 
 
 class Shop(BaseHTTPRequestHandler):
-    """Takes orders by POST and numbers them."""
+    """A shop that takes orders by POST and numbers them."""
 
     orders = 0
 
@@ -116,7 +116,7 @@ class Shop(BaseHTTPRequestHandler):
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """Facts of all runs and experiments below ``folder``, without ids, times and sizes."""
+    """Return the facts of all runs and experiments below ``folder``, without ids, times and sizes."""
     runs = {}
     logs = folder / ".wirefault" / "logs"
     if not logs.exists():  # a lab, or an earlier version
@@ -161,7 +161,7 @@ def verdict_of(verdict: dict[str, Any]) -> dict[str, Any]:
 
 
 def jobs(checkout: Path, seeds: int) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Name, command line and the program's words of each run."""
+    """Yield name, command line and the program's words of each run."""
     for seed in range(1, seeds + 1):
         for name, options in DEMOS.items():
             words = ["demo", "--seed", str(seed), "--no-charts", *EMBEDDED, *options]
@@ -208,7 +208,7 @@ def record(out: Path, checkout: Path, program: str, seeds: int, only: list[str])
 
 
 def compare(before: Path, after: Path, names: dict[str, str]) -> int:
-    """Print the differences of the two folders; 1 if there is one."""
+    """Print the differences between the two folders; return 1 if there is any."""
     differing = 0
     files = sorted({path.name for path in (*before.glob("*.json"), *after.glob("*.json"))})
     episodes = 0
@@ -229,7 +229,7 @@ def compare(before: Path, after: Path, names: dict[str, str]) -> int:
 
 
 def mapped(value: Any, names: dict[str, str]) -> Any:
-    """The value with these names mapped, and with whole numbers in one form: 83.0 is 83."""
+    """Return the value with mapped names, and with whole numbers in one form: 83.0 is 83."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
