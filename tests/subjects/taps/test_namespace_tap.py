@@ -12,7 +12,7 @@ import pytest
 from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import opened, places, run
 from wirefault.core.files import make_private_folder
-from wirefault.subjects.taps.namespace import with_bundle
+from wirefault.subjects.taps.opening import with_bundle
 from wirefault.subjects.taps.tap import Tap
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("namespaces")]
