@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from wirefault.judging.evidence.signatures import observed_try
 
 from tests.conformance.servers import Proxied, embedded_server
 from tests.conformance.signatures import REPLY_BYTES, TRANSPORTS, OneTry
 from tests.gateway.lab import gateway
 from tests.gateway.scripted import ScriptedUpstream, sized
+from wirefault.judging.evidence.gather import observed_try
 from wirefault.judging.evidence.toxics import shown_by_connections
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.toxiproxy.planned import PlannedToxic
