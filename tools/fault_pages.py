@@ -116,6 +116,7 @@ FAMILIES = {
     "model": "The model's replies",
     "context": "The model's context",
     "mcp": "MCP",
+    "websocket": "WebSocket messages",
 }
 
 

@@ -41,6 +41,7 @@ from wirefault.history.events import (
     RunSealed,
     RunStarted,
     SealedFile,
+    SocketMessage,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -103,6 +104,9 @@ EVENTS = [
     ),
     InterceptionFailed(1.0, "1-1", 1, "shop", "shop.example", "authority_refused", "unknown ca"),
     LateRequest(1.0, "2-1", 1, "calendar", "1-1", 1, True),
+    SocketMessage(
+        1.0, "1-1", 1, "voice", 1, "server", 3, "text", 20, "response.done", "dropped", "ws_drop", "{}"
+    ),
 ]
 
 

@@ -17,6 +17,7 @@ from wirefault.dialects.mcp import MCP
 from wirefault.dialects.ollama import OLLAMA
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES
+from wirefault.dialects.realtime import REALTIME
 from wirefault.dialects.tool import TOOL
 
 _MODEL_DIALECTS: tuple[ModelDialect, ...] = (
@@ -35,7 +36,7 @@ def _of_models() -> Mapping[str, ModelDialect]:
 
 
 def _of_all_links() -> Mapping[str, LinkDialect]:
-    return {TOOL.name: TOOL, MCP.name: MCP, **_of_models()}
+    return {TOOL.name: TOOL, MCP.name: MCP, REALTIME.name: REALTIME, **_of_models()}
 
 
 def _checked(name: str, loaded: object) -> ModelDialect:
@@ -50,9 +51,16 @@ MODEL_DIALECTS: WithPlugins[ModelDialect] = WithPlugins(_GROUP, _of_models, _che
 DIALECTS: WithPlugins[LinkDialect] = WithPlugins(_GROUP, _of_all_links, _checked)
 
 
+def is_model_api(dialect: Dialect) -> bool:
+    """Whether models are asked in it, by requests or by the messages of a WebSocket connection."""
+    return dialect == REALTIME.name or dialect in MODEL_DIALECTS
+
+
 def dialect_of(path: str, *, of_model: bool, otherwise: Dialect = OPENAI_CHAT.name) -> Dialect:
     """The dialect of a link by a request's path; ``otherwise`` if no model API has that path."""
     if not of_model:
         return TOOL.name
+    if path.endswith(REALTIME.path_end):
+        return REALTIME.name
     named = (dialect.name for dialect in MODEL_DIALECTS.values() if path.endswith(dialect.path_end))
     return next(named, otherwise)

@@ -17,7 +17,7 @@ from wirefault.core.caller_errors import NOTHING, ErrorKind
 from wirefault.dialects import Dialect
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Request, Step
 
-_Family = Literal["http", "meaning", "model", "context", "mcp"]
+_Family = Literal["http", "meaning", "model", "context", "mcp", "websocket"]
 Where = Literal["any", "tool", "model", "mcp"]
 McpView = Literal["reply", "message", "result"]
 WhyNot = Literal[
@@ -29,6 +29,8 @@ WhyNot = Literal[
     "not_a_line",  # the fault acts on lines of stdio, and this message came over HTTP
     "not_in_dialect",  # the link's API has no such error, or no such reply
     "not_a_stream",  # the fault acts on event streams only
+    "not_a_websocket",  # the fault acts on messages of WebSocket connections only
+    "no_such_message",  # the connection had no message that the fault selects
     "cut_short",  # the client left or the attempt ended before the fault acted
     "upstream_failed",  # the upstream sent no complete reply to change
     "too_large",  # the message is larger than the gateway keeps
@@ -121,6 +123,45 @@ class Pings:
     event: bytes
 
 
+Side = Literal["client", "server"]
+MessageKind = Literal["text", "binary", "close"]
+
+
+@dataclass(frozen=True)
+class SocketMessage:
+    """A whole message of a WebSocket connection."""
+
+    sender: Side
+    number: int
+    """Among its sender's messages, from 1."""
+    kind: MessageKind
+    data: bytes
+
+
+@dataclass(frozen=True)
+class MessageAct:
+    """What happens to a message; the defaults change nothing. Several parts are done in this order."""
+
+    delay: float = 0.0
+    """Seconds before it goes on; later messages of its sender wait behind it."""
+    drop: bool = False
+    part: float = 1.0
+    """The share of its bytes that goes on."""
+    event: bytes = b""
+    """A text message for the client, after it."""
+    ending: Literal["keep", "close", "reset"] = "keep"
+    """How the connection ends after it, on both sides."""
+    close_code: int | None = None
+    """The code of a close frame for the client before that end."""
+
+
+class MessageEditor(Protocol):
+    """Edits one WebSocket connection; the gateway asks it about every message in the order of arrival."""
+
+    def message(self, message: SocketMessage) -> MessageAct | None:
+        """What happens to the message; None lets it pass to the next fault."""
+
+
 @dataclass(frozen=True)
 class Act:
     """A fault's effect on a try; the defaults change nothing."""
@@ -139,6 +180,8 @@ class Act:
     """Creates an editor for an event stream."""
     packed: bool = False
     """``reply`` gets the body as it was sent, perhaps compressed, with its Content-Encoding."""
+    messages: Callable[[], MessageEditor] | None = None
+    """Creates an editor for the messages of a WebSocket connection."""
     pings: Pings | None = None
     """Keeps an event stream alive that ends with ``hang``."""
     evidence: Mapping[str, Any] = field(default_factory=dict)

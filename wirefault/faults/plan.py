@@ -216,12 +216,14 @@ class MetFault:
 class Plan:
     """The effects of a try's faults.
 
-    ``request_fault`` answers, changes or copies the request; ``reply_candidates`` may change the reply.
+    ``request_fault`` answers, changes or copies the request; ``reply_candidates`` may change the reply,
+    ``message_candidates`` the messages of the WebSocket connection that it opens.
     """
 
     met_faults: list[MetFault] = field(default_factory=list)
     request_fault: MetFault | None = None
     reply_candidates: list[MetFault] = field(default_factory=list)
+    message_candidates: list[MetFault] = field(default_factory=list)
 
     @property
     def acts(self) -> bool:
@@ -288,6 +290,9 @@ def _assign(plan: Plan, met: MetFault, act: Act, whole: bool) -> None:
     if act.only_delays:
         met.delay = max(act.delay, 0.0)
         met.why_not = None if met.delay else "nothing_to_change"
+        return
+    if act.messages is not None:
+        plan.message_candidates.append(met)
         return
     in_request = act.answer is not None or act.request is not None or act.copies != 1
     in_reply = act.reply is not None or act.events is not None

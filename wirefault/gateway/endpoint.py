@@ -134,6 +134,10 @@ def model_endpoint(settings: Settings, context: Callable[[], ssl.SSLContext]) ->
     return replace(real, recorder=recorder)
 
 
+# An extension of WebSocket, such as compression, would hide the messages.
+_EXTENSIONS = b"sec-websocket-extensions"
+
+
 def rewrite(head: RequestHead, endpoint: Endpoint, lab_headers: bytes) -> bytes:
     """Return the header block for the upstream. ``lab_headers``: whole lines that replace the client's."""
     lines = head.lines
@@ -144,6 +148,8 @@ def rewrite(head: RequestHead, endpoint: Endpoint, lab_headers: bytes) -> bytes:
         lines[0] = _with_base_path(lines[0], endpoint.base_path)
     if not endpoint.is_lab or (lab_headers and head.lab_at):
         lines = _without_lab_headers(head, endpoint.is_lab, lab_headers)
+    if head.upgrade:
+        lines = [line for line in lines if line.partition(b":")[0].lower() != _EXTENSIONS]
     return b"\r\n".join(lines) + b"\r\n" + lab_headers + b"\r\n"
 
 

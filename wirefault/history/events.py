@@ -26,6 +26,7 @@ from wirefault.history.link_events import (
     LateRequest,
     LinkOpened,
     ShadowMet,
+    SocketMessage,
     TapKind,
     ToxicsAction,
     ToxicsChanged,
@@ -100,6 +101,7 @@ __all__ = [
     "SealedFile",
     "ShadowMet",
     "ShadowToxic",
+    "SocketMessage",
     "TapKind",
     "ToolCallRefused",
     "ToolCalled",
@@ -141,4 +143,5 @@ Event = (
     | ConnectionEnded
     | InterceptionFailed
     | LateRequest
+    | SocketMessage
 )

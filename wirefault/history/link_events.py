@@ -159,6 +159,14 @@ class Exchange:
     request_ms: float = 0.0
     # set for a reply that a fault changed, or that passed a toxic
     faulted_reply: FaultedReply | None = None
+    # messages of the WebSocket connection that it opened
+    client_messages: int = 0
+    server_messages: int = 0
+    # codes of the close frames that client and server sent
+    client_close: int | None = None
+    server_close: int | None = None
+    # why its bytes could not be read as messages
+    unread_messages: str = ""
     # faults of other arms that the request would have met there
     shadows: list[ShadowMet] = field(default_factory=list)
     event: Literal["exchange"] = "exchange"
@@ -174,6 +182,27 @@ class Exchange:
     def of_model(self) -> bool:
         """Return whether it called a model. Links of tools and services speak plain HTTP or MCP."""
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
+
+
+@dataclass(frozen=True)
+class SocketMessage:
+    """A message of a WebSocket connection, which its request opened; the first 1000 are recorded."""
+
+    t: float
+    episode: str
+    attempt: int
+    link: str
+    call: int  # of the request
+    sender: Literal["client", "server"]
+    number: int  # among its sender's messages; 0 for a message that a fault made
+    kind: str  # text or binary
+    size: int  # bytes
+    type: str = ""  # of JSON
+    # injected: made by a fault; replaced: an error event came in its place
+    fate: Literal["passed", "delayed", "dropped", "replaced", "cut", "injected"] = "passed"
+    fault: str = ""  # id of the fault that acted on it
+    text: str | None = None  # its start, without secrets
+    event: Literal["socket_message"] = "socket_message"
 
 
 @dataclass(frozen=True)

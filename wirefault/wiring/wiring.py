@@ -25,7 +25,8 @@ from pydantic import Field
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.sockets import is_loopback
 from wirefault.dialects.mcp import MCP
-from wirefault.dialects.registry import MODEL_DIALECTS
+from wirefault.dialects.realtime import REALTIME
+from wirefault.dialects.registry import MODEL_DIALECTS, is_model_api
 from wirefault.wiring.links import (
     HTTP,
     LAB,
@@ -127,7 +128,7 @@ def build_link(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[st
         raise file.error(at, "a link's name must be a small letter, then small letters, digits or _")
     if name in ("tools", "writes", "all"):
         raise file.error(at, f"the name {name} is reserved: fault sets use it for several links")
-    dialects = (HTTP, MCP.name, *MODEL_DIALECTS)
+    dialects = (HTTP, MCP.name, *MODEL_DIALECTS, REALTIME.name)
     if spec.dialect not in dialects:
         raise file.error(
             (*at, "dialect"), f"unknown dialect {spec.dialect!r}{nearest(spec.dialect, dialects)}"
@@ -193,7 +194,7 @@ def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collecti
     if "@" in parts.netloc:
         raise file.error(at, "must not contain a user or password, since reports show it")
     host = str(parts.hostname).lower()
-    of_provider = spec.dialect in MODEL_DIALECTS and is_model_host(host)
+    of_provider = is_model_api(spec.dialect) and is_model_host(host)
     if not is_loopback(host) and host not in allowed and not of_provider:
         raise file.error(at, f"{host} is not this machine: to inject faults there, list it: allow: [{host}]")
 

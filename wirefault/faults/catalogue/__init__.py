@@ -11,6 +11,7 @@ from wirefault.faults.catalogue.http import HTTP_FAULTS
 from wirefault.faults.catalogue.mcp import MCP_FAULTS
 from wirefault.faults.catalogue.meaning import MEANING_FAULTS
 from wirefault.faults.catalogue.model import MODEL_FAULTS
+from wirefault.faults.catalogue.websocket import WEBSOCKET_FAULTS
 
 FAULTS: tuple[type[Fault], ...] = (
     *HTTP_FAULTS,
@@ -18,4 +19,5 @@ FAULTS: tuple[type[Fault], ...] = (
     *MODEL_FAULTS,
     *CONTEXT_FAULTS,
     *MCP_FAULTS,
+    *WEBSOCKET_FAULTS,
 )

@@ -14,8 +14,9 @@ from wirefault.dialects.http import Reply, Request
 from wirefault.dialects.mcp import MCP
 from wirefault.dialects.registry import dialect_of
 from wirefault.faults.base import Try
+from wirefault.faults.counts import within
 from wirefault.faults.matching.entry_index import ArmedEntry, EntryGroup, LinkCandidates
-from wirefault.faults.sets.conditions import Moment, within
+from wirefault.faults.sets.conditions import Moment
 from wirefault.faults.sets.fault_set import Entry
 
 KEPT_REPLIES = 8

@@ -10,6 +10,7 @@ from wirefault.dialects.http import Reply, data_of, split_events
 from wirefault.dialects.mcp import McpMessage, ToolAnswer, read_message
 from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.http1.messages import Decoder, Unreadable
+from wirefault.gateway.websocket.session import WebSocketSession
 
 MAX_KEPT_BODY = 64 * 1024
 MAX_SERVER_REPLY = 4 << 20
@@ -175,6 +176,8 @@ class ReplyRecord:
     """MCP: the server's answer before faults."""
     pieces: SentPieces | None
     """Model links: all that the client was sent, for its token usage."""
+    websocket: WebSocketSession | None
+    """The messages of the WebSocket connection that it opened."""
     client_eof_at: float | None
     """When the client half-closed (``perf_counter``). A client that leaves does so, too."""
     size_before_eof: int
@@ -185,6 +188,7 @@ class ReplyRecord:
         self.size = self.size_before_eof = 0
         self.done = self.answered_leaver = False
         self.reader = self.body_start = self.upstream = self.server_reply = self.pieces = None
+        self.websocket = None
 
     @property
     def encoding(self) -> str:

@@ -48,7 +48,7 @@ class ClientConnection(ClientSide, asyncio.Protocol):
             self._on_body(exchange, data)
         elif self.relay.tunnel:
             exchange.request_bytes += len(data)
-            self.relay.upstream.send(data)
+            self.relay.take_in_tunnel(data)
         else:
             self.queue.add(data, time.perf_counter())
             self.client.pause(PauseReason.REQUESTS_WAIT, self.queue.is_long)

@@ -20,6 +20,7 @@ from wirefault.dialects.mcp import (
     read_message,
 )
 from wirefault.dialects.model_requests import may_ask_model, spoken_model_api
+from wirefault.dialects.realtime import REALTIME
 from wirefault.dialects.registry import dialect_of
 from wirefault.faults.base import Try, WhyNot
 from wirefault.faults.matching.matcher import IncomingTry
@@ -182,6 +183,8 @@ class Exchange:
             self.call, self.try_ = believed.call, believed.try_
         if self.origin.run is not None:
             self.configuration = self.origin.run.configuration  # the decision about faults may replace it
+        if self.listener.dialect_by_request and self.head.upgrade and self.path.endswith(REALTIME.path_end):
+            self._note_model_api(REALTIME.name)
 
     @property
     def crosses_toxic(self) -> bool:
@@ -220,9 +223,13 @@ class Exchange:
         self.try_ = self.try_ or 1
 
     def _recognise_model(self, body: bytes, *, cut: bool) -> None:
-        self.model_api = spoken_model_api(self.path, body, cut=cut)
-        if self.model_api:
-            self.listener.lane.note_model(self.listener.link, self.model_api)
+        api = spoken_model_api(self.path, body, cut=cut)
+        if api:
+            self._note_model_api(api)
+
+    def _note_model_api(self, api: Dialect) -> None:
+        self.model_api = api
+        self.listener.lane.note_model(self.listener.link, api)
 
     @property
     def path(self) -> str:

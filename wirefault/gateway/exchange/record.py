@@ -29,6 +29,7 @@ from wirefault.gateway.http1.heads import (
     sdk_retries,
 )
 from wirefault.gateway.run import Run
+from wirefault.gateway.websocket.session import SIDES, WebSocketSession
 from wirefault.history.events import FaultedReply, FaultMet, LateRequest
 from wirefault.judging.requests import fate_of
 from wirefault.wiring.links import Link
@@ -215,6 +216,8 @@ def _wire_fields(exchange: Exchange) -> str:
         fields += _client_fields(head.noted, client_credential(exchange.head), listener.redaction)
     if reply.status != reply.upstream_status or (reply.status is not None and reply.status >= 300):
         fields += "".join(_reply_fields(exchange))
+    if reply.websocket is not None:
+        fields += "".join(_websocket_fields(reply.websocket))
     if exchange.decision is not None and exchange.decision.shadows:
         shadows = [asdict(shadow) for shadow in exchange.decision.shadows]
         fields += f',"shadows":{json.dumps(shadows, ensure_ascii=False)}'
@@ -225,6 +228,15 @@ def _wire_fields(exchange: Exchange) -> str:
             fields += "".join(_body_fields(exchange, head.noted.get(CONTENT_ENCODING, ""), redact))
         fields += _faulted_reply_field(exchange, redact)
     return fields
+
+
+def _websocket_fields(session: WebSocketSession) -> Iterator[str]:
+    for side in SIDES:
+        yield f',"{side}_messages":{session.count(side)}' if session.count(side) else ""
+        if side in session.close_codes:
+            yield f',"{side}_close":{session.close_codes[side]}'
+    if session.unreadable:
+        yield f',"unread_messages":{_quote(session.unreadable)}'
 
 
 def _message_fields(method: str, exchange: Exchange) -> str:

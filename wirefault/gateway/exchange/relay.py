@@ -18,6 +18,7 @@ from wirefault.gateway.exchange.episode_state import note_end_of_try, note_write
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
+from wirefault.gateway.exchange.tunnel import Tunnel
 from wirefault.gateway.exchange.upstream import UpstreamLink
 from wirefault.gateway.http1.heads import BadHead, RequestHead
 from wirefault.gateway.http1.messages import refusal
@@ -57,10 +58,16 @@ class RequestRelay:
         self._client = client
         self._owner = owner
         self._carrier = carrier
-        self.upstream = UpstreamLink(self, listener.connect_timeout, lambda: self.delivery.behind)
+        self.upstream = UpstreamLink(self, listener.connect_timeout, lambda: self._behind)
         self.delivery = ReplyDelivery(client, carrier, self._on_written, self.upstream.throttle)
         self.exchange: Exchange | None = None
         self._copies: RequestCopies | None = None
+        self._tunnel: Tunnel | None = None
+
+    @property
+    def _behind(self) -> bool:
+        """Whether more bytes for the client would only pile up here."""
+        return self.delivery.behind or (self._tunnel is not None and self._tunnel.behind)
 
     @property
     def tunnel(self) -> bool:
@@ -74,6 +81,11 @@ class RequestRelay:
         if reader is None or reader.head is None:
             return False
         return reader.tunnel or reader.message.stream_form is not None
+
+    def take_in_tunnel(self, data: bytes) -> None:
+        """Take the client's bytes after the change of protocol."""
+        if self._tunnel is not None:
+            self._tunnel.take("client", data)
 
     # towards the upstream
 
@@ -130,6 +142,8 @@ class RequestRelay:
         """Half-close towards the upstream if the client has, once all its bytes are on their way."""
         if not self._client.half_closed:
             return
+        if self._tunnel is not None:
+            self._tunnel.hurry("client")
         exchange = self.exchange
         copies_wait = self._copies is not None and self._copies.left > 0
         request_waits = exchange is not None and exchange.waiting is not None
@@ -211,7 +225,7 @@ class RequestRelay:
             return
         surplus = delivery.feed(exchange, reader, data)
         if reader.tunnel:
-            self._owner.on_tunnel()
+            self._on_tunnel_bytes(exchange, reader, surplus)
         elif delivery.changes.done if delivery.changes is not None else reader.done:
             if not reader.keep_alive:
                 exchange.keep_alive = False
@@ -221,8 +235,31 @@ class RequestRelay:
                 self.upstream.drop()
             self._on_reply_end(exchange, reader)
 
+    def _on_tunnel_bytes(self, exchange: Exchange, reader: MessageReader, data: bytes) -> None:
+        if self._tunnel is not None:
+            self._tunnel.take("server", data)
+            return
+        self._tunnel = Tunnel(exchange, reader, self._client, self.upstream, self._cut_tunnel)
+        self._tunnel.take("server", data)
+        self._owner.on_tunnel()
+
+    def _cut_tunnel(self, how: Ending) -> None:
+        """A fault ends the connection on both sides."""
+        exchange = self.exchange
+        if exchange is None:
+            return
+        self.upstream.drop()
+        exchange.keep_alive = False
+        if how == "reset":
+            self._record(exchange)
+            self._client.reset()
+        else:
+            self._finish(exchange)
+
     def on_upstream_end(self, reason: str | None) -> None:
         self.upstream.drop()
+        if self._tunnel is not None and self._tunnel.wait_for_server(partial(self.on_upstream_end, reason)):
+            return
         exchange = self.exchange
         copies = self._copies if self._copies is not None and self._copies.left else None
         reader = copies.reader if copies else self.delivery.reader
@@ -335,7 +372,12 @@ class RequestRelay:
             self._record(exchange)
 
     def _record(self, exchange: Exchange) -> None:
-        self.exchange = self._copies = None
+        if self._tunnel is not None:
+            self._tunnel.end()
+        elif exchange.plan is not None:
+            for fault in exchange.plan.message_candidates:
+                fault.mark_not_injected("already_faulted" if exchange.plan.answers else "upstream_failed")
+        self.exchange = self._copies = self._tunnel = None
         self.delivery.finish(exchange, client_was_gone=exchange.client_left and self._client.half_closed)
         note_write(exchange, exchange.reply.upstream_status)
         if exchange.client_left:

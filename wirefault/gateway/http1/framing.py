@@ -61,6 +61,15 @@ class EndlessBody:
         return len(data)
 
 
+class TunnelBytes(EndlessBody):
+    """What follows a change of protocol: bytes that are not of HTTP, so a reader passes them by."""
+
+    __slots__ = ()
+
+    def feed(self, data: bytes) -> int:
+        return 0
+
+
 class _Part(Enum):
     SIZE = auto()
     DATA = auto()
@@ -210,7 +219,7 @@ class ReplyReader:
         return self.error or broken_off(reason, begun=begun)
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """Return the bytes to pass on, and the bytes after the reply's end."""
+        """Return the bytes to pass on, and the bytes after the reply's end: those of a tunnel, too."""
         if self._body is not None:
             self.interim = 0
             used = self._take(self._body, data)
@@ -262,7 +271,7 @@ class ReplyReader:
     def _framing(self, head: ReplyHead) -> Body:
         if head.status == 101 or (self._method == "CONNECT" and 200 <= head.status < 300):
             self.tunnel = True
-            return EndlessBody()
+            return TunnelBytes()
         if head.bodiless or self._method == "HEAD":
             return NO_BODY
         if head.chunked:

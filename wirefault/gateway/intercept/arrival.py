@@ -300,6 +300,8 @@ class RequestRewriter:
         while data and self._replies:
             reply = self._replies[0]
             _, data = reply.feed(data)
+            if reply.tunnel:
+                break
             if reply.done:
                 self._replies.popleft()
         self._leave_if_answered()

@@ -73,13 +73,13 @@ _BY_NAME: Mapping[str, str] = {
     for group, names in {
         "other_error": (
             "status quota auth_error forbidden not_found bad_gateway overloaded flap"
-            " context_length tool_use_failed content_filter tool_error rpc_error unknown_session"
+            " context_length tool_use_failed content_filter tool_error rpc_error unknown_session ws_error"
         ),
-        "delayed": "delay slow_body slow_first_token slow_tokens late_response slow_progress",
+        "delayed": "delay slow_body slow_first_token slow_tokens late_response slow_progress ws_delay",
         "lost_or_cut": (
             "hang reset lose_request lose_reply truncate api_timeout stream_cut stream_hang early_end"
             " stream_error token_limit ended_stream server_death lost_notification ignored_cancel"
-            " lost_interim_result"
+            " lost_interim_result ws_cut ws_drop"
         ),
         "wrong_in_form": (
             "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"
@@ -97,6 +97,7 @@ _BY_FAMILY = {
     "context": "context_changed",
     "http": "other_fault",
     "mcp": "other_fault",
+    "websocket": "other_fault",
 }
 _FAMILIES = {kind.name: kind.family for kind in FAULTS}
 

@@ -1,0 +1,1 @@
+"""WebSocket connections: their messages, and the faults that act on them."""
