@@ -70,7 +70,7 @@ def _prompts(folder: Path, *entries: object) -> None:
         ({"MODEL": "groq"}, {}, ["MODEL=groq needs a key", "set GROQ_API_KEY", "leave MODEL out"]),
         ({}, {"prompts.json": None}, ["prompts.json: no such file", "--prompts or PROMPTS_FILE"]),
         ({}, {"prompts.json": '[\n{"prompt": }]'}, ["prompts.json:2: not JSON"]),
-        ({}, {"prompts.json": "[7]"}, ["missing prompts; write", "entry 1 is skipped"]),
+        ({}, {"prompts.json": "[7]"}, ["its only entry is skipped", "entry 1 is skipped"]),
         (
             {"CONFIG_FILE": "config.json"},
             {"config.json": '{"setings": {}}'},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from wirefault.wiring.prompts import (
     check_turns,
     load_prompts,
     prompts_from_entries,
+    prompts_name,
     text_key,
 )
 
@@ -179,8 +181,30 @@ def test_every_bad_entry_is_reported(path):
     ]
 
 
+def test_problems_have_the_name_that_the_file_has_outside_the_container(path):
+    path.write_text('[{"prompt": "x"}, {"prompt": ""}]')
+    loaded = load_prompts(path, name=Path("mine/tasks.json"))
+    assert loaded.problems == [
+        'mine/tasks.json:1: entry 2 is skipped: "prompt" must be a text that is not empty'
+    ]
+    assert loaded.source.file == str(path)
+
+
+@pytest.mark.parametrize(
+    ("environ", "file", "name"),
+    [
+        ({}, SHIPPED, SHIPPED),
+        ({"HOST_PROMPTS_FILE": ""}, SHIPPED, Path("agent/prompts.json")),
+        ({"HOST_PROMPTS_FILE": "mine.csv"}, SHIPPED, Path("mine.csv")),
+        ({"HOST_PROMPTS_FILE": "mine.csv"}, Path("other.json"), Path("other.json")),
+    ],
+)
+def test_only_the_mounted_file_has_another_name_outside_the_container(environ, file, name):
+    assert prompts_name(file, environ) == name
+
+
 def test_file_without_valid_entry_is_error_that_lists_problems(path):
-    with pytest.raises(PromptsError, match=r"missing prompts(.|\n)*entry 1 (.|\n)*entry 2 "):
+    with pytest.raises(PromptsError, match=r"all 2 entries are skipped(.|\n)*entry 1 (.|\n)*entry 2 "):
         load(path, [{}, 5])
 
 

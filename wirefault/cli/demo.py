@@ -16,6 +16,7 @@ from wirefault.cli.options import (
     json_option,
     options,
     out_option,
+    playbooks_option,
     prompts_options,
     setting_options,
     subject_option,
@@ -36,14 +37,14 @@ from wirefault.wiring.wiring import lab_wiring
     examples=("wirefault demo", "wirefault demo --faults lost-replies --toxic-prob 0 --error-prob 0"),
 )
 @options(
-    prompts_options, subject_option, setting_options, workers_option, out_option, charts_option(True),
-    json_option, toxiproxy_option,
+    prompts_options, subject_option, playbooks_option, setting_options, workers_option, out_option,
+    charts_option(True), json_option, toxiproxy_option,
 )  # fmt: skip
 def demo_command(
     file: Path | None, texts: tuple[str, ...], only: tuple[str, ...], match: str, **chosen: Any
 ) -> None:
     """Start the lab, send the prompts through it under chaos, and show what happened."""
-    names = ("toxiproxy", "out", "as_json", "workers", "subject", "charts")
+    names = ("toxiproxy", "out", "as_json", "workers", "subject", "charts", "playbooks")
     how = RunOptions(**{name: chosen.pop(name) for name in names})
     prompts = PromptsOptions(file, texts, only, match)
     sys.exit(run_in_own_lab(lab_wiring(), prompts, chosen, how).code)

@@ -23,6 +23,7 @@ from wirefault.cli.options import (
     charts_option,
     options,
     out_option,
+    playbooks_option,
     setting_options,
     toxiproxy_option,
 )
@@ -108,6 +109,7 @@ _PATH = click.Path(path_type=Path)
         section="Agent",
         help="Allow connections only to this machine and wired links.",
     ),
+    playbooks_option,
     setting_options,
     option(
         "--record",
@@ -142,6 +144,7 @@ def exec_command(
     toxiproxy: str,
     out: Path | None,
     charts: bool,
+    playbooks: Path | None,
     json_file: Path | None,
     **settings: str | None,
 ) -> None:
@@ -174,7 +177,9 @@ def exec_command(
     prompts = PromptsOptions(file, texts if has_prompts else (shlex.join(command),), (), "")
     defaults = {name: value for name, value in EXEC_DEFAULTS.items() if settings.get(name) is None}
     alone = file is None and len(texts) < 2
-    how = RunOptions(toxiproxy=toxiproxy, out=out, as_is=alone, on_stderr=True, charts=charts)
+    how = RunOptions(
+        toxiproxy=toxiproxy, out=out, as_is=alone, on_stderr=True, charts=charts, playbooks=playbooks
+    )
     completed = run_in_own_lab(wiring, prompts, {**settings, **defaults}, how)
     sys.exit(_show(completed, wiring, intercept, record, json_file, prompts if has_prompts else None))
 

@@ -18,6 +18,7 @@ from wirefault.lab.extra import require_packages
 from wirefault.lab.new_folder import FolderInUse, write_lab
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.model_server.playbooks import check_playbooks
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.settings.configuration import load_configuration
 from wirefault.state.effects import check_effects
@@ -56,6 +57,7 @@ def _up(toxiproxy: str, wiring: Path | None) -> None:
     configuration = load_configuration({**os.environ, **({"WIRING": str(wiring)} if wiring else {})})
     require_packages(configuration.wiring)
     choose_toxiproxy(toxiproxy, configuration.environ)
+    check_playbooks(configuration.environ)
     check_version(configuration.state)
     if configuration.wiring.is_lab:
         check_effects(configuration.effects)

@@ -16,7 +16,13 @@ from wirefault.core.lab_folder import logs_folder, output_folder
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links
-from wirefault.wiring.prompts import Prompts, PromptsError, load_prompts, prompts_from_texts
+from wirefault.wiring.prompts import (
+    Prompts,
+    PromptsError,
+    load_prompts,
+    prompts_from_texts,
+    prompts_name,
+)
 
 MAX_WORKERS = 64
 _PATH = click.Path(path_type=Path)
@@ -61,6 +67,7 @@ class RunOptions:
     output: Path | None = None
     # of a wiring
     subject: str | None = None
+    playbooks: Path | None = None  # of the scripted model, before the shipped ones
     charts: bool | None = None  # None: if they can be drawn
 
 
@@ -79,7 +86,9 @@ class PromptsOptions:
         Oracles may only expect requests on these ``links``.
         """
         if not self.texts:
-            return load_prompts(self.file or default, self.only, self.match, expect_check(links))
+            file = self.file or default
+            name = prompts_name(file, os.environ)
+            return load_prompts(file, self.only, self.match, expect_check(links), name=name)
         if self.file or self.only or self.match:
             raise PromptsError("--prompt cannot be combined with --prompts, --only or --match")
         return prompts_from_texts(self.texts)
@@ -101,6 +110,12 @@ only_option = option(
 )
 match_option = option(
     "--match", metavar="TEXT", default="", section="Agent", help="Send only prompts that contain TEXT."
+)
+playbooks_option = option(
+    "--playbooks",
+    type=_PATH,
+    section="Agent",
+    help="Let the scripted model answer by this file's playbooks before the shipped ones. [PLAYBOOKS]",
 )
 subject_option = option(
     "--subject",

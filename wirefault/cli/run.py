@@ -24,6 +24,7 @@ from wirefault.cli.options import (
     json_option,
     options,
     out_option,
+    playbooks_option,
     prompts_options,
     repeats_option,
     retry_invalid_option,
@@ -55,7 +56,7 @@ _TAKEN: Mapping[str, frozenset[str]] = {
     | _SETTINGS
     | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
     | {"fail_fast", "junit", "output"},
-    "a wiring": _OF_PROMPTS | _OF_LAB | _SETTINGS | {"targets", "links", "program", "charts"},
+    "a wiring": _OF_PROMPTS | _OF_LAB | _SETTINGS | {"targets", "links", "program", "charts", "playbooks"},
 }
 
 
@@ -89,6 +90,7 @@ _PATH = click.Path(path_type=Path)
 @options(
     prompts_options,
     subject_option,
+    playbooks_option,
     option(
         "--link",
         "links",
@@ -290,7 +292,7 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
             raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
         # the command takes no prompt: run one episode, named by the command, as `exec` does
         prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
-    names = _OF_LAB | {"as_json", "subject", "charts"}
+    names = _OF_LAB | {"as_json", "subject", "charts", "playbooks"}
     how = RunOptions(**{name: chosen[name] for name in names})
     return run_in_own_lab(wiring, prompts, {name: chosen[name] for name in _SETTINGS}, how).code
 

@@ -42,7 +42,14 @@ from wirefault.state.state import check_version
 from wirefault.subjects.loading import load_subject
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.links import Links
-from wirefault.wiring.prompts import Prompts, PromptsError, PromptsSource, load_prompts, prompts_from_texts
+from wirefault.wiring.prompts import (
+    Prompts,
+    PromptsError,
+    PromptsSource,
+    load_prompts,
+    prompts_from_texts,
+    prompts_name,
+)
 
 
 def main(path: str) -> int:
@@ -69,7 +76,9 @@ def load_source(source: PromptsSource, links: Links) -> Prompts:
     """Load the prompts of the source. Raises ``PromptsError``."""
     if source.texts:
         return prompts_from_texts(source.texts)
-    return load_prompts(Path(source.file), source.only, source.match, expect_check(links))
+    file = Path(source.file)
+    name = prompts_name(file, os.environ)
+    return load_prompts(file, source.only, source.match, expect_check(links), name=name)
 
 
 def carry_out(configuration: Configuration, document: RunDocument) -> int:

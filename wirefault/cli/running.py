@@ -46,6 +46,7 @@ from wirefault.judging.summary import counted, summarise
 from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.model_server.playbooks import check_playbooks
 from wirefault.report.experiment import (
     agent_line,
     arm_line,
@@ -71,6 +72,7 @@ from wirefault.state.effects import check_effects
 from wirefault.state.state import check_version
 from wirefault.subjects.loading import split_subject_name
 from wirefault.subjects.surroundings import ORIGINAL_VARIABLE, check_program, original_variables
+from wirefault.wiring.links import SCRIPTED
 from wirefault.wiring.prompts import PromptsError, check_tool_links
 from wirefault.wiring.subject_spec import ServiceSpec
 from wirefault.wiring.wiring import Wiring, is_wiring_file, load_wiring
@@ -213,7 +215,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     configuration = saved.plan.configuration
     require_packages(configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
-    _check_databases(configuration)
+    _check_files(configuration)
     engine = _engine(how.engine)
     console = plain_console(stderr=how.as_json)  # with --json, standard output contains only the object
     console.print(saved.plan.experiment.title, style="bold", markup=False)
@@ -353,7 +355,7 @@ def run_in_own_lab(
     if how.charts:
         require_charts()
     try:
-        configuration = _configuration(wiring, how.out, prompts.file, settings)
+        configuration = _configuration(wiring, how, prompts.file, settings)
         choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
         # report mistakes in the run's files before the lab starts
         if how.subject:
@@ -363,7 +365,7 @@ def run_in_own_lab(
         if wiring.intercept is None and draws_for_used(configuration.settings):
             check_tool_links(loaded, wiring.links.tool_names)
         workers = workers_for(configuration.wiring, how.workers)
-        _check_databases(configuration)
+        _check_files(configuration)
     except (SettingsError, PromptsError) as error:
         log_error(logs_in(environ_below(how.out)), str(error))
         # the console shows it, so an unwritable log is not fatal / otherwise .env is not read,
@@ -407,8 +409,12 @@ def run_in_own_lab(
     return CompletedRun(code, configuration.logs, run_id)
 
 
-def _check_databases(configuration: Configuration) -> None:
-    """Raise for a database of another version or another program. Raises ``UserError``."""
+def _check_files(configuration: Configuration) -> None:
+    """Raise for a database of another version or another program, and for bad playbooks. ``UserError``."""
+    wiring = configuration.wiring
+    answers_intercepted = wiring.intercept is not None and wiring.intercept.models == "scripted"
+    if answers_intercepted or any(link.upstream == SCRIPTED for link in wiring.links):
+        check_playbooks(configuration.environ)
     check_version(configuration.state)
     if configuration.wiring.is_lab:
         check_effects(configuration.effects)
@@ -420,11 +426,13 @@ def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:
 
 
 def _configuration(
-    wiring: Wiring, out: Path | None, prompts: Path | None, settings: Mapping[str, str | None]
+    wiring: Wiring, how: RunOptions, prompts: Path | None, settings: Mapping[str, str | None]
 ) -> Configuration:
-    environ = environ_below(out) | {ORIGINAL_VARIABLE: json.dumps(original_variables(os.environ))}
+    environ = environ_below(how.out) | {ORIGINAL_VARIABLE: json.dumps(original_variables(os.environ))}
     if prompts is not None:
         environ["PROMPTS_FILE"] = str(prompts)
+    if how.playbooks is not None:
+        environ["PLAYBOOKS"] = str(how.playbooks)
     command_line = {name: value for name, value in settings.items() if value is not None}
     # the environment of an unchanged command is for the command, not for the lab
     return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)

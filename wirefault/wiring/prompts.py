@@ -26,6 +26,7 @@ from typing import Any
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.identity import digest, text_digest
+from wirefault.core.lab_folder import sample_prompts
 from wirefault.core.plugins import checked_function_name, load_function, located_function
 from wirefault.wiring.foreign_prompts import Entry, converted
 from wirefault.wiring.prompt_files import PromptsFileError, read_entries
@@ -115,8 +116,9 @@ def load_prompts(
     match: str = "",
     check_expect: ExpectCheck | None = None,
     content: bytes | None = None,
+    name: Path | None = None,
 ) -> Prompts:
-    """Read the file; bad entries are skipped and reported.
+    """Read the file; bad entries are skipped and reported, by the file's ``name`` if it has another one.
 
     ``only`` (keys, patterns of keys with ``*``, or positions) and ``match`` (words of the text) select
     entries, which keep their keys. Without ``check_expect`` oracles are not checked. ``content``:
@@ -124,12 +126,21 @@ def load_prompts(
     not exist.
     """
     data = _bytes(path) if content is None else content
+    name = name or path
     try:
-        entries = read_entries(data, path)
+        entries = read_entries(data, name)
     except PromptsFileError as error:
         raise PromptsError(str(error)) from None
     source = PromptsSource(str(path), sha256(data).hexdigest(), list(only), match)
-    return _loaded(entries, str(path), source, check_expect, path.parent)
+    return _loaded(entries, str(name), source, check_expect, path.parent)
+
+
+def prompts_name(path: Path, environ: Mapping[str, str]) -> Path:
+    """Return the file's name for people: in the agent's container, the one outside it."""
+    name = environ.get("HOST_PROMPTS_FILE")
+    if name is None or path.resolve() != sample_prompts().resolve():
+        return path
+    return Path(name or "agent/prompts.json")
 
 
 def prompts_from_entries(
@@ -373,6 +384,9 @@ def _picked(prompts: Prompts) -> list[Prompt]:
     Raises ``ValueError`` if there is none.
     """
     entries, source = prompts.entries, prompts.source
+    if not entries and prompts.problems:
+        count = len(prompts.problems)
+        raise ValueError("its only entry is skipped" if count == 1 else f"all {count} entries are skipped")
     if not entries:
         raise ValueError('missing prompts; write [{"prompt": "..."}]')
     if not source.picked:
