@@ -1,4 +1,4 @@
-"""What a hostile process in a container can put where its user is about to open a file."""
+"""Traps that a hostile process in a container can put at the path of a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PAGE, _SECTOR, _LOCK_BYTE = 4096, 512, 0x40000000
 
 
 def victim_of(path: Path) -> Path:
-    """A file elsewhere, which nothing must change."""
+    """A file elsewhere that must stay unchanged."""
     victim = path.parents[1] / "victim"
     victim.parent.mkdir(parents=True, exist_ok=True)
     victim.write_bytes(VICTIM)
@@ -28,7 +28,7 @@ def link(path: Path, victim: Path) -> None:
 
 
 def dangling_link(path: Path, victim: Path) -> None:
-    path.symlink_to(victim.with_name("made-by-whoever-follows"))
+    path.symlink_to(victim.with_name("made-by-symlink"))
 
 
 def hard_link(path: Path, victim: Path) -> None:
@@ -63,7 +63,7 @@ TRAPS: dict[str, Callable[[Path, Path], None]] = {
 
 
 def journal_that_deletes(database: Path, victim: Path) -> None:
-    """A journal of that database which is rolled back at the next look, and then has ``victim`` deleted."""
+    """Write a hot journal of that database: the next rollback deletes ``victim``."""
     first_page = database.read_bytes()[:_PAGE]
     nonce = 1
     checksum = nonce + sum(first_page[index] for index in range(_PAGE - 200, 0, -200))

@@ -1,4 +1,4 @@
-"""An API in a thread of a process with another main loop."""
+"""An API served in a thread."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def threads_left() -> list[str]:
 APP = Starlette(routes=[Route("/", blocking), Route("/endless", endless)])
 
 
-def test_it_serves_until_the_context_ends() -> None:
+def test_server_runs_until_context_ends() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = "http://127.0.0.1:{1}".format(*listener.getsockname())
         with api_in_thread(APP, listener), requests.Session() as session:
             assert "worker" in session.get(url, timeout=PATIENCE_S).text
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=PATIENCE_S)
-    # a thread that is left would keep the process from ending
+    # a leftover thread would keep the process alive
     until(lambda: not threads_left(), "the end of all threads")
 
 
-def test_request_in_progress_does_not_hold_up_the_end() -> None:
+def test_request_in_progress_does_not_delay_shutdown() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
         with api_in_thread(APP, listener):
             client.connect(listener.getsockname())

@@ -1,4 +1,4 @@
-"""Who may use a control API."""
+"""Access to a control API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def code(method: str = "PUT", path: str = "/lanes/0", **headers: str) -> str | N
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:7070", "[::1]:7070", "gateway-control:7070"])
-def test_holder_of_the_token_may_change_the_lab(host: str) -> None:
+def test_token_authorizes_changes(host: str) -> None:
     assert code(host=host) is None
     assert code(host=host, origin=f"http://{host}") is None
     assert code(host=host, content_type="application/json; charset=utf-8") is None
@@ -54,18 +54,18 @@ def test_holder_of_the_token_may_change_the_lab(host: str) -> None:
         ({"content_type": ""}, "not_json"),
     ],
 )
-def test_others_are_refused(headers: dict[str, str], expected: str) -> None:
+def test_request_without_token_is_refused(headers: dict[str, str], expected: str) -> None:
     assert code(**headers) == expected
 
 
-def test_public_paths_can_be_read_without_token_but_not_by_pages_of_others() -> None:
+def test_public_paths_need_no_token_but_own_host() -> None:
     assert code("GET", "/", authorization="", content_type="") is None
     assert code("GET", "/lanes/0", authorization="") == "token"
     assert code("DELETE", "/", authorization="") == "token"
     assert code("GET", "/", host="rebound.example") == "foreign_host"
 
 
-def test_empty_token_opens_nothing() -> None:
+def test_empty_token_authorizes_nothing() -> None:
     assert not has_token("Bearer ", "")
 
 
@@ -78,7 +78,7 @@ def test_token_is_inherited_by_descriptor() -> None:
         os.close(descriptor)
 
 
-def test_processes_that_share_a_file_draw_one_token(tmp_path: Path) -> None:
+def test_processes_with_shared_file_use_one_token(tmp_path: Path) -> None:
     path = tmp_path / "token"
     with ThreadPoolExecutor(8) as pool:
         [token] = set(pool.map(lambda _: inherited_token({TOKEN_FILE: str(path)}), range(8)))

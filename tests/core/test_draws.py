@@ -46,7 +46,7 @@ def chi_square(counts, expected):
 def test_twenty_thousand_draws_are_uniform():
     bins = Counter(int(number * 100) for number in draws(20_000))
     assert set(bins) == set(range(100))
-    # 99 degrees of freedom: 0.1 % of truly uniform samples lie outside this
+    # 99 degrees of freedom: 0.1 % of uniform samples exceed this
     assert 60 < chi_square(bins.values(), 200) < 149
 
 
@@ -157,7 +157,7 @@ def test_digests_are_unambiguous(a, b):
     assert (digest(*a) == digest(*b)) == (a == b)
 
 
-def test_sizes_of_digests_and_ids():
+def test_digest_and_id_sizes():
     assert len(digest("a")) == 8 and len(digest("a", size=16)) == 16
     assert identifier("\ud800", 1) == digest("\ud800", "1").hex()
 
@@ -213,13 +213,13 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_json_white_space_and_escapes_do_not_change_fingerprint(value):
+def test_fingerprint_ignores_json_spacing_and_escapes(value):
     bodies = [json.dumps(value, indent=3), json.dumps(value, separators=(",", ":"), ensure_ascii=False)]
     assert len({fingerprint("POST", "/e", body.encode("utf-8", "surrogatepass")) for body in bodies}) == 1
 
 
 @given(st.text(), st.binary())
-def test_any_request_has_fingerprint(target, body):
+def test_arbitrary_request_has_fingerprint(target, body):
     assert len(fingerprint("POST", target, body)) == 16
 
 
@@ -232,7 +232,7 @@ def plans(seed, prob=0.3, n=200):
     return [plan_toxics(seed, prob, TOXICS, lab_links().tool_names, f"{i}-1", 1) for i in range(n)]
 
 
-def test_seed_repeats_plan_and_other_seed_does_not():
+def test_only_same_seed_repeats_plan():
     assert plans(1) == plans(1)
     assert plans(1) != plans(2)
 
@@ -251,7 +251,7 @@ def test_link_has_one_toxic_at_most_in_catalogue_order():
         assert places == sorted(set(places))
 
 
-def test_probability_0_plans_none_and_1_plans_one_per_tool_link():
+def test_probability_0_plans_none_and_1_one_toxic_per_link():
     assert plans(5, 0.0, 50) == [[]] * 50
     assert all(
         [t.link for t in plan] == [row.name for row in lab_links().tools] for plan in plans(5, 1.0, 50)
@@ -263,7 +263,7 @@ def test_rising_probability_only_adds_toxics():
         assert all(toxic in many for toxic in few)
 
 
-def test_each_kind_and_stream_is_drawn_as_often_as_another():
+def test_kinds_and_streams_are_drawn_uniformly():
     drawn = Counter((t.kind, t.stream, t.attributes.get("latency")) for p in plans(4, 1.0, 2000) for t in p)
     assert len(drawn) == 5  # two of timeout, two of latency 300, one of latency@upstream 1500
     assert chi_square(drawn.values(), drawn.total() / 5) < 18.5  # 4 degrees of freedom, 0.1 %
@@ -279,7 +279,7 @@ def test_planned_toxic_has_all_attributes_and_name():
     assert toxic.name == "wirefault_latency_upstream"
 
 
-def test_errors_are_drawn_per_try_with_each_kind_as_often():
+def test_errors_are_drawn_per_try_with_uniform_kinds():
     planned = [plan_error(1, 0.3, "1-1", 1, "search", "f", call, 1) for call in range(6000)]
     kinds = Counter(error for error in planned if error)
     assert set(kinds) == {PlannedError(kind, status) for kind, status in ERROR_KINDS}
@@ -288,7 +288,7 @@ def test_errors_are_drawn_per_try_with_each_kind_as_often():
 
 
 @pytest.mark.parametrize(("prob", "planned"), [(0.0, 0), (1.0, 100)])
-def test_errors_at_ends_of_range(prob, planned):
+def test_error_probabilities_0_and_1(prob, planned):
     assert sum(plan_error(1, prob, "1-1", 1, "search", "f", c, 1) is not None for c in range(100)) == planned
 
 
@@ -333,5 +333,5 @@ def test_two_entries_of_one_kind_draw_separately():
 
 
 @given(st.text(st.sampled_from("ab=&+;%41 é"), max_size=12))
-def test_query_is_parsed_like_library(text):
+def test_query_parser_equals_library(text):
     assert _query(text) == parse_qsl(text, keep_blank_values=True, errors="surrogateescape")

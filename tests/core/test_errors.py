@@ -17,5 +17,5 @@ from wirefault.core.errors import nearest
         ("zzz", (), "; it has none"),
     ],
 )
-def test_nearest_name_keeps_its_spelling_else_all_names(name, valid, suggestion):
+def test_nearest_name_or_else_all_names(name, valid, suggestion):
     assert nearest(name, valid) == suggestion

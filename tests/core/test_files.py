@@ -39,7 +39,7 @@ def append(root: Path, path: Path) -> None:
 
 
 def test_empty_file_reads_empty(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A journal whose start, while being written, has content that would be invalid at its end."""
+    """A journal being written: its incomplete start would be invalid once finished."""
     path, fstat = logs / "state.db-journal", os.fstat
     append(logs, path)
 
@@ -69,7 +69,7 @@ def test_file_is_created_with_folders_and_read_again(logs: Path) -> None:
 @pytest.mark.parametrize(
     "use", [append, lambda root, path: read_shared(root, path, 100)], ids=["write", "read"]
 )
-def test_foreign_file_is_one_line_error(logs: Path, trap, use) -> None:
+def test_unsafe_file_is_one_line_error(logs: Path, trap, use) -> None:
     logs.mkdir(parents=True)
     path = logs / "agent.log"
     victim = victim_of(path)
@@ -77,7 +77,7 @@ def test_foreign_file_is_one_line_error(logs: Path, trap, use) -> None:
     with pytest.raises(UnsafeFileError, match=r"agent\.log is .*: refusing to use it") as caught:
         use(logs, path)
     assert "\n" not in str(caught.value)
-    assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
+    assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-symlink").exists()
 
 
 def test_linked_folder_is_not_followed_except_root(logs: Path, tmp_path: Path) -> None:
@@ -91,13 +91,13 @@ def test_linked_folder_is_not_followed_except_root(logs: Path, tmp_path: Path) -
     with pytest.raises(UnsafeFileError, match="outside its folder"):
         append(logs, logs / ".." / "x")
     assert list(elsewhere.iterdir()) == []
-    append(logs / "runs", logs / "runs" / "agent-0.jsonl")  # as a root, the user named it
+    append(logs / "runs", logs / "runs" / "agent-0.jsonl")  # the user named the root folder
 
 
-def test_endless_file_is_read_up_to_limit(logs: Path) -> None:
+def test_file_read_stops_at_limit(logs: Path) -> None:
     path = logs / "agent.log"
     append(logs, path)
-    os.truncate(path, 1 << 40)  # it takes no room on the disk
+    os.truncate(path, 1 << 40)  # sparse: uses no disk space
     with pytest.raises(UnsafeFileError, match="larger than 1000 bytes"):
         read_shared(logs, path, 1000)
     assert read_shared_tail(logs, path, 3) == b"\0\0\0"
@@ -178,7 +178,7 @@ def test_uncreatable_folder_error_has_advice(home: Path) -> None:
         make_private_folder()
 
 
-def test_state_folder_is_same_by_any_path(home: Path) -> None:
+def test_state_folder_ignores_spelling_of_path(home: Path) -> None:
     (home / "state").mkdir()
     (home / "link").symlink_to(home / "state")
     assert private_file(home / "link", ".lock") == private_file(home / "state", ".lock")

@@ -1,4 +1,4 @@
-"""What identifies a try on the wire."""
+"""Identity of a try on the wire."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OURS = "wirefault.run=r,wirefault.episode=1-1,wirefault.attempt=2"
 
 
 @given(st.builds(Identity, TEXT, TEXT, COUNT, COUNT, COUNT))
-def test_identity_survives_its_header(identity):
+def test_identity_header_round_trips(identity):
     header = identity.headers("search", "f")[BAGGAGE_HEADER]
     assert parse_baggage(header) == identity
     assert foreign_members(header) == ""
@@ -64,12 +64,12 @@ def test_invalid_count_breaks_identity(attempt):
 
 
 @pytest.mark.parametrize("header", ["", ",", "user=1", "wirefault.run=r", "wirefault.run", OURS.upper()])
-def test_incomplete_members_are_no_identity(header):
+def test_incomplete_members_give_no_identity(header):
     assert parse_baggage(header) is None
 
 
 @given(st.text())
-def test_any_header_is_parsed_without_error(header):
+def test_arbitrary_header_parses_without_error(header):
     assert parse_baggage(header) is None
     assert parse_baggage(header + "," + OURS) == Identity("r", "1-1", 2)
 
@@ -83,7 +83,7 @@ def span(identity=TRY, link="search", fingerprint="f"):
     return match[1], match[2]
 
 
-def test_attempt_is_trace_and_try_is_span():
+def test_attempt_maps_to_trace_and_try_to_span():
     assert span() == span()
     others = [
         span(Identity("r", "1-1", 2, 1, 2)),

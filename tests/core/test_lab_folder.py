@@ -1,4 +1,4 @@
-"""Which lab is the one of a folder."""
+"""The lab of a folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_checkout_uses_its_own_files() -> None:
     assert [name for name in LAB_FILES if not (ROOT / name).exists()] == []
 
 
-def test_lab_elsewhere_is_next_to_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_lab_is_next_to_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent").mkdir()
     assert lab_root() == LIBRARY.parent == ROOT
@@ -53,9 +53,7 @@ def test_other_folders_keep_runs_in_wirefault(tmp_path: Path, monkeypatch: pytes
     assert output_folder() == Path() and logs_folder({}) == Path("logs")
 
 
-def test_runs_of_earlier_version_or_bundle_stay_in_reach(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_older_runs_and_bundles_stay_accessible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs" / "runs" / "20260101-120000-a1b2c3-1-method").mkdir(parents=True)
     assert output_folder() == Path()
@@ -63,7 +61,7 @@ def test_runs_of_earlier_version_or_bundle_stay_in_reach(
     assert output_folder() == Path(".wirefault")
 
 
-def test_named_folder_is_used_itself_unless_it_has_own_one(tmp_path: Path) -> None:
+def test_named_folder_is_used_unless_it_contains_state_folder(tmp_path: Path) -> None:
     assert output_folder(tmp_path) == tmp_path
     (tmp_path / ".wirefault").mkdir()
     assert output_folder(tmp_path) == tmp_path / ".wirefault"

@@ -1,4 +1,4 @@
-"""What the text of a fault set can and cannot contain."""
+"""Allowed and refused content of fault set texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ INSIDE_ITSELF.append(INSIDE_ITSELF)
         ('{"a": "\\ud83d\\ude00"}', {"a": "\U0001f600"}),
     ],
 )
-def test_plain_word_keeps_its_meaning(text, value):
+def test_plain_words_stay_text(text, value):
     data = read_yaml(text, "f")
     assert data == value and type(data) is type(value)
 
@@ -89,7 +89,7 @@ def test_value_outside_json_is_refused_with_key(value, says):
     assert str(error.value).startswith(says)
 
 
-def test_tuples_are_lists():
+def test_tuples_become_lists():
     assert plain_data({"a": (1, ("b",))}, "f") == {"a": [1, ["b"]]}
 
 
@@ -111,7 +111,7 @@ def test_quick_parser_rejects_are_read_by_full_parser():
     [("[x, x, x, x, x, x, x, x, x]", "[{}]"), ("{x: 1}", "{{<<: [{}]}}")],
     ids=["lists", "merged keys"],
 )
-def test_aliases_that_stand_for_billions_are_refused(first, next_):
+def test_alias_bomb_is_refused(first, next_):
     lines = [f"a0: &a0 {first}"]
     for number in range(1, 10):
         aliases = ", ".join([f"*a{number - 1}"] * 9)
@@ -120,5 +120,5 @@ def test_aliases_that_stand_for_billions_are_refused(first, next_):
         read_yaml("\n".join(lines), "bomb.yaml")
 
 
-def test_aliases_are_written_out():
+def test_aliases_are_expanded():
     assert read_yaml("a: &a {x: 1}\nb: [*a, *a]\n", "f.yaml") == {"a": {"x": 1}, "b": [{"x": 1}] * 2}

@@ -21,7 +21,7 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Lays down an installed package: ``install("acme", "wirefault.faults", "name = module:object")``."""
+    """Create an installed package: ``install("acme", "wirefault.faults", "name = module:object")``."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def lay_down(package: str, group: str, *lines: str) -> None:
@@ -43,7 +43,7 @@ def mapping() -> WithPlugins[str]:
     return WithPlugins("test.group", lambda: {"own": "ours"}, checked)
 
 
-def test_no_plugins_leave_built_in_names(mapping: WithPlugins[str]) -> None:
+def test_without_plugins_built_in_names_remain(mapping: WithPlugins[str]) -> None:
     assert dict(mapping) == {"own": "ours"}
     assert mapping.get("other") is None and mapping.package_of("own") == ""
 
@@ -96,7 +96,7 @@ def test_name_clash_is_error_on_any_lookup(
         ("flap = wirefault.faults.catalogue.http.delivery:Flap", "has a name that Wirefault uses itself"),
     ],
 )
-def test_plugin_that_is_not_fault_is_error_of_set(
+def test_non_fault_plugin_is_fault_set_error(
     install: Install, monkeypatch: pytest.MonkeyPatch, line: str, problem: str
 ) -> None:
     install("acme", "wirefault.faults", line)
@@ -106,7 +106,7 @@ def test_plugin_that_is_not_fault_is_error_of_set(
 
 
 @pytest.mark.parametrize("value", ["string:digits", "wirefault.dialects.openai_chat:OpenAIChat"])
-def test_plugin_that_is_not_dialect_is_error(install: Install, value: str) -> None:
+def test_non_dialect_plugin_is_error(install: Install, value: str) -> None:
     install("acme", "wirefault.dialects", f"theirs = {value}")
     dialects = WithPlugins("wirefault.dialects", lambda: MODEL_DIALECTS.own, MODEL_DIALECTS._checked)
     with pytest.raises(PluginError, match=r"package acme 1.0 .* must be an object that implements"):

@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def owner(state: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A launcher that is up, with a tap; it is killed at the end of the block."""
+    """A running launcher with a tap; it is killed at the end of the block."""
     command = [sys.executable, "-c", OWNER, str(state)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
@@ -56,7 +56,7 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.mark.slow
-def test_next_start_sweeps_the_files_of_a_killed_launcher(folder: Path, tmp_path: Path) -> None:
+def test_next_start_removes_files_of_killed_launcher(folder: Path, tmp_path: Path) -> None:
     (folder / "signing_key").write_bytes(b"k" * 32)
     write_lab_record(tmp_path / "removed", {"token": "t"})
     with owner(tmp_path):
@@ -72,9 +72,7 @@ def test_next_start_sweeps_the_files_of_a_killed_launcher(folder: Path, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGCONT, signal.SIGSTOP])
-def test_sweep_spares_the_files_of_a_launcher_that_is_up(
-    folder: Path, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_sweep_keeps_files_of_running_launcher(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
     with owner(tmp_path) as process:
         os.kill(process.pid, number)
         for name in LEFT:
@@ -87,7 +85,7 @@ def test_sweep_spares_the_files_of_a_launcher_that_is_up(
         process.wait(PATIENCE_S)
 
 
-def test_holder_of_the_lock_keeps_its_record(folder: Path, tmp_path: Path) -> None:
+def test_lock_holder_keeps_its_record(folder: Path, tmp_path: Path) -> None:
     with hold_lab_lock(tmp_path), tap_folder() as tap:
         write_lab_record(tmp_path, {"token": "t"})
         sweep()

@@ -30,7 +30,7 @@ def ended(*processes: subprocess.Popen[bytes]) -> Iterator[None]:
             process.kill()
 
 
-def test_equal_commands_are_distinguished_and_one_is_signalled() -> None:
+def test_equal_commands_are_signalled_separately() -> None:
     with subprocess.Popen(SLEEPER) as meant, subprocess.Popen(SLEEPER) as other, ended(meant, other):
         until(lambda: "pause" in process_identity(meant.pid) and "pause" in process_identity(other.pid))
         identity = process_identity(meant.pid)
@@ -85,7 +85,7 @@ def called_after(environ, act):
     return closed.wait(PATIENCE_S)
 
 
-def test_callback_runs_once_when_other_end_closes():
+def test_callback_runs_once_when_peer_closes():
     reading, writing = os.pipe()
     closed = threading.Event()
     watch_lifeline({LIFELINE_VARIABLE: str(reading)}, closed.set)

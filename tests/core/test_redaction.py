@@ -1,4 +1,4 @@
-"""No secret reaches a record, and a record stays what it was otherwise."""
+"""Secrets are redacted from records; everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def test_values_of_secret_looking_variables_are_redacted() -> None:
 
 
 @pytest.mark.parametrize("name", ["PWD", "OLDPWD", "TOKEN_FILE", "MAX_TOKENS", "KEYBOARD", "SSH_AUTH_SOCK"])
-def test_other_variables_are_no_secrets(name: str) -> None:
+def test_ordinary_variables_are_not_redacted(name: str) -> None:
     assert secret_values({name: "/srv/me/notes"}) == []
 
 
-def test_placeholder_key_of_a_request_is_not_secret() -> None:
+def test_placeholder_key_in_request_is_not_secret() -> None:
     message = "Rate limit reached for model `scripted-diligent`."
     assert SALTED.text(message, ["scripted"]) == message
     assert "open-sesame" not in SALTED.text("the key is open-sesame", ["open-sesame"])
@@ -35,7 +35,7 @@ def test_placeholder_is_not_secret() -> None:
 
 
 @pytest.mark.parametrize("name", ["next_page_token", "max_tokens", "pageToken", "key", "monkey", "keys"])
-def test_ordinary_names_are_no_secrets(name: str) -> None:
+def test_ordinary_names_are_not_redacted(name: str) -> None:
     assert not is_secret_name(name)
     text = json.dumps({name: "abcdefgh12"})
     assert SALTED.body(text) == text
@@ -52,7 +52,7 @@ def test_ordinary_names_are_no_secrets(name: str) -> None:
         "/hooks/S",
     ],
 )
-def test_targets_with_two_secrets_stay_two(target: str) -> None:
+def test_targets_with_different_secrets_differ(target: str) -> None:
     first, second = (SALTED.target(target.replace("S", f"val-ue-{n}-abcdefgh")) for n in (1, 2))
     assert "val-ue" not in first + second
     assert first != second
@@ -88,13 +88,13 @@ def test_json_stays_json() -> None:
     assert json.loads(SALTED.text(line, in_json=True))["token"] == "a name of the history"
 
 
-def test_command_lines_keep_their_other_words() -> None:
+def test_command_line_keeps_nonsecret_words() -> None:
     words = ["agent", "--token", "abcd1234", "--api-key=abcd1234", "--max-tokens", "512", "-u", "me:abcd1234"]
     assert Redaction().words(words) == [
         *("agent", "--token", "[secret]", "--api-key=[secret]", "--max-tokens", "512", "-u", "me:[secret]")
     ]
 
 
-def test_credential_in_query_is_decoded_and_no_signature() -> None:
+def test_query_credential_is_decoded_and_excludes_signature() -> None:
     assert credential_in_query("/a?sig=abc&ap%69key=a%20b") == "a b"
     assert credential_in_query("/a?q=keys") == ""

@@ -1,4 +1,4 @@
-"""Keys of runs, and who gets them."""
+"""Run keys and the processes that receive them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUN = "run-1"
 TRY = Identity(RUN, "1-1", 2, 3, 4)
 
 
-def test_agent_reads_the_key_of_its_run_from_the_descriptor() -> None:
+def test_agent_reads_run_key_from_descriptor() -> None:
     with handed_key("secret", RUN) as (variables, descriptors):
         assert variables == {KEY_DESCRIPTOR: str(descriptors[0])}
         keys = InheritedKeys(variables)
@@ -41,7 +41,7 @@ def test_gateway_and_agent_share_a_file(tmp_path: Path) -> None:
     assert InheritedKeys(environ).run_key(RUN) == derive_run_key(secret, RUN)
 
 
-def test_mac_holds_for_its_try_link_and_key_alone() -> None:
+def test_mac_is_bound_to_try_link_and_key() -> None:
     key = derive_run_key("secret", RUN)
     sender = parse_sender(TRY.headers("search", key=key)["baggage"])
     assert sender is not None and sender.is_signed("search", key)

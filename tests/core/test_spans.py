@@ -1,4 +1,4 @@
-"""The parts of an attempt in which a fault or a toxic is in force."""
+"""Spans of an attempt during which a fault or a toxic is active."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wirefault.core.spans import Span
         (Span(3, 4, 4, unit="calls"), [2, 3, 4, 6, 7], [0, 0.25, 0.5, 1, 0]),
     ],
 )
-def test_dose_share_in_force(span: Span, positions: list[float], shares: list[float]) -> None:
+def test_active_dose_share(span: Span, positions: list[float], shares: list[float]) -> None:
     assert [span.share(position) for position in positions] == shares
 
 
-def test_by_clock_toxic_rises_in_four_steps_last_at_ramp_s_end() -> None:
+def test_clock_ramp_has_four_steps() -> None:
     span = Span(1, 6, ramp=3)
     assert [span.step(second) for second in (0.9, 1, 1.9, 2, 3, 3.9, 4, 6.9, 7)] == [
         *(0, 0.25, 0.25, 0.5, 0.75, 0.75),
@@ -45,11 +45,11 @@ def test_dose_rises_with_each_call() -> None:
         (Span(2, 3), []),
     ],
 )
-def test_calls_before_which_dose_changes(span: Span, calls: list[int]) -> None:
+def test_dose_changes_at_listed_calls(span: Span, calls: list[int]) -> None:
     assert span.changes_before == calls
 
 
-def test_toxics_that_may_overlap() -> None:
+def test_overlapping_toxics() -> None:
     first = Span(1, 2)
     assert [first.overlaps(Span(start, 1)) for start in (0, 1, 2.9, 3)] == [False, True, True, False]
     assert first.overlaps(Span()) and first.overlaps(Span(9, 1, unit="calls"))
@@ -66,5 +66,5 @@ def test_toxics_that_may_overlap() -> None:
         (Span(), ""),
     ],
 )
-def test_in_words(span: Span, text: str) -> None:
+def test_span_text(span: Span, text: str) -> None:
     assert str(span) == text

@@ -21,13 +21,11 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "state.db"
 
 
-def test_database_of_labs_is_opened(path: Path) -> None:
+def test_lab_database_is_opened(path: Path) -> None:
     with closing(connect(path)) as database:
         assert database.execute("SELECT name FROM sqlite_master").fetchone()["name"] == "rows"
     (path.parents[1] / "other").symlink_to(path.parent)
-    connect(
-        path.parents[1] / "other" / path.name
-    ).close()  # how the user names the folder is the user's affair
+    connect(path.parents[1] / "other" / path.name).close()  # the user may reach the folder by a link
 
 
 @pytest.mark.parametrize("name", ["state.db", "state.db-journal", "state.db-wal", "state.db-shm"])
@@ -38,7 +36,7 @@ def test_foreign_database_file_is_one_line_error(path: Path, name: str, trap) ->
     trap(path.with_name(name), victim)
     with pytest.raises(UnsafeDatabaseError, match=rf"{name} is .*: refusing to use it"):
         connect(path)
-    assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-whoever-follows").exists()
+    assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-symlink").exists()
 
 
 def test_link_created_after_check_is_detected(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +57,7 @@ def test_journal_cannot_delete_user_file(path: Path) -> None:
     with pytest.raises(UnsafeDatabaseError, match="names another journal"):
         connect(path)
     assert victim.exists()
-    with closing(sqlite3.connect(path)) as unguarded:  # what SQLite alone does with it
+    with closing(sqlite3.connect(path)) as unguarded:  # SQLite without the guard
         unguarded.execute("SELECT * FROM rows").fetchall()
     assert not victim.exists()
 
@@ -75,7 +73,7 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
         "CREATE VIRTUAL TABLE effects USING fts5(x)",
     ],
 )
-def test_database_with_own_statements_is_refused(path: Path, statement: str) -> None:
+def test_database_with_triggers_or_views_is_refused(path: Path, statement: str) -> None:
     database_with(path, statement)
     with pytest.raises(UnsafeDatabaseError, match="which the lab never creates"):
         connect(path)

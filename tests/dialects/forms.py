@@ -215,7 +215,7 @@ def _response_request(earlier: tuple[ToolCall, ...], tools: bool) -> dict[str, A
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes the neutral form in a dialect, without code of the product.
+    """Write the neutral form in a dialect, without code of the product.
 
     ``stream_path`` is the path of requests for a stream, if it differs.
     """

@@ -1,4 +1,4 @@
-"""Gemini's requests and replies, written by no code of the project, and its official client."""
+"""Gemini's requests and replies, written without code of the project, and its official client."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Answer = tuple[ModelReply, int | None]
 
 @dataclass(frozen=True)
 class Imported:
-    """A client's package, imported when the first client is made: every worker reads this file, few make one.
+    """A client's package, imported on first use: every worker imports this file, few create a client.
 
     Its attributes are the package's classes, to be called.
     """
@@ -75,7 +75,7 @@ class Client:
 
 
 def count_retries(client: Any, counter: Any) -> None:
-    """Adds to ``counter.tries``, and lets the client try again at once."""
+    """Count in ``counter.tries`` and let the client retry at once."""
 
     def no_wait(*args: Any, **kwargs: Any) -> float:
         counter.tries += 1
@@ -163,7 +163,7 @@ class PlainClient:
         pass
 
     def post(self, path: str, body: dict[str, Any]) -> Iterator[bytes]:
-        """The pieces of the reply's body. Raises ``HTTPStatusError`` for a status of an error."""
+        """The pieces of the reply's body. Raises ``HTTPStatusError`` for error statuses."""
         httpx = import_module("httpx")
         with httpx.stream("POST", self._url + path, json=body, headers=CLOSE, timeout=self.timeout) as reply:
             if reply.status_code >= 400:
@@ -245,12 +245,12 @@ CLIENTS = [(sdk, Form(sdk.dialect, stream)) for sdk in SDKS for stream in (False
 
 
 def column(client: str, stream: bool) -> str:
-    """The client's column in the table of what clients saw."""
+    """The client's column in the table of client views."""
     return f"{client}, stream" if stream else client
 
 
 @contextmanager
 def open_clients(url: str) -> Iterator[dict[str, Client]]:
-    """All of them, by name, to the server at that address."""
+    """All clients by name, connected to the server at that address."""
     with ExitStack() as stack:
         yield {sdk.name: stack.enter_context(sdk.open(url)) for sdk in SDKS}

@@ -17,7 +17,7 @@ Script = Callable[[dict[str, Any]], ModelReply]
 
 
 class ModelServer:
-    """Answers each request with what ``script`` makes of its body; ``rewrite`` has the last word."""
+    """Answer each request with ``script(body)``; ``rewrite`` may change the reply."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -27,7 +27,7 @@ class ModelServer:
         self.address = self.upstream.address
 
     def _serve(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each event leaves alone
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # each event is sent separately
         for request in requests_of(connection):
             body = request.json
             self.bodies.append(body)

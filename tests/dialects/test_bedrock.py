@@ -1,4 +1,4 @@
-"""Bedrock's converse: AWS's event stream with its checksums, errors whose type is a header."""
+"""Bedrock's converse: AWS event streams with checksums, error types in headers."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def frame(payload: bytes, **headers: str) -> bytes:
 CALL_START = {"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "t", "name": "f"}}}
 
 
-def test_frames_are_those_of_aws() -> None:
+def test_frames_equal_aws_encoding() -> None:
     assert read_frame(EMPTY) == Frame({}, b"") and Frame({}, b"").encoded() == EMPTY
     assert read_frame(NO_HEADERS) == Frame({}, b"{'foo':'bar'}")
     assert Frame({}, b"{'foo':'bar'}").encoded() == NO_HEADERS
     assert Frame({":event-type": "metadata"}, b"{}").encoded() == frame(b"{}", event_type="metadata")
 
 
-def test_headers_of_other_types_are_passed_over() -> None:
+def test_other_header_types_are_skipped() -> None:
     headers = b"\x01a\x00\x01b\x04\0\0\0\x05\x01c\x06\0\x02xy\x01d\x07\0\x01z"
     head = struct.pack(">II", 16 + len(headers), len(headers))
     head += struct.pack(">I", crc32(head)) + headers
@@ -59,7 +59,7 @@ def test_damaged_frame_is_none(at: int) -> None:
     assert read_frame(bytes(damaged)) is None and read_frame(NO_HEADERS[:at]) is None
 
 
-def test_frames_are_split_wherever_the_pieces_end() -> None:
+def test_frames_split_at_any_chunk_boundary() -> None:
     body = STREAM.reply(CALL).body
     for size in (1, 7, len(body)):
         splitter = EventSplitter(AWS_EVENT_STREAM)
@@ -68,7 +68,7 @@ def test_frames_are_split_wherever_the_pieces_end() -> None:
         assert splitter.rest == b""
 
 
-def test_stream_made_by_hand_is_read() -> None:
+def test_handmade_stream_is_read() -> None:
     stream = b"".join(
         frame(json.dumps(value).encode(), event_type=kind, message_type="event")
         for kind, value in [
@@ -99,7 +99,7 @@ def test_stream_made_by_hand_is_read() -> None:
     assert model_outage(BEDROCK, reply, whole=True) == ""
 
 
-def test_model_is_in_path() -> None:
+def test_model_is_read_from_path() -> None:
     request = Request(method="POST", target="/model/us.anthropic.claude%3A0/converse").with_json({})
     assert BEDROCK.read_request(request).model == "us.anthropic.claude:0"
 
@@ -112,7 +112,7 @@ def test_model_is_in_path() -> None:
         ("server_error", 500, "InternalServerException"),
     ],
 )
-def test_type_of_error_is_a_header(kind: str, status: int, type: str) -> None:
+def test_error_type_is_header(kind: str, status: int, type: str) -> None:
     reply = error_reply(BEDROCK, kind, id="id-1")
     assert (reply.status, reply.header("x-amzn-errortype")) == (status, type)
     assert reply.header("x-amzn-requestid") == "id-1"
@@ -120,7 +120,7 @@ def test_type_of_error_is_a_header(kind: str, status: int, type: str) -> None:
     assert model_outage(BEDROCK, reply, whole=True) == f"it answered {status}"
 
 
-def test_refused_request_is_callers() -> None:
+def test_refused_request_is_caller_error() -> None:
     invalid = json_reply(400, {"message": "Too long"}, {"x-amzn-ErrorType": "ValidationException:http://x"})
     assert model_outage(BEDROCK, invalid, whole=True) == ""
     throttled = json_reply(400, {"message": "Slow down"}, {"x-amzn-ErrorType": "ThrottlingException"})

@@ -1,4 +1,4 @@
-"""The requests of every API as chat completions would put them."""
+"""Requests of every API converted to chat completions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def as_chat(
 
 @pytest.mark.parametrize("dialect", MODEL_DIALECTS)
 @pytest.mark.parametrize("stream", [False, True])
-def test_conversation_is_equal_in_all_forms(dialect, stream):
+def test_conversation_is_equal_in_all_dialects(dialect, stream):
     chatted = chat_apis.as_chat(MODEL_DIALECTS[dialect], Form(dialect, stream).request(ZURICH, BERN))
     written = CHAT.request(ZURICH, BERN).json()
     assert [chatted[key] for key in ("model", "messages", "tools")] == [
@@ -70,7 +70,7 @@ def test_parallel_calls_are_one_message():
         ),
     ],
 )
-def test_instructions_are_message_of_system(dialect, body):
+def test_instructions_become_system_message(dialect, body):
     messages = as_chat(dialect, body)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
 
@@ -85,7 +85,7 @@ def test_error_result_is_marked():
     assert answers["content"] == '{"error": "12 of 12"}' and user == {"role": "user", "content": "so?"}
 
 
-def test_calls_without_ids_are_answered_in_order():
+def test_results_without_ids_match_calls_in_order():
     calls = [{"functionCall": {"name": "get_weather", "args": {"city": city}}} for city in ("Zurich", "Bern")]
     results = [
         {"functionResponse": {"name": "get_weather", "response": {"result": city}}}

@@ -15,7 +15,7 @@ from wirefault.dialects.registry import MODEL_DIALECTS
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
-def test_events_are_split_at_blank_lines_whatever_line_end(line_end):
+def test_events_split_at_blank_lines_with_any_line_end(line_end):
     body = "event: a\ndata: 1\n\n: ping\n\ndata: [2,\ndata: 3]\n\n".replace("\n", line_end).encode()
     events = list(split_events(body))
     assert b"".join(events) == body

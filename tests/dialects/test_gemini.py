@@ -58,19 +58,19 @@ def test_official_client_sees_no_difference(scripted, stream):
 
 
 @SAID
-def test_reply_survives_being_spread_and_collected(scripted):
+def test_streamed_reply_round_trips(scripted):
     body = gemini_reply(scripted)
     assert GEMINI.read_reply(body) == scripted
     assert GEMINI.collect(GEMINI.spread(body)) == body
 
 
-def test_malformed_call_ends_reply_like_api():
+def test_malformed_call_sets_api_finish_reason():
     broken = CALLS.with_call(1, ToolCall("get_weather", '{"city": "Be', "c2"))
     seen, _ = client_reply(json_reply(200, GEMINI.write_reply(gemini_reply(CALLS), broken)))
     assert seen.finish == "MALFORMED_FUNCTION_CALL" and seen.calls == CALLS.calls[:1]
 
 
-def test_signatures_and_thoughts_keep_their_place():
+def test_signatures_and_thoughts_keep_their_position():
     body = gemini_reply(CALL)
     parts = body["candidates"][0]["content"]["parts"]
     parts.insert(0, {"text": "Zurich first.", "thought": True})
@@ -83,14 +83,14 @@ def test_signatures_and_thoughts_keep_their_place():
     ]
 
 
-def test_call_without_id_gets_none():
+def test_missing_call_id_stays_missing():
     body = gemini_reply(CALL)
     body["candidates"][0]["content"]["parts"][1]["functionCall"].pop("id")
     assert GEMINI.read_reply(body).calls[0].id == ""
     assert GEMINI.write_reply(body, GEMINI.read_reply(body)) == body
 
 
-def test_content_with_finish_reason_survives():
+def test_content_next_to_finish_reason_is_kept():
     event = write_event(gemini_reply(TEXT))
     assert GEMINI.kind_of(event) == "text"
     left = before_finish(GEMINI, event, "text")
@@ -150,7 +150,7 @@ def test_result_text_keeps_its_key():
         ("not_found", 404, "NOT_FOUND"),
     ],
 )
-def test_error_body_has_status_and_its_name(kind, status, name):
+def test_error_body_has_status_and_status_name(kind, status, name):
     error = error_reply(GEMINI, kind).json()["error"]
     assert (error["code"], error["status"]) == (status, name)
 
@@ -170,7 +170,7 @@ def test_official_client_raises_error():
     assert (raised.value.code, raised.value.status) == (429, "RESOURCE_EXHAUSTED")
 
 
-def test_prompt_blocked_is_reply_without_candidate():
+def test_blocked_prompt_has_no_candidate():
     seen, _ = client_reply(error_reply(GEMINI, "content_filter"))
     assert seen == ModelReply("", (), "")
 

@@ -55,7 +55,7 @@ def test_kinds_of_messages(value, kind):
 
 
 @pytest.mark.parametrize("source", [b"", b"{", b"[]", b"1", b'{"id": 1}', b'{"jsonrpc": "2.0"}', b"\xff"])
-def test_non_message_reads_as_none(source):
+def test_non_message_is_none(source):
     assert read_message(source) is None
 
 
@@ -66,7 +66,7 @@ def test_fingerprint_ignores_id_and_meta():
     assert mcp_fingerprint("POST", "/mcp", call(1, a=1, b=3)) != first
 
 
-def test_response_has_era_of_its_request():
+def test_response_has_protocol_version_of_request():
     assert result_message(message(call(4)), {"x": 1}) == {"jsonrpc": "2.0", "id": 4, "result": {"x": 1}}
     assert result_message(message(call(4, meta=META)), {})["result"] == {"resultType": "complete"}
 

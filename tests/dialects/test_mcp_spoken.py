@@ -58,5 +58,5 @@ def test_mcp_method_is_recognised(message: bytes) -> None:
         b"",
     ],
 )
-def test_other_json_is_not_mcp(other: bytes) -> None:
+def test_plain_json_is_not_mcp(other: bytes) -> None:
     assert not is_mcp_message(other)

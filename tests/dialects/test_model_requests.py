@@ -1,4 +1,4 @@
-"""Requests to models, recognised by path and body; and others that look like them."""
+"""Model requests are recognised by path and body; look-alikes are not."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_request_to_model_is_recognised(path: str, body: dict[str, Any], dialect
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/orders", CHAT),  # the path of no model's API
+        ("/orders", CHAT),  # not a path of a model API
         ("/v1/messages", {"messages": [{"to": "Bob", "text": "Hi"}]}),  # of a chat service
         ("/v1/messages", {"model": "sms", "messages": [USER]}),  # no limit of tokens
         ("/messages", CLAUDE),
@@ -86,7 +86,7 @@ def test_unreadable_body_is_not_recognised(body: bytes) -> None:
     assert spoken_model_api("/v1/chat/completions", body) == ""
 
 
-def test_start_of_long_request_is_enough() -> None:
+def test_long_request_is_recognised_by_start() -> None:
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:" + "x" * 500}}]}
     start = json.dumps({"messages": [image], "model": "m"}).encode()[:300]
     assert spoken_model_api("/v1/chat/completions", start, cut=True) == "openai_chat"

@@ -32,7 +32,7 @@ def lines(*values: Any) -> bytes:
     return b"".join(json.dumps(value).encode() + b"\n" for value in values)
 
 
-def test_lines_are_split_wherever_the_pieces_end() -> None:
+def test_lines_split_at_any_chunk_boundary() -> None:
     body = STREAM.reply(CALL).body
     for size in (1, 7, len(body)):
         splitter = EventSplitter(JSON_LINES)
@@ -53,12 +53,12 @@ def test_generated_text_is_read_changed_and_streamed() -> None:
         OLLAMA.write_reply(GENERATED, CALL)
 
 
-def test_prompt_of_generate_is_users_text() -> None:
+def test_generate_prompt_is_user_text() -> None:
     request = Request(method="POST", target="/api/generate").with_json({"model": "m", "prompt": "Hi"})
     assert OLLAMA.read_request(request).user == "Hi"
 
 
-def test_thinking_is_joined_and_no_part_of_answer() -> None:
+def test_thinking_is_joined_and_excluded_from_answer() -> None:
     thoughts = [{"message": {"role": "assistant", "content": "", "thinking": piece}} for piece in ("Hm", "m")]
     end = {"message": {"role": "assistant", "content": "Yes"}, "done": True}
     body = OLLAMA.collect(split_stream(JSON_LINES, lines(*thoughts, end)))
@@ -67,7 +67,7 @@ def test_thinking_is_joined_and_no_part_of_answer() -> None:
     assert OLLAMA.kind_of(lines(thoughts[0])) == "text"
 
 
-def test_end_with_text_loses_only_its_end() -> None:
+def test_removed_end_keeps_its_text() -> None:
     last = {"model": "m", "message": {"role": "assistant", "content": "Bye"}, "done": True, "eval_count": 3}
     assert OLLAMA.without_finish(lines(last)) == lines(
         {"model": "m", "message": {"role": "assistant", "content": "Bye"}, "done": False}
@@ -79,7 +79,7 @@ def test_end_with_text_loses_only_its_end() -> None:
 @pytest.mark.parametrize(
     "body", [{**GENERATED, **COUNTS}, {"model": "m", "message": {"content": "a"}, **COUNTS}]
 )
-def test_tokens_are_read_next_to_message(body: dict[str, Any]) -> None:
+def test_tokens_are_read_with_message(body: dict[str, Any]) -> None:
     expected = TokenUsage("m", 9, 7)
     assert may_have_usage(lines(body)) and read_usage(body) == expected
     first = {"model": "m", "message": {"content": "a"}, "done": False}
@@ -97,7 +97,7 @@ def test_calls_without_ids_are_read() -> None:
     )
 
 
-def test_arguments_that_are_no_object_are_not_in_dialect() -> None:
+def test_non_object_arguments_are_invalid() -> None:
     body = Form("ollama", False).reply(CALL).json()
     broken = CALL.with_calls(ZURICH.__class__("get_weather", '{"city": ', "c1"))
     with pytest.raises(NotInDialect):
@@ -132,11 +132,11 @@ def test_errors_are_texts() -> None:
         (STREAM.reply(TEXT), ""),
     ],
 )
-def test_outage_in_its_forms(reply: Reply, outage: str) -> None:
+def test_outage_forms(reply: Reply, outage: str) -> None:
     assert model_outage(OLLAMA, reply, whole=True) == outage
 
 
-def test_recorded_stream_is_told_from_json() -> None:
+def test_recorded_stream_is_distinguished_from_json() -> None:
     assert recorded_events(STREAM.reply(TEXT).body.decode()) == events(TEXT, STREAM)
     assert recorded_events(lines({"message": {"content": "a"}, "done": False}).decode())
     assert recorded_events(Form("ollama", False).reply(TEXT).body.decode()) == []

@@ -1,4 +1,4 @@
-"""Replies that do not answer, in each form and dialect, and their look-alikes that do."""
+"""Outage replies in each form and dialect, and look-alikes that are answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_status_is_outage(form, status):
 
 @FORM
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_refusal_of_the_request_is_none(form, status):
+def test_request_refusal_is_not_outage(form, status):
     body = form.model_dialect.error_body("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum")
     assert outage(form, json_reply(status, body)) == ""
 
@@ -69,11 +69,11 @@ def test_refusal_of_the_request_is_none(form, status):
         {"error": {"type": "insufficient_quota", "message": "You exceeded your current quota"}},
     ],
 )
-def test_refusal_of_the_account_is_outage_whatever_its_status(body):
+def test_account_refusal_is_outage_with_any_status(body):
     assert outage(FORMS[0], json_reply(400, body)) == "it answered 400"
 
 
-def test_refusal_by_proxy_in_front_is_outage():
+def test_proxy_refusal_is_outage():
     assert outage(FORMS[0], Reply(HTML, PAGE, 400)) == "it answered 400"
     assert outage(FORMS[0], Reply(HTML, PAGE, 413)) == ""
 
@@ -124,7 +124,7 @@ def test_error_in_200_is_outage(form, body, message):
         {"message": "filtered", "code": "content_filter"},
     ],
 )
-def test_error_about_the_request_in_200_is_none(form, error):
+def test_request_error_in_200_is_not_outage(form, error):
     assert outage(form, json_reply(200, {"error": error})) == ""
 
 
@@ -145,7 +145,7 @@ def test_error_about_the_request_in_200_is_none(form, error):
         (Reply((), b"upstream connect error or disconnect"), "a body that is not a reply of a model"),
     ],
 )
-def test_reply_of_another_kind_is_outage(form, reply, how):
+def test_wrong_content_type_is_outage(form, reply, how):
     assert outage(form, reply) == f"it answered {reply.status} with {how}"
 
 
@@ -166,19 +166,19 @@ def test_error_event_is_outage(form):
 
 
 @STREAM
-def test_stream_without_its_end_is_outage(form):
+def test_unfinished_stream_is_outage(form):
     parts = events(TEXT, form)
     text_at = max(n for n, part in enumerate(parts) if form.model_dialect.kind_of(part) == "text")
     cut = form.reply(TEXT).with_body(b"".join(parts[:text_at]))
     assert outage(form, cut) == "it answered 200 with a stream that ended without its end"
-    assert outage(form, cut, whole=False) == ""  # the client left, or the connection broke: others know it
+    assert outage(form, cut, whole=False) == ""  # recorded elsewhere: the client left or the connection broke
 
 
 @FORM
 @pytest.mark.parametrize(
     "reply", [TEXT, CALL, FINAL, ModelReply("", (), "stop"), ModelReply("An error: 500", (), "length")]
 )
-def test_answer_is_none(form, reply):
+def test_answer_is_not_outage(form, reply):
     assert outage(form, form.reply(reply)) == ""
 
 
@@ -214,7 +214,7 @@ CHAT, CHAT_STREAM = FORMS[0], FORMS[1]
         ("gemini", {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]}),
     ],
 )
-def test_unusual_answer_is_none(dialect, body):
+def test_unusual_answer_is_not_outage(dialect, body):
     assert model_outage(MODEL_DIALECTS[dialect], json_reply(200, body), whole=True) == ""
 
 
@@ -223,7 +223,7 @@ def test_stream_may_end_without_done():
     assert outage(CHAT_STREAM, Reply(EVENTS, b"".join(parts))) == ""
 
 
-def test_request_that_asks_no_model():
+def test_outages_of_other_paths():
     def of_list(reply: Reply) -> str:
         return model_outage(None, reply, whole=True)
 
@@ -248,7 +248,7 @@ def test_request_that_asks_no_model():
             "it answered 200 with an HTML page: Down for maintenance",
         ),
         (Reply(JSON_TYPE, b'{"price": 1'), "it answered 200 with a body that is not JSON"),
-        # the caller has to handle these, or they are what it asked for
+        # errors that the caller must handle, or requested content
         (json_reply(404, {}), ""),
         (json_reply(429, {}), ""),
         (json_reply(200, {"error": "insufficient stock"}), ""),
@@ -278,7 +278,7 @@ GRAPHQL = {"message": "boom", "extensions": {"code": "INTERNAL_SERVER_ERROR"}}
         (Reply(JSON_TYPE, b""), "an empty body"),
     ],
 )
-def test_errors_of_a_tool_in_other_forms(reply, how):
+def test_other_tool_error_forms(reply, how):
     assert tool_outage(reply, whole=True) == f"it answered 200 with {how}"
 
 
@@ -298,17 +298,17 @@ def test_errors_of_a_tool_in_other_forms(reply, how):
     ],
     ids=lambda reply: reply.body[:40].decode(),
 )
-def test_answers_of_a_tool_that_are_no_outage(reply):
+def test_tool_answers_without_outage(reply):
     assert tool_outage(reply, whole=True) == ""
 
 
-def test_page_does_not_answer_a_request_that_sent_json():
+def test_html_page_for_json_request_is_outage():
     page = Reply(HTML, b"<html><title>Sign in</title></html>")
     assert tool_outage(page, whole=True) == ""
     assert tool_outage(page, whole=True, no_page=True) == "it answered 200 with an HTML page: Sign in"
 
 
-def test_client_that_accepts_json_first_gets_none():
+def test_empty_body_or_page_for_json_client_is_outage():
     assert tool_outage(Reply((), b""), whole=True, wants_json=True) == "it answered 200 with an empty body"
     page = Reply(HTML, b"<html><title>Sign in</title></html>")
     assert tool_outage(page, whole=True, wants_json=True) == "it answered 200 with an HTML page: Sign in"

@@ -1,4 +1,4 @@
-"""Which dialect is spoken on a link."""
+"""Dialect selection for a link."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from wirefault.dialects.registry import dialect_of
     ("of_model", "path", "dialect"),
     [(False, "/v1/messages", "tool"), (True, "/v1/messages", "anthropic"), (True, "/x", "openai_chat")],
 )
-def test_dialect_follows_from_link_and_path(of_model, path, dialect):
+def test_link_and_path_select_dialect(of_model, path, dialect):
     assert dialect_of(path, of_model=of_model) == dialect

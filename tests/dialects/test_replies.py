@@ -36,7 +36,7 @@ def test_unchanged_reply_writes_equal_body(form, model_reply):
 
 @FORM
 @given(words=st.text(), values=OBJECTS)
-def test_any_text_and_arguments_survive_round_trip(form, words, values):
+def test_arbitrary_text_and_arguments_round_trip(form, words, values):
     call = ToolCall("calculate", json.dumps(values, ensure_ascii=False), "x1")
     changed = ModelReply(words, (call,), "tool_calls")
     dialect, reply = form.model_dialect, form.reply(CALL)
@@ -44,7 +44,7 @@ def test_any_text_and_arguments_survive_round_trip(form, words, values):
     assert form.read(with_reply_body(dialect, reply, written)) == changed
 
 
-def test_other_blocks_keep_their_place():
+def test_other_blocks_keep_their_position():
     form = FORMS[2]
     body = {**reply_body(form.model_dialect, form.reply(CALL)), "content": [THINKING]}
     written = form.model_dialect.write_reply(body, CALL)

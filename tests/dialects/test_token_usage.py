@@ -48,7 +48,7 @@ def test_anthropic_reports_input_first_and_output_last():
     assert stream(begun) == TokenUsage("c", 9, None)
 
 
-def test_response_reports_tokens_at_its_end():
+def test_responses_api_reports_tokens_last():
     begun = {"type": "response.created", "response": {"model": "r", "usage": None}}
     end = {"type": "response.completed", "response": {"model": "r", "usage": {"input_tokens": 9}}}
     assert stream(begun, end) == TokenUsage("r", 9)

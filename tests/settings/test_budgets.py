@@ -64,7 +64,7 @@ def test_invalid_budget_is_named(text, message):
     assert str(error.value).startswith("environment: BUDGETS: ") and message in str(error.value)
 
 
-def test_budget_of_cost_needs_prices():
+def test_cost_budget_needs_prices():
     with pytest.raises(SettingsError, match="a budget of cost needs PRICES"):
         settings("run: {cost: 1}\n", prices="")
 
@@ -78,15 +78,15 @@ def test_tool_link_has_no_token_budget():
     assert load_budgets(settings(TEXT).budgets).at_gateway(of_model=False) == {}
 
 
-def test_pool_is_named_once():
+def test_existing_budget_pool_is_kept():
     pooled = with_pool(settings(TEXT).budgets, "arm-1")
     assert load_budgets(pooled).pool == load_budgets(with_pool(pooled, "arm-2")).pool == "arm-1"
     assert without_pool(pooled) == settings(TEXT).budgets
-    for text in ("", settings("episode: {calls: 1}\n").budgets):  # nothing of it is shared
+    for text in ("", settings("episode: {calls: 1}\n").budgets):  # nothing to share
         assert with_pool(text, "arm-1") == without_pool(text) == text
 
 
-def test_budget_of_cost_needs_price_of_scripted_model(tmp_path, monkeypatch):
+def test_cost_budget_needs_scripted_model_price(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     budgets = {"budgets": '{"episode": {"cost": 1}}'}
     with pytest.raises(SettingsError, match="add scripted-diligent to PRICES"):

@@ -1,4 +1,4 @@
-"""One configuration out of command line, environment, ``.env`` and ``config.json``."""
+"""Configuration merged from command line, environment, ``.env`` and ``config.json``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from wirefault.wiring.wiring import NO_WIRING, with_links
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agent").mkdir()
-    (tmp_path / MARKER).touch()  # a lab created like by `wirefault lab init`
+    (tmp_path / MARKER).touch()  # as `wirefault lab init` creates it
     return tmp_path
 
 
@@ -56,7 +56,7 @@ LADDER = ["command line", "environment", ".env", "config.json", "default"]
 
 
 @pytest.mark.parametrize("top", range(5))
-def test_order_of_sources(top):
+def test_source_order(top):
     limits = {name: 10 - index for index, name in enumerate(LADDER) if index >= top}
     dotenv(f"TOOL_LIMIT={limits.get('.env', '')}\n")
     config({"settings": {"tool_limit": limits["config.json"]} if "config.json" in limits else {}})
@@ -68,7 +68,7 @@ def test_order_of_sources(top):
 
 
 @pytest.mark.parametrize("name", ["command line", "environment", ".env", "agent/config.json: settings"])
-def test_bad_value_is_refused_with_its_source_and_name(name):
+def test_bad_value_names_source_and_setting(name):
     dotenv("TOXIC_PROB=nan\n" if name == ".env" else "")
     config({"settings": {"toxic_prob": 7}} if "config" in name else {})
     with pytest.raises(SettingsError, match=f"^{name}: TOXIC_PROB="):
@@ -95,7 +95,7 @@ def test_defaults_without_files():
         ({}, "GROQ_API_KEY=k\nMODEL_BASE_URL=http://h/v1", "compatible"),
     ],
 )
-def test_model_follows_from_key_and_address(environ, text, model):
+def test_key_and_address_select_model(environ, text, model):
     dotenv(text)
     assert load_configuration(environ).settings.model == model
 
@@ -141,7 +141,7 @@ def test_config_paths_are_relative_to_it(tmp_path):
     assert str(load_configuration({}).prompts) == absolute
 
 
-def test_file_at_old_place_is_reported():
+def test_file_at_old_path_is_reported():
     Path("agent/mine.json").write_text("[]", encoding="utf-8")
     config({"files": {"prompts": "agent/mine.json"}})
     with pytest.raises(
@@ -225,7 +225,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("data", "message"), BAD, ids=[message[:30] for _, message in BAD])
-def test_bad_config_is_refused_with_its_file_and_place(data, message):
+def test_bad_config_names_file_and_place(data, message):
     config(data, "mine.json")
     with pytest.raises(SettingsError, match=message) as caught:
         load_configuration({"CONFIG_FILE": "mine.json"})
@@ -248,7 +248,7 @@ def test_all_wrong_keys_are_named_at_once():
     assert all(line.startswith("agent/config.json: ") for line in message.splitlines())
 
 
-def test_keys_of_similar_labs_are_taken_or_named():
+def test_similar_lab_keys_are_accepted_or_named():
     config(
         {
             "proxy": {"search_tool": "proxies.example:16000", "movie": "127.0.0.1:6002"},
@@ -325,7 +325,7 @@ def test_running_lab_is_found():
         assert load_configuration({}).topology.lab_id == "lab-up"
 
 
-def test_running_lab_is_found_next_to_configured_database():
+def test_running_lab_is_located_by_configured_database():
     lab_up(os.getpid(), "elsewhere")
     config({"files": {"state": "elsewhere/state.db"}})
     with hold_lab_lock(Path("elsewhere")):
@@ -362,7 +362,7 @@ def test_broken_topology_is_refused_with_its_file(text):
         load_configuration({TOPOLOGY_VARIABLE: "topology.json"})
 
 
-def test_wiring_of_ones_own_has_no_chance_of_unnamed_faults() -> None:
+def test_user_wiring_has_zero_default_fault_probability() -> None:
     own = with_links(NO_WIRING, ["shop=http://127.0.0.1:9"])
     settings = load_configuration({}, wiring=own).settings
     assert (settings.toxic_prob, settings.error_prob) == (0, 0)

@@ -49,6 +49,6 @@ def test_invalid_price_is_named(text, message):
     assert str(error.value).startswith("environment: PRICES: ") and message in str(error.value)
 
 
-def test_prices_are_text_in_runs_row():
+def test_runs_row_stores_prices_as_text():
     dumped = json.loads(Settings(seed=1, prices=TEXT).dump())["prices"]
     assert json.loads(dumped)["m-1"] == {"input": 2.5, "output": 10.0}

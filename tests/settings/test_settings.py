@@ -86,7 +86,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "value"), BAD, ids=[f"{n}={str(v)[:12]}" for n, v in BAD])
-def test_value_out_of_range_is_refused_with_source_and_name(name, value):
+def test_out_of_range_value_names_source_and_setting(name, value):
     with pytest.raises(SettingsError, match=f"^somewhere: {name.upper()}=") as caught:
         one(**{name: value})
     assert len(str(caught.value)) < 300
@@ -108,7 +108,7 @@ def test_unknown_name_suggests_nearest(name):
 
 
 @pytest.mark.parametrize("url", ["http://me:secret@h/v1", "https://token@h"])
-def test_password_is_refused_and_not_repeated(url):
+def test_password_in_url_is_refused_and_redacted(url):
     with pytest.raises(SettingsError, match="MODEL_API_KEY") as caught:
         one(model_base_url=url)
     assert "secret" not in str(caught.value) and "token" not in str(caught.value)
@@ -119,7 +119,7 @@ def test_toxics_are_written_canonically():
     assert [spec.kind for spec in one().toxic_specs] == ["timeout", "latency", "latency"]
 
 
-def test_model_follows_from_other_settings():
+def test_other_settings_select_model():
     assert one().model_name == "scripted-diligent"
     assert one(persona="quitter").model_name == "scripted-quitter"
     assert one(model_base_url="http://h/v1/").model == "compatible"
@@ -143,7 +143,7 @@ def test_environment_has_nonempty_values():
     assert (source.where, source.values) == ("environment", {"seed": "5"})
 
 
-def test_dotenv_file_gives_settings_and_places(tmp_path):
+def test_dotenv_file_sets_settings_and_places(tmp_path):
     text = "# lab\nexport SEED=5\nTOXIC_PROB='0.5' # half\nGROQ_API_KEY=k\nCOMPOSE_FILE=c\nTOOL_LIMIT=\n"
     source, others = dotenv(tmp_path, text)
     assert source.where == str(tmp_path / ".env")
@@ -171,7 +171,7 @@ def test_foreign_dotenv_names_are_ignored_and_listed(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "meant"), [("TOXIC_PRB", "TOXIC_PROB"), ("GROQ_API_KEYS", "GROQ_API_KEY")])
-def test_misspelt_dotenv_name_is_ignored_with_a_remark_of_its_own(tmp_path, name, meant):
+def test_misspelt_dotenv_name_is_ignored_with_remark(tmp_path, name, meant):
     assert dotenv(tmp_path, f"PORT=1\n{name}=0.5\n")[0].values == {}
     slip, foreign = dotenv_remarks(tmp_path / ".env")
     assert f"{name} is ignored: unknown setting; did you mean '{meant}'?" in slip
@@ -186,7 +186,7 @@ def test_misspelt_dotenv_name_is_ignored_with_a_remark_of_its_own(tmp_path, name
         (b"SEED=\xff", "not UTF-8"),
     ],
 )
-def test_bad_dotenv_file_is_refused_with_its_place(tmp_path, text, message):
+def test_bad_dotenv_error_names_place(tmp_path, text, message):
     with pytest.raises(SettingsError, match=message) as caught:
         dotenv(tmp_path, text)
     assert str(caught.value).startswith(str(tmp_path / ".env"))
@@ -198,7 +198,7 @@ def test_settings_are_frozen():
 
 
 @given(st.floats(0, 1), st.integers(0, 2**31 - 1), st.booleans())
-def test_settings_survive_runs_row(prob, seed, idempotency):
+def test_settings_round_trip_through_runs_row(prob, seed, idempotency):
     settings = one(toxic_prob=prob, seed=seed, idempotency=idempotency)
     assert load_frozen(settings.dump()) == settings
     assert load_frozen(settings.dump()).hash == settings.hash

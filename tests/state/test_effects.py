@@ -1,4 +1,4 @@
-"""Side effects as the judge reads them, and how the databases are opened."""
+"""Side effects as read by the judge, and opening of the databases."""
 
 from __future__ import annotations
 

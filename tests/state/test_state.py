@@ -81,7 +81,7 @@ def test_lease_is_taken_renewed_and_ended(state, other):
     assert state.run("run-1").status == "expired"
 
 
-def test_attempt_is_requested_with_plan(state, other):
+def test_attempt_request_has_plan(state, other):
     attempt_id = an_attempt(state, plan=[LATENCY, TIMEOUT])
     row = other.attempt(attempt_id)
     assert (row.run_id, row.lab_id, row.lane, row.episode, row.attempt) == ("run-1", "lab", 0, "1-1", 1)
@@ -94,10 +94,10 @@ def test_second_attempt_request_fails_without_trace(state):
     with pytest.raises(sqlite3.IntegrityError):
         an_attempt(state, plan=[TIMEOUT])
     assert state.toxics.left("lab", 0) == 1
-    an_attempt(state, attempt=2)  # the connection is of use still
+    an_attempt(state, attempt=2)  # the connection is still usable
 
 
-def test_each_state_has_time(state):
+def test_each_state_has_timestamp(state):
     attempt_id = an_attempt(state, plan=[LATENCY])
     for old, new, now in [("requested", "armed", 12.0), ("armed", "finished", 13.0)]:
         assert state.move_attempt(attempt_id, old, new, now)
@@ -114,7 +114,7 @@ def test_settled_flag_is_stored(state):
     assert state.attempt(attempt_id).settled is False
 
 
-def test_change_from_past_state_is_ignored(state, other):
+def test_change_from_earlier_state_is_ignored(state, other):
     attempt_id = an_attempt(state)
     assert state.move_attempt(attempt_id, "requested", "abandoned", 12.0)
     before = state.attempt(attempt_id)
@@ -152,7 +152,7 @@ def test_toxics_remain_until_lane_is_verified_clean(state):
     assert state.toxics.left("other", 0) == 0
 
 
-def test_all_disturbances_are_stored(state, other):
+def test_every_disturbance_is_stored(state, other):
     attempt_id = an_attempt(state)
     state.disturb(attempt_id, "toxiproxy restarted")
     other.disturb(attempt_id, 'somebody said "é"')
@@ -178,7 +178,7 @@ def test_data_version_changes_for_others_only(state, other):
     assert state.data_version() == seen
 
 
-def test_one_of_racing_changes_wins(path, state):
+def test_only_one_racing_change_succeeds(path, state):
     def race(target, attempt_id):
         with State(path) as mine:
             barrier.wait(20)
@@ -208,7 +208,7 @@ def test_parallel_writers_lose_nothing(path, state):
     )
 
 
-def test_processes_that_create_file_at_once_succeed(path):
+def test_concurrent_file_creation_succeeds(path):
     with ThreadPoolExecutor(8) as pool:
         for opened in pool.map(State, [path] * 16):
             opened.close()
@@ -226,7 +226,7 @@ def test_failed_commit_does_not_spoil_next(path, state):
     assert an_attempt(state, run) > 0
 
 
-def test_successor_sees_open_rows_of_dead_process(path):
+def test_successor_reads_open_rows_of_dead_process(path):
     with State(path) as first:
         attempt_id = an_attempt(first, plan=[LATENCY])
     with State(path) as second:

@@ -1,4 +1,4 @@
-"""The lock that shows that a run's process lives."""
+"""The lock of a live run's process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_released_lock_leaves_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["../run", "/run", "a\0b", "pipe", "", "x" * 300])
-def test_foreign_file_is_no_lock(tmp_path: Path, run_id: str) -> None:
+def test_foreign_file_is_not_lock(tmp_path: Path, run_id: str) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     os.mkfifo(folder / "pipe.run")
@@ -58,7 +58,7 @@ def test_foreign_file_is_no_lock(tmp_path: Path, run_id: str) -> None:
     assert (tmp_path / "run.run").exists()
 
 
-def test_folder_without_locks_is_no_error(tmp_path: Path) -> None:
+def test_folder_without_locks_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     lock = RunLock(tmp_path / "file", "run-1")
     lock.take()

@@ -29,13 +29,13 @@ def test_configurations_are_numbered_per_lane_and_lab(state):
     assert state.configurations.latest("b", 0) is None
 
 
-def test_runs_are_listed_since_time(state):
+def test_runs_since_time_are_listed(state):
     state.configurations.add("a", 0, "x", "", 1.0)
     assert state.configurations.latest("a", 0, since=1.0).number == 1
     assert state.configurations.latest("a", 0, since=1.5) is None
 
 
-def test_refused_one_leaves_previous(state):
+def test_refused_configuration_keeps_previous(state):
     one, two = (state.configurations.add("a", 0, text, "", 1.0) for text in "xy")
     state.configurations.refuse(state.configurations.latest("a", 0), "no")
     assert state.configurations.latest("a", 0).number == one
@@ -43,7 +43,7 @@ def test_refused_one_leaves_previous(state):
     assert state.configurations.add("a", 0, "z", "", 1.0) == 3
 
 
-def test_numbers_are_unique(tmp_path, state):
+def test_configuration_numbers_are_unique(tmp_path, state):
     def add(_: int) -> int:
         with State(tmp_path / "state.db") as mine:
             return mine.configurations.add("a", 0, "", "", 1.0)
@@ -53,7 +53,7 @@ def test_numbers_are_unique(tmp_path, state):
 
 
 def steps(database: sqlite3.Connection, work: Callable[[], object]) -> int:
-    """How many steps of its virtual machine SQLite takes for it."""
+    """Number of SQLite virtual machine steps of a statement."""
     counted = 0
 
     def count() -> None:

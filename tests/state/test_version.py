@@ -19,7 +19,7 @@ from wirefault.state.effects import check_effects
 from wirefault.state.state import State, check_version
 from wirefault.wiring.topology import default_topology
 
-TABLES = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")  # before there was a number
+TABLES = (Path(__file__).parent / "version_1.sql").read_text(encoding="utf-8")  # unnumbered
 MESSAGE = "state.db belongs to another version of the lab; move it away"
 COMMANDS = [("demo",), ("lab", "up"), ("run", "--lab")]
 
@@ -43,7 +43,7 @@ def fill(path, script):
 
 
 @pytest.mark.parametrize("script", [TABLES, "PRAGMA user_version = 99"], ids=["earlier", "later"])
-def test_file_of_other_version_is_refused_unchanged(path, script):
+def test_other_version_file_is_refused_unchanged(path, script):
     fill(path, script)
     before = path.read_bytes()
     for use in (State, check_version):
@@ -52,7 +52,7 @@ def test_file_of_other_version_is_refused_unchanged(path, script):
     assert path.read_bytes() == before
 
 
-def test_empty_file_and_this_version_pass(path):
+def test_empty_and_current_version_files_are_accepted(path):
     path.touch()  # as Compose's init makes it
     check_version(path)
     with State(path) as state:
@@ -77,7 +77,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize(("script", "reason"), FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("check", [check_version, check_effects])
-def test_file_of_another_program_is_refused_by_name_and_unchanged(path, check, script, reason):
+def test_foreign_program_file_is_refused_unchanged(path, check, script, reason):
     if script is None:
         path.write_bytes(b"no database" * 99)
     else:

@@ -26,7 +26,7 @@ def test_wilson_is_exact_at_ends_and_symmetric():
     assert wilson(3, 10)[0] == pytest.approx(1 - wilson(7, 10)[1])
 
 
-def test_less_confidence_is_narrower():
+def test_lower_confidence_narrows_interval():
     assert wilson(8, 10, 0.5)[0] > wilson(8, 10)[0]
 
 
@@ -74,17 +74,17 @@ def test_unpaired_difference_has_published_interval():
     )
 
 
-def test_to_exchange_two_turns_interval_round():
+def test_swapped_groups_negate_interval():
     one, other = paired_difference(9, 4, 1, 6), paired_difference(9, 1, 4, 6)
     assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
 
 
-def test_pairs_that_agree_narrow_interval():
+def test_agreeing_pairs_narrow_interval():
     paired, unpaired = paired_difference(40, 5, 5, 50), unpaired_difference(45, 100, 45, 100)
     assert paired.high - paired.low < unpaired.high - unpaired.low
 
 
-def test_all_or_none_has_interval_within_0_and_1():
+def test_extreme_share_interval_stays_within_0_and_1():
     assert paired_difference(0, 1, 0, 0).low == -1.0
     assert paired_difference(5, 0, 0, 0).low < 0 < paired_difference(5, 0, 0, 0).high
 
@@ -94,7 +94,7 @@ def test_difference_without_data_is_none():
     assert unpaired_difference(0, 0, 1, 2) is None
 
 
-def test_n_is_smallest_count():
+def test_n_is_size_of_smaller_group():
     assert isinstance(difference := unpaired_difference(1, 3, 1, 2), Difference) and difference.n == 2
 
 
@@ -114,5 +114,5 @@ def test_n_is_smallest_count():
         (1.0, 0, "100 %"),
     ],
 )
-def test_near_all_is_not_printed_as_all(share: float, decimals: int | None, text: str) -> None:
+def test_near_100_percent_is_not_rounded_to_100(share: float, decimals: int | None, text: str) -> None:
     assert percent(share, decimals=decimals) == text

@@ -40,7 +40,7 @@ def load(folder: Path, name: str, content: object) -> Prompts:
     return load_prompts(path, check_expect=parse_expect)
 
 
-def test_promptfoo_prompts_meet_every_test(tmp_path: Path) -> None:
+def test_promptfoo_prompts_run_with_every_test(tmp_path: Path) -> None:
     (tmp_path / "more.txt").write_text("{{country}}, {{ style }}\n---\nAbout {{country}}\n")
     loaded = load(tmp_path, "promptfooconfig.yaml", CONFIGURATION)
     assert loaded.problems == []
@@ -89,7 +89,7 @@ PASSES: list[tuple[dict[str, Any], list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("assertion", "good", "bad"), PASSES)
-def test_assertion_is_read_as_rule_of_answer(
+def test_assertion_becomes_answer_rule(
     tmp_path: Path, assertion: dict[str, Any], good: list[str], bad: list[str]
 ) -> None:
     test = {"vars": {"prompt": "Hi", "word": "green"}, "assert": [assertion]}
@@ -121,9 +121,7 @@ UNREAD: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("assertion", "message"), UNREAD)
-def test_assertion_without_counterpart_is_named_and_the_prompt_runs(
-    tmp_path: Path, assertion: Any, message: str
-) -> None:
+def test_unsupported_assertion_is_named_and_prompt_runs(tmp_path: Path, assertion: Any, message: str) -> None:
     test = {"vars": {"prompt": "Hi", "word": "green"}, "assert": [assertion]}
     loaded = load(tmp_path, "tests.jsonl", json.dumps(test))
     assert [(each.text, each.expect) for each in loaded.entries] == [("Hi", None)]
@@ -153,7 +151,7 @@ def test_promptfoo_csv_has_vars_and_expectations(tmp_path: Path) -> None:
     ]
 
 
-def test_tests_come_from_named_files(tmp_path: Path) -> None:
+def test_tests_are_read_from_named_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,__expected\nAnn,contains: Ann\n")
     (tmp_path / "b.json").write_text('[{"vars": {"name": "Bob"}}]')
     (tmp_path / "c.yaml").write_text("- vars: {name: Cid}\n")
@@ -211,7 +209,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("configuration", "message"), BROKEN)
-def test_configuration_that_cannot_be_read_is_error(
+def test_unreadable_configuration_is_error(
     tmp_path: Path, configuration: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PromptsError) as caught:
@@ -219,7 +217,7 @@ def test_configuration_that_cannot_be_read_is_error(
     assert message in str(caught.value)
 
 
-def test_samples_of_evals_are_prompts_with_answers(tmp_path: Path) -> None:
+def test_eval_samples_become_prompts_with_answers(tmp_path: Path) -> None:
     samples = [
         {"input": [{"role": "system", "content": "One word."}, {"role": "user", "content": "Capital?"}],
          "ideal": "Paris"},

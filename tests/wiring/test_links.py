@@ -34,7 +34,7 @@ def test_proxy_is_named_after_its_link_and_lane():
         ("search", "POST", "/serp", False),
     ],
 )
-def test_writing_calls(name, method, path, writes):
+def test_write_calls(name, method, path, writes):
     assert lab_links()[name].is_write(method, path) is writes
 
 
@@ -104,7 +104,7 @@ def test_mcp_fault_may_name_found_tool_link():
 
 
 @pytest.mark.parametrize("dialect", ["http", "openai_chat"])
-def test_group_strikes_only_its_requests_on_found_link(dialect):
+def test_group_faults_only_its_requests_on_found_link(dialect):
     link = replace(found_link("127.0.0.1", 3001, "http", ()), dialect=dialect, recognised=dialect != "http")
     links = Links((), grows=True).adding([link])
     names = ["tools", "model", "writes", "all"]
@@ -124,7 +124,7 @@ def test_group_strikes_only_its_requests_on_found_link(dialect):
 
 
 @pytest.mark.parametrize(("recognised", "on"), [(False, "tools"), (True, "model")])
-def test_toxics_of_found_link_go_by_its_group(recognised, on):
+def test_found_link_toxics_follow_its_group(recognised, on):
     link = found_link("127.0.0.1", 3001, "http", ())
     link = replace(link, dialect="ollama", recognised=True) if recognised else link
     links = Links((), grows=True).adding([link])
@@ -135,7 +135,7 @@ def test_toxics_of_found_link_go_by_its_group(recognised, on):
     assert [entry.id for entry in struck if entry.links] == [on]
 
 
-def test_found_server_cannot_be_poisoned():
+def test_tool_poisoning_of_found_server_is_refused():
     with pytest.raises(FaultSetError, match="poisoned_description is possible on no link"):
         build_set({"faults": [{"fault": "poisoned_description"}]}, "a test", REGISTRY, Links((), grows=True))
 
@@ -144,7 +144,7 @@ FOUND = Links((*(link for link in lab_links() if link.name == "weather"),), grow
 
 
 @pytest.mark.parametrize("name", ["port_9000", "openai", "api_shop_test", "shop", "weather_2"])
-def test_name_of_server_may_be_found(name: str) -> None:
+def test_link_may_be_named_before_it_is_found(name: str) -> None:
     assert FOUND.may_be_found(name) and not FOUND.why_never_found(name)
     assert not lab_links().may_be_found(name)
 
@@ -162,7 +162,7 @@ def test_name_of_server_may_be_found(name: str) -> None:
         ("no-such", "unknown link 'no-such'; valid: weather, tools"),
     ],
 )
-def test_name_that_no_server_gets_is_explained(name: str, problem: str) -> None:
+def test_impossible_server_name_is_explained(name: str, problem: str) -> None:
     assert FOUND.why_never_found(name).startswith(problem)
 
 

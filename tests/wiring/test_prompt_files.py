@@ -1,4 +1,4 @@
-"""Prompts files in the forms that people have: lists, JSON Lines, CSV, YAML."""
+"""Prompts files in every format: lists, JSON Lines, CSV, YAML."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SAME_PROMPTS = [
 
 
 @pytest.mark.parametrize(("name", "content"), SAME_PROMPTS, ids=[name for name, _ in SAME_PROMPTS])
-def test_every_form_gives_the_same_prompts_and_keys(tmp_path: Path, name: str, content: object) -> None:
+def test_all_file_formats_give_same_prompts_and_keys(tmp_path: Path, name: str, content: object) -> None:
     loaded = load(tmp_path, name, content)
     text = "Name a colour, please"
     assert [(each.key, each.text, each.place) for each in loaded.entries] == [
@@ -50,7 +50,7 @@ def test_every_form_gives_the_same_prompts_and_keys(tmp_path: Path, name: str, c
     assert (loaded.problems, loaded.notes) == ([], [])
 
 
-def test_file_of_one_line_is_one_prompt(tmp_path: Path) -> None:
+def test_one_line_file_is_one_prompt(tmp_path: Path) -> None:
     assert [each.text for each in load(tmp_path, "p.jsonl", '{"prompt": "x"}').entries] == ["x"]
     assert [each.text for each in load(tmp_path, "p.json", {"prompt": "x"}).entries] == ["x"]
 
@@ -90,7 +90,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("name", "content", "place"), LINES)
-def test_problem_names_line_in_every_form(tmp_path: Path, name: str, content: str, place: str) -> None:
+def test_problem_names_line_in_every_format(tmp_path: Path, name: str, content: str, place: str) -> None:
     [problem] = load(tmp_path, name, content).problems
     assert problem.startswith(f"{tmp_path}/{name}{place} is skipped: ")
 
@@ -113,19 +113,19 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("name", "content", "message"), BROKEN)
-def test_broken_file_names_place(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_broken_file_error_names_place(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(PromptsError, match=message) as caught:
         load(tmp_path, name, content)
     assert str(caught.value).startswith(str(tmp_path / name))
 
 
-def test_lines_of_many_entries_are_counted_once(tmp_path: Path) -> None:
+def test_large_file_problem_names_line(tmp_path: Path) -> None:
     rows: list[Any] = [{"prompt": f"p{number}", "expects": 1} for number in range(3000)]
     content = json.dumps([*rows, "good"], indent=0)
     problems = load(tmp_path, "p.json", content).problems
     assert problems[-1].startswith(f"{tmp_path}/p.json:{3000 * 4 - 2}: entry 3000")
 
 
-def test_turns_may_stand_in_csv(tmp_path: Path) -> None:
+def test_csv_may_contain_turns(tmp_path: Path) -> None:
     [prompt] = load(tmp_path, "p.csv", 'turns\n"[""one"", ""two""]"\n').entries
     assert prompt == Prompt(prompt.key, "one\ntwo", None, 1, ("one", "two"))

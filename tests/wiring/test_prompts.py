@@ -40,7 +40,7 @@ def load(path, data):
     return load_prompts(path, check_expect=parse_expect)
 
 
-def test_prompts_come_in_order_with_their_oracles(path):
+def test_prompts_keep_file_order_and_oracles(path):
     loaded = load(
         path, [{"prompt": " one "}, {"prompt": "two", "expect": {}}, {"prompt": "one", "expect": None}]
     )
@@ -74,7 +74,7 @@ def test_key_ignores_place_other_entries_and_oracle(path):
     assert keys(path, [{"prompt": " first\n", "expect": {}}]) == {1: first}
 
 
-def test_numbers_of_equal_prompts_stay_when_entry_is_fixed(path):
+def test_fixed_entry_keeps_numbers_of_equal_prompts(path):
     twice = [{"prompt": "x", "expect": {"value": []}}, {"prompt": "x"}]
     broken = keys(path, twice)[2]
     assert keys(path, [{"prompt": "x"}, {"prompt": "x"}])[2] == broken
@@ -265,7 +265,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(st.one_of(JSON, st.fixed_dictionaries({"prompt": st.just("p"), "expect": JSON})), max_size=4))
-def test_any_list_is_loaded_or_refused_without_traceback(tmp_path_factory, entries):
+def test_arbitrary_list_gives_no_traceback(tmp_path_factory, entries):
     path = tmp_path_factory.mktemp("any") / "prompts.json"
     try:
         loaded = load(path, entries)
@@ -281,7 +281,7 @@ def test_shipped_prompts_are_valid_with_oracles():
     assert len({prompt.text for prompt in loaded.entries}) == len(loaded.entries)
 
 
-def test_conversation_key_comes_from_turns(tmp_path):
+def test_conversation_key_depends_on_turns(tmp_path):
     path = tmp_path / "prompts.json"
     turns = ["Add lunch.", "Move it to 1 pm."]
     entries = [{"turns": turns}, {"turns": turns[::-1]}, {"turns": turns[:1]}, {"prompt": turns[0]}]
@@ -317,7 +317,7 @@ def test_invalid_turns_are_skipped(tmp_path, entry, message):
     assert message in problem
 
 
-def test_generated_turns_need_maker_and_conversational_subject(tmp_path):
+def test_generated_turns_need_function_and_conversational_subject(tmp_path):
     (tmp_path / "user.py").write_text("def more(conversation): return None")
     path = tmp_path / "prompts.json"
     entry = {"id": "talk", "prompt": "Hello", "next_turn": "user.py:more"}

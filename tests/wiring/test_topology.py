@@ -38,7 +38,7 @@ ANY_PORT = Address(LOOPBACK, 0)
 @given(
     st.sampled_from(["127.0.0.1", "search_tool", "a.b-c.example", "::1", "fe80::1"]), st.integers(0, 65535)
 )
-def test_address_survives_its_text(host, port):
+def test_address_text_round_trips(host, port):
     assert Address.parse(str(Address(host, port))) == Address(host, port)
 
 
@@ -55,7 +55,7 @@ def test_invalid_address_is_refused(text):
         Address.parse(text)
 
 
-def test_topology_survives_its_file(tmp_path):
+def test_topology_file_round_trips(tmp_path):
     topology = topology_from(
         {"LAB_ID": "lab-1", "PROXY_LISTEN_HOST": "0.0.0.0", "SERVICES_HOST": "{service}"}
     )
@@ -72,7 +72,7 @@ def test_everything_is_on_loopback_by_default():
     assert {address.host for address in (*addresses, topology.manager, topology.control)} == {LOOPBACK}
 
 
-def test_variables_name_hosts_of_parties():
+def test_variables_set_party_hosts():
     topology = topology_from(
         {
             "SERVICES_HOST": "{service}",
@@ -121,7 +121,7 @@ def test_taken_port_is_error_if_required():
         bind(bound_address(first))
 
 
-def test_labs_that_start_at_once_get_own_ports():
+def test_concurrent_labs_get_separate_ports():
     with bind(ANY_PORT) as first:
         wanted = bound_address(first)
         with ThreadPoolExecutor(8) as pool:

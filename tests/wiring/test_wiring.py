@@ -87,11 +87,11 @@ def test_wiring_lists_its_links(write):
         ("POST", "/orders/7", False),
     ],
 )
-def test_writing_calls(method, target, writes):
+def test_write_calls(method, target, writes):
     assert Link("shop", writes=("POST /orders", "DELETE /orders/*")).is_write(method, target) is writes
 
 
-def test_wiring_reaches_processes_completely(write, tmp_path):
+def test_processes_receive_whole_wiring(write, tmp_path):
     wiring = load_wiring(write(WHOLE))
     topology = default_topology("lab", links=wiring.links)
     topology.dump(tmp_path / "topology.json")
@@ -124,7 +124,7 @@ def test_lanes_share_only_services():
     assert second.proxy_name("search") == "search_proxy_1"
 
 
-def test_lab_wiring_is_ordinary_file():
+def test_lab_wiring_has_lab_links():
     assert lab_wiring().links == lab_links() and len(lab_links().tools) == 7
     assert lab_wiring().is_lab and not lab_wiring().dump()
 
@@ -190,7 +190,7 @@ def test_unreadable_file_is_reported(tmp_path):
 
 
 @pytest.mark.parametrize("option", ["shop", "=http://x", "shop="])
-def test_link_of_command_line_is_name_and_address(option):
+def test_link_option_is_name_and_address(option):
     with pytest.raises(match="--link"):
         with_links(NO_WIRING, [option])
 
@@ -221,7 +221,7 @@ def test_stdio_link_has_no_other_key(write, key, problem):
         load_wiring(write(text))
 
 
-def test_mcp_server_is_tool_whose_writes_are_tools(write):
+def test_mcp_writes_are_declared_as_tools(write):
     wiring = load_wiring(write(MCP % ""))
     files = wiring.links["files"]
     assert wiring.links.tool_names == wiring.links.mcp_names == ("files",) and not files.is_model
@@ -236,7 +236,7 @@ def test_mcp_server_names_its_tools(write):
 COMMAND = CommandSpec(command=["python", "agent.py", "{prompt}"], folder=".", show=True)
 
 
-def test_wiring_reads_like_found_links(tmp_path):
+def test_recorded_wiring_restores_found_links(tmp_path):
     discovered = [
         found_link("api.openai.com", 443, "https", ()),
         found_link("api.anthropic.com", 443, "https", (), scripted=True),
