@@ -10,7 +10,7 @@ from wirefault.core.sockets import Address
 from wirefault.toxiproxy.answers import ProxyState, ToxicState, ToxiproxyError, same_listen
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.toxiproxy.toxics import DOWN
+from wirefault.toxiproxy.toxics import DOWN, UNRESOLVED
 from wirefault.wiring.links import Link, Links
 from wirefault.wiring.topology import Topology
 
@@ -76,6 +76,11 @@ class LaneProxies:
 
     def apply(self, plan: Sequence[PlannedToxic]) -> list[dict[str, Any]]:
         """Set the plan's toxics, remove all others, and read them back. Raises ``NotAsPlanned``."""
+        if self._topology.ingress is None and any(toxic.kind == UNRESOLVED for toxic in plan):
+            raise ToxiproxyError(
+                f"{UNRESOLVED} needs a tap (exec, or intercept in the wiring): by address the lab resolves no"
+                " names"
+            )
         observed = self.observe()
         if self.misplaced(observed):
             self.ensure()

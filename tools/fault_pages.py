@@ -244,7 +244,8 @@ def toxics_seen() -> Iterator[str]:
     if rows:
         yield "### What clients see of toxics"
         yield (
-            "The tests recorded these effects on real clients, over plain HTTP. A limit is the client's own:"
+            "The tests recorded these effects on real clients, over plain HTTP and by address, those of"
+            " `unresolved` under the namespace tap. A limit is the client's own:"
             " that of httpx, requests and the OpenAI SDK is for each read, that of curl, fetch and Go for the"
             " whole call; a limit for connecting is 1 s, that of fetch is 10 s and cannot be set."
         )

@@ -11,7 +11,9 @@ import pytest
 from proxy_manager.proxies import LaneProxies, NotAsPlanned
 from tests.proxy_manager.rig import ARMED, LATENCY, PLAN, Plane, a_plane, taken
 from wirefault.core.sockets import Address, bound_address
+from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import lab_links
 
 
@@ -52,6 +54,11 @@ def test_listen_and_dial_addresses_may_differ(plane: Plane) -> None:
         plane.client, replace(plane.topology, proxies=proxies, proxy_listen=listen)
     ).ensure()
     assert {address.host for address in addresses.values()} == {"toxiproxy"}
+
+
+def test_name_cannot_fail_by_address(ready: Plane) -> None:
+    with pytest.raises(ToxiproxyError, match="unresolved needs a tap"):
+        ready.proxies.apply([PlannedToxic("search", "unresolved", "downstream", {"code": 2})])
 
 
 def test_plan_is_applied_and_read_back(ready: Plane) -> None:

@@ -290,7 +290,7 @@ class BudgetUnknown:
         return self.budget in OF_SUBJECT
 
 
-HowEnded = Literal["fin", "rst", "refused", "unaccepted", "open"]
+HowEnded = Literal["fin", "rst", "refused", "unaccepted", "unresolved", "open"]
 
 
 TapKind = Literal["namespace", "proxy"]
@@ -310,7 +310,9 @@ class ConnectionEnded:
     sent: int  # bytes from the subject
     received: int  # bytes to the subject
     ended_by: Literal["client", "proxy", "neither"]  # neither, and ``open``: the attempt ended first
-    how: HowEnded  # refused: the proxy could not be dialled; unaccepted: it did not accept in time
+    # refused: the proxy could not be dialled; unaccepted: it did not accept in time; unresolved: its name did
+    # not resolve
+    how: HowEnded
     tls: bool  # its first byte began a TLS handshake
     host: str  # the subject's destination
     port: int

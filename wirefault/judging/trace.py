@@ -245,7 +245,7 @@ class EpisodeTrace:
 
 def _may_hide(toxic: PlannedToxic) -> bool:
     """Whether a request may never come through it to the gateway."""
-    ends_connections = toxic.kind in (DOWN, "reset_peer", "cut_after", "unaccepted")
+    ends_connections = toxic.kind in (DOWN, "reset_peer", "cut_after", "unaccepted", "unresolved")
     return ends_connections or (toxic.stream == "upstream" and toxic.kind not in _ONLY_SLOW)
 
 

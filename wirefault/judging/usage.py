@@ -145,7 +145,10 @@ def _add_connections(rows: Mapping[str, LinkCalls], events: Iterable[Event]) -> 
             of_attempts[event.link, event.episode, event.attempt].append(event)
     for key in struck & of_attempts.keys():
         row, ordered = rows[key[0]], sorted(of_attempts[key], key=lambda event: event.opened)
-        cut = [event.received == 0 or event.how in ("rst", "refused", "unaccepted") for event in ordered]
+        cut = [
+            event.received == 0 or event.how in ("rst", "refused", "unaccepted", "unresolved")
+            for event in ordered
+        ]
         row.connections += len(ordered)
         row.cut += sum(cut)
         row.reconnected += sum(cut[:-1])

@@ -267,7 +267,7 @@ def _unanswered_connections(trace: EpisodeTrace, attempt: int) -> Iterator[bool]
         if failed.attempt == attempt:
             yield failed.link in of_model
     for ended in trace.connections:
-        unanswered = ended.how in ("refused", "unaccepted") or (
+        unanswered = ended.how in ("refused", "unaccepted", "unresolved") or (
             not ended.received and (ended.sent > 0 or ended.how == "rst")
         )
         if ended.attempt == attempt and unanswered:

@@ -25,6 +25,7 @@ from tests.gateway.lab import ask, dial
 from tests.support import PATIENCE_S, until
 from tests.upstream import Upstream, read_all, read_head
 from wirefault.core.sockets import Address
+from wirefault.core.spans import Span
 from wirefault.history.events import WentPastLab
 from wirefault.lab.process import LabError
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -257,6 +258,32 @@ def test_connection_that_is_never_accepted_is_recorded_as_such(lab_of_session: I
         assert [(one.link, one.ended_by, one.how) for one in lab.ended()] == [
             ("shop", "client", "unaccepted")
         ]
+    finally:
+        lab.end()
+
+
+def test_proxy_cannot_resolve_name(lab_of_session: IngressLab) -> None:
+    lab = lab_of_session
+    lab.begin("unresolved", plan=[PlannedToxic("shop", "unresolved", "downstream", {"code": 2})])
+    try:
+        reply = ask(lab.ingress, b"CONNECT shop.test:443 HTTP/1.1\r\n\r\n")
+        assert reply.startswith(b"HTTP/1.1 502 ") and b"shop.test cannot be resolved" in reply
+        plain = requests.get("http://shop.test/", proxies=lab.proxies, timeout=PATIENCE_S)
+        assert plain.status_code == 502
+        ended = lab.ended()
+        assert [(one.link, one.how, one.ended_by) for one in ended] == [("shop", "unresolved", "proxy")] * 2
+    finally:
+        lab.end()
+
+
+def test_name_resolves_before_and_after_its_outage(lab_of_session: IngressLab) -> None:
+    lab = lab_of_session
+    span = Span(start=60.0, duration=60.0)
+    lab.begin("later", plan=[PlannedToxic("shop", "unresolved", "downstream", {"code": 2}, during=span)])
+    try:
+        with tunnel(lab, "shop.test", 443):
+            pass
+        assert [one.how for one in lab.ended()] == ["fin"]
     finally:
         lab.end()
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.gateway.intercept.namespace import FakeNames
+from wirefault.gateway.intercept.namespace import FakeNames, queried
 
 A, AAAA, TXT = 1, 28, 16
 
@@ -52,6 +52,19 @@ def test_localhost_is_loopback() -> None:
     assert FakeNames().answer(question("localhost"))[-4:] == bytes([127, 0, 0, 1])
 
 
+@pytest.mark.parametrize("code", [2, 3])
+@pytest.mark.parametrize("kind", [A, AAAA])
+def test_name_fails_with_code_and_without_records(code: int, kind: int) -> None:
+    assert answered(FakeNames().answer(question("shop.example", kind), code)) == (code, 0)
+    assert answered(FakeNames().answer(question("shop.example"))) == (0, 1)
+
+
+def test_query_names_host_in_lower_case() -> None:
+    assert queried(question("Shop.EXAMPLE")) == ("shop.example", True)
+    assert queried(question("shop.example", AAAA)) == ("shop.example", False)
+    assert queried(b"short") == ("", False)
+
+
 def test_exhausted_addresses_give_error() -> None:
     names = FakeNames()
     for number in range(131070):
@@ -62,3 +75,4 @@ def test_exhausted_addresses_give_error() -> None:
 @given(st.binary(max_size=80))
 def test_any_datagram_is_safe(data: bytes) -> None:
     FakeNames().answer(data)
+    queried(data)

@@ -21,12 +21,14 @@ _TLS_HANDSHAKE = 0x16
 
 class AnsweringIngress:
     """``taken``: host and port of each connection that came, by either tap. ``topology`` names its file.
+    ``failing``: names that do not resolve, with the DNS code.
 
     The address of its proxy is the gateway's control, too, where a tap asks for the authority's certificate.
     """
 
     def __init__(self, folder: Path) -> None:
         self.taken: list[tuple[str, int]] = []
+        self.failing: dict[str, int] = {}
         self.topology = folder / "lab.json"
         self.authority = Authority(lambda: datetime.now(UTC))
         self._proxy = Upstream(self._serve_proxy)
@@ -41,10 +43,13 @@ class AnsweringIngress:
         thread.start()
         self._answering.append(thread)
 
+    async def dns_code(self, name: str, *, record: bool) -> int:
+        return self.failing.get(name, 0)
+
     def run(self) -> None:
         """Serves namespaces until ``close``."""
         with open_offer_socket(self.topology) as namespaces, suppress(asyncio.CancelledError):
-            self._serving = self._loop.create_task(serve_namespaces(namespaces, self.take))
+            self._serving = self._loop.create_task(serve_namespaces(namespaces, self.take, self.dns_code))
             self._loop.run_until_complete(self._serving)
         self._loop.close()
 

@@ -21,6 +21,7 @@ from wirefault.gateway.intercept.lane_state import IngressHistory, LaneState
 from wirefault.gateway.intercept.namespace import open_offer_socket, serve_namespaces
 from wirefault.gateway.intercept.policy import Policy, intercept_of
 from wirefault.gateway.intercept.router import LinkRoutes, Router
+from wirefault.gateway.intercept.unresolved import UnresolvedNames
 from wirefault.wiring.topology import Topology, topology_from
 
 
@@ -62,7 +63,8 @@ async def _serve() -> None:
     routes = LinkRoutes(topology, state, scripted=spec.models == "scripted")
     policy = Policy(spec.only, spec.pass_, spec.refuse, spec.offline, routes.stays_inside, routes.wired_name)
     router = Router(routes, policy, lambda: topology().egress)
-    ingress = Ingress(router, state, history, inherited_token(os.environ))
+    unresolved = UnresolvedNames(topology, state)
+    ingress = Ingress(router, state, history, inherited_token(os.environ), unresolved)
     with ExitStack() as at_end:
         at_end.callback(state.close)
         at_end.callback(history.close)
@@ -71,7 +73,9 @@ async def _serve() -> None:
             at = Path(os.environ[TOPOLOGY_VARIABLE])
             namespaces = open_offer_socket(at)
             at_end.callback(ingress_file(at).unlink, missing_ok=True)
-            serving.append(asyncio.ensure_future(serve_namespaces(namespaces, ingress.take)))
+            serving.append(
+                asyncio.ensure_future(serve_namespaces(namespaces, ingress.take, ingress.dns_code))
+            )
         stopped = asyncio.ensure_future(_until_stopped())
         ended, _ = await asyncio.wait([stopped, *serving], return_when=asyncio.FIRST_COMPLETED)
         for service in serving:

@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Literal
 
 from wirefault.core.control_access import has_token
+from wirefault.core.sockets import plain_host
 from wirefault.gateway.http1.heads import BadHead
 from wirefault.gateway.intercept.arrival import (
     SETTLED_REPLY,
@@ -24,6 +26,7 @@ from wirefault.gateway.intercept.egress import read_first_request
 from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
 from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.gateway.intercept.splice import TLS_RECORD, Splice, Transfer, accept_all
+from wirefault.gateway.intercept.unresolved import UnresolvedName, UnresolvedNames
 from wirefault.history.events import ConnectionEnded, WentPastLab
 from wirefault.settings.settings import SettingsError
 
@@ -89,9 +92,29 @@ def _past_lab(ended: ConnectionEnded, *, only_http2: bool) -> WentPastLab:
 def refused_transfer(arrival: Arrival, refused: Refused) -> Transfer:
     """Return the transfer of a connection that was refused, or never accepted."""
     is_tls = arrival.early[:1] == TLS_RECORD
-    if refused.unaccepted:
-        return Transfer(up_bytes=len(arrival.early), ended_by="client", how="unaccepted", tls=is_tls)
-    return Transfer(up_bytes=len(arrival.early), ended_by="proxy", how="refused", tls=is_tls)
+    ended_by: Literal["client", "proxy"] = "client" if refused.how == "unaccepted" else "proxy"
+    return Transfer(up_bytes=len(arrival.early), ended_by=ended_by, how=refused.how, tls=is_tls)
+
+
+def _unresolved(name: UnresolvedName, attempt: ArmedAttempt, now: float) -> ConnectionEnded:
+    """Return the event of a connection that was not made, because its name did not resolve."""
+    return ConnectionEnded(
+        t=now,
+        link=name.link,
+        episode=attempt.episode,
+        attempt=attempt.attempt,
+        opened=now,
+        ms=0.0,
+        first_byte_ms=None,
+        sent=0,
+        received=0,
+        ended_by="proxy",
+        how="unresolved",
+        tls=False,
+        host=name.host,
+        port=name.port,
+        tap="namespace",
+    )
 
 
 class Ingress:
@@ -100,8 +123,16 @@ class Ingress:
     The client gets no reply and no refusal before that attempt is known, since either could end the attempt.
     """
 
-    def __init__(self, router: Router, state: LaneState, history: IngressHistory, token: str) -> None:
+    def __init__(
+        self,
+        router: Router,
+        state: LaneState,
+        history: IngressHistory,
+        token: str,
+        unresolved: UnresolvedNames | None = None,
+    ) -> None:
         self._token = token
+        self._unresolved = unresolved
         self._router = router
         self._state = state
         self._history = history
@@ -119,6 +150,27 @@ class Ingress:
         """
         client.setblocking(False)
         await self._carry(Arrival(client, host, port, "namespace"))
+
+    async def dns_code(self, name: str, *, record: bool) -> int:
+        """Return the DNS code with which a query for the name must fail, 0 if it resolves.
+
+        A failure is recorded before the client gets it, which may end its attempt.
+        """
+        attempt = await self._attempt()
+        failing = await self._unresolved.find(name, attempt) if self._unresolved else None
+        if failing is None or attempt is None:
+            return 0
+        if record:
+            await self._history.record(attempt, _unresolved(failing, attempt, time.time()))
+        return failing.code
+
+    async def _check_name(self, arrival: Arrival, attempt: asyncio.Future[ArmedAttempt | None]) -> None:
+        """Raise ``Refused`` if a proxy could not resolve the name that the client sent it."""
+        if arrival.tap == "proxy" and self._unresolved:
+            failing = await self._unresolved.find(plain_host(arrival.host), await attempt)
+            if failing:
+                message = f"{arrival.host} cannot be resolved"
+                raise Refused(502, message, failing.link, how="unresolved")
 
     async def settle(self) -> None:
         """Record what connections of finished attempts have carried so far; they continue unrecorded."""
@@ -157,6 +209,7 @@ class Ingress:
         attempt = asyncio.ensure_future(self._attempt())
         try:
             with self._noted(arrival):
+                await self._check_name(arrival, attempt)
                 route = await self._router.route(arrival)
         except Refused as refused:
             transfer = refused_transfer(arrival, refused)
@@ -206,6 +259,7 @@ class Ingress:
             attempt = asyncio.ensure_future(self._attempt())
             try:
                 with self._noted(arrival):
+                    await self._check_name(arrival, attempt)
                     route = await self._router.route(arrival)
             except Refused as refused:
                 transfer = refused_transfer(arrival, refused)

@@ -18,6 +18,7 @@ from wirefault.history.writer import Writer, history_file
 from wirefault.settings.settings import SettingsError
 from wirefault.state.state import State
 from wirefault.state.tables import FoundLink
+from wirefault.toxiproxy.toxics import UNRESOLVED
 from wirefault.wiring.links import Link
 
 _Answer = TypeVar("_Answer")
@@ -31,6 +32,8 @@ class ArmedAttempt:
     run_id: str
     episode: str
     attempt: int
+    # its plan has the toxic ``unresolved``, at any time
+    plans_unresolved: bool = False
 
 
 class LaneState:
@@ -80,7 +83,9 @@ class LaneState:
     def _read_attempt(self, state: State) -> ArmedAttempt | None:
         for row in state.open_attempts(*self._lab):
             if row.state == "armed":
-                return ArmedAttempt(row.run_id, row.episode, row.attempt)
+                plan = state.toxics.planned(row.id)
+                unresolved = any(toxic.kind == UNRESOLVED for toxic in plan)
+                return ArmedAttempt(row.run_id, row.episode, row.attempt, unresolved)
         if not state.runs(*self._lab, "leased"):
             for run in state.runs(*self._lab, "live"):
                 return ArmedAttempt(run.run_id, _LIVE_EPISODE, _LIVE_ATTEMPT)

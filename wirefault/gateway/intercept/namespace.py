@@ -12,11 +12,12 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from pathlib import Path
+from typing import Protocol
 
 from wirefault.core.processes import ingress_file
 from wirefault.core.sockets import LOOPBACK
@@ -56,10 +57,10 @@ class FakeNames:
         """Return the name that has that address, or the address itself as text."""
         return self._names.get(address, str(address)) if isinstance(address, IPv4Address) else str(address)
 
-    def answer(self, query: bytes) -> bytes:
+    def answer(self, query: bytes, failing: int = 0) -> bytes:
         """Return the reply to a DNS query for one name; empty if it is not a query.
 
-        Names have only IPv4 addresses, and no other records.
+        ``failing`` is the code of a failure, 0 for none. Names have only IPv4 addresses.
         """
         if len(query) < _HEADER.size:
             return b""
@@ -74,6 +75,8 @@ class FakeNames:
         code, record = 0, b""
         if name.endswith(".arpa") or queries != 1:
             code = _NO_SUCH_NAME
+        elif failing:
+            code = failing
         elif (kind, network) == (_A, _IN):
             try:
                 address = self.address(name).packed
@@ -83,6 +86,15 @@ class FakeNames:
         flags = _ANSWER_FLAGS | flags & _RECURSION_DESIRED | code
         question = query[_HEADER.size : end + 4]
         return _HEADER.pack(number, flags, 1, bool(record), 0, 0) + question + record
+
+
+def queried(query: bytes) -> tuple[str, bool]:
+    """Return the name of a DNS query, empty if it has none, and whether it asks for an IPv4 address."""
+    try:
+        name, end = _name_at(query, _HEADER.size)
+        return name, struct.unpack_from("!2H", query, end) == (_A, _IN)
+    except (IndexError, ValueError, struct.error):
+        return "", False
 
 
 def _name_at(query: bytes, at: int) -> tuple[str, int]:
@@ -96,6 +108,16 @@ def _name_at(query: bytes, at: int) -> tuple[str, int]:
     if not labels:
         raise ValueError("the root has no address")
     return ".".join(labels), at + 1
+
+
+class Failing(Protocol):
+    """Returns the DNS code with which a name must fail, 0 if it resolves; ``record``: in the history."""
+
+    def __call__(self, name: str, *, record: bool) -> Awaitable[int]: ...
+
+
+async def _none_fails(name: str, *, record: bool) -> int:
+    return 0
 
 
 # Takes over an unread connection, with the host and port of its destination.
@@ -123,12 +145,14 @@ def open_offer_socket(topology: Path) -> socket.socket:
     return listener
 
 
-async def serve_namespaces(listener: socket.socket, take: Take) -> None:
+async def serve_namespaces(listener: socket.socket, take: Take, failing: Failing = _none_fails) -> None:
     """Serve every namespace that is offered at this Unix socket, until cancelled."""
-    await accept_all(listener, partial(_serve, FakeNames(), take, set()))
+    await accept_all(listener, partial(_serve, FakeNames(), take, failing, set()))
 
 
-async def _serve(names: FakeNames, take: Take, tasks: set[asyncio.Task[None]], tap: socket.socket) -> None:
+async def _serve(
+    names: FakeNames, take: Take, failing: Failing, tasks: set[asyncio.Task[None]], tap: socket.socket
+) -> None:
     """Serve one namespace until its tap closes the connection."""
     with tap:
         tap.setblocking(False)
@@ -143,7 +167,7 @@ async def _serve(names: FakeNames, take: Take, tasks: set[asyncio.Task[None]], t
                 return
             await asyncio.get_running_loop().sock_sendall(tap, b'{"ok": true}\n')
             connections, queries = sockets
-            await _Namespace(tap, connections, queries, names, take, tasks).serve()
+            await _Namespace(tap, connections, queries, names, take, failing, tasks).serve()
         except (OSError, ValueError, AttributeError):  # the tap was killed, or sent no offer
             return
         finally:
@@ -163,6 +187,7 @@ class _Namespace:
         queries: socket.socket,
         names: FakeNames,
         take: Take,
+        failing: Failing,
         tasks: set[asyncio.Task[None]],
     ) -> None:
         self._helper = helper
@@ -170,6 +195,7 @@ class _Namespace:
         self._queries = queries
         self._names = names
         self._take = take
+        self._failing = failing
         self._loop = asyncio.get_running_loop()
         self._ended = self._loop.create_future()
         self._tasks = tasks
@@ -190,8 +216,11 @@ class _Namespace:
             self._loop.remove_reader(self._queries)
 
     async def _begin(self, client: socket.socket) -> None:
-        """Handle the client in a task that outlives the namespace, so that its record is still written."""
-        task = self._loop.create_task(self._handle(client))
+        self._start(self._handle(client))
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        """Do it in a task that outlives the namespace, so that its record is still written."""
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -249,7 +278,13 @@ class _Namespace:
     def _answer_query(self) -> None:
         with suppress(OSError):  # the client no longer waits
             query, client = self._queries.recvfrom(_DATAGRAM_BYTES)
-            if answer := self._names.answer(query):
+            self._start(self._answer(query, client))
+
+    async def _answer(self, query: bytes, client: tuple[str, int]) -> None:
+        name, record = queried(query)
+        failing = await self._failing(name, record=record) if name else 0
+        with suppress(OSError):  # the client no longer waits, or the namespace has ended
+            if answer := self._names.answer(query, failing):
                 self._queries.sendto(answer, client)
 
 

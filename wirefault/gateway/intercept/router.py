@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from typing import Literal
 from urllib.parse import urlsplit
 
 from wirefault.core.sockets import LOOPBACK_HOSTS, Address, is_loopback, plain_host
@@ -191,11 +192,14 @@ class Route:
         return not self.link
 
 
+HowRefused = Literal["refused", "unaccepted", "unresolved"]
+
+
 class Refused(Exception):
     """The connection was not dialled, or got no response.
 
     The message and ``status`` are for the client; ``link``, ``why`` and ``lab_failed`` as in
-    ``ConnectionEnded``. ``unaccepted``: the client left before the link's proxy accepted.
+    ``ConnectionEnded``, as is ``how``; the client of an ``unaccepted`` one has left.
     """
 
     def __init__(
@@ -206,14 +210,14 @@ class Refused(Exception):
         why: str = "",
         *,
         lab_failed: bool = False,
-        unaccepted: bool = False,
+        how: HowRefused = "refused",
     ) -> None:
         super().__init__(message)
         self.status = status
         self.link = link
         self.why = why
         self.lab_failed = lab_failed
-        self.unaccepted = unaccepted
+        self.how = how
 
 
 class Router:
@@ -321,12 +325,12 @@ class Router:
             while not (await asyncio.wait({dialling}, timeout=_LEFT_POLL_S))[0]:
                 if arrival.has_left:
                     message = f"{route.link} did not accept the connection"
-                    raise Refused(502, message, route.link, unaccepted=True)
+                    raise Refused(502, message, route.link, how="unaccepted")
             return Route(await dialling, route.link)
         except OSError as error:  # the toxic ``down``, or the kernel's own limit for connecting
             message = f"{route.link} cannot be reached: {error.strerror}"
-            unaccepted = error.errno == errno.ETIMEDOUT
-            raise Refused(502, message, route.link, unaccepted=unaccepted) from None
+            how: HowRefused = "unaccepted" if error.errno == errno.ETIMEDOUT else "refused"
+            raise Refused(502, message, route.link, how=how) from None
         finally:
             dialling.cancel()
 

@@ -20,6 +20,7 @@ from wirefault.toxiproxy.toxics.slicer import SlicerToxic
 from wirefault.toxiproxy.toxics.slow_close import SlowCloseToxic
 from wirefault.toxiproxy.toxics.timeout import TimeoutToxic
 from wirefault.toxiproxy.toxics.unaccepted import UnacceptedToxic
+from wirefault.toxiproxy.toxics.unresolved import UnresolvedToxic
 
 TOXICS: tuple[Toxic, ...] = (
     LatencyToxic(),
@@ -32,6 +33,7 @@ TOXICS: tuple[Toxic, ...] = (
     CutAfterToxic(),
     SharedBandwidthToxic(),
     UnacceptedToxic(),
+    UnresolvedToxic(),
     DownToxic(),
 )
 
@@ -39,6 +41,7 @@ TOXICS: tuple[Toxic, ...] = (
 SERVER_TOXICS: dict[str, Toxic] = {toxic.kind: toxic for toxic in (*TOXICS, NoopToxic()) if toxic.of_server}
 
 DOWN = DownToxic.kind
+UNRESOLVED = UnresolvedToxic.kind
 _BY_KIND = {toxic.kind: toxic for toxic in TOXICS}
 
 

@@ -108,8 +108,9 @@ class ObservedConnection:
     """Bytes to the subject."""
     by_proxy: bool
     """The subject did not end the connection."""
-    how: Literal["fin", "rst", "refused", "unaccepted", "open"]
-    """The end: FIN, RST, proxy not reachable, never accepted by it, or still open at the attempt's end."""
+    how: Literal["fin", "rst", "refused", "unaccepted", "unresolved", "open"]
+    """The end: FIN, RST, proxy not reachable, never accepted by it, name not resolved, or still open at the
+    attempt's end."""
     tls: bool
     gateway_complete_request: bool = False
     """The gateway got a complete request on the link during the connection."""
