@@ -10,6 +10,9 @@ from click.testing import CliRunner, Result
 
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
+from wirefault.core.errors import InputError
+from wirefault.experiments.evidence import Evidence
+from wirefault.experiments.recorded import Recording
 
 
 @pytest.fixture
@@ -56,3 +59,8 @@ def test_unknown_name_shows_nearest(folder: Path, words: list[str], expected: st
 
 def test_no_run_is_reported(tmp_path: Path) -> None:
     assert "no runs; start one with" in show(tmp_path, "latest").output
+
+
+def test_recording_without_a_run_says_how_to_run_it() -> None:
+    with pytest.raises(InputError, match=r"^x has no recorded run.*; wirefault run --resume x runs it$"):
+        Recording("x", {}, Evidence("in progress")).arm(None)

@@ -179,6 +179,16 @@ def test_run_without_fault_met_is_not_success(tmp_path: Path) -> None:
     assert ran.code == 2
     assert ran.stdout == "nothing to do\n" and "no fault was met" in ran.stderr
     assert "no calls: the lab saw" in ran.stderr
+    assert "another --seed" not in ran.stderr  # no seed helps a command that calls nothing
+
+
+def test_calls_without_a_met_fault_name_the_next_step(tmp_path: Path) -> None:
+    never = {"faults": [{"fault": "server_error", "links": "all", "when": {"probability": 0}}]}
+    program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + '/orders', timeout=5)"
+    with shop(tmp_path / "shop.db") as record:
+        words = ("--faults", json.dumps(never), "--", sys.executable, "-c", program, record.url)
+        ran = Ran(tmp_path, *words)
+    assert ran.code == 2 and "try another --seed" in " ".join(ran.stderr.split())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a connection is")

@@ -304,6 +304,12 @@ def test_run_options_are_refused_for_experiments(paper_lab: PaperLab, option: st
     assert "an experiment names its subject and prompts" in paper_lab.output and not paper_lab.engine.ran
 
 
+def test_faults_option_says_where_an_experiment_has_its_faults(paper_lab: PaperLab) -> None:
+    assert paper_lab.wirefault(*RUN.split(), "--faults", "lost-replies").exit_code == 64
+    output = " ".join(paper_lab.output.split())
+    assert "--faults: an experiment names its faults in `method`" in output and not paper_lab.engine.ran
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_option_is_tested(command: str) -> None:
     known: click.Command | None = main

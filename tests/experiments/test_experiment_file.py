@@ -99,3 +99,15 @@ def test_python_function_needs_name() -> None:
     assert experiment.prompts == [{**entry, "next_turn": f"{__name__}:more"}]
     with pytest.raises(ValueError, match="must be a top-level function of an importable module"):
         Experiment(title="x", prompts=[{**entry, "next_turn": lambda _: None}], method=Arm(faults="heavy"))
+
+
+def test_wiring_is_named_as_such(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path, "links: {shop: {upstream: 'http://127.0.0.1:9'}}\nprompts: prompts.json\n")
+    assert problem.startswith("exp.yaml is a wiring, not an experiment") and "`wiring: exp.yaml`" in problem
+
+
+def test_program_is_no_experiment(tmp_path: Path) -> None:
+    program = tmp_path / "agent.py"
+    program.write_text("import os\nx = {1: [}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a program is run after --: wirefault exec -- COMMAND"):
+        load_experiment(program)

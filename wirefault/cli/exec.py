@@ -282,6 +282,7 @@ def _write(path: Path, option_name: str, text: str) -> None:
 NOTHING_MET = (
     "no fault was met: none reached the command, so this shows nothing about its behaviour under faults"
 )
+_MORE_FAULTS = "; try another --seed, or make each fault certain: wirefault audit -- COMMAND"
 
 
 def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_met: bool) -> RenderableType:
@@ -289,7 +290,8 @@ def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_me
     intercepted.
     """
     warning = [Text(one_line(sentence), style="yellow") for sentence in missed]
-    warning += [Text(NOTHING_MET, style="bold yellow")] if nothing_met else []
+    hint = _MORE_FAULTS if rows else ""
+    warning += [Text(NOTHING_MET + hint, style="bold yellow")] if nothing_met else []
     if not rows:
         return Group(Text("no calls: the lab saw no calls to any server", style="bold"), *warning)
     table = new_table("link", "server", "requests", "faults, and what it did", text_columns=(0, 1, 3))

@@ -249,6 +249,11 @@ def _experiment_changes(chosen: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"--seed {seed!r} is not a valid integer")
     if repeats is None and chosen["levels"]:
         repeats = LEVEL_REPEATS
+    if chosen["faults"] is not None:
+        raise InputError(
+            "--faults: an experiment names its faults in `method`; change them there, or run its wiring"
+            " without a hypothesis: wirefault run WIRING --faults NAME"
+        )
     settings = [f"{name}={chosen[name]}" for name in NAMES if name != "seed" and chosen.get(name) is not None]
     return experiment_changes(
         None if seed is None else int(seed), repeats, [*settings, *chosen["changed"]], chosen["only"]

@@ -14,6 +14,7 @@ from wirefault.experiments.chaos_toolkit import is_chaos_toolkit, refusal
 from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix, expanded
 from wirefault.experiments.safety import BlastRadius, Safety, Spending
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
+from wirefault.wiring.wiring import names_links
 
 _ENDINGS = (".yaml", ".yml", ".json")
 _TITLE_WITHIN = 4096  # an unreadable file
@@ -47,6 +48,11 @@ def load_experiments(path: Path, changes: Mapping[str, Any] | None = None) -> li
     file = read_spec_file(path, "`title` and `hypothesis`")
     if is_chaos_toolkit(file.data):
         raise refusal(file)
+    if names_links(file.data) and file.data.keys().isdisjoint(("hypothesis", "method")):
+        raise InputError(
+            f"{path} is a wiring, not an experiment: an experiment has a `title` and names it as"
+            f" `wiring: {path.name}`; without a hypothesis: wirefault run {path} --faults NAME"
+        )
     file = _changed(file, changes or {})
     return list(_experiments_in(file, path.parent))
 

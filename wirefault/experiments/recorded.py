@@ -84,6 +84,11 @@ class RecordedArm:
             return name
         if name.isdecimal() and 1 <= int(name) <= len(recorded):
             return recorded[int(name) - 1]
+        if not recorded and self.experiment is not None:
+            raise InputError(
+                f"{self._text} has no finished episode;"
+                f" wirefault run --resume {self.experiment[0].experiment_id} runs the rest"
+            )
         raise InputError(
             f"{self._text} has no episode {name!r}; there are {len(recorded)}, by place or by key"
             f"{nearest(name, recorded[:_LAST] if len(recorded) > _LAST else recorded)}"
@@ -119,8 +124,12 @@ class Recording:
             return self.arms[name]
         if (only := self.default_arm) is not None:
             return only
-        names = ", ".join(self.arms)
-        raise InputError(f"{self.id} has several arms, name one by --arm: {names or 'none was run'}")
+        if not self.arms:
+            raise InputError(
+                f"{self.id} has no recorded run, it was stopped early;"
+                f" wirefault run --resume {self.id} runs it"
+            )
+        raise InputError(f"{self.id} has several arms, name one by --arm: {', '.join(self.arms)}")
 
     @property
     def default_arm(self) -> RecordedArm | None:

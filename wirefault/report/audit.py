@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from wirefault.audit.answers import Answer, CleanRuns, model_tokens
@@ -103,8 +102,8 @@ def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str])
     for answer in findings:
         console.print(_finding_line(answer), soft_wrap=True)
         for other in answer.others:
-            line = Text(f"also {_WORDS[other.severity].lower()}: {one_line(other.text)}", style="dim")
-            console.print(Padding(line, (0, 0, 0, 6)), soft_wrap=True)
+            line = f"      also {_WORDS[other.severity].lower()}: {one_line(other.text)}"
+            console.print(Text(line, style="dim"), soft_wrap=True)
     fine = [answer for answer in result.answers if answer.status == "fine"]
     for answer in fine:
         if answer.note:

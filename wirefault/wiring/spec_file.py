@@ -84,7 +84,14 @@ def read_spec_file(path: Path, needs: str = "`links`") -> SpecFile:
     try:
         data = plain_data(read_yaml(text, str(path)), str(path))
     except PlainDataError as error:
-        raise InputError(str(error)) from None
+        raise InputError(f"{error}{_hint(path)}") from None
     if not isinstance(data, dict):
-        raise InputError(f"{path}: must be a mapping with {needs}, not {short_repr(data)}")
+        raise InputError(f"{path}: must be a mapping with {needs}, not {short_repr(data)}{_hint(path)}")
     return SpecFile(str(path), data, text)
+
+
+def _hint(path: Path) -> str:
+    """Say how a program is run, if the file may be one."""
+    if path.suffix.lower() in (".yaml", ".yml", ".json"):
+        return ""
+    return "; a program is run after --: wirefault exec -- COMMAND"

@@ -262,7 +262,11 @@ def load_wiring(path: Path) -> Wiring:
 
 def is_wiring_file(path: Path) -> bool:
     """Return whether the file is a wiring, not an experiment. Raises ``InputError`` if it cannot be read."""
-    data = read_spec_file(path).data
+    return names_links(read_spec_file(path).data)
+
+
+def names_links(data: Mapping[str, Any]) -> bool:
+    """Return whether these are the keys of a wiring, not of an experiment."""
     return "title" not in data and not data.keys().isdisjoint(("links", "intercept", "subject", "world"))
 
 

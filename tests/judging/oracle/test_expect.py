@@ -24,11 +24,25 @@ def test_full_oracle():
     assert oracle.values[1].options == ["a", 2]
 
 
+def test_plain_value_is_short_for_number_or_text():
+    plain = parse_expect({"values": [2.25, "Paris"]})
+    assert plain == parse_expect({"values": [{"number": 2.25}, {"text": "Paris"}]})
+
+
 @pytest.mark.parametrize(
     ("expect", "message"),
     [
         ({"effect": []}, "expect.effect: unknown key; did you mean 'effects'?"),
         ({"values": {"number": 3}}, "expect.values: Input should be a valid list"),
+        (
+            {"values": [None]},
+            "expect.values[0]: must be a number, a text, or an object such as {",
+        ),
+        ({"values": [True]}, "expect.values[0]: must be a number, a text"),
+        (
+            {"requests": [{"link": "shop", "method": "POST", "path": "orders"}]},
+            "expect.requests[0].path: must start with / and have no query, such as /orders, not 'orders'",
+        ),
         ({"values": [{"nmber": 3}]}, "expect.values[0].nmber: unknown key; did you mean 'number'?"),
         ({"values": [{"number": "3"}]}, "expect.values[0].number: must be a number"),
         ({"values": [{"number": True}]}, "expect.values[0].number: must be a number"),

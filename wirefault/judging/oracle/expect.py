@@ -99,13 +99,19 @@ class ExpectedEffect(OraclePart):
         return self
 
 
+def _path_alone(path: str) -> str:
+    if not re.fullmatch(r"/[^?#\n]*", path):
+        raise ValueError(f"must start with / and have no query, such as /orders, not {path!r:.60}")
+    return path
+
+
 class ExpectedRequest(OraclePart):
     """A declared write that must be executed ``times`` times: a method and a path, or an MCP ``tool``, whose
     arguments are its body. ``*`` in a path or in a tool's name matches any part of it."""
 
     link: StrictStr
     method: Annotated[StrictStr, AfterValidator(str.upper)] = ""
-    path: Annotated[StrictStr, Field(pattern=r"^/[^?#]*$")] = ""
+    path: Annotated[StrictStr, AfterValidator(_path_alone)] = ""
     tool: StrictStr = ""
     query: dict[str, Any] = Field(default_factory=dict)
     body: Annotated[Any, AfterValidator(checked_json)] = Field(None, alias="json")

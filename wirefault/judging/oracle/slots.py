@@ -189,6 +189,20 @@ class Slot(OraclePart):
     tolerance: Tolerance | None = None
     grounded: StrictBool = True
 
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, value: object) -> object:
+        """Read a plain number or text as the value itself."""
+        if isinstance(value, str):
+            return {"text": value}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return {"number": value}
+        if not isinstance(value, dict | Slot):
+            raise ValueError(
+                f"must be a number, a text, or an object such as {{'number': 3}}, not {value!r:.40}"
+            )
+        return value
+
     @model_validator(mode="after")
     def _one(self) -> Slot:
         _exactly_one(self, ("number", "text", "any_of", "date", "time"))
