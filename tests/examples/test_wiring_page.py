@@ -1,9 +1,8 @@
-"""docs/subjects.md, followed word by word but for the port of the shop."""
+"""docs/subjects.md: its probed world, and its examples. ``tests/e2e/test_pages.py`` runs its commands."""
 
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import socket
 import subprocess
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.slow
 PAGE = (ROOT / "docs" / "subjects.md").read_text(encoding="utf-8").partition("\n## Subjects\n")[0]
 WIRING, WORLD = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 PROMPTS, ADDED = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-START, RUN, ELSEWHERE, WITHOUT, RUN_EXAMPLES = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 
 
 @dataclass
@@ -39,17 +37,10 @@ class Folder:
     def write(self, name: str, text: str) -> None:
         (self.path / name).write_text(self._here(text), encoding="utf-8")
 
-    def run(self, commands: str) -> list[str]:
-        """The output of each command line, which must succeed."""
-        return [self._run(self._here(line)) for line in commands.splitlines()]
-
-    def _run(self, line: str) -> str:
+    def run(self, *words: str) -> str:
+        """The output of ``wirefault run`` with these words, which must succeed."""
         environ = environ_in(self.path, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
-        line = line.replace(" run ", " run --no-charts --toxiproxy embedded ")
-        variables, _, words = line.rpartition("wirefault ")
-        assert "wirefault" not in variables
-        environ |= dict(variable.split("=") for variable in variables.split())
-        done = wirefault(self.path, environ, *shlex.split(words))
+        done = wirefault(self.path, environ, "run", "--no-charts", "--toxiproxy", "embedded", *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -66,7 +57,6 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     folder.write("prompts.json", PROMPTS)
     shutil.copy(EXAMPLES / "requests_loop" / "agent.py", tmp_path)
     shutil.copy(EXAMPLES / "shop" / "shop.py", tmp_path)
-    assert START == "python shop.py 9000\n"
     command = [sys.executable, "shop.py", str(port)]
     with subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
@@ -83,25 +73,14 @@ def _answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_wiring_page_runs_with_and_without_file(folder: Folder) -> None:
-    run_output, judged = folder.run(RUN)
-    assert "lose_reply" in run_output and "1/2" in run_output and "2/2" in run_output
-    assert "lost-replies" in run_output and "2 prompts" in judged
-    [slow] = folder.run(ELSEWHERE)
-    assert "latency" in slow and "2/2  success" in slow
-    (folder.path / "wirefault.yaml").unlink()
-    [without] = folder.run(WITHOUT)
-    assert "1/1  unjudged" in without
-
-
 def test_world_is_read(folder: Folder) -> None:
     folder.write("wirefault.yaml", WIRING + WORLD)
     folder.write("prompts.json", ADDED)
-    [calm] = folder.run("wirefault run --link model=scripted --toxic-prob 0 --error-prob 0")
+    calm = folder.run("--link", "model=scripted", "--toxic-prob", "0", "--error-prob", "0")
     assert "1/1  success" in calm
 
 
-def test_documented_examples_run(folder: Folder) -> None:
+def test_table_lists_every_example() -> None:
     named = set(re.findall(r"`examples/(\w+)`", PAGE))
     assert named == {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
     for agent in EXAMPLES.glob("*/agent.*"):
@@ -109,8 +88,3 @@ def test_documented_examples_run(folder: Folder) -> None:
         assert len(lines) <= 60 and not any(
             re.match(r"\s*(import|from)\s.*wirefault", line) for line in lines
         )
-    shutil.copytree(EXAMPLES, folder.path / "examples", ignore=shutil.ignore_patterns("node_modules"))
-    for wiring in folder.path.glob("examples/*/wirefault.yaml"):
-        folder.write(str(wiring.relative_to(folder.path)), wiring.read_text(encoding="utf-8"))
-    for output in folder.run(RUN_EXAMPLES):
-        assert "success" in output
