@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from shutil import copy, copytree
 
+import click
 import pytest
 
 from tests.support import ROOT
+from wirefault.cli.main import main
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
@@ -38,6 +41,41 @@ def test_links_lead_somewhere(page):
         if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
             broken.append(target)
     assert broken == []
+
+
+# in a sentence, in a block, or among the examples of a help text
+MENTION = re.compile(r"(?:`|^(?:\$ |  )?)(?:[A-Z_]+=\S+ )*wirefault ([a-z][^`\n]*)", re.MULTILINE)
+
+
+def unknown_word(mention: str) -> str:
+    """The first command or option that ``wirefault`` does not have."""
+    words = shlex.split(mention, comments=True)
+    command: click.Command | None = main
+    while words and isinstance(command, click.Group):
+        name = words.pop(0)
+        command = command.get_command(click.Context(command), name)
+        if command is None:
+            return name
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    known = {name for option in options for name in (*option.opts, *option.secondary_opts)}
+    for word in words:
+        if word in ("--", "&&", "|", ">"):
+            break
+        name = re.sub(r"^-(?=\w{2})", "--", word.partition("=")[0])  # `-port`, as Go programs write it
+        if re.match(r"--?[a-z]", name) and name not in {*known, "--help", "--help-all"}:
+            return word
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_mentioned_commands_and_options_exist(page):
+    mentions = MENTION.findall(page.read_text(encoding="utf-8")) if page.name != "CHANGELOG.md" else []
+    assert [mention for mention in mentions if balanced(mention) and unknown_word(mention)] == []
+
+
+def balanced(mention: str) -> bool:
+    """Whether its quotes are closed: a command over several lines is not read."""
+    return all(mention.count(quote) % 2 == 0 for quote in "'\"")
 
 
 @pytest.mark.slow
