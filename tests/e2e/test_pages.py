@@ -94,7 +94,7 @@ SHORTER = {
 # Words that stand for the reader's own, and a place that the text names.
 OWN_WORDS = {
     "CLONE/": "$CLONE/",
-    "compare FIRST SECOND": "compare $(ls logs/experiments | tail -2 | tr '\\n' ' ')",
+    "compare FIRST SECOND": "compare $(ls logs/experiments | head -1) latest",
     "wirefault run examples/openai_chat": "cd $CLONE && wirefault run examples/openai_chat",
 }
 SHOP_PORT = 9000
@@ -229,7 +229,7 @@ PROMISES = {
         Promise("wirefault show latest --arm method", 0, "^1/8  unconfirmed ", "^8/8 "),
         Promise("wirefault show latest 1 --arm method", 0),
         Promise("wirefault show latest 9ae93595.r2", 0, r"^success  episode 9ae93595\.r2 of "),
-        Promise("wirefault compare", 0, "^method "),
+        Promise("wirefault compare", 0, r"^difference of the success rates: .*, n = \d+ \(pairs\)"),
     ],
     "docs/coming-from.md": [Promise("wirefault run level.yaml", 0, "2900 episodes each")],
     "docs/subjects.md": [
