@@ -115,9 +115,9 @@ class Played:
         A line that ends in ``...`` is only the beginning of a line of the output.
         """
         rest = masked(self.output)
-        for line in expected.splitlines():
-            _, found, rest = rest.partition(masked(line).removesuffix("...").strip())
-            if not found and line.strip():
+        for line in filter(str.strip, expected.splitlines()):
+            _, shown, rest = rest.partition(masked(line).strip().removesuffix("...").strip())
+            if not shown:
                 return False
         return True
 
