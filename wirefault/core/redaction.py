@@ -309,7 +309,7 @@ class Redaction:
         return _MEMBER.sub(hidden, text)
 
     def _query(self, query: str) -> str:
-        if "%" not in query and not _HINTS.search(query):
+        if not _may_name_secret(query):
             return query
         parts = query.split("&")
         for place, part in enumerate(parts):
@@ -359,10 +359,15 @@ class Redaction:
         return f"{scheme}://{login}{at}{host}{self.target(slash + target) if slash else ''}"
 
 
+@lru_cache(maxsize=1024)  # asked twice for each recorded request
+def _may_name_secret(query: str) -> bool:
+    return "%" in query or _HINTS.search(query) is not None
+
+
 def credential_in_query(target: str) -> str:
     """Return the first credential in a target's query, decoded; signatures do not count. Empty for none."""
     query = target.partition("?")[2]
-    if not query or ("%" not in query and not _HINTS.search(query)):
+    if not query or not _may_name_secret(query):
         return ""
     for part in query.split("&"):
         name, _, value = part.partition("=")

@@ -106,6 +106,8 @@ class Exchange:
     """As the count of calls has it; None where its sender counts, and without faults on its link."""
     decision: Decision | None
     """None until the faults are decided, which most requests do not need."""
+    is_model: bool
+    """Whether it asks a model, as far as is known before ``settle_key``."""
     plan: Plan | None
     """Acts of its faults; None without any."""
     configuration: int
@@ -141,6 +143,7 @@ class Exchange:
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
         self.message = listener.no_message
+        self.is_model = listener.is_model
         if listener.dialect_by_request and has_mcp_header(head.lines):
             self.message = ""
         self.tls = self.tool = self.model_api = self.fingerprint = ""
@@ -229,16 +232,12 @@ class Exchange:
 
     def _note_model_api(self, api: Dialect) -> None:
         self.model_api = api
+        self.is_model = True
         self.listener.lane.note_model(self.listener.link, api)
 
     @property
     def path(self) -> str:
         return self.head.target.partition("?")[0]
-
-    @property
-    def is_model(self) -> bool:
-        """Whether it asks a model, as far as is known before ``settle_key``."""
-        return self.listener.is_model or bool(self.model_api)
 
     @property
     def may_ask_model(self) -> bool:

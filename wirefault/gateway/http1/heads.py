@@ -275,6 +275,8 @@ def _length(value: bytes, before: int | None) -> int:
 
 def sdk_retries(noted: Mapping[bytes, str]) -> int:
     """Return how often the client's SDK has sent the request before, by its own header."""
+    if not noted:
+        return 0
     stainless, amazon = (noted.get(name, "") for name in RETRY_COUNTS)
     if stainless.isdecimal():
         return int(stainless[:4])
