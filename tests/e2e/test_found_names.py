@@ -37,6 +37,9 @@ def anything(environ: dict[str, Any], start: Any) -> list[bytes]:
     return [b"{}"]
 
 
+ORDER = {"method": "POST", "path": "/orders"}
+
+
 @pytest.fixture(params=["namespace", "proxy"])
 def tap(request: pytest.FixtureRequest) -> str:
     if request.param == "namespace":
@@ -99,6 +102,23 @@ def test_loopback_addresses_of_one_port_are_one_link(tmp_path: Path, tap: str) -
         assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["200", "200", "503"], ran.stderr
         assert [exchange.target for exchange in ran.exchanges(link)] == ["/0", "/1", "/2"]
     assert set(links_in(ran)) == {link}
+
+
+def test_oracle_judges_writes_of_a_link_before_it_is_found(tmp_path: Path, tap: str) -> None:
+    with served(anything) as server:
+        link = port_link(server)
+        prompts = [
+            {"id": key, "prompt": key, "expect": {"requests": [{"link": name, **ORDER}]}}
+            for key, name in (("right", link), ("misspelt", f"{link}0"))
+        ]
+        (tmp_path / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")
+        words = ("--tap", tap, "--prompts", "prompts.json", "--json", "out.json", "--", sys.executable)
+        address = server.url.removeprefix("http://")
+        ran = Ran(tmp_path, *words, "-c", CALLER, address, "POST /orders {}", "GET /orders")
+    summary = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    worlds = {episode["episode"]: episode["world"] for episode in summary["episodes"]}
+    assert worlds == {"right": "as_asked", "misspelt": "unknown"}, ran.stderr
+    assert [(each["by"], each["name"]) for each in summary["never_called"]] == [("expect", f"{link}0")]
 
 
 UNSHARE = ("unshare", "-m", "sh", "-c", 'mount --bind hosts /etc/hosts && exec "$@"', "sh")

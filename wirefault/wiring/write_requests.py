@@ -21,7 +21,7 @@ from wirefault.wiring.links import Link
 IDEMPOTENT_METHODS = frozenset({"PUT", "DELETE"})
 WriteKind = Literal["declared", "probable"]
 
-_WRITING_METHODS = frozenset({"POST", "PATCH", *IDEMPOTENT_METHODS})
+WRITING_METHODS = frozenset({"POST", "PATCH", *IDEMPOTENT_METHODS})
 _TOKEN_PATH = re.compile(r"/(?:token|oauth2?/(?:v\d+/)?token|connect/token|introspect)$", re.I)
 _TELEMETRY_PATH = re.compile(
     r"/(?:v1/(?:traces|metrics|logs)|envelope/?|telemetry|otlp/.*|runs/(?:batch|multipart)|api/v2/spans)$",
@@ -85,7 +85,7 @@ def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str
         return None
     if request.of_mcp:
         return "probable" if request.tool and request.tool not in read_only_tools else None
-    if request.method not in _WRITING_METHODS or request.message:
+    if request.method not in WRITING_METHODS or request.message:
         return None
     return None if _only_reads(request, link.upstream) else "probable"
 

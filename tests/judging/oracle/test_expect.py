@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.wiring.links import lab_links
+from wirefault.wiring.links import Links, lab_links
 
 MOMENTS = {"date": "2026-03-12", "time": "14:30"}
 
@@ -93,3 +95,24 @@ def test_each_kind_of_side_effect_can_be_expected_with_all_its_fields():
     for kind, fields in lab_links().effect_fields.items():
         values = dict.fromkeys(fields, "x") | {name: MOMENTS[name] for name in fields if name in MOMENTS}
         parse_expect({"effects": [{"kind": kind, "fields": values}]})
+
+
+@pytest.mark.parametrize(
+    ("link", "method", "problem"),
+    [
+        ("port_9000", "POST", ""),
+        ("openai", "DELETE", ""),
+        ("localhost:9000", "POST", "requests[0].link: name the link, not the server: port_9000"),
+        ("port_9000", "GET", "requests[0].method: GET is never a write of a link that is found"),
+    ],
+)
+def test_oracle_may_name_a_link_that_is_found_later(link: str, method: str, problem: str) -> None:
+    expect = {"requests": [{"link": link, "method": method, "path": "/orders"}]}
+    links = Links((), grows=True)
+    if not problem:
+        assert parse_expect(expect, links).requests
+        with pytest.raises(ValueError, match="unknown link"):
+            parse_expect(expect, Links(()))
+        return
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse_expect(expect, links)

@@ -306,3 +306,40 @@ def test_two_unreadable_requests_may_be_the_two_expected_ones():
     unread = json.dumps({"note": "Is he late?"})
     assert judged(write(body=unread), write(body=unread, start=104.0), expected=[late]).axis == "unknown"
     assert judged(write(body=unread), expected=[late]).axis == "lost"
+
+
+# a link that was found at run time declares no writes
+
+FOUND_TEA = {**TEA, "link": "port_9000"}
+
+
+def found(target="/orders", link="port_9000", method="POST", **more):
+    return replace(write(target=target, method=method, write=False, **more), link=link)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "more", "axis"),
+    [
+        ([found()], {}, "as_asked"),
+        ([found(), found("/orders/7", method="GET")], {}, "as_asked"),
+        ([found(), found("/token")], {}, "as_asked"),
+        ([found(), found(start=104.0)], {}, "duplicated"),
+        ([found(body='{"item": "milk"}')], {}, "wrong"),
+        ([found(status=404)], {}, "lost"),
+        ([], {}, "lost"),
+        ([found(), found("/search")], {}, "unknown"),
+        ([found(), found("/search", status=404)], {}, "as_asked"),
+        ([found(), found("/search")], {"others": "allowed"}, "as_asked"),
+        ([found(link="port_9001")], {}, "unknown"),
+        ([found("/other", link="port_9001")], {}, "lost"),
+    ],
+)
+def test_oracle_itself_declares_its_calls_of_a_found_link(exchanges, more, axis):
+    assert judged(*exchanges, expected=[FOUND_TEA], **more).axis == axis
+
+
+def test_doubt_names_the_call():
+    world = judged(found(), found("/search"), expected=[FOUND_TEA])
+    assert world.why.startswith("POST /search of port_9000 may be a write: declare")
+    world = judged(found(link="port_9001"), expected=[FOUND_TEA])
+    assert world.why == "POST /orders of port_9001 came, and none to port_9000"

@@ -58,6 +58,7 @@ from wirefault.judging.oracle.slots import AnswerRule, Matcher, OraclePart, Slot
 from wirefault.judging.reading.claims import ACTS, Act
 from wirefault.wiring.links import Link, Links, lab_links
 from wirefault.wiring.prompts import ExpectCheck
+from wirefault.wiring.write_requests import WRITING_METHODS
 
 Others = Literal["forbidden", "allowed"]
 ChangedRows = list[Any] | dict[str, list[Any]]
@@ -213,7 +214,8 @@ _PARTS: Mapping[int | str, type[BaseModel]] = {
 def parse_expect(expect: Mapping[str, Any], links: Links | None = None) -> Oracle:
     """Parse the oracle. Raises ``ValueError`` that names the key's path and the nearest valid name.
 
-    With the ``links`` of a wiring, the expected requests must be writes that these declare.
+    With the ``links`` of a wiring, the expected requests must be writes that these declare, or be on links
+    that may be found at run time.
     """
     try:
         oracle = Oracle.model_validate(dict(expect))
@@ -250,13 +252,22 @@ def _check_requests(requests: Sequence[ExpectedRequest], links: Links) -> None:
     for index, request in enumerate(requests):
         where = f"expect.requests[{index}]"
         if request.link not in links:
-            raise ValueError(
-                f"{where}.link: unknown link {request.link!r}{nearest(request.link, links.names)}"
-            )
+            _check_to_be_found(request, links, where)
+            continue
         link = links[request.link]
         if not link.writes:
             raise ValueError(f"{where}: the link {request.link} declares no `writes` in the wiring")
         _check_call(request, link, where)
+
+
+def _check_to_be_found(request: ExpectedRequest, links: Links, where: str) -> None:
+    """Raises ``ValueError`` if no link of that name can be found, or if the call is never a write."""
+    if not links.grows:
+        raise ValueError(f"{where}.link: unknown link {request.link!r}{nearest(request.link, links.names)}")
+    if problem := links.why_never_found(request.link):
+        raise ValueError(f"{where}.link: {problem}")
+    if not request.tool and request.method not in WRITING_METHODS:
+        raise ValueError(f"{where}.method: {request.method} is never a write of a link that is found")
 
 
 def _check_call(request: ExpectedRequest, link: Link, where: str) -> None:

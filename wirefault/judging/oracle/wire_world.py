@@ -11,19 +11,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import parse_qsl
 
-from wirefault.dialects.mcp import read_message
+from wirefault.dialects.mcp import LIST, read_message
 from wirefault.history.events import Exchange, WentPastLab
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Match, Pairing, match_json, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
 from wirefault.judging.requests import FATES, Fate, answers_of, fate_of
-from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
+from wirefault.judging.writes import sent_request
+from wirefault.wiring.links import Link
+from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, read_only_tools, write_kind
+
+_SOME_SERVER = "http://server"
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class WireWrite:
 
     @property
     def name(self) -> str:
-        return f"{self.exchange.tool or f'{self.exchange.method} {self.path}'} of {self.exchange.link}"
+        return _call_of(self.exchange)
 
     @property
     def refusal(self) -> str:
@@ -128,6 +132,52 @@ def judge_requests(
 
 
 def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement:
+    """Judge the requests that the lab saw. On a link without declared writes, as one that was found at run
+    time, the oracle's calls are writes; other probable writes leave the world unknown.
+    """
+    requests = oracle.requests or ()
+    exchanges = list(exchanges)
+    declared = {exchange.link for exchange in exchanges if exchange.write}
+    undeclared = [exchange for exchange in exchanges if exchange.link not in declared]
+    asked = {id(e) for e in undeclared if not e.of_model and any(is_call(each, e) for each in requests)}
+    world = _judge_writes(oracle, [replace(e, write=True) if id(e) in asked else e for e in exchanges])
+    read_only = {
+        tool
+        for e in undeclared
+        if e.message == LIST and not e.reply_cut
+        for tool in read_only_tools(e.reply_body or "")
+    }
+    probable = [e for e in undeclared if id(e) not in asked and _is_probable_write(e, read_only)]
+    if world.axis == "as_asked" and oracle.others == "forbidden":
+        links = {request.link for request in requests}
+        if other := next((e for e in probable if e.link in links), None):
+            why = f"{_call_of(other)} may be a write: declare the link's `writes`, or set others: allowed"
+            return WorldJudgement("unknown", why)
+    if world.axis == "lost":
+        called = {exchange.link for exchange in exchanges}
+        for request in requests:
+            elsewhere = (e for e in probable if is_call(request.model_copy(update={"link": e.link}), e))
+            if request.link not in called and (other := next(elsewhere, None)):
+                return WorldJudgement("unknown", f"{_call_of(other)} came, and none to {request.link}")
+    return world
+
+
+def _is_probable_write(exchange: Exchange, read_only: Collection[str]) -> bool:
+    """Whether it was probably a write, and may have been executed; ``read_only``: tools that only read."""
+    if exchange.of_model or not exchange.forwarded:
+        return False
+    answers = answers_of(exchange)
+    if all(fate_of(status, answer if exchange.tool else None) == "refused" for status, answer in answers):
+        return False
+    return write_kind(Link(exchange.link, _SOME_SERVER), sent_request(exchange), read_only) is not None
+
+
+def _call_of(exchange: Exchange) -> str:
+    call = exchange.tool or f"{exchange.method} {exchange.target.partition('?')[0]}"
+    return f"{call} of {exchange.link}"
+
+
+def _judge_writes(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement:
     expected = [request for request in oracle.requests or () for _ in range(request.times)]
     writes = world_writes(exchanges)
     unread = next((write for write in writes for request in expected if _is_unreadable(request, write)), None)
