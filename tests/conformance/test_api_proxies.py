@@ -7,7 +7,7 @@ import pytest
 from tests.conformance.answers import BAD_BODY, MALFORMED, NO_PROXY, refusal
 
 
-def test_version(api):
+def test_version_is_reported(api):
     status, body = api("GET", "/version")
     assert status == 200
     assert list(body) == ["version"]
@@ -27,7 +27,7 @@ def test_version(api):
         ("HEAD", "/proxies", 405),
     ],
 )
-def test_unknown_routes_and_methods(api, method, path, status):
+def test_unknown_routes_and_methods_are_refused(api, method, path, status):
     assert api(method, path)[0] == status
 
 

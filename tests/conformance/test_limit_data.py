@@ -61,7 +61,7 @@ def test_lowering_limit_data_below_count_closes_at_next_data(line, stream):
 
 
 @both_streams
-def test_removing_limit_data_in_time_lets_everything_pass(line, stream):
+def test_limit_data_removed_early_passes_all_data(line, stream):
     sender, receiver = line.flow(stream)
     line.add("limit_data", stream, bytes=4)
     sender.sendall(b"012")

@@ -15,12 +15,12 @@ def test_page_lists_every_compared_behaviour(pytestconfig):
     assert listed(PAGE.read_text(encoding="utf-8")) == expected, "run: make conformance"
 
 
-def test_every_module_is_section():
+def test_each_module_is_page_section():
     modules = {path.stem.removeprefix("test_") for path in FOLDER.glob("test_*.py")}
     assert modules - set(SECTIONS) == {"page"}
 
 
-def test_every_kind_visible_in_try_has_signature_test():
+def test_each_visible_kind_has_signature_test():
     assert {kind for kind, _, _ in SHOWN} == set(WITH_MODULE) - {"slow_close"}
 
 

@@ -24,7 +24,7 @@ def test_reset_peer_resets_both_ends_after_first_data(rig, stream, timeout):
     assert rig.upstream.all_received == (b"" if stream == "upstream" else b"write")
 
 
-def test_sending_client_gets_reset_on_write_and_eof_on_read(rig):
+def test_writing_client_gets_reset_on_write_and_eof_on_read(rig):
     rig.add("reset_peer", "upstream", timeout=0)
     connection = rig.dial()
     connection.sendall(b"POST / HTTP/1.1\r\n")

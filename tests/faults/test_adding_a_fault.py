@@ -48,7 +48,7 @@ def add_fault(tree: Path, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["meaning", "http"])
-def test_two_files_add_fault_everywhere(tmp_path: Path, family: str) -> None:
+def test_two_files_add_a_fault(tmp_path: Path, family: str) -> None:
     for name in ("wirefault", "tools", "bench"):
         copy_sources(ROOT / name, tmp_path / name)
     add_fault(tmp_path, family)

@@ -89,7 +89,7 @@ def test_non_text_is_unchanged():
     assert image in got["content"] and len(got["content"]) == 2
 
 
-def test_tools_arguments_are_question():
+def test_tool_arguments_are_question():
     server_result = result(json.dumps({"asked": "Zürich", "found": "Bern"}))
     got = json.loads(after("contradiction", server_result)["content"][0]["text"])
     assert got["asked"] == "Zürich" and got["found"] != "Bern"
@@ -112,7 +112,7 @@ def test_only_successful_tool_result_is_changed(response):
     assert done.reply(json_reply(200, response)) == Miss("no_tool_result_to_change")
 
 
-def test_event_stream_is_changed_in_passing():
+def test_event_stream_is_changed_event_by_event():
     done = act("wrong_value", field="celsius")
     assert done.events is not None
     editor = done.events()

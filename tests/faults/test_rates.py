@@ -74,12 +74,12 @@ def test_earlier_fault_does_not_stop_delay():
     assert rates(faults)["delay"] == (0.36, 0.36)
 
 
-def test_fault_acts_only_if_none_acted_before():
+def test_only_first_eligible_fault_acts():
     computed = rates(a_set(entry("empty", 0.5), entry("lose_request", 0.5), entry("truncate", 1)))
     assert computed == {"empty": (0.5, 0.5), "lose_request": (0.25, 0.25), "truncate": (0.25, 0.25)}
 
 
-def test_fault_for_some_replies_leaves_range():
+def test_reply_dependent_fault_gives_range():
     computed = rates(a_set(entry("stale", 0.5), entry("empty", 0.4), entry("unavailable", 1)))
     assert computed["empty"] == (0.2, 0.4)
 
@@ -94,18 +94,18 @@ def test_delay_does_not_reduce_others():
     assert rates(a_set(entry("delay", 0.9), entry("empty", 0.5)))["empty"] == (0.5, 0.5)
 
 
-def test_fault_for_some_tries_leaves_range():
+def test_try_dependent_fault_gives_range():
     computed = rates(a_set(entry("empty", 0.5, when={"nth": 2}), entry("hang", 0.4)))
     assert computed == {"empty": (0.5, 0.5), "hang": (0.2, 0.4)}
 
 
-def test_lasting_or_rising_fault_has_range():
+def test_lasting_or_rising_fault_gives_range():
     window = {"window": {"end": 9, "ramp": 3}}
     computed = rates(a_set(entry("empty", 0.5, when={"persistent": True}), entry("hang", 0.4, when=window)))
     assert computed == {"empty": (0.5, 1), "hang": (0, 0.4)}
 
 
-def test_links_are_apart():
+def test_links_are_estimated_separately():
     computed = marginals(a_set({**entry("empty", 0.5), "links": "tools"}, entry("hang", 1)))
     assert {marginal.link for marginal in computed if marginal.id == "empty"} >= {"search", "weather"}
     assert [marginal.low for marginal in computed if marginal.id == "hang"] == [0.5]
@@ -114,7 +114,7 @@ def test_links_are_apart():
 @pytest.mark.parametrize("one_episode", [False, True], ids=["episodes", "one-episode"])
 @pytest.mark.parametrize("link", EXCHANGES)
 @pytest.mark.parametrize("name", preset_names())
-def test_preset_rates_equal_many_tries(name: str, link: str, one_episode: bool) -> None:
+def test_preset_rates_equal_simulated_rates(name: str, link: str, one_episode: bool) -> None:
     faults = find_set(name).faults
     counts = acting(faults, link, TRIES, one_episode=one_episode)
     for marginal in (marginal for marginal in marginals(FaultSet(faults)) if marginal.link == link):
@@ -139,7 +139,7 @@ def test_each_fault_declares_if_it_only_delays(kind: type[Fault]) -> None:
     )
 
 
-def test_conditions_read_as_in_file():
+def test_conditions_are_printed_as_in_file():
     written = entry(
         "empty", 0.5, when={"nth": "2-4", "of": "try"}, only={"method": "POST", "json": {"to": "Bob"}}
     )

@@ -37,7 +37,7 @@ def _flask_app() -> Flask:
 
 @pytest.fixture(scope="session")
 def flask_upstream() -> Iterator[Address]:
-    """A real WSGI server, as the tools run on."""
+    """A real WSGI server, as the tools use it."""
     listener = bind(FREE)
     address = bound_address(listener)
     server = waitress.create_server(_flask_app(), sockets=[listener], threads=8)

@@ -1,4 +1,4 @@
-"""A digest of the bytes that each fault of the catalogue makes on the wire, for each kind of link.
+"""Digests of the wire bytes of each catalogue fault, for each kind of link.
 
 python -m tests.gateway.frozen_replies            write the digests anew
 python -m tests.gateway.frozen_replies FOLDER     write what was digested, to compare two versions
@@ -169,7 +169,7 @@ def _line_talk() -> Talk:
 
 
 def _values(annotation: Any) -> list[Any]:
-    """The values of a parameter that has few."""
+    """All values of a parameter with few values."""
     if annotation is bool:
         return [False, True]
     if get_origin(annotation) is Literal:
@@ -197,7 +197,7 @@ def happened(fault: type[Fault], parameters: dict[str, Any]) -> Iterator[tuple[s
     entry = {"fault": fault.name, "links": "all", "with": parameters}
     for name, dialect, talk in (*_tool_talks(), *_model_talks(), *_mcp_talks()):
         if parameters and fault.where == "any" and name in _OTHER_FORMS:
-            continue  # the defaults show enough
+            continue  # the defaults suffice
         link = Link("a", "http://127.0.0.1:80", dialect, planted=True)
         kinds = ("any", "mcp" if dialect == "mcp" else "model" if link.is_model else "tool")
         if fault.where in kinds or (fault.where == "tool" and not link.is_model):
@@ -212,7 +212,7 @@ def digest(seen: Any) -> str:
 
 
 def digests(fault: type[Fault]) -> dict[str, dict[str, str]]:
-    """The digests of a fault's variants, by its parameters and the way of talking."""
+    """Digests of a fault's variants, by parameters and transport."""
     return {
         json.dumps(parameters): {name: digest(seen) for name, seen in happened(fault, parameters)}
         for parameters in variants(fault)

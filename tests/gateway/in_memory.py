@@ -28,7 +28,7 @@ _FAULT_FACTS = ("id", "kind", "injected", "why_not", "evidence", "content", "ans
 
 
 class Log(list[Any]):
-    """Bytes of one side and what else happened to it; adjacent bytes are joined."""
+    """Bytes and events of one side; adjacent bytes are joined."""
 
     def bytes(self, data: bytes) -> None:
         if self and isinstance(self[-1], bytes):
@@ -112,7 +112,7 @@ class MemoryTransport(asyncio.Transport):
 
 
 class MemoryUpstream:
-    """Gives that reply to each request; None gives none."""
+    """Send that reply to each request; None sends nothing."""
 
     connecting = False
 
@@ -146,7 +146,7 @@ class MemoryUpstream:
 
 
 class _Records(Writer):
-    """Keeps of the history's records what does not differ between two runs."""
+    """Keep the fields of history records that are equal in every run."""
 
     def __init__(self) -> None:
         self.records: list[Any] = []
@@ -167,7 +167,7 @@ def _facts_of(fault: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _turns() -> None:
-    """Let the loop run until nothing is left to do."""
+    """Run the loop until it is idle."""
     loop = asyncio.get_running_loop()
     await asyncio.sleep(0)
     while isinstance(loop, InstantLoop) and not loop.idle:

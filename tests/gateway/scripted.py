@@ -50,7 +50,7 @@ def fails(*_: object) -> Any:
 
 
 class Editor:
-    """Doubles the second event; ``ending`` after it."""
+    """Double the second event, then send ``ending``."""
 
     def __init__(self, ending: Ending = "keep") -> None:
         self.ending: Ending = "keep"
@@ -72,7 +72,7 @@ class Editor:
 
 
 class Waiting(Editor):
-    """Sends nothing for a minute."""
+    """Send nothing for a minute."""
 
     def event(self, data: bytes) -> Sequence[Step]:
         self.why_not = None

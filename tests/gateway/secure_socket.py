@@ -1,4 +1,4 @@
-"""A client's TLS socket that can half-close like a plain one, and shows how the other side ended."""
+"""A client's TLS socket that can half-close like a plain one and reports how the peer closed."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def lab(lab_of_service: Lab) -> Lab:
     return lab_of_service
 
 
-def test_answer_in_upstreams_place(lab: Lab, service: ScriptedUpstream) -> None:
+def test_fault_answers_instead_of_upstream(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("answer"))
     reply = ask(lab, method="POST", data=b"x" * 10)
     assert (reply.status_code, reply.json(), reply.headers["X-A"]) == (418, {"a": 1}, "b")
@@ -91,7 +91,7 @@ def test_fault_without_effect_passes_byte_by_byte(lab: Lab, service: ScriptedUps
     assert not any(hit.injected or hit.shows for hit in record.faults)
 
 
-def test_delay_is_added_before_request_goes_on(lab: Lab, service: ScriptedUpstream) -> None:
+def test_delay_precedes_forwarding(lab: Lab, service: ScriptedUpstream) -> None:
     lab.begin(faults=armed("delay", "delay"))
     start = time.perf_counter()
     assert ask(lab).content == UPSTREAM_REPLY
@@ -195,7 +195,7 @@ def test_hang_ends_with_its_attempt(lab: Lab, link: str) -> None:
         assert read_all(client) == b""
 
 
-def test_steps_with_waits(lab: Lab) -> None:
+def test_reply_steps_with_waits(lab: Lab) -> None:
     lab.begin(faults=armed("drip"))
     with requests.Session() as session:
         for _ in range(2):  # the connection stays open
@@ -226,7 +226,7 @@ def test_invalid_changed_request_is_not_sent(lab: Lab, service: ScriptedUpstream
 
 
 @pytest.mark.parametrize("reply", [sized(UPSTREAM_REPLY), sized(UPSTREAM_REPLY, b"Connection: close")])
-def test_request_that_is_delivered_twice(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
+def test_request_is_delivered_twice(lab: Lab, service: ScriptedUpstream, reply: bytes) -> None:
     service.reply = reply
     lab.begin(faults=armed("twice"))
     assert ask(lab, method="POST", data=b"once").content == UPSTREAM_REPLY
@@ -265,7 +265,7 @@ def test_only_first_fault_of_set_changes_try(
         ("reads", "answer", MAX_HELD_BODY + 1, "too_large"),
     ],
 )
-def test_how_large_request_may_be(
+def test_request_size_limit(
     lab: Lab, service: ScriptedUpstream, fault: str, does: str, size: int, why_not: str | None
 ) -> None:
     lab.begin(faults=armed(does, fault=fault))

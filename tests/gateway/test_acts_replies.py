@@ -116,7 +116,7 @@ def test_upstream_down_leaves_reply_faults_uninjected(tmp_path: Path) -> None:
         assert (only(lab).why_not, only(lab).shows) == ("upstream_failed", None)
 
 
-def test_reply_that_is_too_large_passes_as_it_is(lab: Lab, service: ScriptedUpstream) -> None:
+def test_oversized_reply_passes_unchanged(lab: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(bytes(MAX_BUFFERED_REPLY + 1))
     lab.begin(faults=armed("reply"))
     assert len(ask(lab).content) == MAX_BUFFERED_REPLY + 1
@@ -133,7 +133,7 @@ def test_earlier_replies_are_remembered(lab: Lab, service: ScriptedUpstream) -> 
     assert (first.forwarded, second.forwarded) == (True, False)
 
 
-def test_reply_that_is_cut_for_real(lab: Lab) -> None:
+def test_cut_reply_closes_connection(lab: Lab) -> None:
     lab.begin(faults=json.dumps({"faults": [{"fault": "truncate", "with": {"at_byte": 3}}]}))
     with dial(lab.address("search")) as client:
         client.sendall(GET)

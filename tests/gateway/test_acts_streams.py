@@ -1,4 +1,4 @@
-"""Faults that change an event stream, which stays one."""
+"""Faults that change an event stream."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MUTATION = b'{"query": "mutation { order(sku: 1) { id } }"}'
 
 @contextmanager
 def shop_lab(folder: Path, reply: Reply = OK, **wired: Any) -> Iterator[Lab]:
-    """A lab with a model and a shop, which gives that reply to everything."""
+    """A lab with a model and a shop that sends that reply to every request."""
     with answering(reply) as server, answering(OK) as model:
         shop = Link("shop", upstream=server.address.url, **wired)
         links = Links([shop, Link("model", upstream=model.address.url, dialect="openai_chat")])
@@ -50,14 +50,14 @@ def model_statuses(lab: Lab, *requests_before: tuple[Any, ...]) -> list[int]:
     return statuses
 
 
-def test_fault_strikes_only_after_an_executed_write(tmp_path):
+def test_fault_waits_for_executed_write(tmp_path):
     with shop_lab(tmp_path) as lab:
         lab.begin(faults={"faults": [{**DOWN, "when": AFTER_WRITE}]})
         statuses = model_statuses(lab, ("GET", "/orders"), ("POST", "/orders"), ("GET", "/orders"))
     assert statuses == [200, 200, 503, 503]
 
 
-def test_counts_begin_with_the_write(tmp_path):
+def test_counting_starts_with_write(tmp_path):
     with shop_lab(tmp_path) as lab:
         lab.begin(faults={"faults": [{**DOWN, "when": {**AFTER_WRITE, "first": 1}}]})
         before = [send(lab, "model") for _ in range(3)]
@@ -97,14 +97,14 @@ def test_write_in_another_episode_does_not_count(tmp_path):
     ],
     ids=str,
 )
-def test_requests_that_are_not_executed_writes(tmp_path, request_, reply, wired):
+def test_requests_other_than_executed_writes(tmp_path, request_, reply, wired):
     with shop_lab(tmp_path, reply, **wired) as lab:
         lab.begin(faults={"faults": [{**DOWN, "when": AFTER_WRITE}]})
         assert model_statuses(lab, request_) == [200, 200]
 
 
 @pytest.mark.parametrize("request_", [("POST", "/graphql", MUTATION), ("DELETE", "/orders/1"), ("PUT", "/a")])
-def test_requests_that_are_executed_writes(tmp_path, request_):
+def test_requests_counted_as_executed_writes(tmp_path, request_):
     with shop_lab(tmp_path) as lab:
         lab.begin(faults={"faults": [{**DOWN, "when": AFTER_WRITE}]})
         assert model_statuses(lab, request_) == [200, 503]
@@ -144,7 +144,7 @@ def begin_next_attempt(lab: Lab) -> None:
     assert lab.control("PUT", "/lanes/0", begin).status_code == 200
 
 
-def test_outage_from_first_met_strikes_at_its_first_call_and_ends(lab: Lab) -> None:
+def test_outage_from_first_met_starts_with_first_call_and_ends(lab: Lab) -> None:
     lab.begin(faults=outage(during={"start": "first_met", "duration": "50ms"}))
     assert send(lab, "search", "GET", "/size/1") == 503
     until(lambda: send(lab, "search", "GET", "/size/1") == 200, "the outage's end")

@@ -1,4 +1,4 @@
-"""Replies to writes that no server gets."""
+"""Recorded replies to writes that never reach a server."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_further_writes_get_the_next_ids(tmp_path: Path) -> None:
     ]
 
 
-def test_replies_come_in_their_order(tmp_path: Path) -> None:
+def test_replies_keep_recorded_order(tmp_path: Path) -> None:
     answering = recorded(tmp_path / "writes", {"id": 1}, {"id": 5})
     assert replies(answering, order(), order(), order()) == [{"id": 1}, {"id": 5}, {"id": 6}]
 
@@ -60,7 +60,7 @@ def test_same_idempotency_key_gets_the_same_reply(tmp_path: Path) -> None:
     assert replies(answering, order("a"), order("a"), order("b")) == [{"id": 1}, {"id": 1}, {"id": 2}]
 
 
-def test_write_that_the_clean_run_did_not_make_has_no_reply(tmp_path: Path) -> None:
+def test_unrecorded_write_has_no_reply(tmp_path: Path) -> None:
     assert replies(recorded(tmp_path / "writes", {"id": 1}), order(target="/refunds")) == [None]
 
 

@@ -1,4 +1,4 @@
-"""The decision about the next request, by use, limits and mode alone."""
+"""Admission of the next request by usage, limits and mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def account(calls: int = 0, **fields: object) -> Account:
     return taken
 
 
-def test_run_has_no_more_time_than_its_budget():
+def test_run_time_is_bounded_by_budget():
     assert refusal_of(Budget(time=60), "hard", account(1), NOW) is None
     assert refusal_of(Budget(time=59), "hard", account(1), NOW).by == Used("time", 59, 59)
     assert refusal_of(Budget(time=59), "hard", Account(), NOW) is None
@@ -41,10 +41,10 @@ def test_ended_call_is_not_in_progress():
     ("mode", "throttled", "how"),
     [("hard", 9, "spent"), ("end", 0, "spent"), ("degrading", 2, "throttled"), ("degrading", 3, "unpaid")],
 )
-def test_mode_says_how_it_is_refused(mode, throttled, how):
+def test_budget_mode_selects_refusal(mode, throttled, how):
     assert refusal_of(Budget(tokens=5), mode, account(tokens=5, throttled=throttled), NOW).how == how
 
 
 @pytest.mark.parametrize(("used", "seconds"), [(0, 0), (50, 0), (75, 0.5), (100, 1), (300, 1)])
-def test_it_is_slower_from_half_on(used, seconds):
+def test_degrading_budget_slows_from_half(used, seconds):
     assert slowdown(Used("tokens", used, 100)) == seconds

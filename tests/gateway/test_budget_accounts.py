@@ -1,4 +1,4 @@
-"""An account in a file is shared by all who name it, even after a kill of a process that had it open."""
+"""A budget account in a file is shared, even after a process that had it open was killed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_requests_of_killed_gateway_are_over(tmp_path):
     assert (again.calls, again.open) == (2, {"1": 1})
 
 
-def test_another_pool_has_another_account(tmp_path):
+def test_pools_have_separate_accounts(tmp_path):
     with SharedBook(tmp_path, "arm", "0").opened() as opened:
         opened.tokens = 5
     assert account(SharedBook(tmp_path, "other", "0")).tokens == 0

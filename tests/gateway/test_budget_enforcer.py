@@ -1,4 +1,4 @@
-"""Several budgets at once, by a clock that the test sets."""
+"""Several budgets at once, with a fake clock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_rate_refusals_do_not_count_towards_402(tmp_path):
     assert refused == ["budget:episode.calls rate_limit"] * 3 + ["budget:episode.calls quota"]
 
 
-def test_most_used_budget_sets_delay(tmp_path):
+def test_fullest_budget_sets_delay(tmp_path):
     episode, run = EpisodeBudget(calls=100), Budget(calls=4)
     account = Enforced(tmp_path, Budgets(episode=episode, run=run, mode="degrading"))
     assert [account.ask(f"e{number}") for number in range(4)] == [

@@ -1,4 +1,4 @@
-"""Budgets at the gateway: a used-up one refuses as the provider does, and is recorded as a budget."""
+"""Exhausted budgets refuse like the provider and are recorded as budgets."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ USED_UP = [
     ids=["tokens", "calls", "cost", "requests a minute", "the first of two"],
 )
 @pytest.mark.parametrize("scope", ["episode", "run"])
-def test_each_budget_makes_its_difference(gate, scope, budget, statuses, used):
+def test_each_budget_changes_result(gate, scope, budget, statuses, used):
     gate.begin({scope: budget}, prices=PRICES)
     assert gate.statuses(3) == statuses
     name, *figures = used
@@ -152,7 +152,7 @@ def test_degrading_budget_slows_then_429_then_402(gate, form):
     assert refusals == [1.0] * 3 + [None] * 2
 
 
-def test_run_whose_time_is_over_is_refused(gate):
+def test_run_past_its_time_budget_is_refused(gate):
     gate.begin({"run": {"time": "200ms"}})
     assert gate.ask().status_code == 200
     until(lambda: gate.ask().status_code == 429, "the end of its time")
@@ -160,7 +160,7 @@ def test_run_whose_time_is_over_is_refused(gate):
     assert (spent.budget, spent.limit) == ("run.time", 0.2) and spent.used >= 0.2
 
 
-def test_unwritable_budget_makes_lane_unfit(gate):
+def test_unwritable_budget_makes_lane_unready(gate):
     gate.begin({"run": {"calls": 2}, "pool": "spoilt"})
     (gate.lab.folder / "budgets" / "spoilt.json").write_text("[]")
     gate.ask()
@@ -175,7 +175,7 @@ def test_warning_comes_at_configured_share(gate):
 
 
 @pytest.mark.parametrize("scope", ["episode", "run"])
-def test_of_two_at_once_one_is_refused(gate, scope):
+def test_only_one_of_two_concurrent_requests_is_admitted(gate, scope):
     stream = FORMS[1]
     gate.begin({scope: {"concurrent": 1}}, stream)
     gate.model.acknowledged = threading.Semaphore(0)
@@ -209,7 +209,7 @@ def test_uncountable_usage_is_recorded_and_not_refused(gate, scope, reply: Reply
     assert (unknown.budget, unknown.why) == (f"{scope}.{next(iter(budget))}", why)
 
 
-def test_no_budget_of_gateway_is_left_out():
+def test_every_gateway_budget_is_tested():
     """The runner limits time and memory of an episode: tests/subjects/test_budgeted.py."""
     used_up = {name for budget, *_ in USED_UP for name in budget}
     assert used_up | {"concurrent", "time"} == set(Budget.model_fields)

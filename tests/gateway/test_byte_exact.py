@@ -1,4 +1,4 @@
-"""Beside a direct connection: after the four declared rewrites not a byte differs, either way.
+"""After the four declared rewrites, relayed bytes equal a direct connection's in both directions.
 
 ``BYTE_EXACT_REQUESTS=10000 pytest tests/gateway/test_byte_exact.py`` for as many requests.
 """
@@ -204,14 +204,14 @@ def batches(largest: int) -> st.SearchStrategy[list[WireExchange]]:
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
 )
 @given(batches(LARGEST), st.integers(0, 5), st.booleans())
-def test_not_byte_differs(
+def test_relayed_bytes_equal_direct_bytes(
     script: Script, ways: list[Way], whole: list[WireExchange], way: int, pipelined: bool
 ) -> None:
     check(script, ways[way], whole, pipelined)
 
 
 @pytest.mark.parametrize(("way", "framing"), [(0, "length"), (3, "chunks"), (5, "close")])
-def test_64_mib_each_way(script: Script, ways: list[Way], way: int, framing: str) -> None:
+def test_64_mib_in_each_direction(script: Script, ways: list[Way], way: int, framing: str) -> None:
     data = content(examples(64) * MIB)
     lines, body = [b"Content-Length: %d" % len(data)], data
     if framing == "chunks":

@@ -1,4 +1,4 @@
-"""Bytes pass the gateway unchanged, both ways."""
+"""Bytes pass the gateway unchanged in both directions."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def lab(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(st.lists(wire_exchanges(), min_size=1, max_size=4), st.sampled_from([7000, 1 << 20]), st.booleans())
-def test_as_if_there_were_no_gateway(
+def test_relayed_connection_equals_direct_connection(
     lab: Lab, scripted: Scripted, whole: list[WireExchange], pieces: int, pipelined: bool
 ) -> None:
     end = next((at for at, exchange in enumerate(whole) if exchange.ends), len(whole))

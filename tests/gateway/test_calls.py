@@ -1,4 +1,4 @@
-"""Which requests are tries of one call, as triggers count them."""
+"""Grouping of requests into tries of one call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirefault.gateway.calls import AttemptCalls, CountedTry
 
 
 class Client:
-    """Sends requests one after the other and notes which call each of them is a try of."""
+    """Send requests in sequence and return the call of each."""
 
     def __init__(self) -> None:
         self.calls = AttemptCalls()
@@ -42,13 +42,13 @@ class Client:
 
 
 @pytest.mark.parametrize("failure", [True, 429, 500, 404])
-def test_request_that_repeats_failed_one_is_try_of_its_call(failure: int) -> None:
+def test_repeat_of_failed_request_is_try_of_same_call(failure: int) -> None:
     client = Client()
     calls = [client.send(fails=failed) for failed in (failure, failure, False, failure, False)]
     assert calls == [("order", 1)] * 3 + [("order", 2)] * 2
 
 
-def test_request_that_repeats_answered_one_is_new_call() -> None:
+def test_repeat_of_answered_request_is_new_call() -> None:
     client = Client()
     assert [client.send()[1] for _ in range(3)] == [1, 2, 3]
 
@@ -60,13 +60,13 @@ def test_request_after_reply_of_model_is_new_call() -> None:
     assert client.send() != first
 
 
-def test_model_reply_from_before_failure_does_not_matter() -> None:
+def test_earlier_model_reply_does_not_separate_tries() -> None:
     client = Client()
     client.ask_model()
     assert client.send(fails=500) == client.send()
 
 
-def test_step_that_begins_again_makes_new_calls() -> None:
+def test_restarted_step_makes_new_calls() -> None:
     client = Client()
     client.send("order")
     price = client.send("price", fails=500)
@@ -74,7 +74,7 @@ def test_step_that_begins_again_makes_new_calls() -> None:
     assert client.send("price") != price
 
 
-def test_step_over_two_links_that_begins_again_makes_new_calls() -> None:
+def test_restarted_step_over_two_links_makes_new_calls() -> None:
     client = Client()
     client.send("order")
     price = client.send("price", fails=500, link="prices")
@@ -82,7 +82,7 @@ def test_step_over_two_links_that_begins_again_makes_new_calls() -> None:
     assert client.send("price", link="prices") != price
 
 
-def test_first_request_to_another_link_ends_no_call() -> None:
+def test_first_request_to_other_link_ends_no_call() -> None:
     client = Client()
     first = client.send(fails=401, access="old")
     client.send("token", link="login")
@@ -96,7 +96,7 @@ def test_other_request_in_between_makes_new_call() -> None:
     assert client.send("a") != first
 
 
-def test_calls_that_fail_at_once_have_tries_of_their_own() -> None:
+def test_concurrent_failed_calls_have_separate_tries() -> None:
     client = Client()
     tries = []
     for what in ("a", "b"):
@@ -115,20 +115,20 @@ def test_other_credential_mends_refusal_only(status: int, is_same: bool) -> None
     assert (client.send(access="new") == first) is is_same
 
 
-def test_fresh_ids_of_the_single_try_do_not_matter() -> None:
+def test_generated_ids_do_not_separate_tries() -> None:
     client = Client()
     first = client.send("a", body='{"item": "tea", "request_id": "1"}', fails=True)
     assert client.send("b", body='{"item": "tea", "request_id": "2"}') == first
     assert client.send("c", body='{"item": "tea", "request_id": "3"}') == ("c", 1)
 
 
-def test_id_of_another_thing_is_another_call() -> None:
+def test_different_resource_id_is_new_call() -> None:
     client = Client()
     first = client.send("a", body='{"order": "9f0c1c3e-6a0f-4c9e-9d58-0a3b8c6f1d11"}', fails=True)
     assert client.send("b", body='{"order": "1b2c1c3e-6a0f-4c9e-9d58-0a3b8c6f1d22"}') != first
 
 
-def test_parallel_requests_to_models_are_tries_of_their_own_calls() -> None:
+def test_parallel_model_requests_are_separate_calls() -> None:
     client = Client()
     assert client.send("a", of_model=True, fails=429) == ("", 1)
     assert client.send("b", of_model=True) == ("", 2)
@@ -136,14 +136,14 @@ def test_parallel_requests_to_models_are_tries_of_their_own_calls() -> None:
     assert client.send("c", of_model=True) == ("", 3)
 
 
-def test_conversation_that_begins_again_makes_new_calls() -> None:
+def test_restarted_conversation_makes_new_calls() -> None:
     client = Client()
     client.send("first", of_model=True)
     client.send("second", of_model=True, fails=500)
     assert [client.send(what, of_model=True)[1] for what in ("first", "second")] == [3, 4]
 
 
-def test_long_bodies_differ_by_their_sizes() -> None:
+def test_long_bodies_are_compared_by_size() -> None:
     client = Client()
     first = client.send("start", of_model=True, size=300_000, fails=500)
     assert client.send("start", of_model=True, size=300_100) != first
@@ -157,7 +157,7 @@ def test_marked_retry_needs_no_failure() -> None:
     assert client.send() == client.send(marked=True)
 
 
-def test_client_that_has_left_repeats_its_call_before_the_first_try_ends() -> None:
+def test_retry_after_client_left_is_same_call() -> None:
     client = Client()
     first = CountedTry("shop", "POST", "/orders", "order", b"order", 5, 1.0)
     name = client.calls.name(first, client.calls.count_arrival("shop", "order"), is_marked=False)
@@ -175,7 +175,7 @@ def test_request_in_progress_is_no_failure() -> None:
         assert client.calls.name(tried, number, is_marked=False).number == number
 
 
-def test_mcp_messages_that_call_no_tool_end_no_call() -> None:
+def test_other_mcp_messages_end_no_call() -> None:
     client = Client()
     first = client.send("add", fails=500, tool="add")
     client.send("ping", is_protocol=True)

@@ -51,7 +51,7 @@ def test_file_may_be_renamed_and_edited(tmp_path: Path) -> None:
     assert reply is not None and reply.body == b"bye"
 
 
-def test_missing_cassettes_name_way_to_record(tmp_path: Path) -> None:
+def test_missing_cassettes_error_explains_recording(tmp_path: Path) -> None:
     settings = Settings(seed=1, model="replay", cassettes=str(tmp_path / "none"))
     with pytest.raises(SettingsError, match=r"none \(CASSETTES\) has no cassettes: .* MODEL=record"):
         check_cassettes(settings)
@@ -136,7 +136,7 @@ def gemini(id_: str, argument: str = "a") -> dict[str, Any]:
         (gemini("x"), gemini("y")),
     ],
 )
-def test_ids_seed_and_order_of_keys_make_no_difference(first: Any, second: Any) -> None:
+def test_ids_seed_and_key_order_are_ignored(first: Any, second: Any) -> None:
     assert key(first) == key(second)
 
 

@@ -65,7 +65,7 @@ def test_replay_answers_without_server(lab: Lab, service: ScriptedUpstream, fold
         assert (exchange.forwarded, exchange.reply_complete, exchange.error) == (True, True, None)
 
 
-def test_each_asking_has_its_own_answer(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
+def test_repeated_requests_have_separate_answers(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
     record(lab, service, folder)
     for number in (1, 2):
         service.reply = sized(b"%d" % number)
@@ -112,7 +112,7 @@ def test_no_key_is_in_cassettes(lab: Lab, service: ScriptedUpstream, folder: Pat
     assert b"s3cret" in service.requests[0]
 
 
-def test_event_stream_is_one_again(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
+def test_event_stream_is_replayed_as_event_stream(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
     service.reply = stream(*EVENTS)
     record(lab, service, folder)
     assert ask(lab).content == b"".join(EVENTS)
@@ -182,7 +182,7 @@ def test_only_model_errors_are_recorded(
 
 
 @pytest.mark.parametrize("body", [b"\xff\x00", "\N{SNOWMAN}\r\n".encode(), b""])
-def test_any_bytes_come_back(lab: Lab, service: ScriptedUpstream, folder: Path, body: bytes) -> None:
+def test_arbitrary_bytes_round_trip(lab: Lab, service: ScriptedUpstream, folder: Path, body: bytes) -> None:
     service.reply = sized(gzip.compress(body), b"Content-Encoding: gzip")
     record(lab, service, folder)
     ask(lab)
@@ -191,7 +191,9 @@ def test_any_bytes_come_back(lab: Lab, service: ScriptedUpstream, folder: Path, 
     assert ask(lab).content == body
 
 
-def test_manager_learns_of_unwritable_cassette(lab: Lab, service: ScriptedUpstream, folder: Path) -> None:
+def test_manager_is_notified_of_unwritable_cassette(
+    lab: Lab, service: ScriptedUpstream, folder: Path
+) -> None:
     folder.write_text("no folder")
     record(lab, service, folder)
     assert ask(lab).status_code == 200
@@ -199,6 +201,6 @@ def test_manager_learns_of_unwritable_cassette(lab: Lab, service: ScriptedUpstre
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "recording_failed")
 
 
-def test_replay_without_cassettes_does_not_begin(lab: Lab, folder: Path) -> None:
+def test_replay_without_cassettes_is_refused(lab: Lab, folder: Path) -> None:
     answer = lab.control("PUT", "/lanes/0", lab.new_run(model="replay", cassettes=str(folder)))
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "bad_cassettes")

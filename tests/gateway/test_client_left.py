@@ -1,4 +1,4 @@
-"""The record of a client that left before its reply, and of one that only half-closed."""
+"""Records of clients that left before the reply or only half-closed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_network_behind_router_is_open(closed: ClosedNetworks, address: str) -> 
     assert not closed.closes(address, 80)
 
 
-def test_on_one_machine_nothing_is_closed(tmp_path: Path) -> None:
+def test_single_machine_closes_no_network(tmp_path: Path) -> None:
     assert closed_networks("127.0.0.1", tmp_path / "none") == ALL_OPEN
     assert not ALL_OPEN.closes("127.0.0.1", 80)
 
@@ -55,7 +55,7 @@ def test_own_servers_are_closed_under_any_name() -> None:
         assert not closed.closes("93.184.216.34", port)
 
 
-def test_no_tunnel_leads_there(closed: ClosedNetworks) -> None:
+def test_tunnel_to_closed_network_is_refused(closed: ClosedNetworks) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         target = Address("localhost", server.getsockname()[1])
         with pytest.raises(EgressError, match="it is the lab's own"):

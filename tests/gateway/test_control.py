@@ -48,7 +48,7 @@ def open_connections(lab: Lab) -> int:
         ({**bearer(TOKEN), "Content-Type": "text/plain"}, (415, "not_json")),
     ],
 )
-def test_subjects_and_web_pages_change_no_lane(
+def test_subjects_and_web_pages_cannot_change_lane(
     lab: Lab, headers: dict[str, str], expected: tuple[int, str]
 ) -> None:
     lab.begin()
@@ -83,7 +83,7 @@ def test_invalid_begin_is_refused(lab: Lab, change: dict[str, Any], expected: tu
     assert lab.control("GET", "/lanes/0").json()["episode"] is None
 
 
-def test_other_errors_have_same_shape(lab: Lab) -> None:
+def test_errors_share_json_form(lab: Lab) -> None:
     assert code(lab.control("PUT", "/lanes/7", lab.new_run())) == (404, "unknown_lane")
     assert code(lab.control("GET", "/nowhere")) == (404, "not_found")
     assert code(lab.control("DELETE", "/lanes/0", {})) == (405, "method_not_allowed")
@@ -93,7 +93,7 @@ def test_other_errors_have_same_shape(lab: Lab) -> None:
     assert code(cut_short) == (400, "bad_request")
 
 
-def test_without_state_database_there_is_no_run(tmp_path: Path) -> None:
+def test_missing_state_database_is_reported(tmp_path: Path) -> None:
     with gateway(tmp_path) as lab:
         body = {"run_id": "r", "episode": "e", "attempt": 1, "settings_hash": "h"}
         assert code(lab.control("PUT", "/lanes/0", body)) == (409, "unknown_run")
@@ -173,7 +173,7 @@ def test_nothing_follows_line_cut_by_full_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", ["x" * (8 << 20), "a\ud800b", '\n\u2028\0"\\'])
-def test_odd_text_stays_on_its_line(tmp_path: Path, odd: str) -> None:
+def test_odd_text_stays_on_one_line(tmp_path: Path, odd: str) -> None:
     path = tmp_path / "history.jsonl"
 
     async def write() -> None:
@@ -232,7 +232,7 @@ def test_attempt_ends_unsettled_at_bound(lab: Lab) -> None:
     until(lambda: lab.settle(0) == {"settled": True, "open": 0})
 
 
-def test_model_link_holds_nothing_up(lab: Lab) -> None:
+def test_model_link_does_not_delay_settling(lab: Lab) -> None:
     lab.begin()
     with dial(lab.address("model")) as idle:
         idle.sendall(GET)
@@ -246,7 +246,7 @@ def test_attempt_that_is_not_current_is_not_ended(lab: Lab) -> None:
     assert lab.control("GET", "/lanes/0").json()["attempt"] == 1
 
 
-def test_another_run_ends_what_last_one_left_open(lab: Lab) -> None:
+def test_next_run_ends_open_attempt(lab: Lab) -> None:
     lab.begin()
     first = lab.run_id
     with dial(lab.address("search")) as left:

@@ -36,7 +36,7 @@ def test_duration_counts_all_calls_of_link(lab: Lab) -> None:
     assert statuses(lab, calls) == [200, 503, 503, 503, 200]
 
 
-def test_several_in_row(lab: Lab) -> None:
+def test_consecutive_outages(lab: Lab) -> None:
     in_a_row = [{"start": "1 call", "duration": "1 call"}, {"start": "3 calls", "duration": "1 call"}]
     lab.begin(faults=outage(during=in_a_row))
     assert statuses(lab, [(call, 1) for call in range(1, 5)]) == [503, 200, 503, 200]
@@ -124,7 +124,7 @@ def test_end_of_attempt_releases_held_call(lab: Lab) -> None:
         assert waiting.result() == [200]
 
 
-def test_unreported_call_is_released_and_lane_is_unfit(lab: Lab) -> None:
+def test_unreported_call_is_released_and_lane_unready(lab: Lab) -> None:
     lab.begin()
     expect(lab, [1])
     database, aside = lab.folder / "state.db", lab.folder / "state.db.aside"
@@ -153,7 +153,7 @@ def status_of(lab: Lab, link: str, call: int) -> int:
     return requests.get(lab.url(link, "/size/1"), headers=headers, timeout=PATIENCE_S).status_code
 
 
-def test_tool_fault_acts_in_its_turn_without_model_faults(lab: Lab) -> None:
+def test_tool_fault_acts_in_selected_turn(lab: Lab) -> None:
     late = {"fault": "unavailable", "links": "search", "when": {"model_requests": "2-"}}
     lab.begin(faults={"faults": [late]})
     statuses = []

@@ -1,4 +1,4 @@
-"""ERROR_PROB at the gateway: the client gets the drawn error, the upstream gets nothing."""
+"""ERROR_PROB at the gateway: the client gets the drawn error and the upstream no request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wirefault.faults.catalogue.http.errors import ERROR_KINDS, HttpError
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_errors_are_those_of_schedule(lab: Lab, method: str) -> None:
+def test_errors_equal_schedule(lab: Lab, method: str) -> None:
     lab.begin(error_prob=0.5, seed=7)
     for number in range(1, 21):
         path, body = f"/echo?n={number}", b'{"n": 1}' if method == "POST" else b""
@@ -49,7 +49,7 @@ def test_every_try_is_drawn_anew(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(("code", "status"), ERROR_KINDS)
-def test_what_error_looks_like(lab: Lab, status: int, code: str) -> None:
+def test_error_reply(lab: Lab, status: int, code: str) -> None:
     seed = next(s for s in range(100) if drawn_status(s) == status)
     lab.begin(error_prob=1, seed=seed, retry_after=0.25)
     reply = requests.get(lab.url("search", "/x"), headers=lab.identity(), timeout=PATIENCE_S)

@@ -33,7 +33,7 @@ LARGE = 64 << 20
 
 
 def answer_all(connection: socket.socket) -> None:
-    """Send as many replies as header blocks come."""
+    """Send one reply per header block."""
     rest = b""
     while True:
         _, rest = read_head(connection, rest)
@@ -63,14 +63,14 @@ def garbled(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(garbled(), st.binary(max_size=200)), min_size=1, max_size=8))
-def test_garbage_is_refused_and_harms_no_other(lab: Lab, rubbish: list[bytes]) -> None:
+def test_garbage_is_refused_without_affecting_others(lab: Lab, rubbish: list[bytes]) -> None:
     address = lab.address("search")
     with dial(address) as other:
         for data in rubbish:
             with dial(address) as client, suppress(ConnectionError):
                 client.sendall(data)
                 client.shutdown(socket.SHUT_WR)
-                got = read_all(client)  # it ends, or this is a timeout
+                got = read_all(client)  # the connection closes or this times out
                 assert got == b"" or got.startswith(b"HTTP/1.1 ")
             other.sendall(GET)
             assert read_all(other, len(OK)) == OK

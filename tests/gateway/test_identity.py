@@ -83,7 +83,7 @@ def test_arrivals_without_baggage_are_counted_by_fingerprint(lab: Lab) -> None:
 
 @pytest.mark.parametrize("link", ["search", "model"])
 @pytest.mark.parametrize("named", [False, True])
-def test_retry_marked_by_the_sdk_is_a_try_of_the_same_call(lab: Lab, link: str, named: bool) -> None:
+def test_sdk_marked_retry_is_same_call(lab: Lab, link: str, named: bool) -> None:
     faults = [{"fault": "status", "with": {"status": 500}, "links": link, "when": {"nth": 2}}]
     lab.begin(faults=json.dumps({"faults": faults}))
     passed_on = lab.identity(call=0, try_=0) if named else {}
@@ -131,7 +131,7 @@ def test_client_cannot_choose_its_draws(lab: Lab) -> None:
 @pytest.mark.parametrize("link", ["search", "model"])
 @pytest.mark.parametrize("wrong", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}], ids=str)
 @pytest.mark.parametrize("signed", [True, False])
-def test_wrong_names_evade_no_fault(lab: Lab, link: str, wrong: dict[str, object], signed: bool) -> None:
+def test_wrong_names_cannot_evade_fault(lab: Lab, link: str, wrong: dict[str, object], signed: bool) -> None:
     lab.begin(faults=json.dumps({"faults": [{"fault": "status", "with": {"status": 500}, "links": link}]}))
     statuses = {_get(lab, lab.identity(link, signed=signed, **wrong), link) for _ in range(5)}
     records = lab.exchanges(5)
@@ -158,7 +158,7 @@ def test_request_is_not_recorded_in_another_episode(lab: Lab, link: str) -> None
 
 
 @pytest.mark.parametrize("link", ["search", "model"])
-def test_late_request_is_recorded_in_its_attempt_and_meets_the_faults_in_force(lab: Lab, link: str) -> None:
+def test_late_request_meets_active_faults_and_keeps_its_attempt(lab: Lab, link: str) -> None:
     lab.begin(faults=json.dumps({"faults": [{"fault": "status", "with": {"status": 500}, "links": link}]}))
     _next_episode(lab)
     assert _get(lab, lab.identity(link, call=3), link) == 500
@@ -171,7 +171,7 @@ def test_late_request_is_recorded_in_its_attempt_and_meets_the_faults_in_force(l
 
 
 @pytest.mark.parametrize(("path", "wrote"), [("/events", True), ("/nothing", False)])
-def test_late_request_says_whether_it_wrote(lab: Lab, path: str, wrote: bool) -> None:
+def test_late_request_records_whether_it_wrote(lab: Lab, path: str, wrote: bool) -> None:
     lab.begin()
     _next_episode(lab)
     headers = lab.identity("calendar")
@@ -202,12 +202,12 @@ def foreign(tmp_path: Path) -> Iterator[Lab]:
 @pytest.mark.parametrize(
     "claims", [{"run": "other"}, {"episode": "e2"}, {"attempt": 2}, {"call": 7, "try_": 9}], ids=str
 )
-def test_baggage_of_foreign_subject_decides_nothing(foreign: Lab, claims: dict[str, Any]) -> None:
+def test_foreign_baggage_is_ignored(foreign: Lab, claims: dict[str, Any]) -> None:
     foreign.begin(error_prob=1)
     for _ in range(2):
         headers = foreign.identity(signed=False, **claims)
         reply = requests.get(foreign.url("search"), headers=headers, timeout=PATIENCE_S)
-        assert reply.status_code >= 400  # it cannot evade the fault
+        assert reply.status_code >= 400  # the fault still acts
     first, second = foreign.exchanges(2)
     assert [(e.episode, e.attempt, e.call, e.try_) for e in (first, second)] == [
         ("e1", 1, 1, 1),
@@ -216,14 +216,14 @@ def test_baggage_of_foreign_subject_decides_nothing(foreign: Lab, claims: dict[s
     assert {first.identity, second.identity} == {"baggage" if "call" in claims else "counted"}
 
 
-def test_foreign_subject_writes_into_no_other_episode_on_model_link(foreign: Lab) -> None:
+def test_foreign_subject_cannot_write_to_other_episode(foreign: Lab) -> None:
     foreign.begin()
     headers = foreign.identity(signed=False, episode="e7")
     requests.post(foreign.url("model", "/v1/x"), json={}, headers=headers, timeout=PATIENCE_S)
     assert (foreign.exchange().episode, foreign.exchange().identity) == ("e1", "counted")
 
 
-def test_broken_baggage_counts_as_none(lab: Lab) -> None:
+def test_broken_baggage_is_ignored(lab: Lab) -> None:
     lab.begin()
     headers = {"baggage": "wirefault.run=x,wirefault.attempt=one,,;="}
     assert requests.get(lab.url("search"), headers=headers, timeout=PATIENCE_S).status_code == 200
@@ -260,13 +260,13 @@ def test_model_request_names_its_call(lab: Lab) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b'{"b": 1, "a": [2]}', b"\xff\x00", b'"' + b"x" * 262_142 + b'"'], ids=len
 )
-def test_fingerprint_is_schedules(lab: Lab, body: bytes, error_prob: float) -> None:
+def test_fingerprint_equals_schedule(lab: Lab, body: bytes, error_prob: float) -> None:
     lab.begin(error_prob=error_prob)
     requests.post(lab.url("search", "/x?q=1"), data=body, headers=lab.identity(), timeout=PATIENCE_S)
     assert lab.exchange().fingerprint == fingerprint("POST", "/x?q=1", body)
 
 
-def test_of_large_body_first_256_kib_count(lab: Lab) -> None:
+def test_first_256_kib_of_body_are_fingerprinted(lab: Lab) -> None:
     lab.begin(error_prob=1e-12)
     body = b"x" * 1_000_000
     assert (

@@ -62,7 +62,7 @@ CALLS = {"name": "add", "arguments": {}}
     ],
     ids=str,
 )
-def test_messages_that_fault_acts_on(tmp_path, only, faulted):
+def test_mcp_messages_eligible_for_faults(tmp_path, only, faulted):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults(only=only))
         answers = {
@@ -86,7 +86,7 @@ def test_budget_counts_mcp_tool_calls_and_refuses_as_server(tmp_path):
     assert faulted == ["budget:episode.calls"]
 
 
-def test_calls_alone_are_counted(tmp_path):
+def test_only_tool_calls_are_counted(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults(when={"nth": 2}))
         statuses = [
@@ -96,7 +96,7 @@ def test_calls_alone_are_counted(tmp_path):
     assert statuses == [200, 200, 500, 200]
 
 
-def test_call_is_same_call_whatever_its_id(tmp_path):
+def test_message_id_does_not_change_call(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin()
         for token in (1, 2):
@@ -124,7 +124,7 @@ def test_writing_tool_is_recorded_with_key(tmp_path):
     assert not (other.write or listed.write)
 
 
-def test_tools_result_is_changed_on_its_way(tmp_path):
+def test_tool_result_is_changed(tmp_path):
     with lab_of(tmp_path, STRUCTURED) as (lab, _):
         lab.begin(faults=faults(fault="wrong_value", **{"with": {"field": "celsius"}}))
         result = post(lab).json()["result"]
@@ -159,13 +159,13 @@ def test_clients_notification_is_lost(tmp_path):
 
 
 @pytest.mark.parametrize("planted", [False, True])
-def test_poisoned_description_needs_permission_of_wiring(tmp_path, planted):
+def test_poisoned_description_needs_permission_in_wiring(tmp_path, planted):
     with lab_of(tmp_path, planted=planted) as (lab, _):
         body = lab.new_run(faults=faults(fault="poisoned_description"))
         answer = lab.control("PUT", "/lanes/0", body)
     assert answer.status_code == (200 if planted else 409), answer.text
 
 
-def test_fault_of_mcp_needs_link_of_mcp(tmp_path):
+def test_mcp_fault_needs_mcp_link(tmp_path):
     with gateway(tmp_path) as lab, pytest.raises(ValueError, match="on no link of this wiring"):
         lab.new_run(faults=faults(fault="tool_error"))

@@ -1,4 +1,4 @@
-"""A link that was found: each request shows whether it is of MCP."""
+"""Found links: MCP is recognised per request."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_fault_acts_on_named_tool(tmp_path: Path) -> None:
     assert faulted.tool == "add" and faulted.eligible == ["server_error"]
 
 
-def test_without_fault_record_says_same(tmp_path: Path) -> None:
+def test_record_without_fault_has_mcp_fields(tmp_path: Path) -> None:
     with lab_of(tmp_path) as (lab, _):
         lab.begin()
         for token in (1, 2):

@@ -1,4 +1,4 @@
-"""A link that was found: each request shows whether it asks a model, whatever its host."""
+"""Found links: model requests are recognised by their content."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def armed(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 @FORM
-def test_request_to_model_is_recorded_as_one(tmp_path: Path, form: Form) -> None:
+def test_model_request_is_recorded_as_such(tmp_path: Path, form: Form) -> None:
     with lab_of(tmp_path, form.reply(TEXT)) as (lab, _):
         lab.begin()
         for _ in range(2):
@@ -84,7 +84,7 @@ def test_fault_changes_content_of_reply(tmp_path: Path, form: Form) -> None:
         assert [fault.injected for fault in lab.exchange().faults] == [True]
 
 
-def test_fault_of_tools_spares_requests_to_model(tmp_path: Path) -> None:
+def test_tool_fault_skips_model_requests(tmp_path: Path) -> None:
     with lab_of(tmp_path, CHAT.reply(TEXT)) as (lab, _):
         lab.begin(faults=armed({"fault": "server_error", "links": "tools"}))
         assert ask(lab).status_code == 200
@@ -95,7 +95,7 @@ def test_fault_of_tools_spares_requests_to_model(tmp_path: Path) -> None:
     assert [other.of_model for other in others] == [False, False]
 
 
-def test_groups_of_one_link_are_counted_apart(tmp_path: Path) -> None:
+def test_link_groups_are_counted_separately(tmp_path: Path) -> None:
     first = {"when": {"first": 1}}
     faults = armed(
         {"fault": "overloaded", "links": "model", **first},
@@ -112,7 +112,7 @@ def test_groups_of_one_link_are_counted_apart(tmp_path: Path) -> None:
     assert statuses == [503, 500, 200, 200]
 
 
-def test_fault_of_all_links_strikes_both(tmp_path: Path) -> None:
+def test_fault_on_all_links_acts_on_both_groups(tmp_path: Path) -> None:
     with lab_of(tmp_path, CHAT.reply(TEXT)) as (lab, _):
         lab.begin(faults=armed({"fault": "unavailable", "links": "all"}))
         assert ask(lab).json()["error"]["code"] == "service_unavailable"
@@ -145,7 +145,7 @@ def test_budget_of_model_requests_counts_them(tmp_path: Path) -> None:
         (Reply((("Content-Type", "application/json"),), b""), "with an empty body"),
     ],
 )
-def test_failed_reply_is_providers_outage(tmp_path: Path, reply: Reply, outage: str) -> None:
+def test_failed_reply_is_provider_outage(tmp_path: Path, reply: Reply, outage: str) -> None:
     with lab_of(tmp_path, reply) as (lab, _):
         lab.begin()
         ask(lab)
@@ -153,7 +153,7 @@ def test_failed_reply_is_providers_outage(tmp_path: Path, reply: Reply, outage: 
     assert seen.unavailable and outage in seen.outage
 
 
-def test_manager_learns_which_link_is_models(tmp_path: Path) -> None:
+def test_manager_is_notified_of_model_link(tmp_path: Path) -> None:
     with lab_of(tmp_path, CHAT.reply(TEXT)) as (lab, server), State(tmp_path / "state.db") as state:
         state.found_links.want("lab", 0, Link("port", server.address.url, found=True))
         lab.begin()
@@ -165,7 +165,7 @@ def test_manager_learns_which_link_is_models(tmp_path: Path) -> None:
     assert (link.dialect, link.recognised) == ("openai_chat", True)
 
 
-def test_recognised_link_still_goes_by_each_request(tmp_path: Path) -> None:
+def test_recognised_link_classifies_each_request(tmp_path: Path) -> None:
     with lab_of(tmp_path, CHAT.reply(TEXT), recognised=True) as (lab, _):
         lab.begin(faults=armed({"fault": "server_error", "links": "tools"}))
         assert [ask(lab).status_code, order(lab).status_code] == [200, 500]

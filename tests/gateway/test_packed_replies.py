@@ -1,4 +1,4 @@
-"""Faults of a reply's own bytes: a compressed body cut or mislabelled; slow chunks and trailers."""
+"""Faults of encoded replies: cut or mislabelled compression, slow chunks and trailers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def get(lab: Lab, path: str, **headers: str) -> requests.Response:
 
 
 def raw(lab: Lab, path: str, **headers: str) -> bytes:
-    """The reply as it is on the wire."""
+    """The raw reply."""
     lines = [f"GET {path} HTTP/1.1", "Host: x", "Connection: close"]
     lines += [f"{name}: {value}" for name, value in {**lab.identity("search"), **headers}.items()]
     with dial(lab.address("search")) as connection:
@@ -82,7 +82,7 @@ def test_compressed_body_is_cut_without_being_unpacked(lab: Lab, path: str) -> N
     assert fault.evidence["content_encoding"] == "gzip"
 
 
-def test_body_that_client_cannot_unpack_is_not_compressed(lab: Lab) -> None:
+def test_unaccepted_compression_is_not_used(lab: Lab) -> None:
     begin(lab, "truncate", compressed=True)
     assert get(lab, "/plain", **{"Accept-Encoding": "identity"}).content == BODY
     assert lab.exchange().faults[0].why_not == "nothing_to_change"
@@ -107,7 +107,7 @@ CLIENT_VIEWS = [
 @pytest.mark.slow  # one of the clients is a process
 @pytest.mark.parametrize(("name", "parameters", "path"), CLIENT_VIEWS, ids=str)
 @pytest.mark.parametrize("client", ["requests", "httpx", "node"])
-def test_clients_cannot_read_it(
+def test_clients_cannot_decode_reply(
     lab: Lab, client: str, name: str, parameters: dict[str, Any], path: str
 ) -> None:
     begin(lab, name, **parameters)

@@ -80,7 +80,7 @@ def process(folder: Path, upstream: Address) -> Iterator[tuple[Child, Lab, IO[by
     ],
     ids=["SIGTERM", "SIGINT", "lifeline"],
 )
-def test_it_ends_in_order_and_keeps_its_records(
+def test_gateway_exits_cleanly_and_keeps_records(
     tmp_path: Path, stop: Callable[[Child, IO[bytes]], None]
 ) -> None:
     with (

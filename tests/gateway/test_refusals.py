@@ -1,4 +1,4 @@
-"""Invalid requests get an answer and a close, and harm no other connection."""
+"""Invalid requests get a reply and a close; other connections are unaffected."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_malformed_requests_get_400(lab: Lab, request_: bytes, error_prob: float
     assert (record.status, record.request_complete, record.faults) == (400, False, []) and record.error
 
 
-def test_malformed_request_harms_no_other(lab: Lab) -> None:
+def test_malformed_request_does_not_affect_others(lab: Lab) -> None:
     with requests.Session() as session:
         assert session.get(lab.url("search", "/echo"), timeout=PATIENCE_S).status_code == 200
         for request in BAD.values():
@@ -97,6 +97,6 @@ def test_idle_connection_stays_open(tmp_path: Path, flask_upstream: Address) -> 
         gateway(tmp_path, head_timeout=0.05, search=flask_upstream) as lab,
         dial(lab.address("search")) as idle,
     ):
-        assert ask(lab.address("search"), b"GET").startswith(b"HTTP/1.1 408 ")  # its time is over, too
+        assert ask(lab.address("search"), b"GET").startswith(b"HTTP/1.1 408 ")  # its timeout has expired, too
         idle.sendall(b"GET /size/3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         assert read_all(idle).endswith(b"xxx")

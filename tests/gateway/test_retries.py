@@ -1,4 +1,4 @@
-"""Clients that send a failed request again without a mark: their retries are tries of the same call."""
+"""Unmarked retries of a failed request are tries of the same call."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_nth_is_not_bypassed_by_retries_after_lost_replies(tmp_path: Path, fault
         assert [bool(each.faults) for each in lab.exchanges(3)] == [True] * 3
 
 
-def test_client_that_gives_up_waiting_tries_the_same_call(tmp_path: Path) -> None:
+def test_retry_after_client_timeout_is_same_call(tmp_path: Path) -> None:
     with lab_of(tmp_path, {"fault": "hang", "links": "shop", "when": {"nth": 1}}) as lab:
         with httpx.Client() as client:
             for _ in range(2):
@@ -95,7 +95,7 @@ def test_client_that_gives_up_waiting_tries_the_same_call(tmp_path: Path) -> Non
         assert sorted(bool(each.faults) for each in lab.exchanges(3)) == [False, True, True]
 
 
-def test_call_that_the_model_asks_for_again_is_a_new_one(tmp_path: Path) -> None:
+def test_call_repeated_by_model_is_new_call(tmp_path: Path) -> None:
     faults = {"fault": "server_error", "links": "shop", "when": {"nth": 1}}
     with lab_of(tmp_path, faults) as lab, httpx.Client(timeout=PATIENCE_S) as client:
         first = client.post(lab.url("shop"), json={}).status_code
@@ -121,7 +121,7 @@ MODEL_ANSWER = (
     ids=["mcp", "openai_chat"],
 )
 @pytest.mark.parametrize("sent_whole", [True, False])
-def test_client_that_leaves_with_its_answer_has_not_failed(
+def test_client_leaving_after_answer_has_not_failed(
     tmp_path: Path, dialect: Any, answer: bytes, path: str, request_body: Any, sent_whole: bool
 ) -> None:
     """A client needs no more of a stream than its answer: the same request later is a new call."""
@@ -132,7 +132,7 @@ def test_client_that_leaves_with_its_answer_has_not_failed(
         for _ in requests_of(connection):
             part = answer if sent_whole else answer[: len(answer) // 2]
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + part)
-            both_sent.wait(PATIENCE_S)  # the server takes no notice of a client that leaves
+            both_sent.wait(PATIENCE_S)  # the server ignores the client's exit
 
     faults = {"faults": [{"fault": "server_error", "links": "shop", "when": {"nth": 2, "of": "call"}}]}
     with Upstream(serve) as upstream:
@@ -148,7 +148,7 @@ def test_client_that_leaves_with_its_answer_has_not_failed(
             assert (500 in statuses(lab, 2)) is sent_whole
 
 
-def test_server_that_follows_its_client_has_not_failed(tmp_path: Path) -> None:
+def test_server_close_after_client_close_is_not_failure(tmp_path: Path) -> None:
     """The server ends the stream since the client left: that is the reason why the fault did not act."""
 
     def serve(connection: socket.socket) -> None:

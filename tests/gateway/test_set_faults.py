@@ -63,5 +63,5 @@ def test_invalid_fault_set_is_refused_and_changes_nothing(
     assert ask(lab, 1) == 200 and lab.exchange().configuration == 0
 
 
-def test_without_run_they_are_refused(lab: Lab) -> None:
+def test_faults_without_run_are_refused(lab: Lab) -> None:
     assert set_faults(lab).json()["error"]["code"] == "other_attempt"

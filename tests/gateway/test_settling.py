@@ -1,4 +1,4 @@
-"""The end of an attempt: idle connections close, unanswered requests are awaited, and none is lost."""
+"""The end of an attempt: idle connections close, unanswered requests are awaited."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def answered(client: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("link", ["search", "model"])
-def test_connection_that_is_kept_alive_is_closed(lab: Lab, link: str) -> None:
+def test_keep_alive_connection_is_closed(lab: Lab, link: str) -> None:
     with dial(lab.address(link)) as client:
         answered(client)
         assert lab.settle(0.05) == SETTLED
@@ -156,7 +156,7 @@ def test_unowned_connection_joins_attempt_of_first_request(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("link", ["search", "model"])
-def test_stream_of_events_is_closed(lab: Lab, service: Service, link: str) -> None:
+def test_event_stream_is_closed(lab: Lab, service: Service, link: str) -> None:
     service.reply = STREAM
     with dial(lab.address(link)) as client:
         client.sendall(GET)
@@ -213,7 +213,7 @@ def test_settle_waits_for_reply_to_half_closed_client(
 
 
 def test_model_link_outside_attempt_leads_to_scripted_model(lab: Lab) -> None:
-    silent = Upstream(read_head)  # it answers nothing
+    silent = Upstream(read_head)  # never replies
     lab.begin(model="compatible", model_base_url=silent.address.url)
     with dial(lab.address("model")) as client:
         client.sendall(GET)

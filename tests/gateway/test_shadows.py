@@ -54,7 +54,7 @@ def test_shadow_matches_fault_of_arm(lab_of_service: Lab) -> None:
     assert shadows == faulted and [] in faulted and len(set(map(tuple, faulted))) > 2
 
 
-def test_shadow_changes_nothing_and_is_no_fault(lab_of_service: Lab, service: ScriptedUpstream) -> None:
+def test_shadow_changes_nothing_and_is_not_fault(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     shadow = shadow_of(lab_of_service, method={"faults": armed("answer", "delay")})
     lab_of_service.begin(shadow=shadow)
     assert ask(lab_of_service, method="POST", data=b"whole").content == UPSTREAM_REPLY

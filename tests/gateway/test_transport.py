@@ -122,7 +122,7 @@ def test_expect_100_continue(tmp_path: Path, error_prob: float) -> None:
 
 
 @pytest.mark.parametrize("error_prob", [0, 1e-9])
-def test_http_1_0_knows_no_100(tmp_path: Path, error_prob: float) -> None:
+def test_http_1_0_gets_no_100_continue(tmp_path: Path, error_prob: float) -> None:
     def serve(connection: socket.socket) -> None:
         _, rest = read_head(connection)
         read_all(connection, 2 - len(rest))
@@ -140,7 +140,7 @@ def test_final_reply_instead_of_100_closes(tmp_path: Path) -> None:
         assert ask(lab.address("search"), request) == reply
 
 
-def test_upgraded_connection_carries_anything(tmp_path: Path) -> None:
+def test_upgraded_connection_relays_any_bytes(tmp_path: Path) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(
@@ -189,7 +189,7 @@ def test_upstream_closed_between_requests_is_reopened(tmp_path: Path) -> None:
             assert lab.exchanges(number)[-1].reply_complete
 
 
-def test_request_that_may_have_arrived_is_not_resent(tmp_path: Path) -> None:
+def test_possibly_delivered_request_is_not_resent(tmp_path: Path) -> None:
     upstream = Upstream(read_head)  # reads, and closes without an answer
     with gateway(tmp_path, search=upstream.address) as lab:
         lab.begin()
@@ -216,7 +216,7 @@ def test_request_that_may_have_arrived_is_not_resent(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_broken_reply_passes_as_it_is(tmp_path: Path, reply: bytes, error: str) -> None:
+def test_broken_reply_passes_unchanged(tmp_path: Path, reply: bytes, error: str) -> None:
     with behind(tmp_path, lambda connection: (read_head(connection), connection.sendall(reply))) as lab:
         assert ask(lab.address("search"), GET) == reply
         record = lab.exchange()
@@ -312,7 +312,7 @@ def test_early_reply_does_not_cut_request_short(tmp_path: Path) -> None:
         assert [record.request_complete for record in lab.exchanges(2)] == [True, True]
 
 
-def test_small_replies_are_not_held_back(tmp_path: Path, flask_upstream: Address) -> None:
+def test_small_replies_are_not_delayed(tmp_path: Path, flask_upstream: Address) -> None:
     """Two small writes of an upstream would meet Nagle and delayed ACK without TCP_NODELAY (+40 ms)."""
 
     def serve(connection: socket.socket) -> None:

@@ -62,7 +62,7 @@ def test_second_copy_counts_once_its_reply_has_begun(
     )
 
 
-def test_broken_first_copy_is_only_one(tmp_path: Path) -> None:
+def test_broken_first_copy_prevents_second(tmp_path: Path) -> None:
     hit = met_by(tmp_path, "twice", CUT)
     assert (hit.injected, hit.why_not, hit.answered) == (False, "upstream_failed", False)
 

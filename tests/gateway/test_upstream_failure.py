@@ -102,7 +102,7 @@ def exchange_of(folder: Path, form: Form, reply: Reply, *faults: dict[str, objec
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize("name", OUTAGES)
-def test_outage_in_a_200_is_recorded(tmp_path: Path, form: Form, name: str) -> None:
+def test_outage_with_status_200_is_recorded(tmp_path: Path, form: Form, name: str) -> None:
     reply, how = OUTAGES[name]
     exchange = exchange_of(tmp_path, form, reply)
     assert (exchange.unavailable, exchange.outage) == (True, f"it answered 200 with {how}")
@@ -119,7 +119,7 @@ def test_failed_stream_is_recorded(tmp_path: Path, form: Form) -> None:
     assert failed.outage == "it answered 200 with an error: Provider returned error"
 
 
-def test_client_that_leaves_at_the_error_event(tmp_path: Path) -> None:
+def test_client_leaving_at_error_event(tmp_path: Path) -> None:
     body = b"".join([*events(TEXT, CHAT_STREAM)[:2], b"data: " + ERROR + b"\n\n"])
 
     def serve(connection: socket.socket) -> None:
@@ -138,7 +138,7 @@ def test_client_that_leaves_at_the_error_event(tmp_path: Path) -> None:
     assert not exchange.reply_complete and exchange.outage.endswith("Provider returned error")
 
 
-def test_reply_may_begin_before_the_request_has_ended(tmp_path: Path) -> None:
+def test_reply_may_precede_end_of_request(tmp_path: Path) -> None:
     body = b"".join(events(TEXT, CHAT_STREAM))
 
     def serve(connection: socket.socket) -> None:
@@ -159,7 +159,7 @@ def test_reply_may_begin_before_the_request_has_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("status", "outage"), [(503, "it answered 503"), (413, ""), (200, "")])
-def test_server_that_answers_before_the_request_has_ended(tmp_path: Path, status: int, outage: str) -> None:
+def test_server_answers_before_end_of_request(tmp_path: Path, status: int, outage: str) -> None:
     reply = b"HTTP/1.1 %d No\r\n" % status + LENGTH
 
     def serve(connection: socket.socket) -> None:
@@ -176,12 +176,12 @@ def test_server_that_answers_before_the_request_has_ended(tmp_path: Path, status
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_answer_is_available(tmp_path: Path, form: Form) -> None:
+def test_answer_is_not_outage(tmp_path: Path, form: Form) -> None:
     exchange = exchange_of(tmp_path, form, form.reply(TEXT))
     assert (exchange.unavailable, exchange.outage, exchange.reply_complete) == (False, "", True)
 
 
-def test_error_of_a_fault_is_no_outage(tmp_path: Path) -> None:
+def test_fault_error_is_not_outage(tmp_path: Path) -> None:
     fault = {"fault": "malformed", "with": {"kind": "html"}}
     exchange = exchange_of(tmp_path, CHAT, CHAT.reply(TEXT), fault)
     assert exchange.faults[0].injected and not exchange.unavailable
@@ -189,7 +189,7 @@ def test_error_of_a_fault_is_no_outage(tmp_path: Path) -> None:
     assert delayed.faults[0].injected and delayed.unavailable
 
 
-def test_providers_words_are_recorded_without_keys(tmp_path: Path) -> None:
+def test_provider_message_is_recorded_without_keys(tmp_path: Path) -> None:
     key = "sk-" + "a1" * 20
     exchange = exchange_of(
         tmp_path, CHAT, json_reply(200, {"error": {"message": f"bad key {key}", "code": 500}})
@@ -197,14 +197,14 @@ def test_providers_words_are_recorded_without_keys(tmp_path: Path) -> None:
     assert without_digests(exchange.outage) == "it answered 200 with an error: bad key [secret]"
 
 
-def test_tool_that_fails_in_a_200(tmp_path: Path) -> None:
+def test_tool_failure_in_200_reply(tmp_path: Path) -> None:
     page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%b" % (len(PAGE), PAGE)
     seen = exchange_with(tmp_path, page)
     assert seen.outage == "it answered 200 with an HTML page: 503 Service Unavailable"
 
 
 @pytest.mark.parametrize("sends_json", [True, False])
-def test_page_for_a_client_that_sends_json_is_an_outage(tmp_path: Path, sends_json: bool) -> None:
+def test_html_page_for_json_client_is_outage(tmp_path: Path, sends_json: bool) -> None:
     page = b"".join(whole(Reply((("Content-Type", "text/html"),), b"<html><title>Sign in</title></html>")))
     with (
         Upstream(lambda connection: [connection.sendall(page) for _ in requests_of(connection)]) as upstream,

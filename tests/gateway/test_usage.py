@@ -84,7 +84,7 @@ def gate(tmp_path_factory) -> Iterator[Gate]:
 
 
 @FORM
-def test_tokens_of_reply_are_those_of_its_usage(gate, form):
+def test_reply_tokens_equal_its_usage(gate, form):
     seen = gate.exchange_of(form, form.reply(CALL))
     assert (seen.model, seen.tokens_in, seen.tokens_out) == ("m", 9, 7)
     assert (seen.first_token_ms is not None) == form.stream
@@ -137,7 +137,7 @@ def test_model_is_named_without_usage(gate, form):
     assert (seen.model, seen.tokens_in) == ("m", None)
 
 
-def test_input_that_was_cached_counts(gate):
+def test_cached_input_tokens_are_counted(gate):
     form = FORMS[2]
     body = reply_body(form.model_dialect, form.reply(TEXT))
     body["usage"] |= {"cache_read_input_tokens": 100, "cache_creation_input_tokens": 20}

@@ -127,13 +127,13 @@ def test_keys_are_redacted_from_records(shop: Any, secret: str) -> None:
     assert re.search(r"\[secret:[g-v]{16}\] for it", exchange.request_body or "")
 
 
-def test_words_are_no_secret(shop: Any) -> None:
+def test_plain_words_are_not_redacted(shop: Any) -> None:
     note = "Basic internationalization of the bearer certificates at low risk-management"
     shop.begin()
     assert order(shop, data=note).request_body == note
 
 
-def test_with_bodies_off_none_is_kept(shop: Any) -> None:
+def test_bodies_off_records_no_bodies(shop: Any) -> None:
     shop.begin(bodies="off")
     exchange = order(shop, json={"id": 7})
     assert (exchange.request_body, exchange.reply_body, exchange.key) == (None, None, "7")

@@ -126,14 +126,14 @@ def note(message):
     return Note(1.0, "info", message)
 
 
-def test_each_event_is_tested_and_has_own_name():
+def test_each_event_is_tested_and_has_unique_name():
     assert {type(event) for event in EVENTS} == set(get_args(Event))
     names = [next(f.default for f in fields(kind) if f.name == "event") for kind in get_args(Event)]
     assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.event)
-def test_event_survives_round_trip(path, event):
+def test_event_round_trips(path, event):
     write(path, event)
     assert list(read_file(path)) == [event]
 
@@ -153,7 +153,7 @@ JSON = st.recursive(
 
 
 @given(TEXT, st.dictionaries(TEXT, JSON))
-def test_any_text_and_arguments_survive(tmp_path_factory, result, arguments):
+def test_arbitrary_text_and_arguments_round_trip(tmp_path_factory, result, arguments):
     path = tmp_path_factory.mktemp("any") / "agent-0.jsonl"
     event = replace(CALL, result=result, arguments=arguments)
     write(path, event)

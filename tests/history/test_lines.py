@@ -53,7 +53,7 @@ def test_record_on_line_is_unchanged():
 
 
 @given(st.data())
-def test_any_changed_byte_before_last_line_is_detected(data):
+def test_changed_byte_before_last_line_is_detected(data):
     lines = chain(4)
     place = data.draw(st.integers(0, 2))
     at = data.draw(st.integers(0, len(lines[place]) - 1))
@@ -62,7 +62,7 @@ def test_any_changed_byte_before_last_line_is_detected(data):
     assert first_break(lines, START) is not None
 
 
-def test_break_is_named_with_line():
+def test_chain_break_names_line():
     one, two, three, four = chain(4)
     assert broken([one, two.replace(b'"2"', b'"9"'), three, four]) == (2, "altered")
     assert broken([one, three, four]) == (2, "lost")
@@ -75,7 +75,7 @@ def test_break_is_named_with_line():
     assert broken([one, two, forged, three]) == (3, "inserted or moved")
 
 
-def test_lines_of_other_file_or_run_do_not_fit():
+def test_lines_of_other_file_or_run_break_chain():
     for start in (origin("run-2", "agent-0.jsonl"), origin("run-1", "agent-1.jsonl")):
         assert first_break(chain(2), start) == ChainBreak(
             1, "of another file or run: was it moved, or the run's folder renamed?"
@@ -133,6 +133,6 @@ def test_unusual_values_are_present(field: str, value: object) -> None:
     assert parse_line(dump_event(event).encode(), FILE, 1) == event
 
 
-def test_part_without_own_event_is_complete() -> None:
+def test_non_event_value_is_error() -> None:
     with pytest.raises(TypeError, match="not part of an event"):
         dump_event(ToolTry(**{**asdict(TRY), "status": object()}))

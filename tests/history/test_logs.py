@@ -99,7 +99,7 @@ def test_each_armed_toxic_is_fault_line(log_lines):
     assert other["link"] == "movie"
 
 
-def test_only_fallback_call_has_line(log_lines):
+def test_only_fallback_call_is_logged(log_lines):
     [line] = log_lines(call(False), call(True, ok=False))
     assert (line["event"], line["tool"], line["ok"]) == ("fallback", "get_weather", False)
 
@@ -142,7 +142,7 @@ def test_line_without_event_has_time_of_writing(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["\x1b[2J\nnext", "\ud800", "\u2028", 'quote " and \\'])
-def test_hostile_text_stays_on_line_and_off_console(log_lines, text):
+def test_hostile_text_stays_on_one_line_and_off_console(log_lines, text):
     [line] = log_lines(Note(1.0, "info", f"a{text}b"))
     assert "\x1b" not in line["message"] and line["message"].startswith("a")
 
@@ -173,7 +173,7 @@ def test_agent_log_line_has_documented_fields():
     assert (line["outcome"], line["prompt_attempt_no"], line["duration"]) == ("unconfirmed", 2, 1.2346)
 
 
-def test_agent_log_strips_control_sequences_of_model():
+def test_agent_log_strips_control_sequences_from_model():
     ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "text", None, "\x9b2Jgone\u202e\ud800", None, None)
     line = agent_line("run-1", "What\x1b[0m?", ended, None)
     assert (line["prompt"], line["response"]) == ("What[0m?", "2Jgone")
@@ -195,7 +195,7 @@ def test_agent_log_names_error_and_its_class():
     assert (without["error"], without["error_class"]) == (None, "none")
 
 
-def test_times_are_in_utc_and_to_millisecond():
+def test_times_are_utc_milliseconds():
     text = iso(1_700_000_000.1239)
     assert text == "2023-11-14T22:13:20.123+00:00"
     assert datetime.fromisoformat(text).tzinfo == UTC

@@ -35,13 +35,13 @@ EVENTS = [
 ]
 
 
-def test_run_has_link_and_attempt_has_toxics():
+def test_run_gets_link_and_attempt_gets_toxics():
     started, first, second, _ = with_found_links(EVENTS)
     assert started.wired.names == ("shop_example_com",)
     assert (first.toxics, second.toxics) == ([TOXIC], [])
 
 
-def test_mcp_request_names_dialect_of_link():
+def test_mcp_request_sets_link_dialect():
     request = Exchange(2.5, "a", 1, SHOP.name, "POST", "/mcp", "f", 1, 1, "counted", 1.0, 200, *YES, 9, 9)
     late = replace(request, dialect="mcp")
     started, *_ = with_found_links([*with_found_links([*EVENTS, request]), late])
@@ -49,7 +49,7 @@ def test_mcp_request_names_dialect_of_link():
 
 
 @pytest.mark.parametrize("dialects", [["http", "anthropic"], ["mcp", "anthropic"], ["anthropic", "mcp"]])
-def test_request_to_model_makes_link_a_models(dialects):
+def test_model_request_makes_link_a_model_link(dialects):
     request = Exchange(
         2.5, "a", 1, SHOP.name, "POST", "/v1/messages", "", 1, 1, "counted", 1.0, 200, *YES, 9, 9
     )
@@ -130,7 +130,7 @@ def append(path, data):
         file.write(data)
 
 
-def test_missing_file_yields_nothing(path):
+def test_missing_file_has_no_events(path):
     assert Tail(path).read() == []
 
 

@@ -98,7 +98,7 @@ def test_altered_killed_run_is_altered(run):
     assert run.altered() == [f"{GATEWAY}:1: lost: this was line 2"]
 
 
-def test_history_of_sealless_version_is_recognised(run):
+def test_history_from_version_without_seals_is_recognised(run):
     for file in (AGENT, GATEWAY):
         run.path(file).write_text(dump_line(note("old")) + "\n")
     assert run.remarks() == ["unsealed: recorded by a version without seals"]
@@ -126,7 +126,7 @@ def test_events_after_seal_are_chained(run):
     assert run.altered() == [f"{GATEWAY}:4: lost: this was line 5"]
 
 
-def test_file_outside_seal_is_named_safely(run):
+def test_unsealed_file_is_named_safely(run):
     run.seal()
     writer = Writer(run.path("a\x1b[2J.jsonl"))
     writer.write(note("another's"))
@@ -156,7 +156,7 @@ def test_altered_seal_is_detected(run, old, new):
 
 
 @pytest.mark.parametrize("other", [b"", b"\n", b"0", b"00"])
-def test_any_changed_byte_of_sealed_run_is_detected(run, other):
+def test_changed_byte_of_sealed_run_is_detected(run, other):
     run.write("manager", "m1")
     run.seal()
     whole = {file: run.path(file).read_bytes() for file in (AGENT, GATEWAY, MANAGER)}
@@ -177,7 +177,7 @@ def test_removed_seal_is_detected_after_run_finished(run):
 
 
 @pytest.mark.parametrize("planted", ["agent-!.jsonl", "agent-1.jsonl", GATEWAY])
-def test_other_file_cannot_bring_seal(run, planted):
+def test_seal_in_other_file_is_ignored(run, planted):
     run.seal()
     files = {name: SealedFile(len(run.lines(name)), "") for name in (AGENT, GATEWAY)}
     writer = Writer(run.path(planted))
@@ -200,7 +200,7 @@ def test_runner_file_ends_with_seal(run):
     assert run.altered() == [f"{AGENT}:5: inserted: the runner wrote nothing after the seal"]
 
 
-def test_model_text_is_no_seal(run):
+def test_model_text_is_not_seal(run):
     writer = Writer(run.path(AGENT))
     writer.write(note(dump_line(RunSealed({}))))
     writer.close()
@@ -237,7 +237,7 @@ def test_unreadable_or_silent_info_log_is_ignored(run, line):
     assert run.altered() == []
 
 
-def test_swapped_files_are_detected(run):
+def test_exchanged_files_are_detected(run):
     run.seal()
     other = Run(run.logs, "run-2")
     other.write("agent", "a")
@@ -247,7 +247,7 @@ def test_swapped_files_are_detected(run):
     assert run.altered() == [f"{GATEWAY}:1: of another file or run: was it moved"]
 
 
-def test_tail_seals_what_it_read(run):
+def test_tail_seals_lines_it_read(run):
     tail = Tail(run.path(GATEWAY))
     assert tail.sealed() == SealedFile(0, "")
     tail.read()

@@ -57,6 +57,8 @@ def test_fault_declares_client_errors(row: str, words: str) -> None:
         ("wrong_value", {}, set()),
     ],
 )
-def test_parameters_narrow_causes(name: str, parameters: dict[str, object], causes: set[ErrorKind]) -> None:
+def test_parameters_narrow_client_errors(
+    name: str, parameters: dict[str, object], causes: set[ErrorKind]
+) -> None:
     fault = REGISTRY[name](**parameters)
     assert fault.causes == causes <= fault.can_cause

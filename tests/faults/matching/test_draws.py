@@ -35,7 +35,7 @@ def met_names(probability: float) -> list[list[bool]]:
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.3, 0.9])
-def test_each_name_has_its_share(probability):
+def test_each_fault_meets_its_probability(probability):
     shares = [fmean(column) for column in zip(*met_names(probability), strict=True)]
     deviation = math.sqrt(probability * (1 - probability) / TRIES)
     assert all(abs(share - probability) < 4 * deviation for share in shares)

@@ -58,7 +58,7 @@ def met_ids(made: FaultMatcher, arrival: IncomingTry) -> list[str]:
     return [entry.id for entry, _ in made.match(arrival).met]
 
 
-def test_entries_are_met_in_order_on_their_links():
+def test_entries_are_tried_in_order_per_link():
     made = matcher({"links": "weather", "id": "b"}, {"id": "a"}, {"links": "model", "id": "c"})
     assert met_ids(made, arrive()) == ["b", "a"]
     assert met_ids(made, arrive(link="search")) == ["a"]
@@ -66,13 +66,13 @@ def test_entries_are_met_in_order_on_their_links():
     assert not matcher({"links": "model"}).armed("weather")
 
 
-def test_tries_share_number_of_logical_call():
+def test_tries_share_number_of_call():
     made = matcher({"when": {"nth": 2}})
     arrivals = [arrive(1), arrive(1, 2), arrive(2), arrive(2, 2), arrive(3)]
     assert [bool(met_ids(made, one)) for one in arrivals] == [False, False, True, True, False]
 
 
-def test_calls_for_different_things_count_together_on_link():
+def test_different_calls_share_count_of_link():
     made = matcher({"when": {"nth": 2}})
     assert [met_ids(made, arrive(fingerprint=name)) for name in "ab"] == [[], ["truncate"]]
 
@@ -91,7 +91,7 @@ def test_episodes_and_ineligible_calls_count_separately():
 
 
 @pytest.mark.parametrize("when", [{"nth": 1}, {"first": 1}, {"at_most": 1}])
-def test_all_links_of_an_entry_share_one_count(when):
+def test_links_of_entry_share_count(when):
     made = matcher({"links": ["search", "weather"], "when": when})
     assert met_ids(made, arrive(link="search")) == ["truncate"]
     assert met_ids(made, arrive(link="weather")) == []
@@ -105,7 +105,7 @@ def test_entries_on_other_links_count_separately():
     assert met_ids(made, arrive(link="weather")) == ["weather"]
 
 
-def test_link_found_later_shares_the_count():
+def test_late_link_shares_count():
     one = Entry(HttpError(chance=1.0), ("search",), When(first=1), id="e")
     made = FaultMatcher(7, [one])
     made.add_link("found", [replace(one, links=("search", "found"))])
@@ -113,14 +113,14 @@ def test_link_found_later_shares_the_count():
     assert met_ids(made, arrive(link="search")) == []
 
 
-def test_counts_begin_with_the_selected_turn():
+def test_counting_starts_with_selected_turn():
     made = matcher({"links": "search", "when": {"turn": 2, "first": 1}})
     tries = [arrive(1, link="search"), arrive(2, link="search", turn=2), arrive(3, link="search", turn=2)]
     assert [met_ids(made, one) for one in tries] == [[], ["truncate"], []]
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-def test_unknown_session_strikes_the_sessions_that_existed_then(nth):
+def test_unknown_session_faults_only_existing_sessions(nth):
     entry = {"fault": "unknown_session", "links": "mcp", "when": {"nth": nth, "persistent": True}}
     wired = Links([Link("mcp", "http://127.0.0.1:9/mcp", MCP.name)])
     made = FaultMatcher(1, build_set({"faults": [entry]}, "f", REGISTRY, wired).faults)
@@ -138,7 +138,7 @@ def test_unknown_session_strikes_the_sessions_that_existed_then(nth):
     assert not call(nth + 3, "s2")
 
 
-def test_restarted_server_knows_sessions_that_begin_after_its_death():
+def test_restarted_server_accepts_new_sessions():
     death = {"fault": "server_death", "links": "mcp", "with": {"down": 1}}
     wired = Links([Link("mcp", "http://127.0.0.1:9/mcp", MCP.name)])
     made = FaultMatcher(1, build_set({"faults": [death]}, "f", REGISTRY, wired).faults)
@@ -156,7 +156,7 @@ def test_restarted_server_knows_sessions_that_begin_after_its_death():
     assert acts(5, "s1")  # a client that keeps the lost session
 
 
-def test_clients_own_retry_is_a_try_of_its_call():
+def test_client_retry_is_try_of_same_call():
     made = matcher({"links": "search", "when": {"nth": 1}})
     assert met_ids(made, arrive(1, link="search")) and met_ids(made, arrive(2, link="search", counted_call=1))
     assert not met_ids(made, arrive(3, link="search", counted_call=2))
@@ -170,7 +170,7 @@ def met_times(made: FaultMatcher, times: Iterable[float], **more) -> list[float]
     return [seconds for seconds in times if met_ids(made, timed(seconds, **more))]
 
 
-def test_outage_from_first_met_has_its_own_clock_in_each_attempt():
+def test_outage_from_first_met_restarts_clock_per_attempt():
     made = matcher({"during": {"start": "first_met", "duration": "2s"}})
     assert met_times(made, [5, 6.9, 7, 8]) == [5, 6.9]
     assert met_times(made, [9, 10, 11.5], attempt=2) == [9, 10]
@@ -211,7 +211,7 @@ def test_next_attempt_continues_counting():
     assert met_ids(made, arrive()) and not met_ids(made, arrive(attempt=2))
 
 
-def test_turns_are_models_requests_of_attempt():
+def test_turns_are_model_requests_of_attempt():
     made = matcher({"links": "weather", "when": {"turns": 2}})
     seen = []
     for turn in (1, 2, 3):

@@ -23,7 +23,7 @@ def test_process_parses_set_once():
     assert read_canonical(text) == preset("heavy") and read_canonical("") == FaultSet()
 
 
-def test_at_chaos_level_every_chance_is_smaller():
+def test_chaos_level_lowers_every_probability():
     [fault] = read_canonical('{"faults": [{"fault": "truncate"}]}', 0.25).faults
     assert fault.when.probability == 0.25
 

@@ -40,7 +40,7 @@ def one(**entry):
         (["tools", "model"], ALL),
     ],
 )
-def test_links(links, chosen):
+def test_entry_links(links, chosen):
     assert one(links=links).links == chosen
 
 
@@ -186,7 +186,7 @@ def test_python_objects_have_same_errors(entry, says):
 
 
 @pytest.mark.parametrize("names", [["weather", "model"], ("model", "weather")])
-def test_impossible_link_is_refused_if_named(names):
+def test_named_impossible_link_is_refused(names):
     with pytest.raises(FaultSetError, match="slow_tokens is impossible on weather, possible only on model"):
         build_set({"faults": [{"fault": "slow_tokens", "links": names}]}, "f", REGISTRY, lab_links())
 
@@ -206,7 +206,7 @@ def test_parameter_keys_are_checked():
         build_set({"faults": [entry]}, "f", {"nested": Nested}, lab_links())
 
 
-def test_set_with_probability_0_only_cannot_be_met():
+def test_zero_probability_set_cannot_be_met():
     never = {"when": {"probability": 0}}
     entries = {"faults": [{"fault": "empty", **never}], "toxics": [{"toxic": "latency", **never}]}
     assert not build_set(entries, "f", REGISTRY, lab_links()).can_be_met
@@ -320,7 +320,7 @@ def to_find(kind: str = "status", group: str = "faults", **entry: Any) -> FaultS
     return build_set({group: [{group[:-1]: kind, **entry}]}, "f.yaml", REGISTRY, TO_FIND)
 
 
-def test_link_to_be_found_keeps_its_name_and_acts_once_it_is_there() -> None:
+def test_unfound_link_keeps_name_and_acts_once_found() -> None:
     fault_set = to_find(links=["port_9000", "openai", "model"])
     assert fault_set.faults[0].links == ("found:model", "port_9000", "openai")
     assert load_set(fault_set.dump(), "again", REGISTRY, TO_FIND).dump() == fault_set.dump()
@@ -328,7 +328,7 @@ def test_link_to_be_found_keeps_its_name_and_acts_once_it_is_there() -> None:
     assert fault_set.awaited_names(TO_FIND.adding([SHOP])) == (("openai",), ())
 
 
-def test_toxic_is_planned_on_no_link_that_is_not_found_yet() -> None:
+def test_toxic_skips_links_not_yet_found() -> None:
     fault_set = to_find("latency", "toxics", links=["port_9000", "port_9001"])
     assert fault_set.on(TO_FIND).toxics[0].links == ()
     assert fault_set.on(TO_FIND.adding([SHOP])).toxics[0].links == ("port_9000",)
@@ -344,12 +344,12 @@ def test_toxic_is_planned_on_no_link_that_is_not_found_yet() -> None:
         ("latency", "toxics", "writes", "a toxic acts on a connection, also on the reads on it"),
     ],
 )
-def test_name_that_cannot_be_found_is_refused(kind: str, group: str, links: str, problem: str) -> None:
+def test_impossible_link_name_is_refused(kind: str, group: str, links: str, problem: str) -> None:
     with pytest.raises(FaultSetError, match=problem):
         to_find(kind, group, links=links)
 
 
-def test_writes_select_probable_writes_of_found_links_unless_these_are_named_too() -> None:
+def test_writes_selects_probable_writes_of_unnamed_links() -> None:
     links = TO_FIND.adding([SHOP])
     assert to_find(links="writes").on(links).faults[0].writes_only == {"port_9000"}
     assert not to_find(links=["writes", "tools"]).on(links).faults[0].writes_only

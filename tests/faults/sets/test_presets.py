@@ -39,7 +39,7 @@ def test_preset_has_description(name):
     assert preset_of(loaded.dump(), lab_links()) == name
 
 
-def test_preset_is_recognised_with_inactive_others():
+def test_preset_is_recognised_on_few_links():
     links = Links([Link("shop", upstream="http://127.0.0.1:9000")])
     assert preset_of(preset("moderate", links).dump(), links) == "moderate"
     assert preset_of('{"faults": []}', links) is None
@@ -89,7 +89,7 @@ def test_frozen_set_is_complete(tmp_path):
     assert (entry.fault.name, entry.links, entry.when.probability) == ("truncate", ("search",), 0.5)
 
 
-def test_set_of_objects_needs_no_ids_and_is_checked_at_once():
+def test_python_set_needs_no_ids_and_is_checked_at_once():
     empty = REGISTRY["empty"]()
     toxic = ToxicEntry(parse_list("latency:5")[0], ("search",))
     settings = Settings(seed=1, faults=FaultSet((Entry(empty, ("search",)),) * 2, (toxic,)))
@@ -106,7 +106,7 @@ def test_settings_accept_set_data_and_text():
     assert read_canonical(Settings(seed=1, faults=data).faults).faults[0].fault.name == "truncate"
 
 
-def test_name_of_a_fault_is_a_set_with_that_fault_on_all_its_links() -> None:
+def test_fault_name_selects_fault_on_all_its_links() -> None:
     assert find_set("rate_limit").dump() == find_set('{"faults": [{"fault": "rate_limit"}]}').dump()
     with pytest.raises(FaultSetError, match="tool_error is possible on no link of this wiring"):
         find_set("tool_error")

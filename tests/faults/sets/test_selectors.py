@@ -31,7 +31,7 @@ REQUEST = Request((("X-Team", "blue"), ("X-Empty", "")), json.dumps(BODY).encode
         {"method": "POST", "path": "/message", "json": {"to": "Bob"}},
     ],
 )
-def test_matches(only):
+def test_selector_matches(only):
     assert eligible(Only(**only), REQUEST)
 
 
@@ -57,7 +57,7 @@ def test_selector_does_not_match(only):
 
 
 @pytest.mark.parametrize("body", [b"", b"no json", b"[1]", b'"Bob"', b"[" * 100_000])
-def test_non_object_body_has_no_field(body):
+def test_non_object_body_lacks_fields(body):
     assert not eligible(Only(json={"to": "Bob"}), Request(body=body))
 
 

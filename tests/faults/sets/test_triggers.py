@@ -42,11 +42,11 @@ def met_calls(when: When, *, calls: int = 10) -> list[int]:
         ({"probability": 0}, []),
     ],
 )
-def test_counts(options, calls):
+def test_trigger_counts(options, calls):
     assert met_calls(When(**options)) == calls
 
 
-def test_tries_of_call_share_its_number():
+def test_tries_of_call_share_number():
     second_try = Moment(calls=1, tries=2)
     assert When(nth=1).holds(second_try, 0)
     assert not When(nth=1, of="try").holds(second_try, 0)
@@ -59,7 +59,7 @@ def test_cooldown_counts_calls_and_not_tries():
 
 
 @pytest.mark.parametrize(("turn", "holds"), [(1, False), (2, True), (3, True), (4, False)])
-def test_turns(turn, holds):
+def test_trigger_turns(turn, holds):
     assert When(turns="2-3").holds(Moment(model_requests=turn), 0) is holds
 
 
@@ -87,7 +87,7 @@ def test_chance_is_below_probability(probability, chance):
      {"window": {"start": 3, "end": 3}}, {"of": "request"}, {"cooldown": 0}, {"nth": "4-2"}, {"nth": True},
      {"first": 2, "after": 2}, {"nth": 2, "after": 3}, {"nth": "2-3", "every": 4}, {"nth": "4-", "first": 3}],
 )  # fmt: skip
-def test_nonsense_is_refused(options):
+def test_invalid_trigger_is_refused(options):
     with pytest.raises(ValidationError):
         When(**options)
 

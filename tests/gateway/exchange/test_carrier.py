@@ -1,4 +1,4 @@
-"""A reply given in steps, at their times, while the client takes it."""
+"""Timed reply steps while the client reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 
 
 class Client:
-    """A writer to a client that may be full; the waits can be hurried."""
+    """A writer whose client buffer may be full; waits can be shortened."""
 
     def __init__(self, *, hurried: bool = False) -> None:
         self.got, self.full, self.ended = b"", False, list[Ending]()
@@ -47,7 +47,7 @@ def test_hurried_writer_does_not_wait() -> None:
     assert client.got == HEAD + b"ok" and client.ended == ["keep"]
 
 
-def test_nothing_is_written_while_client_is_full() -> None:
+def test_no_write_while_client_buffer_is_full() -> None:
     client = Client()
     client.full = True
     client.writer.add([bytes(64 * 1024 + 1)])
@@ -57,7 +57,7 @@ def test_nothing_is_written_while_client_is_full() -> None:
     assert not client.writer.behind and len(client.got) == 64 * 1024 + 1
 
 
-def test_broken_reply_shows_as_lost() -> None:
+def test_broken_reply_is_recorded_as_lost() -> None:
     sent_reply = SentReply(GET)
     sent_reply.take(HEAD + b"o")
     sent_reply.end("reset", keep_alive=True)

@@ -29,7 +29,7 @@ def queue(*pieces: bytes) -> RequestQueue:
     return filled
 
 
-def test_head_in_pieces_is_taken_once_whole() -> None:
+def test_chunked_head_is_read_once_complete() -> None:
     pieces = queue(b"GET /a HTTP/1.1\r\nHost", b": x\r\n")
     assert pieces.next_head() is None and pieces.arrived == 0.0
     pieces.add(b"\r\nGET /b", 2.0)
@@ -102,7 +102,7 @@ def test_changeable_reply_is_requested_uncompressed() -> None:
     assert changed.plan.met_faults[0].evidence == {"accept_encoding": "gzip"}
 
 
-def test_copies_count_down_and_keep_status_of_each_reply() -> None:
+def test_copies_count_down_and_record_each_status() -> None:
     faults = MetFault("id", Truncate(), Act(copies=3))
     copies = RequestCopies(faults, head(), b"message", tool_call=False)
     for left in (1, 0):

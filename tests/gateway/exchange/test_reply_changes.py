@@ -52,7 +52,7 @@ def changes(*acts: Act) -> ReplyChanges:
 
 
 def delivered(reply_changes: ReplyChanges, data: bytes, cuts: list[int]) -> bytes:
-    """Return the client's bytes of a reply that comes in pieces and then ends."""
+    """Return the client's bytes of a complete reply received in chunks."""
     at = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     steps: list[Step] = []
     for start, stop in pairwise(at):
@@ -143,7 +143,7 @@ PACKED = [
 
 
 @pytest.mark.parametrize(("encoding", "body"), PACKED)
-def test_content_encodings_that_are_read(encoding: str, body: bytes) -> None:
+def test_supported_content_encodings(encoding: str, body: bytes) -> None:
     assert decoded(body, encoding, 100) == b"hi"
 
 
@@ -158,18 +158,18 @@ def test_content_encodings_that_are_read(encoding: str, body: bytes) -> None:
         ("deflate", b"\xff\xff\xff"),
     ],
 )
-def test_content_encodings_that_are_not(encoding: str, body: bytes) -> None:
+def test_unsupported_content_encodings(encoding: str, body: bytes) -> None:
     with pytest.raises(Unreadable):
         decoded(body, encoding, 100)
 
 
 @given(BODY, st.sampled_from(["gzip", "deflate"]))
-def test_no_body_breaks_decoder(body: bytes, encoding: str) -> None:
+def test_arbitrary_body_never_breaks_decoder(body: bytes, encoding: str) -> None:
     with suppress(Unreadable):
         decoded(body, encoding, 1000)
 
 
-def test_request_as_faults_see_it() -> None:
+def test_request_view_of_faults() -> None:
     request = request_of(HEAD, b"body")
     assert request == Request((("Host", "x"), ("Accept", "*/*")), b"body", "GET", "/a")
     head, body = reframed(request, HEAD)
@@ -207,7 +207,7 @@ VALUES = [math.nan, -math.inf, DEEP, 10**400, 10**5000, "\ud800", b"\xff", {1: {
 
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
-def test_any_evidence_can_be_read_again(value: object) -> None:
+def test_arbitrary_evidence_round_trips(value: object) -> None:
     record = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True), 0.0)
     fields = (
         "e",

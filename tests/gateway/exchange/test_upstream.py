@@ -61,7 +61,7 @@ def test_early_bytes_arrive_and_reply_waits_for_slow_client() -> None:
     asyncio.run(drive())
 
 
-def test_another_endpoint_gets_another_connection() -> None:
+def test_new_endpoint_opens_new_connection() -> None:
     async def drive() -> None:
         link = UpstreamLink(Events(), 5, lambda: False)
         with bind(FREE) as listener:

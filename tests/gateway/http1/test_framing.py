@@ -1,4 +1,4 @@
-"""Where messages end, in any pieces."""
+"""Ends of messages, split into any chunks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHUNKED = b"3;a=b\r\nabc\r\n00A\r\n0123456789\r\n0\r\nX: y\r\n\r\n"
 
 
 def feed(body: ChunkedBody | SizedBody, data: bytes, cuts: list[int]) -> int:
-    """Feed the data in pieces; return how much the body took."""
+    """Feed the data in chunks; return the length of the body."""
     taken, at = 0, 0
     for cut in [*sorted(cuts), len(data)]:
         taken += body.feed(data[at:cut]) if not body.done else 0
@@ -22,7 +22,7 @@ def feed(body: ChunkedBody | SizedBody, data: bytes, cuts: list[int]) -> int:
 
 
 @given(st.lists(st.integers(0, len(CHUNKED) + 5), max_size=12))
-def test_chunked_body_ends_where_it_ends(cuts: list[int]) -> None:
+def test_end_of_chunked_body_is_exact(cuts: list[int]) -> None:
     carried = bytearray()
     body = ChunkedBody(carried.extend)
     assert feed(body, CHUNKED + b"extra", cuts) == len(CHUNKED)
@@ -30,7 +30,7 @@ def test_chunked_body_ends_where_it_ends(cuts: list[int]) -> None:
 
 
 @given(st.integers(0, 50), st.lists(st.integers(0, 60), max_size=5))
-def test_sized_body_ends_where_it_ends(size: int, cuts: list[int]) -> None:
+def test_end_of_sized_body_is_exact(size: int, cuts: list[int]) -> None:
     body = SizedBody(size)
     assert feed(body, b"x" * 60, cuts) == size and body.done
 
@@ -48,13 +48,13 @@ def test_sized_body_ends_where_it_ends(size: int, cuts: list[int]) -> None:
         b"0\r\n" + b"a: b\r\n" * 20_000,
     ],
 )
-def test_chunked_body_that_cannot_be_read(data: bytes) -> None:
+def test_invalid_chunked_body(data: bytes) -> None:
     with pytest.raises(BadBody):
         ChunkedBody().feed(data)
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_break_reader_of_requests(data: bytes) -> None:
+def test_arbitrary_bytes_never_break_request_reader(data: bytes) -> None:
     try:
         head, rest = find_head(data + b"\r\n\r\n")
     except BadHead as error:
@@ -64,7 +64,7 @@ def test_no_bytes_break_reader_of_requests(data: bytes) -> None:
 
 
 @given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=4))
-def test_no_bytes_break_reader_of_replies(data: bytes, cuts: list[int]) -> None:
+def test_arbitrary_bytes_never_break_reply_reader(data: bytes, cuts: list[int]) -> None:
     reader, passed = ReplyReader("GET", upgrade=False, swallow_continue=False), b""
     at = 0
     for cut in [*sorted(cuts), len(data)]:
@@ -82,20 +82,20 @@ def test_no_bytes_break_reader_of_replies(data: bytes, cuts: list[int]) -> None:
         (b"", None),
     ],
 )
-def test_length_of_reply(head: bytes, length: int | None) -> None:
+def test_reply_length(head: bytes, length: int | None) -> None:
     assert read_reply(b"HTTP/1.1 200\r\n" + head + b"\r\n").length == length
 
 
 @pytest.mark.parametrize(
     "head", [b"HTTP/2 200\r\n\r\n", b"HTTP/1.1 20\r\n\r\n", b"HTTP/1.1 200\r\nContent-Length: x\r\n\r\n"]
 )
-def test_reply_that_cannot_be_read(head: bytes) -> None:
+def test_invalid_reply_head(head: bytes) -> None:
     with pytest.raises(BadHead):
         read_reply(head)
 
 
 def test_blank_lines_before_request_are_skipped_at_once():
-    """A copy for each of them would take quadratic time: megabytes would block the gateway for seconds."""
+    """Copying per line takes quadratic time: megabytes would block the gateway for seconds."""
 
     class Counting(bytes):
         copies = 0

@@ -1,4 +1,4 @@
-"""The four declared rewrites of a request's header block, and nothing else."""
+"""The four declared rewrites of a request's header block."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_wired_tls_upstream_needs_trusted_certificate(
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_upstream_that_asks_for_a_client_certificate_is_not_intercepted(
+def test_upstream_with_client_certificates_is_not_intercepted(
     tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch, version: ssl.TLSVersion
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
@@ -242,7 +242,7 @@ def test_file_of_authorities_is_advised_only_where_it_helps(detail: str, helps: 
 
 
 @pytest.mark.parametrize("planted", [False, True])
-def test_planting_faults_need_permission_of_wiring(
+def test_poisoning_faults_need_permission_in_wiring(
     tmp_path: Path, listening: Listening, planted: bool
 ) -> None:
     shop = Link("shop", upstream=listening.upstream.address.url, planted=planted)

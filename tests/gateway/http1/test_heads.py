@@ -99,7 +99,7 @@ def plain_request(block: bytes) -> dict[str, Any] | None:
 @given(
     st.sampled_from(["GET", "POST", "BREW"]), st.sampled_from(["1.0", "1.1"]), st.lists(lines(), max_size=5)
 )
-def test_request_is_read_as_standard_says(method: str, version: str, headers: list[str]) -> None:
+def test_request_is_read_by_rfc(method: str, version: str, headers: list[str]) -> None:
     block = "\r\n".join([f"{method} /a?b=c HTTP/{version}", *headers, "", ""]).encode()
     plain = plain_request(block)
     if plain is None:
@@ -145,7 +145,7 @@ OF_REPLIES = lines(("Connection", "Content-Length", "Transfer-Encoding", "X-Conn
     st.lists(OF_REPLIES, max_size=4),
     st.sampled_from([":", " :"]),
 )
-def test_reply_is_read_as_standard_says(version: str, status: str, headers: list[str], colon: str) -> None:
+def test_reply_is_read_by_rfc(version: str, status: str, headers: list[str], colon: str) -> None:
     headers = [header.replace(":", colon, 1) for header in headers]
     block = "\r\n".join([f"HTTP/{version} {status} x", *headers, "", ""]).encode()
     plain = plain_reply(block)

@@ -15,14 +15,14 @@ _RUNS = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def anything() -> Iterator[Address]:
-    """A server for whatever a client may speak, by the first line of its request."""
+    """A server that selects the protocol by the first line of a request."""
     with Upstream(serve_anything) as upstream:
         yield upstream.address
 
 
 @pytest.fixture(scope="session")
 def past() -> Iterator[Address]:
-    """The same, at an address that the wiring lets pass."""
+    """The same server, at an address that the wiring passes through."""
     with Upstream(serve_anything) as upstream:
         yield upstream.address
 

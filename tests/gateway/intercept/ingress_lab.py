@@ -114,7 +114,7 @@ def ingress_lab(
 
 
 def tunnel(lab: IngressLab, host: str, port: int) -> socket.socket:
-    """A connection to there, as a client of a proxy opens it."""
+    """A connection to that target, opened like a proxy client."""
     client = dial(lab.ingress)
     client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
     head, rest = read_head(client)
@@ -123,7 +123,7 @@ def tunnel(lab: IngressLab, host: str, port: int) -> socket.socket:
 
 
 def one_way(lab: IngressLab, host: str, port: int) -> socket.socket:
-    """The same as the Node preload opens it: no reply comes."""
+    """The same, opened like the Node preload: without a reply."""
     client = dial(lab.ingress)
     client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nX-Tap: oneway\r\n\r\n".encode())
     return client

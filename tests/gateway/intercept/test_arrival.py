@@ -18,7 +18,7 @@ from wirefault.gateway.intercept.arrival import (
 
 
 def client_hello(name: str | None) -> bytes:
-    """As Python's own TLS client begins."""
+    """The first bytes of Python's TLS client."""
     context = ssl.create_default_context()
     context.check_hostname = False
     outgoing = ssl.MemoryBIO()
@@ -49,7 +49,7 @@ def hello_offering(*protocols: str) -> bytes:
     return outgoing.read()
 
 
-def test_client_that_speaks_only_http2():
+def test_http2_only_client_hello():
     assert speaks_only_http2(hello_offering("h2"))
     assert speaks_only_http2(hello_offering("grpc-exp", "h2"))
     assert speaks_only_http2(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
@@ -67,7 +67,7 @@ def test_client_that_speaks_only_http2():
     ],
     ids=["both", "old", "none", "cut", "plain", "empty"],
 )
-def test_client_that_can_speak_http1(start):
+def test_http1_capable_client_hello(start):
     assert not speaks_only_http2(start)
 
 
@@ -100,7 +100,7 @@ def test_undecided_prefixes(start):
     assert client_protocol(start) is ClientProtocol.UNDECIDED
 
 
-def test_connect_is_protocol_of_its_own():
+def test_connect_is_recognised():
     assert client_protocol(b"CONNECT a.b:443 HTTP/1.1\r\n") is ClientProtocol.CONNECT
     assert client_protocol(b"CONNECT") is ClientProtocol.UNDECIDED
 
@@ -235,7 +235,7 @@ def test_unfinished_reply_keeps_server() -> None:
     assert elsewhere.calls == 1
 
 
-def test_client_that_sends_too_far_ahead_is_held() -> None:
+def test_client_sending_too_far_ahead_is_paused() -> None:
     holds = []
     first, rest = parsed(
         b"GET http://a.b/ HTTP/1.1\r\nHost: a.b\r\n\r\nGET http://c.d/ HTTP/1.1\r\nHost: c.d\r\n\r\n"

@@ -1,4 +1,4 @@
-"""The certificates that intercepted hosts get: accepted by strict clients, and the key in no file."""
+"""Certificates of intercepted hosts: strict clients accept them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_tls_context_is_cached_by_host(authority):
     assert authority.context("once.example") is authority.context("once.example")
 
 
-def test_certificate_validity():
+def test_certificate_validity_period():
     made = datetime(2026, 1, 2, tzinfo=UTC)
     leaf = x509.load_pem_x509_certificate(Authority(lambda: made).mint("a.example")[0])
     assert leaf.not_valid_before_utc < made < leaf.not_valid_after_utc

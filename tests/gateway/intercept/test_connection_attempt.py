@@ -1,4 +1,4 @@
-"""Whose a connection is: known before its client can end the attempt."""
+"""The attempt of a connection is recorded before its client can end the attempt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SlowState:
 
 
 class OneRoute:
-    """Leads every connection to that server, or nowhere."""
+    """Route every connection to that server, or to none."""
 
     def __init__(self, server: socket.socket | None) -> None:
         self._server = server
@@ -46,7 +46,7 @@ class OneRoute:
 
 
 class Unlinked:
-    """Tunnels every connection to that server, since no link could be made."""
+    """Tunnel every connection to that server, without a link."""
 
     def __init__(self, server: socket.socket) -> None:
         self._server = server
@@ -72,7 +72,7 @@ async def carry(logs: Path, refused: bool) -> None:
         ingress = Ingress(router, cast(LaneState, state), history, "token")
         client.send(b"GET / HTTP/1.1\r\n\r\n")
         transfer = asyncio.ensure_future(ingress.take(taken, "shop.test", 80))
-        for _ in range(20):  # as many turns of the loop as it could need
+        for _ in range(20):  # more loop iterations than needed
             await asyncio.sleep(0)
         assert is_told_nothing(client) and is_told_nothing(server)
         state.go_on.set()
@@ -90,7 +90,7 @@ def test_attempt_is_known_before_any_reply(tmp_path: Path, refused: bool) -> Non
     assert (ended.link, ended.episode, ended.how == "refused") == ("shop", "e1", refused)
 
 
-def test_tunnel_for_want_of_a_link_is_recorded_as_past_the_lab(tmp_path: Path) -> None:
+def test_tunnel_without_link_is_recorded_as_bypass(tmp_path: Path) -> None:
     async def carry_unlinked() -> None:
         client, taken = socket.socketpair()
         dialled, server = socket.socketpair()

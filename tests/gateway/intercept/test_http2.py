@@ -78,7 +78,7 @@ def test_preface_is_passed_on_and_recorded_by_bytes(
 
 
 @INTERCEPTS
-def test_certain_fault_does_not_act(tmp_path: Path, intercepts: bool) -> None:
+def test_always_on_fault_does_not_act(tmp_path: Path, intercepts: bool) -> None:
     with (
         Upstream(settings) as upstream,
         lab_before(tmp_path, upstream.address.url, intercepts=intercepts, faults=FAULTS) as lab,
@@ -161,7 +161,7 @@ def test_http1_on_the_same_link_is_read(tmp_path: Path) -> None:
         assert lab.exchange().method == "PROPFIND"
 
 
-def test_start_of_preface_alone_is_refused_in_time(tmp_path: Path) -> None:
+def test_incomplete_preface_is_refused_in_time(tmp_path: Path) -> None:
     links = Links([Link("shop", "http://127.0.0.1:9")])
     with (
         gateway(tmp_path, links=links, head_timeout=0.1) as lab,
@@ -191,7 +191,7 @@ def test_tls_with_the_server_passes_through_plain_link(tmp_path: Path) -> None:
         assert (past.sent, past.received) == (len(hello), 12)
 
 
-def test_tls_that_the_lab_ends_offers_http2_to_client_of_nothing_else(tmp_path: Path) -> None:
+def test_terminated_tls_offers_http2_to_http2_only_client(tmp_path: Path) -> None:
     with (
         Upstream(settings) as upstream,
         lab_before(tmp_path, upstream.address.url, intercepts=True) as lab,
@@ -209,7 +209,7 @@ def test_tls_that_the_lab_ends_offers_http2_to_client_of_nothing_else(tmp_path: 
         assert (past.sent, past.received) == (len(START), len(SETTINGS))
 
 
-def test_untrusted_server_is_the_labs_failure(tmp_path: Path) -> None:
+def test_untrusted_server_is_lab_failure(tmp_path: Path) -> None:
     of_upstream = Authority(lambda: datetime.now(UTC))
 
     def serve(connection: socket.socket) -> None:
@@ -266,7 +266,7 @@ def curl(*arguments: str) -> str:
 
 @pytest.mark.slow
 @INTERCEPTS
-def test_real_client_and_server_of_h2c(tmp_path: Path, intercepts: bool) -> None:
+def test_real_h2c_client_and_server(tmp_path: Path, intercepts: bool) -> None:
     with (
         node_server(tmp_path) as address,
         lab_before(tmp_path, address.url, intercepts=intercepts, faults=FAULTS) as lab,
@@ -278,7 +278,7 @@ def test_real_client_and_server_of_h2c(tmp_path: Path, intercepts: bool) -> None
 
 
 @pytest.mark.slow
-def test_real_server_of_http2_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_http2_server_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     authority = Authority(lambda: datetime.now(UTC))
     (tmp_path / "ca.pem").write_text(authority.pem, encoding="ascii")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))

@@ -127,7 +127,7 @@ def test_other_protocols_are_tunnelled(lab: IngressLab) -> None:
 
 
 @pytest.mark.parametrize("first", ["preface", "hello"])
-def test_client_of_http2_alone_is_tunnelled_and_reported(lab: IngressLab, first: str) -> None:
+def test_http2_only_client_is_tunnelled_and_reported(lab: IngressLab, first: str) -> None:
     start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" if first == "preface" else hello_offering("h2")
 
     def serve(connection: socket.socket) -> None:
@@ -150,7 +150,7 @@ def test_client_of_http2_alone_is_tunnelled_and_reported(lab: IngressLab, first:
         assert (one.only_http2, one.sent, one.received, one.link) == (True, len(start), 6, "")
 
 
-def test_proxy_of_agent_is_named_as_such(lab: IngressLab, past: Address) -> None:
+def test_agent_proxy_is_named_as_proxy(lab: IngressLab, past: Address) -> None:
     def own_proxy(connection: socket.socket) -> None:
         connection.recv(1000)
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
@@ -247,7 +247,7 @@ def test_link_down_gives_502_or_reset(
         lab.end()
 
 
-def test_connection_that_is_never_accepted_is_recorded_as_such(lab_of_session: IngressLab) -> None:
+def test_unaccepted_connection_is_recorded(lab_of_session: IngressLab) -> None:
     lab = lab_of_session
     lab.begin("unaccepted", plan=[PlannedToxic("shop", "unaccepted", "downstream", {})])
     try:

@@ -1,4 +1,4 @@
-"""Questions for names, as the namespace tap has them answered."""
+"""DNS answers of the namespace tap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def question(name: str, kind: int = A) -> bytes:
 
 
 def answered(answer: bytes) -> tuple[int, int]:
-    """The code of the reply, and how many records it has."""
+    """Return the reply's code and its number of records."""
     number, flags, _, records, *_ = struct.unpack_from("!6H", answer)
     assert number == 77
     assert flags & 0x8000
@@ -40,7 +40,7 @@ def test_name_and_address_round_trip() -> None:
 
 
 @pytest.mark.parametrize("kind", [AAAA, TXT])
-def test_names_have_only_records(kind: int) -> None:
+def test_names_have_no_other_records(kind: int) -> None:
     assert answered(FakeNames().answer(question("shop.example", kind))) == (0, 0)
 
 
@@ -73,6 +73,6 @@ def test_exhausted_addresses_give_error() -> None:
 
 
 @given(st.binary(max_size=80))
-def test_any_datagram_is_safe(data: bytes) -> None:
+def test_arbitrary_datagram_is_safe(data: bytes) -> None:
     FakeNames().answer(data)
     queried(data)

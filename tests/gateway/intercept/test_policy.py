@@ -48,7 +48,7 @@ def test_policy_treatment(policy: Policy, host: str, treatment: Treatment) -> No
         (Policy(passed=["shop.test"], refused=["*.test"]), Treatment.REFUSE),
     ],
 )
-def test_name_of_this_machine_is_passed_and_refused_by_name(policy: Policy, treatment: Treatment) -> None:
+def test_own_machine_name_is_passed_and_refused_by_name(policy: Policy, treatment: Treatment) -> None:
     assert policy.rule("shop.test", 443, ["127.0.0.1"]).treatment is treatment
 
 

@@ -1,4 +1,4 @@
-"""Where a connection is led before anything is dialled for it."""
+"""Routing decisions, before anything is dialled."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def with_links(folder: Path, count: int) -> LaneState:
 
 
 class TunnelRouter(Router):
-    """Its way out reaches every host, or none."""
+    """A router whose outbound connections reach every host or none."""
 
     def __init__(self, state: LaneState, reached: socket.socket | None) -> None:
         super().__init__(LinkRoutes(lambda: NOTHING_WIRED, state), Policy(), lambda: None)
@@ -92,7 +92,7 @@ def route_to_new_host(router: Router) -> Route:
         return asyncio.run(route(client))
 
 
-def test_invented_hosts_get_no_links_once_many_have_one(tmp_path: Path) -> None:
+def test_invented_hosts_get_no_links_beyond_limit(tmp_path: Path) -> None:
     state = with_links(tmp_path, 16)
     with pytest.raises(Refused, match="cannot be reached"):
         route_to_new_host(TunnelRouter(state, None))
@@ -101,7 +101,7 @@ def test_invented_hosts_get_no_links_once_many_have_one(tmp_path: Path) -> None:
         assert len(manager.found_links.rows("lab", 0)) == 16
 
 
-def test_host_beyond_the_limit_counts_as_past_the_lab(tmp_path: Path) -> None:
+def test_host_beyond_limit_counts_as_bypass(tmp_path: Path) -> None:
     state = with_links(tmp_path, MAX_FOUND_LINKS)
     near, far = socket.socketpair()
     with near, far:

@@ -1,4 +1,4 @@
-"""A splice on real sockets: what each side sees of the other."""
+"""A splice on real sockets."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def reset(connection: socket.socket) -> None:
     connection.close()
 
 
-def test_bytes_both_ways_are_counted() -> None:
+def test_bytes_are_counted_in_both_directions() -> None:
     async def drive() -> None:
         async with spliced(b"early ") as (client, server, joined):
             client.send(b"question")

@@ -1,4 +1,4 @@
-"""How connections begin and end where the gateway ends TLS."""
+"""Start and end of connections whose TLS the gateway terminates."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def failures_of(lab: Lab) -> list[str]:
     return [event.why for event in lab.recorded() if isinstance(event, InterceptionFailed)]
 
 
-def test_client_that_closes_at_the_certificate_is_a_failed_interception(lab: Lab) -> None:
+def test_close_at_certificate_is_failed_interception(lab: Lab) -> None:
     lab.begin()
     secure(lab).close()
     failed = lab.exchanges()[-1]
@@ -185,7 +185,7 @@ def test_client_that_closes_at_the_certificate_is_a_failed_interception(lab: Lab
     assert f"--pass {failed.host}" in failed.text
 
 
-def test_client_that_closes_within_the_handshake_is_a_failed_interception(lab: Lab) -> None:
+def test_close_during_handshake_is_failed_interception(lab: Lab) -> None:
     lab.begin()
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
@@ -197,7 +197,7 @@ def test_client_that_closes_within_the_handshake_is_a_failed_interception(lab: L
 
 
 @pytest.mark.parametrize("by_tcp", [False, True])
-def test_client_that_closes_after_its_request_is_not(
+def test_close_after_request_is_not_failed_interception(
     lab: Lab, service: ScriptedUpstream, by_tcp: bool
 ) -> None:
     lab.begin()
@@ -208,7 +208,7 @@ def test_client_that_closes_after_its_request_is_not(
     assert failures_of(lab) == []
 
 
-def test_client_that_stays_until_the_attempt_ends_is_not(lab: Lab) -> None:
+def test_client_staying_until_attempt_end_is_not_failed_interception(lab: Lab) -> None:
     lab.begin()
     with secure(lab) as client:
         assert failures_of(lab) == []
@@ -216,7 +216,7 @@ def test_client_that_stays_until_the_attempt_ends_is_not(lab: Lab) -> None:
     assert failures_of(lab) == []
 
 
-def test_broken_handshake_is_no_failed_interception(lab: Lab) -> None:
+def test_broken_handshake_is_not_failed_interception(lab: Lab) -> None:
     lab.begin()
     with dial(plain_address(lab)) as client:
         client.sendall(b"\x16\x03\x01\x00\x05nonsense")

@@ -52,7 +52,7 @@ def before_tls(
 
 
 def answer_all(connection: socket.socket) -> None:
-    """Gives each request's SHA-256 back."""
+    """Reply with each request's SHA-256."""
     for request in requests_of(connection):
         digest = hashlib.sha256(request.body).hexdigest().encode()
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(digest) + digest)
@@ -100,7 +100,7 @@ def test_long_event_stream_arrives_one_by_one(tmp_path: Path, monkeypatch: pytes
     assert lab.exchange().reply_complete
 
 
-def test_websocket_frames_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_websocket_frames_in_both_directions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     accept = base64.b64encode(hashlib.sha1(b"a2V5258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
     switch = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     switch += b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
@@ -159,7 +159,7 @@ def test_no_key_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         return keys[-1]
 
     def serve(connection: socket.socket) -> None:
-        with suppress(ValueError):  # HTTP/2, which comes as it is
+        with suppress(ValueError):  # HTTP/2 is relayed unchanged
             answer_all(connection)
 
     monkeypatch.setattr(authority_module.ec, "generate_private_key", note)
@@ -174,7 +174,7 @@ def test_no_key_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             read_all(client)
         reply = json.dumps(lab.control("GET", "/authority").json())
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert b"BEGIN CERTIFICATE" in written and b'"PUT"' in written  # it is looked at the right place
+    assert b"BEGIN CERTIFICATE" in written and b'"PUT"' in written  # the searched place is right
     assert len(keys) >= 4
     for number in (key.private_numbers().private_value for key in keys):
         raw = number.to_bytes(32, "big")

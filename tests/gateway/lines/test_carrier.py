@@ -1,4 +1,4 @@
-"""Messages as lines: what the client and the server get of them."""
+"""Messages as lines, at the client and at the server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def deliver(reply: Reply | ReplyInPieces, line_end: bytes = b"\n") -> tuple[list
     return written, ending, reads
 
 
-def test_whole_reply_is_line_with_end_of_servers():
+def test_whole_reply_line_keeps_server_line_end():
     assert deliver(json_reply(200, RESULT))[0] == [LINE]
     assert deliver(json_reply(200, RESULT), b"\r\n")[0] == [BODY + b"\r\n"]
     assert deliver(Reply(body=b'{"a":\n1}'))[0] == [b'{"a": 1}\n']
@@ -68,7 +68,7 @@ def test_slow_line_has_its_end_after_last_piece():
     assert written == [BODY[:5], 0.1, BODY[5:] + b"\n"] and reads.whole
 
 
-def test_pieces_without_head_pass_as_they_are():
+def test_headless_chunks_pass_unchanged():
     written, _, reads = deliver(ReplyInPieces(None, (b"log\n", LINE[:5]), "keep"))
     assert written == [b"log\n", LINE[:5]] and reads.whole
 

@@ -68,7 +68,7 @@ def test_fault_answers_instead_of_server(lab: Lab, ends: Ends, arm: Any):
     assert faulted(lab).faults[0].injected and not faulted(lab).forwarded
 
 
-def test_delayed_request_holds_no_other_up(lab: Lab, ends: Ends, arm: Any):
+def test_delayed_request_does_not_block_others(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(delay=PATIENCE_S))  # never over during the test
     ends.client.sendall(call(1) + call(2))
     assert read(ends.server) == call(2)
@@ -95,7 +95,7 @@ def test_changed_request_is_one_line(lab: Lab, ends: Ends, arm: Any):
     assert read(ends.client) == answer(1)
 
 
-def test_copies_are_asked_for_one_after_other(lab: Lab, ends: Ends, arm: Any):
+def test_copies_are_sent_sequentially(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(copies=2))
     ends.client.sendall(call(1))
     assert read(ends.server) == call(1)
@@ -106,7 +106,7 @@ def test_copies_are_asked_for_one_after_other(lab: Lab, ends: Ends, arm: Any):
     assert faulted(lab, 1).faults[0].injected
 
 
-def test_changed_result_is_what_client_gets(lab: Lab, ends: Ends, arm: Any):
+def test_client_receives_changed_result(lab: Lab, ends: Ends, arm: Any):
     arm(lambda tried: Act(reply=lambda reply: Changed(reply.with_json(OWN), {"was": len(reply.body)})))
     ask(ends)
     assert read(ends.client) == LINE + b"\n"
@@ -190,7 +190,7 @@ def test_cut_reply_ends_stream_and_kills_server(lab: Lab, ends: Ends, arm: Any, 
             ends.client.recv(1)
 
 
-def test_fault_knows_that_it_acts_on_line(lab: Lab, ends: Ends, arm: Any):
+def test_fault_sees_line_transport(lab: Lab, ends: Ends, arm: Any):
     seen: list[Any] = []
     arm(lambda tried: seen.append(tried))
     ask(ends)

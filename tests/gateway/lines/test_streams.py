@@ -149,7 +149,7 @@ def test_ended_server_leaves_requests_unanswered(lab: Lab, ends: Ends):
     assert exchange.status is None and exchange.unavailable and exchange.forwarded
 
 
-def test_leaving_client_ends_server_input(lab: Lab, ends: Ends):
+def test_client_exit_closes_server_input(lab: Lab, ends: Ends):
     lab.begin()
     ends.client.sendall(call(1))
     assert read(ends.server) == call(1)

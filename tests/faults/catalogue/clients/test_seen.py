@@ -31,7 +31,7 @@ def test_client_view_in_words(call, tries, words):
     assert saw(call, 1, lambda: tries) == words
 
 
-def test_rows_name_their_fault():
+def test_rows_name_fault():
     assert row_of("hang", {"at": "mid_body", "forwarded": False}) == "hang (at: mid_body, forwarded: false)"
     assert fault_of(row_of("hang", {"at": "mid_body"})) == fault_of(row_of("hang")) == "hang"
 

@@ -156,7 +156,7 @@ def test_each_fault_changes_conversation_and_keeps_it_valid(kind, dialect):
 
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
-def test_each_fault_leaves_rest_of_request(kind):
+def test_fault_leaves_rest_of_request_unchanged(kind):
     act = act_of(kind(), {"model": "m", "seed": 3, "tools": [{"a": 1}], "messages": OPENAI})
     assert isinstance(act, Act) and act.request is not None
     body = act.request.json()
@@ -193,7 +193,7 @@ BODIES = st.sampled_from(["messages", "input", "contents"]).flatmap(
 
 @pytest.mark.parametrize("kind", CONTEXT_FAULTS)
 @given(body=st.binary() | JSON | BODIES)
-def test_no_input_raises(kind, body):
+def test_arbitrary_input_never_raises(kind, body):
     for dialect in CONVERSATIONS:
         act = act_of(kind(), body, dialect)
         assert isinstance(act, Miss) or json.loads(act.request.body) is not None
@@ -264,7 +264,7 @@ def test_stale_context_forgets_last_call():
     ("kind", "text"),
     [("utf8_as_latin1", "ZÃ¼rich"), ("latin1_as_utf8", "Z\ufffdrich"), ("twice", "ZÃ\x83Â¼rich")],
 )
-def test_encoding(kind, text):
+def test_encoding_fault_garbles_text(kind, text):
     assert text in shown_to(one("encoding", kind=kind), OPENAI)[1]["content"]
 
 
@@ -287,7 +287,7 @@ def test_user_input_changes_only_user_messages(kind):
     assert changed[:1] + changed[2:] == OPENAI[:1] + OPENAI[2:]
 
 
-def test_input_text_is_users_message():
+def test_input_text_is_user_message():
     act = act_of(one("user_input", kind="repeated"), {"input": "Hi"}, "openai_responses")
     assert act.request.json()["input"] == [{"role": "user", "content": "Hi\nHi\nHi"}]
 
@@ -297,12 +297,12 @@ def test_reasoning_and_parallel_calls_are_one_unit():
     assert changed == [RESPONSES[0], *RESPONSES[6:], *RESPONSES[1:6]]
 
 
-def test_user_input_finds_user_among_tool_results():
+def test_user_message_is_found_between_tool_results():
     changed = shown_to(one("user_input", kind="cut"), ANTHROPIC, "anthropic")
     assert changed[1:] == ANTHROPIC[1:] and ANTHROPIC[0]["content"].startswith(changed[0]["content"])
 
 
-def test_anthropic_system_message_goes_to_its_field():
+def test_anthropic_system_message_moves_to_system_field():
     body = {"system": "Be brief.", "messages": ANTHROPIC}
     act = act_of(one("inject_message", role="system", text="Be rude."), body, "anthropic")
     assert act.request.json()["system"] == "Be brief.\nBe rude."
@@ -320,7 +320,7 @@ def test_separate_system_text_is_message(dialect, field):
     assert dropped == {key: messages}
 
 
-def test_parts_of_system_stay_parts():
+def test_system_text_parts_stay_parts():
     parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     act = act_of(one("inject_message", role="system"), {"system": parts, "messages": ANTHROPIC}, "anthropic")
     assert act.request.json()["system"] == [

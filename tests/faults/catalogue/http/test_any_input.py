@@ -61,7 +61,7 @@ def outcome(fault: Fault, seed: int, request: Request, reply: Reply, earlier: Re
 @pytest.mark.parametrize("kind", HTTP_FAULTS, ids=lambda kind: kind.name)
 @settings(max_examples=examples(40))
 @given(case=CASES)
-def test_no_input_breaks_fault(kind, case):
+def test_arbitrary_input_never_breaks_fault(kind, case):
     done = outcome(kind(), *case)
     assert done == outcome(kind(), *case), "it must be fixed by its draws"
     if isinstance(done, Changed):

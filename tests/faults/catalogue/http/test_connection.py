@@ -33,7 +33,7 @@ def play(fault, reply=REPLY) -> tuple[bytes, str]:
     ],
     ids=str,
 )
-def test_request_that_never_reaches_upstream(fault, ending):
+def test_request_never_reaches_upstream(fault, ending):
     act = act_of(fault)
     assert act.answer == ReplyInPieces(ending=ending) and act.reply is None
 
@@ -48,7 +48,7 @@ def test_request_that_never_reaches_upstream(fault, ending):
     ],
     ids=str,
 )
-def test_upstream_executes_before_lost_answer(fault, ending):
+def test_upstream_executes_before_reply_is_lost(fault, ending):
     assert play(fault) == (b"", ending)
     assert done_to(fault, REPLY).evidence["upstream_status"] == 200
 
@@ -56,12 +56,12 @@ def test_upstream_executes_before_lost_answer(fault, ending):
 @pytest.mark.parametrize(
     ("fault", "ending"), [(Hang(at="mid_body"), "hang"), (Reset(at="mid_body"), "reset")], ids=str
 )
-def test_half_body_has_full_length_header(fault, ending):
+def test_cut_body_keeps_full_content_length(fault, ending):
     written, end = play(fault)
     assert written.endswith(b"Content-Length: 10\r\n\r\n01234") and end == ending
 
 
-def test_remainder_follows_headers():
+def test_body_remainder_follows_headers():
     assert play(Hang(at="after_headers"), Reply())[0].endswith(b"Content-Length: 1\r\n\r\n")
 
 
@@ -77,7 +77,7 @@ def test_unforwarded_hang_has_no_reply_to_stop():
         Hang(forwarded=False, at="mid_body")
 
 
-def test_duplicate_is_number_of_copies():
+def test_duplicate_parameter_is_number_of_copies():
     assert act_of(DuplicateRequest(n=3)).copies == 3
 
 

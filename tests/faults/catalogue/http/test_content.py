@@ -37,13 +37,13 @@ def test_html_page_always_has_200():
 
 
 @pytest.mark.parametrize("was", ["application/json", "text/html"])
-def test_content_type_is_another_and_body_same(was):
+def test_content_type_changes_and_body_stays(was):
     made, evidence = changed(Malformed(kind="content_type"), Reply((("content-type", was),), b"{}"))
     assert made.body == b"{}" and not made.header("content-type").startswith(was)
     assert "original" not in evidence
 
 
-def test_default_kind_is_drawn_from_effective_ones():
+def test_default_kind_is_drawn_from_effective_kinds():
     kinds = {changed(Malformed(), {"a": 1}, a_try(chance=keyed(n)))[1]["kind"] for n in range(99)}
     assert kinds == set(KINDS) - {"latin1"}
 
@@ -64,7 +64,7 @@ def test_ineffective_malformation(kind, reply, why):
 @pytest.mark.parametrize(
     ("kind", "body"), [("body", b""), ("object", b"{}"), ("array", b"[]"), ("null", b"null")]
 )
-def test_empty(kind, body):
+def test_empty_reply_fault(kind, body):
     made, evidence = changed(Empty(kind=kind), {"a": 1})
     assert (made.body, evidence["original"]) == (body, '{"a": 1}')
     assert why_not(Empty(kind=kind), Reply(body=body)) == "nothing_to_change"
@@ -120,7 +120,7 @@ def test_retype_always_changes_type(value, retyped):
     assert changed(SchemaDrift(kind="retype"), {"a": value})[0].json() == {"a": retyped}
 
 
-def test_new_name_keeps_place_and_overwrites_nothing():
+def test_renamed_field_keeps_position_and_overwrites_nothing():
     made, _ = changed(SchemaDrift(field="title", to="id"), {"title": 1, "id": 2})
     assert made.body == b'{"id_": 1, "id": 2}'
 

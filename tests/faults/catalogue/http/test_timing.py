@@ -60,7 +60,7 @@ def test_preset_delay_stays_within_bounds(preset):
     assert statistics.median(drawn) > 0 and max(drawn) <= PRESETS[preset].get("max_ms", 60_000)
 
 
-def test_preset_excludes_other_parameters():
+def test_delay_preset_excludes_other_parameters():
     with pytest.raises(ValidationError, match="preset excludes the other parameters"):
         Delay(preset="good", ms=3)
 

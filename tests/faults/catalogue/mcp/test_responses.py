@@ -28,14 +28,14 @@ def answered(made: Act) -> Reply:
     return made.answer
 
 
-def test_tools_error_is_result():
+def test_tool_error_is_result():
     result = answered(act("tool_error", text="no")).json()["result"]
     assert result == {"content": [{"type": "text", "text": "no"}], "isError": True}
     stateless = mcp_request(name="add", _meta=STATELESS)
     assert answered(act("tool_error", mcp_try(stateless))).json()["result"]["resultType"] == "complete"
 
 
-def test_error_of_protocol_names_request():
+def test_protocol_error_has_request_id():
     answer = answered(act("rpc_error", code=-32020, message="mismatch", data={"x": 1}, status=400))
     assert answer.status == 400 and answer.json()["id"] == 7
     assert answer.json()["error"] == {"code": -32020, "message": "mismatch", "data": {"x": 1}}
@@ -49,7 +49,7 @@ def test_executed_call_can_get_error():
 
 
 @pytest.mark.parametrize(("status", "id"), [(404, 7), (400, None)])
-def test_session_is_unknown(status, id):
+def test_unknown_session_error(status, id):
     answer = answered(act("unknown_session", mcp_try(mcp_request(headers=SESSION)), status=status))
     assert answer.status == status and answer.json().get("id") == id
 
@@ -63,7 +63,7 @@ def test_late_response_waits_in_event_stream():
     assert messages_in(made_of(act("late_response", ms=1500))) == [1.5, RESULT]
 
 
-def test_event_waits_in_place():
+def test_delayed_event_keeps_position():
     events = act("late_response", ms=1500).events
     assert events is not None
     editor = events()
@@ -78,7 +78,7 @@ def test_duplicate_is_two_events():
 
 
 @pytest.mark.parametrize(("kind", "id"), [("other", 1_000_007), ("text", "7"), ("none", None)])
-def test_wrong_id(kind, id):
+def test_response_has_wrong_id(kind, id):
     reply = made_of(act("wrong_id", kind=kind))
     assert isinstance(reply, Reply) and reply.json() == {**RESULT, "id": id}
 
@@ -116,7 +116,7 @@ def test_other_results_pass(kind, result):
     assert made_of(act("lost_interim_result", kind=kind), reply) == Miss("nothing_to_change")
 
 
-def test_only_the_repeated_original_is_delivered_twice():
+def test_only_retried_original_is_sent_twice():
     answers = {"inputResponses": {"a": {}}, "requestState": "s"}
     assert act("retried_original", mcp_try(mcp_request(name="add", **answers))).copies == 2
     assert done_by("retried_original") == Miss("nothing_to_change")
@@ -137,7 +137,7 @@ def test_server_dies_after_execution():
     assert made_of(act("server_death")) == ReplyInPieces(ending="close")
 
 
-def test_reply_is_same_message_over_stdio():
+def test_stdio_reply_is_same_message():
     assert made_of(act("late_response", mcp_try(lines=True))) == made_of(act("late_response"))
 
 

@@ -39,13 +39,13 @@ def test_empty_answer_cannot_be_emptied(form):
 
 
 @FORM
-def test_figure_is_made_up(form):
+def test_fabricated_figure_in_answer(form):
     result = after(Hallucination(), TEXT, form, chance=always(0)).text
     assert result == TEXT.text.replace("21.5", "22.6")
 
 
 @FORM
-def test_figure_is_made_up_everywhere_in_report(form):
+def test_fabricated_figure_in_every_report_field(form):
     values = after(Hallucination(), FINAL, form, chance=always(0)).calls[0].values()
     assert values == {
         **ANSWER,
@@ -62,7 +62,7 @@ def test_answer_without_figure_claims_unused_tool(form):
 
 
 @FORM
-def test_calls_are_claimed_to_be_done_in_report(form):
+def test_report_claims_calls_as_done(form):
     result = after(Hallucination(), CALLS, form)
     assert [call.name for call in result.calls] == ["Report"]
     values = result.calls[0].values()
@@ -80,13 +80,13 @@ def test_calls_are_claimed_to_be_done_in_report(form):
         ("Between 12 and 15.", "Between 15 and 12."),
     ],
 )
-def test_conclusion_is_turned_round(form, answer, wrong):
+def test_conclusion_is_inverted(form, answer, wrong):
     assert after(IncorrectReasoning(), ModelReply(answer), form, chance=always(0)).text == wrong
     assert after(IncorrectReasoning(), report(answer), form, chance=always(0)) == report(wrong)
 
 
 @FORM
-def test_no_answer_draws_no_conclusion(form):
+def test_empty_answer_has_no_conclusion(form):
     assert why_not(IncorrectReasoning(), form.reply(CALL), model_try(form)) == "nothing_to_change"
     assert why_not(Hallucination(kind="figure"), form.reply(CALL), model_try(form)) == "nothing_to_change"
 

@@ -48,7 +48,7 @@ def test_unknown_tool_is_not_offered(form):
 
 
 @FORM
-def test_named_tool_is_called_unless_offered(form):
+def test_configured_tool_is_called_unless_offered(form):
     assert after(UnknownTool(tool="rm"), CALL, form).calls[0].name == "rm"
     assert why_not(UnknownTool(tool="calculate"), form.reply(CALL), model_try(form)) == "nothing_to_change"
 

@@ -38,7 +38,7 @@ def streamed(fault: Fault, *stream: bytes) -> list[bytes | float]:
 
 
 @pytest.mark.parametrize("fault", [EarlyEnd(), StreamCut(at="finish")], ids=["early_end", "stream_cut"])
-def test_words_next_to_finish_reason_arrive(fault):
+def test_text_next_to_finish_reason_is_delivered(fault):
     [left] = streamed(fault, write_event(gemini_reply(TEXT)))
     assert GEMINI.read_reply(GEMINI.collect([left])) == ModelReply(TEXT.text, (), "")
     assert streamed(fault, write_event(gemini_reply(ModelReply("")))) == []
@@ -49,7 +49,7 @@ def test_single_event_answer_has_first_token():
     assert streamed(SlowFirstToken(ms=1500), event) == [1.5, event]
 
 
-def test_stream_breaks_off_inside_of_arguments():
+def test_stream_is_cut_inside_arguments():
     [cut] = streamed(StreamCut(at="arguments"), write_event(gemini_reply(CALLS)))
     assert isinstance(cut, bytes) and value_of(cut) is None
     assert cut.endswith(ZURICH.arguments[: len(ZURICH.arguments) // 2].encode())
@@ -72,7 +72,7 @@ def test_malformed_call_is_hidden():
     )
 
 
-def test_filtered_request_is_answered_without_candidate():
+def test_filtered_request_has_no_candidate():
     answer = act_of(ContentFilter(form="error"), asking()).answer
     assert isinstance(answer, Reply) and answer.status == 200
     assert answer.json()["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT"}
@@ -83,7 +83,7 @@ def test_error_names_model_of_path():
     assert isinstance(answer, Reply) and "models/gemini-x is not found" in answer.json()["error"]["message"]
 
 
-def test_system_message_joins_instruction():
+def test_system_message_is_appended_to_instruction():
     tried = asking(systemInstruction={"parts": [{"text": "Be brief."}]})
     changed = act_of(InjectMessage(role="system", text="Be rude."), tried).request
     assert changed is not None

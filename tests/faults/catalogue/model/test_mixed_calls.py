@@ -63,7 +63,7 @@ def test_no_call_has_index(form):
 
 
 @pytest.mark.parametrize("form", PIECES, ids=str)
-def test_pieces_of_calls_take_turns(form):
+def test_call_chunks_are_interleaved(form):
     before = form.reply(CALLS)
     reply, _ = changed(MixedCalls(kind="interleaved"), before, model_try(form))
     old, new = indexes(form, before.body), indexes(form, reply.body)

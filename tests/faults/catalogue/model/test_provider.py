@@ -42,13 +42,13 @@ def test_context_too_long_has_provider_form():
     assert refused["message"].startswith("prompt is too long: ") and "> 10 maximum" in refused["message"]
 
 
-def test_limit_refuses_only_longer_requests():
+def test_context_limit_refuses_only_longer_requests():
     assert ContextLength(limit=100_000).act(model_try(CHAT)) is None
     assert error(ContextLength(), CHAT)["type"] == "invalid_request_error"
 
 
 @FORM
-def test_failed_tool_use_holds_calls_at_hand(form):
+def test_failed_tool_use_error_has_failed_generation(form):
     reply, evidence = changed(ToolUseFailed(), form.reply(CALLS), model_try(form))
     generation = '<function=get_weather>{"city": "Zurich", "days": 2}</function>'
     assert reply.status == form.model_dialect.errors["tool_use_failed"].status and not reply.is_event_stream
@@ -67,7 +67,7 @@ def test_failed_tool_use_holds_calls_at_hand(form):
 
 
 @FORM
-def test_no_tools_no_tool_use_failure(form):
+def test_request_without_tools_has_no_tool_use_failure(form):
     assert why_not(ToolUseFailed(), form.reply(TEXT), model_try(form, tools=False)) == "nothing_to_change"
 
 
@@ -78,7 +78,7 @@ def test_dialect_without_content_filter_has_no_such_reply():
 
 
 @FILTERED
-def test_filtered_answer_breaks_off(form):
+def test_filtered_answer_is_cut(form):
     reply, _ = changed(ContentFilter(fraction=0.25), form.reply(TEXT), model_try(form))
     result = form.read(reply)
     assert result.finish == "content_filter" and TEXT.text.startswith(result.text) and not result.calls
@@ -171,6 +171,6 @@ def test_usage_is_limit_of_request(form, limit):
 
 
 @FORM
-def test_token_limit_ends_nothing_that_is_missing(form):
+def test_token_limit_without_content_changes_nothing(form):
     for fault, reply in ((TokenLimit(at="call"), TEXT), (TokenLimit(at="text"), CALLS)):
         assert why_not(fault, form.reply(reply), model_try(form)) == "nothing_to_change"

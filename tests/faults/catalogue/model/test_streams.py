@@ -56,7 +56,7 @@ def test_stream_is_cut_after_n_events(form, ending):
 
 
 @FORM
-def test_stream_is_cut_inside_tool_calls_arguments(form):
+def test_stream_is_cut_inside_tool_call_arguments(form):
     steps, editor = edited(StreamCut(at="arguments"), events(CALLS, form), form)
     if form.dialect in ("gemini", "ollama"):  # whose calls come whole: the event itself breaks off
         assert value_of(steps[-1]) is None and ZURICH.arguments[:8].encode() in steps[-1]
@@ -160,7 +160,7 @@ def test_error_event_follows_whole_events(form, at):
 
 @FORM
 @pytest.mark.parametrize("terminator", [False, True])
-def test_stream_ends_early_and_cleanly(form, terminator):
+def test_stream_ends_early_without_error(form, terminator):
     steps, editor = edited(EarlyEnd(terminator=terminator), events(TEXT, form), form)
     result = reply_of(steps, form)
     assert (result.text, result.finish, editor.ending) == (TEXT.text, "", "keep")
@@ -217,7 +217,7 @@ def test_only_one_event_is_damaged(form, kind):
 
 
 @FORM
-def test_event_changes_place_with_next(form):
+def test_event_is_swapped_with_next(form):
     originals = events(TEXT, form)
     steps, editor = edited(SwapEvents(nth=2), originals, form)
     texts = [at for at, event in enumerate(originals) if form.model_dialect.kind_of(event) == "text"]
@@ -227,7 +227,7 @@ def test_event_changes_place_with_next(form):
 
 
 @FORM
-def test_last_event_has_no_next(form):
+def test_last_event_is_not_swapped(form):
     (first, *_) = [event for event in events(TEXT, form) if form.model_dialect.kind_of(event) == "text"]
     steps, editor = edited(SwapEvents(), [first], form)
     assert steps == [first] and editor.why_not == "nothing_to_change"
