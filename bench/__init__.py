@@ -1,1 +1,1 @@
-"""Benchmarks: figures measured on this machine in this run, by ``make bench``."""
+"""Benchmarks, which ``make bench`` measures on this machine."""

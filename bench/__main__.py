@@ -1,4 +1,4 @@
-"""``make bench``: print every figure with its target as it is measured, then one JSON object."""
+"""Run all benchmarks (``make bench``): print each figure with its target, then one JSON object."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def main() -> None:
         figures["reports"] = read = reports.measure_reports(Path(name) / "logs")
     print(f"episodes of three calls: {per_lane} (targets: per_second 60, history_bytes under 4000)")
     print(f"figures of a large arm: {read} (target: kept_ms at most 0.1)")
-    figures["toxiproxy"] = beside = toxiproxy.measure_toxiproxy()
+    figures["toxiproxy"] = compared = toxiproxy.measure_toxiproxy()
     print(
-        f"embedded Toxiproxy compared with the real one: {beside} (targets:"
+        f"embedded Toxiproxy compared with the real one: {compared} (targets:"
         " p50 at most 2, per_second at least 0.33)"
     )
     figures["gateway"] = ratios = gateway.measure_gateway()

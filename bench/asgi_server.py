@@ -1,4 +1,4 @@
-"""An ASGI app served in a thread, as the model server's process serves its own."""
+"""Serve an ASGI app in a thread, like the model server's process."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Visits:
 
 
 def visit(order: Visit, clients: int, seconds: float) -> Visits:
-    """Run that many clients for a while."""
+    """Run ``clients`` clients for ``seconds``."""
     command = [sys.executable, "-m", "bench.connecting"]
     with ExitStack() as stack:
         pipes = []
@@ -68,7 +68,7 @@ def visit(order: Visit, clients: int, seconds: float) -> Visits:
 
 
 class _Client:
-    """Blocks on one connection at a time and verifies nothing, like most load generators."""
+    """A client with one blocking connection at a time, without verification, like most load generators."""
 
     def __init__(self, order: Visit, number: int) -> None:
         self._order = order

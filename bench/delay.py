@@ -28,11 +28,11 @@ DELAY_MS, PER_SECOND, CONNECTIONS = 50, 50, 16
 
 
 def measure_delay(requests: int = 600) -> dict[str, Any]:
-    """Measure the error of an injected delay over that many requests, in milliseconds.
+    """Measure the error of an injected delay in ``requests`` requests, in milliseconds.
 
-    Requests leave at fixed times (open loop): 50 delayed ones per second, alternating with undelayed ones.
-    The error is the extra time of the delayed one minus the delay. ``gateway_error_ms`` is from the gateway's
-    record; ``timer_late_ms`` is the lateness of the client's timers, which only the machine causes.
+    Requests leave at fixed times (open loop): 50 delayed requests per second, alternating with undelayed.
+    The error is a delayed request's extra time minus the delay. ``gateway_error_ms`` is from the gateway's
+    record. ``timer_late_ms`` is the lateness of the client's timers, which only the machine causes.
     """
     fault = {
         "fault": "delay",
@@ -62,7 +62,7 @@ def measure_delay(requests: int = 600) -> dict[str, Any]:
 
 
 async def _paced(address: Address, requests: int) -> tuple[list[float], list[float], list[float]]:
-    """Return the seconds that each request took without and with the delay, and how late each one left."""
+    """Return each request's seconds without and with the delay, and its lateness."""
     clients = [await _Client.connect(address) for _ in range(CONNECTIONS)]
     loop, start = asyncio.get_running_loop(), asyncio.get_running_loop().time() + 0.1
     for number in range(2 * requests):
@@ -81,7 +81,7 @@ async def _paced(address: Address, requests: int) -> tuple[list[float], list[flo
 
 
 class _Client(asyncio.Protocol):
-    """One connection. In seconds: the time ``taken`` by each request, and how ``late`` it left."""
+    """One connection. ``taken`` has each request's seconds, ``late`` the seconds by which it left late."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []

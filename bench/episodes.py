@@ -38,14 +38,14 @@ def measure_episodes(folder: Path, lanes: int = 2, episodes: int = 400) -> dict[
     ]
     run = new_run_id()
     with interruptible() as interrupted, Lab(configuration, Choice("embedded"), lanes=lanes) as lab:
-        sky = RunningLab(lab, interrupted, lambda _: None)
+        running_lab = RunningLab(lab, interrupted, lambda _: None)
 
         def run_lane(lane: int) -> int:
             file = folder / f"{lane}.json"
             file.write_text(dump_prompts(prompts[lane::lanes]), encoding="utf-8")
             source = PromptsSource(str(file))
             document = run_document(f"{run}.{lane}", configuration.settings, source)
-            return sky.run(document, ProcessLog(folder, folder / f"{lane}.txt"), lane)
+            return running_lab.run(document, ProcessLog(folder, folder / f"{lane}.txt"), lane)
 
         before, agents, began = _spent(lab), _spent_by_children(), time.perf_counter()
         with ThreadPoolExecutor(lanes) as pool:

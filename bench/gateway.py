@@ -34,10 +34,10 @@ GATEWAYS: Mapping[str, Mapping[str, Any]] = {
 
 
 def measure_gateway(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
-    """The same twice: all on one core, where only work counts; and free, where waking each other does too."""
+    """Measure on one core, where only CPU time counts, and on all cores, where wake-ups count, too."""
     places = {"one_core": one_core, "free": nullcontext}
     if not hasattr(os, "sched_setaffinity"):
-        print("processes cannot be held on one core here, so that was not measured")
+        print("processes cannot be bound to one core here: one_core was not measured")
         del places["one_core"]
     figures: dict[str, Any] = {"load": generator(), "python": sys.version, "load_average": load_average()}
     for name, place in places.items():
@@ -48,7 +48,7 @@ def measure_gateway(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """This process and those that it starts meanwhile stay on one core."""
+    """Bind this process and the processes that it starts in the block to one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -58,14 +58,13 @@ def one_core() -> Iterator[None]:
 
 
 def _measure(rounds: int, seconds: int) -> dict[str, Any]:
-    """p50 in microseconds at one connection, requests a second at one and at 32, by way; and ratios.
+    """Return p50 in microseconds at one connection, requests per second at 1 and 32, by way, and ratios.
 
-    ``gateway`` is with an attempt on the lane and ``ERROR_PROB`` armed: identified, fingerprinted, drawn
-    for, recorded; ``gateway_wired`` the same on a link that a wiring leads to a user's server;
-    ``gateway_unarmed`` with an attempt and no fault; ``gateway_bare`` outside any run. In each round every
-    way has ``seconds`` at each number of connections; a figure is the median over the rounds, a ratio the
-    median of the ratios of each round. ``wired_over_gateway`` is what a request of a wired link takes over
-    one of the lab's.
+    ``gateway``: with an attempt on the lane and ``ERROR_PROB`` armed, so that requests are identified,
+    fingerprinted, drawn for and recorded. ``gateway_wired``: the same on a link of a wiring to a user's
+    server. ``gateway_unarmed``: with an attempt, without faults. ``gateway_bare``: outside any run. In each
+    round every way has ``seconds`` at each number of connections. A figure is the median over the rounds, a
+    ratio the median of the rounds' ratios. ``wired_over_gateway``: cost of a wired link over a lab link.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(routes.upstream())
@@ -100,7 +99,7 @@ def _in_turn(
     for _ in range(rounds + 1):
         for name, address in targets.items():
             by_way[name].append(load(address, routes.REQUEST, connections, seconds))
-    return {name: loads[1:] for name, loads in by_way.items()}  # the first was to warm up
+    return {name: loads[1:] for name, loads in by_way.items()}  # without the warm-up
 
 
 def _figures(by_way: Mapping[str, list[Load]], figure: Callable[[Load], float]) -> dict[str, float]:
@@ -108,7 +107,7 @@ def _figures(by_way: Mapping[str, list[Load]], figure: Callable[[Load], float]) 
 
 
 def _ratios(ours: str, single: Mapping[str, list[Load]], crowd: Mapping[str, list[Load]]) -> dict[str, float]:
-    """Ours over Toxiproxy's p50 and requests a second at 32; over mitmproxy's requests a second at one."""
+    """Return our p50 and rate at 32 over Toxiproxy's, and our rate at one connection over mitmproxy's."""
 
     def ratio(by_way: Mapping[str, list[Load]], other: str, what: str) -> float:
         pairs = zip(by_way[ours], by_way[other], strict=True)
@@ -126,9 +125,9 @@ def _ratios(ours: str, single: Mapping[str, list[Load]], crowd: Mapping[str, lis
 def _ratio_with_interval(
     by_way: Mapping[str, list[Load]], figure: Callable[[Load], float]
 ) -> dict[str, float]:
-    """The mean over the rounds of a wired link's figure over the lab's, with its 95 % interval (Student's t).
+    """Return the mean ratio of a wired link's figure to a lab link's, with its 95 % interval (Student's t).
 
-    Of logarithms, so that a ratio and its inverse count alike. A single round has no interval.
+    The mean is of logarithms, so that a ratio and its inverse count alike. One round has no interval.
     """
     pairs = zip(by_way["gateway_wired"], by_way["gateway"], strict=True)
     logs = [math.log(figure(wired) / figure(ours)) for wired, ours in pairs]
@@ -140,7 +139,7 @@ def _ratio_with_interval(
 
 
 def measure_memory(requests: int = 200_000) -> dict[str, Any]:
-    """The gateway's resident memory in MiB after a warm-up and after that many requests more."""
+    """Return the gateway's resident memory in MiB after a warm-up, and after ``requests`` more requests."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         upstream = stack.enter_context(routes.upstream())
         pid, busy = stack.enter_context(routes.gateway(Path(folder) / "busy", upstream, attempt=True))

@@ -1,6 +1,6 @@
 """Cost of the ingress: one client and one server, by the link's address and through the ingress, in turn.
 
-``python -m bench.ingress [rounds]`` for these figures alone.
+``python -m bench.ingress [rounds]`` runs only this benchmark.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _GET = b"GET %b HTTP/1.1\r\nHost: " + _HOST.encode() + b"\r\n\r\n"
 
 @dataclass(frozen=True)
 class Way:
-    """How a client comes to the server: it dials ``address``, sends ``opening``, and asks for ``target``."""
+    """A way to the server: dial ``address``, send ``opening``, and request ``target``."""
 
     address: Address
     opening: bytes = b""
@@ -47,11 +47,11 @@ class Way:
 
 
 def measure_ingress(rounds: int = 5) -> dict[str, Any]:
-    """Microseconds of a request on a kept-alive connection (p50), and new connections a second, by way.
+    """Return microseconds per request on a kept-alive connection (p50), and new connections per second.
 
-    ``link`` dials the link's Toxiproxy proxy, as a subject does that is wired by address; ``tunnel`` and
-    ``request`` come through the ingress; ``tunnel_tls`` has its TLS ended by the gateway. Each way has a
-    second a round, on one connection at a time; a separate process with blocking sockets makes new ones,
+    ``link`` dials the link's Toxiproxy proxy, like a subject that is wired by address. ``tunnel`` and
+    ``request`` go through the ingress. In ``tunnel_tls`` the gateway ends the TLS. Each way has one second
+    per round, on one connection at a time. A separate process with blocking sockets opens new connections
     and verifies nothing. A figure is the median over the rounds.
     """
     with tempfile.TemporaryDirectory() as folder, routes.upstream() as upstream:
@@ -89,7 +89,7 @@ async def _measure(ways_: Mapping[str, Way], rounds: int) -> dict[str, Any]:
     for number in range(rounds + 1):
         for name, way in ways_.items():
             p50_us, per_second = await _kept_alive(way), _new_connections(way)
-            if number:  # the first round was to warm up
+            if number:  # not the warm-up
                 kept_alive[name].append(p50_us)
                 new[name].append(per_second)
     return {

@@ -1,4 +1,4 @@
-"""How fast the lab is: ready, from request to armed, and through the sample prompts without faults."""
+"""Speed of the lab: until it is ready, until an attempt is armed, and for the sample prompts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_folder(folder: Path) -> Configuration:
 
 
 def ready_s(configuration: Configuration, choice: Choice) -> list[float]:
-    """Seconds from nothing to a lab that is ready, ``STARTS`` times."""
+    """Return the seconds until a new lab is ready, of ``STARTS`` starts, sorted."""
     times = []
     for _ in range(STARTS):
         start = time.perf_counter()
@@ -45,7 +45,7 @@ def ready_s(configuration: Configuration, choice: Choice) -> list[float]:
 
 
 def arming_ms(configuration: Configuration, choice: Choice, toxic_prob: float) -> dict[str, Any]:
-    """Milliseconds from an attempt's request to its acknowledgement, over ``ATTEMPTS`` attempts."""
+    """Measure the milliseconds from an attempt's request to its acknowledgement, in ``ATTEMPTS`` attempts."""
     settings = Settings(seed=1, toxic_prob=toxic_prob)
     times: list[float] = []
     with Lab(configuration, choice) as lab:
@@ -72,7 +72,7 @@ def arming_ms(configuration: Configuration, choice: Choice, toxic_prob: float) -
 
 
 def sample_run_s(folder: Path, prompts: int = 24) -> dict[str, Any]:
-    """Seconds for ``prompts`` sample prompts without faults, from the run's first event to its last."""
+    """Measure the seconds of a run of ``prompts`` sample prompts without faults."""
     file = folder / "prompts.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     samples = json.loads(Path("agent/prompts.json").read_text(encoding="utf-8"))[:prompts]

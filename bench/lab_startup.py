@@ -20,7 +20,7 @@ from wirefault.settings.configuration import Configuration
 
 
 def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, dict[str, float]]:
-    """Measure both in turn, the best of that many rounds, and the ratio of forked to spawned.
+    """Measure both in turn; return the best of ``rounds`` and the ratio of forked to spawned.
 
     ``ready_s``: wall time until the lab is ready. ``cpu_s``: user and system time of the launcher and all its
     children, until the lab is down again.

@@ -1,4 +1,4 @@
-"""HTTP load on an address for a while: by wrk if it is on PATH, else by a simple client."""
+"""Generate HTTP load on an address, with wrk if it is on PATH, else with a simple client."""
 
 from __future__ import annotations
 

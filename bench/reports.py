@@ -1,4 +1,4 @@
-"""The cost of a large arm's figures: computed from its histories, and read again from the cache."""
+"""Cost of a large arm's figures: computed from its histories, and read from the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wirefault.experiments.measures import measures_of
 
 
 def measure_reports(logs: Path, episodes: int = 10_000) -> dict[str, Any]:
-    """Measure an arm of at least that many episodes: copies of existing runs under other names."""
+    """Measure an arm of at least ``episodes`` episodes: copies of existing runs under other names."""
     runs = sorted((logs / "runs").iterdir())
     copies, each = [], 0
     while each * len(copies) < episodes:

@@ -1,4 +1,4 @@
-"""Routes to one upstream: direct, or through Toxiproxy, mitmproxy or the gateway, each a process."""
+"""Routes to one upstream: direct, or through a process of Toxiproxy, mitmproxy or the gateway."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ REQUEST = (
     + "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
     + "\r\n"
 ).encode()
-# a probability too small to occur, yet every request is held, fingerprinted and drawn for
+# a probability too small to occur, although every request is held, fingerprinted and drawn for
 IDLE: Mapping[str, Any] = {"error_prob": 1e-12}
 MITMPROXY = "mitmproxy==11.0.2"
 
 
 @dataclass(frozen=True)
 class Toxiproxy:
-    """A running server: display name, API, its one proxy, process id."""
+    """A running server: display name, API, proxy, process id."""
 
     name: str
     api: Address
@@ -78,7 +78,7 @@ def real_toxiproxy() -> str | None:
 
 @contextmanager
 def toxiproxy(behind: Address, binary: str | None) -> Iterator[Toxiproxy]:
-    """Start a server with one proxy, ``bench``; the embedded one without a program."""
+    """Start a server with one proxy, ``bench``: the program ``binary``, or the embedded server."""
     api, proxy = free_address(), free_address()
     program = [binary] if binary else [sys.executable, "-m", "wirefault.toxiproxy.embedded"]
     with child([*program, "--host", api.host, "--port", str(api.port)]) as process:
@@ -98,7 +98,7 @@ def gateway(
     wired: bool = False,
     intercepts: bool = False,
 ) -> Iterator[tuple[int, Address]]:
-    """Start a gateway, with or without an attempt on its lane; yield its process id and its search link.
+    """Start a gateway, with or without an attempt on its lane; yield its process id and its address.
 
     ``wired``: the link leads to an address in a wiring, not to a service of the lab. ``intercepts``: its
     clients may speak TLS.
@@ -186,7 +186,7 @@ def _post(method: str, url: str, body: Mapping[str, Any], headers: Mapping[str, 
 
 
 def rss_mib(pid: int) -> float:
-    """Return a process's resident memory."""
+    """Return a process's resident memory in MiB."""
     listing = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
     return round(int(listing.stdout) / 1024, 1)
 

@@ -1,9 +1,9 @@
-"""``python -m bench.signals``: a signal at a random moment to a random process of a lab, many times.
+"""Send a signal at a random time to a random process of a lab, many times: ``python -m bench.signals``.
 
-Each trial starts one command in a folder of its own, waits for a random part of its usual time, and sends one
+Each trial starts one command in a new folder, waits for a random part of its usual time, and sends one
 signal to one of its processes: the command, a server of the lab, the run, a tap, the agent or its child. It
 then lists what is left: processes, mounts, toxics on a shared Toxiproxy, files in the private folder, and
-whether the command hung or printed a traceback. A seed draws the trials; the moments are by the clock.
+whether the command hung or printed a traceback. The seed determines the trials; times are approximate.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from wirefault.toxiproxy.client import ToxiproxyClient
 
 SIGNALS = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGQUIT),
-    signal.SIGSTOP,  # continued after a moment
+    signal.SIGSTOP,  # followed by SIGCONT
 )
 HANG_S = 90.0
-"""A command that has not ended so long after its signal hangs."""
+"""A command that is still running this long after its signal hangs."""
 _ORPHAN_S = 12.0
 _STOPPED_S = 1.0
 _POLL_S = 0.05
 _MARK = "SIGNALS_TRIAL"
 _WIREFAULT = (sys.executable, "-m", "wirefault")
 
-# It asks for two seconds, with a child that left its session and would live for minutes.
+# It sends requests for two seconds. Its child is in another session and would run for minutes.
 AGENT = """
 import os, subprocess, sys, time, urllib.request
 url = os.environ.get("SHOP_URL") or sys.argv[1]
@@ -72,7 +72,7 @@ _PROMPTS = ("--prompt", "What is the weather in Paris?", "--prompt", "Send Bob t
 
 
 def _commands(shop: str, shared: str) -> Mapping[str, Sequence[Sequence[str]]]:
-    """The commands of each mode, by its name; the last one cleans up and gets no signal."""
+    """Return the commands of each mode, by name. ``lab down``, at the end of some, gets no signal."""
     agent = (sys.executable, "agent.py", shop)
     wirefault = _WIREFAULT
     embedded = ("--toxiproxy", "embedded")
@@ -95,18 +95,18 @@ MODES = tuple(_commands("", ""))
 
 @dataclass
 class Trial:
-    """One signal and what it left."""
+    """One signal, and the remains after it."""
 
     number: int
     mode: str
     signal: str
     after_s: float
     target: str = ""
-    """The process that got it; empty if none was there any more."""
+    """The process that got the signal; empty if all had ended."""
     codes: list[int] = field(default_factory=list)
-    """Of the mode's commands."""
+    """Exit codes of the mode's commands."""
     left: list[str] = field(default_factory=list)
-    """Each thing that should not be there, in words."""
+    """Remains that should not exist, in words."""
 
 
 class _Shop(BaseHTTPRequestHandler):
@@ -123,7 +123,7 @@ class _Shop(BaseHTTPRequestHandler):
 
 @contextmanager
 def upstreams() -> Iterator[tuple[str, str]]:
-    """The URLs of a shop, which an agent asks, and of a shared Toxiproxy."""
+    """Serve the agents' shop and a shared Toxiproxy; yield their URLs."""
     shop = ThreadingHTTPServer(("127.0.0.1", 0), _Shop)
     Thread(target=shop.serve_forever, daemon=True).start()
     words = [*_WIREFAULT, "toxiproxy", "--port", "0"]
@@ -139,7 +139,7 @@ def upstreams() -> Iterator[tuple[str, str]]:
 
 
 def carry_out(trial: Trial, folder: Path, shop: str, shared: str) -> Trial:
-    """Run the trial's commands in the folder and note what is left."""
+    """Run the trial's commands in the folder and record the remains."""
     folder.mkdir(parents=True)
     (folder / "p").mkdir(mode=0o700)
     (folder / "agent.py").write_text(AGENT, encoding="utf-8")
@@ -153,9 +153,9 @@ def carry_out(trial: Trial, folder: Path, shop: str, shared: str) -> Trial:
                 subprocess.Popen, command, cwd=folder, env=environ, stdin=subprocess.DEVNULL, stdout=output
             )
             with start(stderr=subprocess.STDOUT, start_new_session=True) as process:
-                is_hit = place == (1 if len(commands) == 3 else 0)
-                if is_hit:
-                    _strike(trial, mark, process)
+                gets_signal = place == (1 if len(commands) == 3 else 0)
+                if gets_signal:
+                    _send_signal(trial, mark, process)
                 try:
                     trial.codes.append(process.wait(HANG_S))
                 except subprocess.TimeoutExpired:
@@ -175,8 +175,8 @@ def carry_out(trial: Trial, folder: Path, shop: str, shared: str) -> Trial:
     return trial
 
 
-def _strike(trial: Trial, mark: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait, and send the signal to one of the trial's processes, chosen by the trial's number."""
+def _send_signal(trial: Trial, mark: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait, then send the signal to one of the trial's processes. The trial's number selects it."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(trial.after_s)
     pids = _processes(mark)
@@ -192,7 +192,7 @@ def _strike(trial: Trial, mark: str, process: subprocess.Popen[bytes]) -> None:
 
 
 def _processes(mark: str) -> dict[int, str]:
-    """The processes with that mark in their environment, and their commands."""
+    """Return the commands of the processes with that mark in their environment, by process id."""
     wanted = f"{_MARK}={mark}".encode()
     pids: dict[int, str] = {}
     for entry in Path("/proc").glob("[0-9]*"):
@@ -204,7 +204,7 @@ def _processes(mark: str) -> dict[int, str]:
 
 
 def _orphans(mark: str) -> list[str]:
-    """Kill and return the processes that still run some time after all commands have ended."""
+    """Kill and return the processes that are still running some time after all commands ended."""
     end = time.monotonic() + _ORPHAN_S
     while (left := _processes(mark)) and time.monotonic() < end:
         time.sleep(_POLL_S)
@@ -215,13 +215,13 @@ def _orphans(mark: str) -> list[str]:
 
 
 def _mounts(folder: Path) -> set[str]:
-    """The mounts below the folder, or of something in it."""
+    """Return the mounts below the folder, or of a file in it."""
     lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
     return {line.split()[4] for line in lines if str(folder) in line}
 
 
 def _toxics(url: str, folder: Path) -> list[str]:
-    """The proxies of the folder's labs on the shared server, with their toxics."""
+    """Return the proxies of the folder's labs on the shared server, with the number of their toxics."""
     labs = {path.name for path in (folder / ".wirefault" / "logs" / "lab").glob("lab-*")}
     with ToxiproxyClient(url) as client:
         proxies = client.proxies()
@@ -230,7 +230,7 @@ def _toxics(url: str, folder: Path) -> list[str]:
 
 
 def usual_seconds(folder: Path, modes: Sequence[str], shop: str, shared: str) -> dict[str, float]:
-    """How long the command of each mode takes undisturbed; what it leaves is a failure of this script."""
+    """Return the seconds of each mode without a signal. Remains are a failure of this script."""
     seconds = {}
     for number, mode in enumerate(modes):
         began = time.monotonic()
@@ -241,7 +241,7 @@ def usual_seconds(folder: Path, modes: Sequence[str], shop: str, shared: str) ->
 
 
 def drawn_trials(seed: int, count: int, seconds: Mapping[str, float]) -> list[Trial]:
-    """The trials of that seed, in turn over the modes."""
+    """Return the seed's trials, in turn over the modes."""
     draws = random.Random(seed)
     modes = list(seconds)
     return [
@@ -258,7 +258,7 @@ def drawn_trials(seed: int, count: int, seconds: Mapping[str, float]) -> list[Tr
 def carry_out_all(
     trials: Sequence[Trial], folder: Path, shop: str, shared: str, at_once: int, say: Callable[[Trial], None]
 ) -> list[Trial]:
-    """Carry out the trials, some at once; the folders of those that left nothing are removed."""
+    """Carry out the trials, ``at_once`` in parallel; remove the folders of trials without remains."""
 
     def one(trial: Trial) -> Trial:
         own = folder / f"t{trial.number}"
@@ -273,7 +273,7 @@ def carry_out_all(
 
 
 def main() -> int:
-    """Return 0 if no trial left anything."""
+    """Return 0 if no trial has remains."""
     parser = argparse.ArgumentParser(prog="python -m bench.signals", description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
@@ -297,8 +297,8 @@ def main() -> int:
         done = carry_out_all(trials, folder, shop, shared, arguments.at_once, say)
     bad = [trial for trial in done if trial.left]
     kinds = Counter(left.partition(":")[0] for trial in bad for left in trial.left)
-    struck = sum(bool(trial.target) for trial in done)
-    print(f"{struck} signals in {len(done)} trials; {len(bad)} left something: {dict(kinds)}")
+    signalled = sum(bool(trial.target) for trial in done)
+    print(f"{signalled} signals in {len(done)} trials; {len(bad)} left something: {dict(kinds)}")
     if bad:
         print(f"their folders: {folder}")
     else:

@@ -1,8 +1,7 @@
-"""``python -m bench.soak``: kept-alive clients, then many short episodes; memory and descriptors of a lab.
+"""Memory and descriptors of a lab under kept-alive clients and many episodes: ``python -m bench.soak``.
 
-The targets: after the first tenth no process of the lab grows by more than a tenth in memory, or holds more
-descriptors at the end than then. The whole soak is 20,000 episodes and 3,600 s at 200 clients; ``--episodes``
-and ``--seconds`` shorten it.
+Target: after the first tenth no process grows by more than a tenth in memory or by more than 8 descriptors.
+The whole soak is 3,600 s at 200 clients, then 20,000 episodes; ``--seconds`` and ``--episodes`` shorten it.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _CITIES = ("Paris", "London", "Rome", "Tokyo", "Cairo")
 _SAMPLE_S = 2.0
 _GROWTH = 1.1
-# of an idle pool of connections, which comes and goes
+# an idle pool of connections, which opens and closes
 _MORE_DESCRIPTORS = 8
 
 
 @dataclass(frozen=True)
 class Use:
-    """The resident memory and the descriptors of a process."""
+    """Resident memory and number of descriptors of a process."""
 
     megabytes: float
     descriptors: int
@@ -55,7 +54,7 @@ def used_by(pid: int) -> Use:
 
 
 class Watch:
-    """Samples all processes of the lab and this one."""
+    """Samples of all processes of the lab and of this process."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -66,7 +65,7 @@ class Watch:
         self.samples.append({name: used_by(pid) for name, pid in pids.items()})
 
     def grown(self) -> list[str]:
-        """The processes that use more at the end than after the first tenth, in words."""
+        """Return the processes that use more at the end than after the first tenth, in words."""
         first, last = self.samples[len(self.samples) // 10], self.samples[-1]
         return [
             f"{name}: {first[name]} to {use}"
@@ -76,7 +75,7 @@ class Watch:
         ]
 
     def show(self, what: str) -> bool:
-        """Print first, middle and last use of each process; whether none has grown."""
+        """Print first, middle and last use of each process; return whether no process has grown."""
         places = [len(self.samples) // 10, len(self.samples) // 2, -1]
         for name in self.samples[-1]:
             figures = [self.samples[place][name] for place in places]
@@ -87,8 +86,8 @@ class Watch:
         return not self.grown()
 
 
-def soak_episodes(lab: Lab, sky: RunningLab, folder: Path, settings: Settings, episodes: int) -> bool:
-    """Run that many episodes in runs of some hundred on each lane."""
+def soak_episodes(lab: Lab, running_lab: RunningLab, folder: Path, settings: Settings, episodes: int) -> bool:
+    """Run ``episodes`` episodes, in runs of some hundred on each lane."""
     watch, began = Watch(lab), time.monotonic()
     watch.sample()
 
@@ -103,7 +102,7 @@ def soak_episodes(lab: Lab, sky: RunningLab, folder: Path, settings: Settings, e
             file = folder / f"{lane}.json"
             file.write_text(dump_prompts(prompts), encoding="utf-8")
             document = run_document(run_id, settings, PromptsSource(str(file)))
-            code = sky.run(document, ProcessLog(folder, folder / f"{lane}.txt"), lane)
+            code = running_lab.run(document, ProcessLog(folder, folder / f"{lane}.txt"), lane)
             if code:
                 raise RuntimeError(f"run {run_id} ended with {code}")
             left -= len(prompts)
@@ -123,7 +122,7 @@ def soak_episodes(lab: Lab, sky: RunningLab, folder: Path, settings: Settings, e
 
 
 def soak_clients(lab: Lab, clients: int, seconds: float, pause_s: float) -> bool:
-    """Let that many clients each keep one connection to a link's proxy and pause after each reply."""
+    """Run ``clients`` clients, each with one connection to a link's proxy and a pause after each reply."""
     watch = Watch(lab)
     requests = 0
 
@@ -158,7 +157,7 @@ def soak_clients(lab: Lab, clients: int, seconds: float, pause_s: float) -> bool
 
 
 def main() -> int:
-    """Return 0 if nothing has grown."""
+    """Return 0 if no process has grown."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--clients", type=int, default=200)
@@ -170,14 +169,14 @@ def main() -> int:
         settings = Settings(seed=1, toxic_prob=0.1, error_prob=0.1)
         configuration = replace(in_folder(folder), settings=settings)
         with interruptible() as interrupted, Lab(configuration, Choice("embedded"), lanes=_LANES) as lab:
-            sky = RunningLab(lab, interrupted, lambda _: None)
+            running_lab = RunningLab(lab, interrupted, lambda _: None)
             flat = (
                 [soak_clients(lab, arguments.clients, arguments.seconds, arguments.pause)]
                 if arguments.seconds
                 else []
             )
             if arguments.episodes:
-                flat.append(soak_episodes(lab, sky, folder, configuration.settings, arguments.episodes))
+                flat.append(soak_episodes(lab, running_lab, folder, settings, arguments.episodes))
     return 0 if all(flat) else 1
 
 

@@ -1,4 +1,4 @@
-"""Start-up time of the commands, with a small task, compared with an empty Python program."""
+"""Start-up time of commands with a small task, compared with an empty Python program."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ TARGET_MS = 400
 
 
 def measure_startup(rounds: int = 15) -> dict[str, dict[str, float]]:
-    """Measure each command in turn, the best of that many rounds, since other load only adds time.
+    """Measure each command in turn; return the best of ``rounds``, since other load only adds time.
 
-    ``ms``: wall time to its end, for ``toxiproxy`` to the line that it listens. ``cpu_ms``: user and system
+    ``ms``: wall time to its end; for ``toxiproxy`` until it listens. ``cpu_ms``: user and system
     time. ``times_python``: ``ms`` as a multiple of ``python -c pass``.
     """
     best: dict[str, tuple[float, float]] = {}
@@ -64,7 +64,7 @@ def _measured(
 
 
 def _environ() -> dict[str, str]:
-    """Keep compiled modules, as in an installation, so that only the first round compiles them."""
+    """Return an environment that keeps compiled modules, so that only the first round compiles them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPATH": str(Path(__file__).parents[1])
     }

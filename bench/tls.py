@@ -1,4 +1,4 @@
-"""The cost of TLS at the gateway, compared with the plain gateway, and of certificates.
+"""Cost of TLS at the gateway, compared with plain connections, and of certificates.
 
 ``python -m bench.tls`` runs only this benchmark.
 """
@@ -30,7 +30,7 @@ _CERTIFICATES = 200
 def measure_tls(rounds: int = 5, seconds: int = 1) -> dict[str, Any]:
     """Measure TLS and plain connections in turn; each figure is the median over the rounds.
 
-    ``p50_us``: one request on a connection that is kept alive. ``new_per_second``: connections made, used
+    ``p50_us``: one request on a kept-alive connection. ``new_per_second``: connections opened, used
     once and closed by two clients, each a Python process with blocking sockets that verifies nothing.
     ``gateway_ms`` and ``client_ms`` are the CPU times of gateway and client per connection, which show what
     limits the rate. ``resumed``: with session resumption. ``bare``: a server with a constant reply and

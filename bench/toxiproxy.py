@@ -21,8 +21,7 @@ PAIRS = 300
 
 
 def measure_toxiproxy(rounds: int = 5, seconds: int = 1) -> dict[str, Any] | None:
-    """Measure per server: p50 and p99 (us) with one connection, requests per second with 1 and 32, toggles,
-    memory.
+    """Measure latency (us) with one connection, requests per second with 1 and 32, toggles and memory.
 
     A toggle adds and removes a toxic over the HTTP API. In each round every server gets ``seconds`` of each.
     A figure is the median over the rounds, a ratio the median of the rounds' ratios. Memory (MiB) is read at
@@ -100,7 +99,7 @@ def _of(by_server: dict[str, list[Load]], figure: str) -> dict[str, list[float]]
 
 
 def _ratio(by_server: dict[str, list[float]]) -> float:
-    """Return embedded over real."""
+    """Return the ratio of the embedded server's figure to the real server's."""
     return round(
         median(ours / theirs for ours, theirs in zip(by_server["embedded"], by_server["real"], strict=True)),
         2,

@@ -237,17 +237,17 @@ def _fault_of(row: str) -> str:
 
 
 def toxics_seen() -> Iterator[str]:
-    """The table of what clients see of the toxics that only the embedded server has."""
+    """Return the table of clients' reactions to the toxics that only the embedded server has."""
     seen = json.loads(_TOXICS_SEEN.read_text(encoding="utf-8")) if _TOXICS_SEEN.exists() else {}
     clients = sorted({client for row in seen.values() for client in row}, key=str.lower)
     rows = [(row, *(seen[row].get(client, "") for client in clients)) for row in seen]
     if rows:
         yield "### What clients see of toxics"
         yield (
-            "The tests recorded these effects on real clients, over plain HTTP and by address, those of"
-            " `unresolved` under the namespace tap. A limit is the client's own:"
-            " that of httpx, requests and the OpenAI SDK is for each read, that of curl, fetch and Go for the"
-            " whole call; a limit for connecting is 1 s, that of fetch is 10 s and cannot be set."
+            "The tests recorded these effects on real clients, over plain HTTP and by address; for"
+            " `unresolved`, under the namespace tap. The limits are the clients' timeouts: for each read in"
+            " httpx, requests and the OpenAI SDK, for the whole call in curl, fetch and Go. The limit for"
+            " connecting is 1 s, in fetch a fixed 10 s."
         )
         yield from _table(rows, ("toxic", *clients))
 

@@ -1,3 +1,1 @@
-"""Default behaviour of agent frameworks under faults: `make findings` measures it and writes
-docs/findings.md.
-"""
+"""Measure the default behaviour of agent frameworks under faults: `make findings` writes docs/findings.md."""

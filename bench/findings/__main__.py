@@ -1,4 +1,4 @@
-"""``python -m bench.findings``: run every example under every trial and write docs/findings.md."""
+"""Run every example under every trial and write docs/findings.md: ``python -m bench.findings``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.findings.page import page
 from bench.findings.trials import PROMPT, TRIALS, Trial
 
 PAGE = ROOT / "docs" / "findings.md"
-# a run mostly waits for time-outs; with more at once the machine would distort the figures
+# a run mostly waits for timeouts, but with more at once the machine would distort the figures
 _AT_ONCE = 4
 
 
@@ -25,9 +25,13 @@ def main() -> int:
     """Return 0 if every example ran under every trial."""
     parser = ArgumentParser("python -m bench.findings", description=__doc__)
     parser.add_argument(
-        "--only", default="", help="examples, by comma; the page is then printed, not written"
+        "--only",
+        default="",
+        help="run only these examples (comma-separated), and print the page instead of writing it",
     )
-    parser.add_argument("--at-once", type=int, default=_AT_ONCE, help=f"examples at once; default {_AT_ONCE}")
+    parser.add_argument(
+        "--at-once", type=int, default=_AT_ONCE, help=f"number of examples at once; default {_AT_ONCE}"
+    )
     options = parser.parse_args()
     missing = prepare_all()
     chosen = _chosen(options.only.split(","), missing)
@@ -55,7 +59,7 @@ def _chosen(only: Sequence[str], missing: Collection[str]) -> list[InstalledAgen
 
 
 def _run_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
-    """Return the observation of each trial; an invalid one is tried once more."""
+    """Return the observation of each trial. An invalid trial is repeated once."""
     observed: dict[str, Observed] = {}
     home = folder / agent.name
     home.mkdir()
@@ -70,7 +74,7 @@ def _run_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
 
 
 def _observe(lab: ExampleLab, trial: Trial) -> Observed | str:
-    """Run one trial; return its observation, or why the lab failed."""
+    """Run one trial; return its observation, or the reason if the lab failed."""
     lab.model.persona, before = trial.persona, lab.shop.orders()
     run = lab.run(trial.settings)
     if run.failure:

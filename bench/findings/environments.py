@@ -1,9 +1,9 @@
-"""Environments of the framework examples, made once below ``.frameworks`` and reused.
+"""Environments of the framework examples, created once below ``.frameworks`` and reused.
 
 Python examples with equal constraints share a virtual environment. All Node examples share one folder of
 packages with its own Node, since many SDKs need a newer one than the system's.
 
-``python -m bench.findings.environments`` makes them all and lists those that cannot be made.
+``python -m bench.findings.environments`` creates all environments and lists the failures.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ EXAMPLES = ROOT / "examples" / "frameworks"
 CACHE = ROOT / ".frameworks"
 _UV, _NODE = "uv==0.13.9", {"node": "22.23.3"}
 _READY = "ready.json"
-_PATIENCE_S = 900
+_INSTALL_TIMEOUT_S = 900
 _MACHINE = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 class NotInstallable(Exception):
-    """An environment that cannot be made; the message says why."""
+    """An environment cannot be created; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Environment:
     make: Callable[[Path, Sequence[Path]], None]
 
     def prepare(self) -> dict[str, str]:
-        """Make the environment if it is missing; return why examples cannot run here."""
+        """Create the environment if it is missing; return the reasons why examples cannot run here."""
         with _locked(self.home):
             return self._prepare()
 
@@ -86,7 +86,7 @@ class Environment:
         return {}
 
     def _make_one_by_one(self) -> dict[str, str]:
-        """Install all examples that work together, in order; leave out and report those that conflict."""
+        """Install all examples that work together, in order; skip and report conflicting examples."""
         missing: dict[str, str] = {}
         working: list[Path] = []
         for example, manifest in self.manifests.items():
@@ -118,7 +118,7 @@ def environments(cache: Path = CACHE) -> list[Environment]:
 
 
 def install_python(home: Path, manifests: Sequence[Path]) -> None:
-    """Make a virtual environment with these requirements by ``uv``, ten times as fast as pip.
+    """Create a virtual environment with these requirements by ``uv``, ten times as fast as pip.
 
     Raises ``NotInstallable``.
     """
@@ -130,11 +130,11 @@ def install_python(home: Path, manifests: Sequence[Path]) -> None:
 
 
 def _uv() -> str:
-    """Return the installer on the path, or else install one."""
+    """Return the ``uv`` on PATH, or install one."""
     if at_hand := shutil.which("uv"):
         return at_hand
     own = CACHE / "uv"
-    with _locked(own):  # two environments are made at once
+    with _locked(own):  # two environments are created at once
         if not (own / "bin" / "uv").exists():
             _run([sys.executable, "-m", "venv", "--without-pip", str(own)])
             pip = [sys.executable, "-m", "pip", "--python", str(own / "bin" / "python")]
@@ -144,7 +144,7 @@ def _uv() -> str:
 
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
-    """Lock the folder, also against other processes."""
+    """Lock the folder against other threads and processes."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -166,14 +166,14 @@ def _make_node(home: Path, manifests: Sequence[Path]) -> None:
 
 
 def _run(command: Sequence[str], folder: Path = ROOT) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_PATIENCE_S)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S)
     if done.returncode:
         lines = (done.stderr + done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
         raise NotInstallable(" ".join(line.strip() for line in lines[-4:])[:400])
 
 
 def prepare_all(cache: Path = CACHE) -> dict[str, str]:
-    """Make every environment, at most two at once; return why examples cannot run here."""
+    """Create every environment, at most two at once; return the reasons why examples cannot run here."""
     if not (EXAMPLES / "wirefault.yaml").exists():
         raise NotInstallable(f"{EXAMPLES} has no examples")
     with ThreadPoolExecutor(2) as pool:
@@ -182,13 +182,13 @@ def prepare_all(cache: Path = CACHE) -> dict[str, str]:
 
 
 def agents(cache: Path = CACHE) -> Iterator[InstalledAgent]:
-    """Copy every example into its packages' folder, since Node searches the folders above a module."""
+    """Yield every example, copied into its packages' folder: Node searches the folders above a module."""
     node = cache / "node" / "node_modules" / ".bin"
     for environment in environments(cache):
         for example in environment.manifests:
             [source] = EXAMPLES.glob(f"{example}/agent.*")
             if (source.suffix == ".mjs") != (environment.home.name == "node"):
-                continue  # the MCP client's file is for Python, and its servers' for Node
+                continue  # the MCP client is for Python, its servers' package.json for Node
             folder = environment.home / "agents" / example
             shutil.copytree(source.parent, folder, dirs_exist_ok=True)
             interpreter = "node" if source.suffix == ".mjs" else "python"
@@ -197,7 +197,7 @@ def agents(cache: Path = CACHE) -> Iterator[InstalledAgent]:
 
 
 def main() -> int:
-    """Print the time taken and the failures; return 1 if there are any."""
+    """Print the time and the failures; return 1 if there are any."""
     started = time.monotonic()
     missing = prepare_all()
     for example, reason in sorted(missing.items()):

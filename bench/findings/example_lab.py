@@ -1,4 +1,4 @@
-"""A lab for one example, which can run it repeatedly, with records of its servers."""
+"""A lab that runs one example repeatedly, with its servers' records."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ExampleLab:
         """Run the example once with these settings and no other faults."""
         wiring, base = self.configuration.wiring, self.configuration
         quiet = {"toxic_prob": 0, "error_prob": 0, "seed": 1}
-        # the topology leads the tap to the lab's ingress
+        # by the topology the tap finds the lab's ingress
         environ = {**base.environ, TOPOLOGY_VARIABLE: str(self.lab.topology_path)}
         configuration = load_configuration(base.environ, {**quiet, **settings}, wiring)
         configuration = replace(configuration, environ=environ, topology=self.lab.topology)
@@ -59,7 +59,7 @@ class ExampleLab:
 def example_lab(
     agent: InstalledAgent, folder: Path, prompt: str, more_links: Mapping[str, str] | None = None
 ) -> Iterator[ExampleLab]:
-    """Start the lab and its servers in that folder; ``more_links``: other upstreams, by link."""
+    """Start the lab and its servers in that folder. ``more_links``: more upstreams, by link."""
     prompts = folder / "prompts.json"
     prompts.write_text(json.dumps([{"id": "order", "prompt": prompt}]), encoding="utf-8")
     with shop_at(folder / "shop.db") as shop, scripted_model() as model:
@@ -79,8 +79,8 @@ def _wired(agent: InstalledAgent, links: Mapping[str, str]) -> Wiring:
 
 
 def _environ(agent: InstalledAgent) -> dict[str, str]:
-    # keep compiled modules, so that not every run compiles its framework anew
+    # keep compiled modules, so that only the first run compiles its framework
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    # a framework's telemetry takes longer than its run and leaves no time for the faults
+    # a framework's telemetry takes longer than its run, without time for the faults
     silent = {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true"}
     return {**own, **silent, "PATH": agent.path, "OPENAI_API_KEY": "none-needed"}

@@ -40,8 +40,8 @@ class Observed:
     """The behaviour in one run.
 
     ``orders`` is the shop's count; ``tool_result`` the first tool result that the model received. ``seconds``
-    count from the first request to the end, since program start-up depends on the machine. ``source``: whose
-    words the answer contains, if there is one: the model's, the shop's, or neither's.
+    count from the first request to the end, since program start-up depends on the machine. ``source``: the
+    side whose words the answer contains: the model, the shop or neither.
     """
 
     end: End
@@ -58,7 +58,7 @@ class Observed:
 
 
 def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stderr: str) -> Observed:
-    """Return the figures of a run with one attempt, which wrote ``stderr``."""
+    """Return the behaviour in a run with one attempt, which wrote ``stderr``."""
     [ended] = [event for event in events if isinstance(event, AttemptEnded)]
     exchanges = [event for event in events if isinstance(event, Exchange)]
     model = [each for each in exchanges if each.link == "model" and _asks_model(each)]
@@ -86,7 +86,7 @@ def exception_in(stderr: str) -> str:
 
 
 def _answer(response: str, model: Sequence[Exchange], shop: Sequence[Exchange]) -> tuple[str, Source]:
-    """Return the answer without decorations that a framework prints around it, such as frames."""
+    """Return the answer without a framework's decorations, such as frames, and its source."""
     model_texts = [text for each in model for text in _texts(each.reply_body or "")]
     sold = [each.reply_body or "" for each in shop if each.status and each.status < 400]
     sources: list[tuple[Source, list[str]]] = [("model", model_texts), ("shop", sold)]
@@ -173,7 +173,7 @@ def _parsed(text: str) -> Any:
 
 
 def _strings(value: Any) -> list[str]:
-    """Yield the texts under the keys that hold a model's words."""
+    """Return the texts under the keys with a model's words."""
     if isinstance(value, list):
         return [text for each in value for text in _strings(each)]
     if not isinstance(value, dict):

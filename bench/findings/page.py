@@ -11,7 +11,7 @@ from bench.findings.trials import BOUND_S, CALM, PROMPT, SEED, TRIALS, Trial
 Results = Mapping[str, Mapping[str, Observed]]  # by example, then by trial
 _MAX_TOOL_TEXT = 320
 INTRODUCTION = f"""\
-# What agent frameworks make of faults
+# How agent frameworks react to faults
 
 <!-- made by `make findings`; do not edit -->
 
@@ -21,22 +21,22 @@ without an idempotency key, and raises an exception if it gets no 2xx. Every run
 stopped {BOUND_S} s after its start.
 
 - **The framework decides** how often a request is sent again, whether an exception of a tool is handed to
-  the model or ends the program, which tool result the model then gets, how long it waits.
-- **The scripted model decides** which tool is called, with what, and what the answer says. It is
+  the model or ends the program, which tool result the model gets then, and how long it waits.
+- **The scripted model decides** which tool is called, with which arguments, and what the answer says. It is
   [deterministic](scripted-model.md) and careful: it never repeats a write that may have happened, and asks
   once more where an error says that nothing was done. It never claims success after an error. So an answer
-  that claims success after one comes from the framework. One table below has a model that insists.
+  that claims success after an error comes from the framework. One table below has an insistent model.
 - **The tool decides** the rest: its HTTP client (`httpx`, which waits 5 s for a byte; Node's `fetch`, 300 s),
-  and that it raises. A tool that catches its exceptions and a framework that is configured behave otherwise.
+  and its exceptions. Tools that catch exceptions and configured frameworks behave differently.
 
-Three examples differ. `autogen` asks the model once by default: what the tool returned, or its error, is
-the answer. `openai_node` has no framework: the loop around the SDK is the example's, and catches nothing that
-its tool throws. `smolagents` tells the model of an error in the user's message and leaves the model's call
-out: the scripted model cannot tell what to repeat, so its row under *insistent model* is not what a real one
-does.
+Three examples differ. `autogen` asks the model once by default: the tool's result or error is the answer.
+`openai_node` has no framework: the loop around the SDK is part of the example, and does not catch its tool's
+exceptions. `smolagents` reports an error to the model in the user's message and omits the model's call. The
+scripted model then does not know which call to repeat, so a real model may differ from its row under
+*insistent model*.
 
-These are single runs of one prompt, not rates. Seconds run from the first request to the end of the program,
-on a machine that is busy with other runs: they are approximate. `make findings` repeats all of it.
+These are single runs of one prompt, not rates. Seconds count from the first request to the end of the
+program, on a machine that is busy with other runs, so they are approximate. `make findings` repeats all runs.
 """
 GLANCE = """\
 *Error as answer*: it ended with exit code 0, and its answer is the error's text. *No answer*: it ended with
@@ -114,7 +114,7 @@ def _end(observed: Observed) -> str:
 
 
 def _tries(requests: LinkRequests) -> str:
-    """Return the number of tries, and which layer made the additional ones."""
+    """Return the number of tries, and the layers that made the additional tries."""
     if requests.tries <= requests.calls:
         return str(requests.tries)
     by_sdk, by_framework = requests.sdk_tries, requests.tries - requests.calls - requests.sdk_tries
@@ -128,7 +128,7 @@ def _tool_result(observed: Observed) -> str:
 
 
 def _code(text: str) -> str:
-    """Return one line of code for a table cell."""
+    """Return the text as one line of code for a table cell."""
     short = re.sub(r"\s+", " ", text).strip()
     short = short if len(short) <= _MAX_TOOL_TEXT else f"{short[:_MAX_TOOL_TEXT].rstrip()} …"
     return short.replace("|", "\\|").replace("`", "'")

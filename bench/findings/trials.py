@@ -1,4 +1,4 @@
-"""The trials of every framework: fault sets that act at one place, the same for all."""
+"""The trials, which are the same for every framework: fault sets that act at one place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRST = {"first": 1, "of": "try"}
 
 @dataclass(frozen=True)
 class Trial:
-    """``says`` describes the trial for people; ``persona`` is the scripted model's."""
+    """A fault set for one run. ``says`` describes it on the page; ``persona`` is the scripted model's."""
 
     name: str
     says: str
@@ -42,7 +42,7 @@ def _always(fault: str, **where: Any) -> dict[str, Any]:
 
 
 def _at_model(fault: str, **more: Any) -> dict[str, Any]:
-    """Return the fault for calls of the model; clients also send traces and ask for token counts."""
+    """Return the fault for model calls only: clients also send traces and ask for token counts."""
     paths = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
     entries = [
         {"fault": fault, "id": name, "links": "model", "only": {"path": path}, **more}

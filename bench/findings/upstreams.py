@@ -1,4 +1,4 @@
-"""The servers that stand in for the agents' own, with records of what they got: the shop and the model."""
+"""The agents' servers, with records of their requests: the shop and the model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 @dataclass
 class RecordedServer:
-    """``requests``: method and path of each request that came whole, in the order of coming."""
+    """A server. ``requests`` has the method and path of each complete request, in order."""
 
     url: str
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -36,12 +36,12 @@ class RecordedServer:
 
 @dataclass
 class Shop(RecordedServer):
-    """The examples' shop; its database is the record of what was really ordered."""
+    """The examples' shop. Its database is the record of the real orders."""
 
     database: Path = Path()
 
     def orders(self) -> int:
-        """How many orders there are."""
+        """Return the number of orders."""
         with closing(sqlite3.connect(self.database)) as opened:
             [[orders]] = opened.execute("SELECT COUNT(*) FROM orders")
         return int(orders)
@@ -56,13 +56,13 @@ class Model(RecordedServer):
 
 @contextmanager
 def shop_at(database: Path, port: int = 0) -> Iterator[Shop]:
-    """The shop on loopback, on any free port unless one is named, with its orders in that file."""
+    """Serve the shop on loopback, by default on any free port, with its orders in ``database``."""
     spec = spec_from_file_location("shop", ROOT / "examples" / "shop" / "shop.py")
     assert spec and spec.loader
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     shop, app = Shop("", database=database), module.create_app(str(database))
-    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # a client that leaves is what is tried
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # trials make clients close early
     server = make_server(LOOPBACK, port, _recording(app, shop), threaded=True)
     shop.url = f"http://{LOOPBACK}:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -88,7 +88,7 @@ def _recording(app: WsgiApp, record: RecordedServer) -> WsgiApp:
 
 @contextmanager
 def scripted_model() -> Iterator[Model]:
-    """The scripted model on loopback, with the examples' playbooks."""
+    """Serve the scripted model on loopback, with the examples' playbooks."""
     reply = partial(decide, load_playbooks(EXAMPLES / "playbooks.yaml", SHIPPED))
     model = Model("")
     app = create_app(lambda messages, tools, _, *rest: reply(messages, tools, model.persona, *rest))

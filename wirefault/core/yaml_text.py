@@ -77,11 +77,11 @@ def _read(read: Callable[[str, type], Any], text: str) -> Any:
 
 
 class _DuplicateKey(yaml.MarkedYAMLError):  # type: ignore[misc]
-    """A duplicate key: an error of its own class, since the text is valid YAML."""
+    """A duplicate key. It has a separate class, since the text is valid YAML."""
 
 
 class _TooLarge(yaml.MarkedYAMLError):  # type: ignore[misc]
-    """Too many values: an error of its own class, since the text is valid YAML."""
+    """Too many values. It has a separate class, since the text is valid YAML."""
 
 
 def _expanded_size(node: Any, sizes: dict[int, int]) -> int:

@@ -368,7 +368,7 @@ _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
 
 @dataclass(frozen=True)
 class InterceptionFailed:
-    """The lab could not stand between the subject and ``host``: a failure of the lab."""
+    """The lab could not intercept the subject's connection to ``host``: a failure of the lab."""
 
     t: float
     episode: str

@@ -1,4 +1,4 @@
-"""The cases: a client, the replies of its model, its faults, and the rules that must report it."""
+"""The cases: a client, its model's replies, its faults, and the rules that must report it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Case:
 
     name: str
     does: str
-    """A clause for people: orders again after a lost reply."""
+    """Its behaviour, as a clause: "orders again after a lost reply"."""
     command: tuple[str, ...]
     """The client's file and arguments."""
     fires: frozenset[str]
@@ -36,15 +36,15 @@ class Case:
     model: tuple[Any, ...]
     """The replies of its model, in order: a text, or a tool with its arguments."""
     tap: bool = False
-    """Whether the proxy tap intercepts its connections."""
+    """The proxy tap intercepts its connections."""
     slow: bool = False
-    """Whether it takes at least 5 s."""
+    """It takes at least 5 s."""
     batch: int = 1
-    """The batch of cases that were written and first scored together."""
+    """Number of the batch; the cases of a batch were written and first scored together."""
 
     @property
     def rule(self) -> str:
-        """The rule that the case is about."""
+        """The rule that the case tests."""
         return self.near or min(self.fires)
 
     @property

@@ -1,4 +1,4 @@
-"""The section of ``docs/findings-rules.md`` about the programs that test the rules. Pure."""
+"""Make the section of ``docs/findings-rules.md`` about the programs that test the rules. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COMMAND = "`python -m bench.findings.rules` runs all programs again."
 
 
 def rules_section(cases: Sequence[Case], scores: Mapping[str, Any]) -> Iterator[str]:
-    """The lines of the section."""
+    """Yield the lines of the section."""
     reported: Reported = scores["reported"]
     yield from ("", "## Accuracy of the rules", "", *_INTRO.splitlines(), "")
     for batch, score in scores["first"].items():

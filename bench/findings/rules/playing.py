@@ -1,6 +1,6 @@
 """Run all cases in one experiment: each case is a prompt, and its faults act only in its episodes.
 
-The control before the faults and the control after them give the two episodes for the comparison.
+The controls before and after the faults have the two episodes for the comparison.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from wirefault.core.sockets import is_loopback
 from wirefault.experiments.saved import load_saved
 from wirefault.judging.summary import summarise
 
-# starts the client that belongs to the prompt
+# starts the prompt's client
 _START = """
 import json, os, pathlib, sys
 argv = json.loads(pathlib.Path(__file__).with_name("clients.json").read_text("utf-8"))[sys.argv[1]]
 os.execvp(argv[0], argv)
 """
 _ATTEMPT_S = 20
-_PATIENCE_S = 3600
+_EXPERIMENT_TIMEOUT_S = 3600
 
 
 @dataclass
@@ -49,12 +49,12 @@ class Played:
 
     @property
     def wrong(self) -> list[str]:
-        """The rules that reported it by mistake."""
+        """Rules that reported it by mistake."""
         return sorted(self.texts.keys() - self.case.fires)
 
 
 def play(cases: Sequence[Case], folder: Path, workers: int = 2) -> list[Played]:
-    """Run the cases in that folder. Raises ``RuntimeError`` with the output if the experiment did not run."""
+    """Run the cases in the folder. Raises ``RuntimeError`` with the output if the experiment did not run."""
     played = [
         *_play(cases, folder / "wired", workers, tap=False),
         *_play(cases, folder / "tapped", 1, tap=True),
@@ -84,7 +84,7 @@ def _play(cases: Sequence[Case], folder: Path, workers: int, *, tap: bool) -> li
             env=environ,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE_S,
+            timeout=_EXPERIMENT_TIMEOUT_S,
         )
     try:
         result = json.loads(done.stdout)

@@ -17,7 +17,7 @@ Reported = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Score:
-    """How the findings compare with the labels."""
+    """Counts of findings, compared with the labels."""
 
     expected: int
     """Expected findings."""
@@ -41,7 +41,7 @@ class Score:
 
 
 def percent_interval(count: int, total: int) -> str:
-    """The 95 % Wilson interval of a share, in words."""
+    """Return the 95 % Wilson interval of a share, in words."""
     bounds = wilson(count, total)
     return f"95 % interval {percent(bounds[0])} to {percent(bounds[1])}" if bounds else "no case"
 
@@ -60,7 +60,7 @@ def score_of(cases: Iterable[Case], reported: Reported) -> Score:
 
 
 def read_scores() -> dict[str, Any]:
-    """``first``: scores of each batch's first run; ``reported``: current findings by case."""
+    """Return the scores of each batch's ``first`` run, and the ``reported`` findings by case."""
     if not SCORES.exists():
         return {"first": {}, "reported": {}}
     data: dict[str, Any] = json.loads(SCORES.read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def read_scores() -> dict[str, Any]:
 
 
 def write_scores(cases: Sequence[Case], reported: Reported) -> None:
-    """Write the findings of this run; the scores of a batch's first run stay the same."""
+    """Write the findings of this run. The scores of a batch's first run never change."""
     first = read_scores()["first"]
     for batch in sorted({str(case.batch) for case in cases} - first.keys()):
         first[batch] = asdict(score_of([case for case in cases if str(case.batch) == batch], reported))

@@ -1,4 +1,4 @@
-"""The servers of the cases: a shop, an MCP server with notes, and a model with set replies."""
+"""The servers of the cases: a shop, an MCP server with notes, and a model with fixed replies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Reply = tuple[Any, int] | tuple[Any, int, dict[str, str]]
 
 
 def shop_app() -> Flask:
-    """A shop that executes what it gets. It knows a repetition by Idempotency-Key, or by ``order_id``."""
+    """Return a shop that executes every request, except a repeated Idempotency-Key or ``order_id``."""
     app = Flask("shop")
     known: dict[str, int] = {}
     numbers = itertools.count(1)
@@ -106,7 +106,7 @@ def shop_app() -> Flask:
 
     @app.get("/locked")
     def locked() -> Reply:
-        """This server and the model have different keys."""
+        """Require another key than the model's."""
         good = request.headers.get("Authorization") == "Bearer second"
         return ({"open": True}, 200) if good else ({"error": "bad key"}, 401)
 
@@ -122,7 +122,7 @@ _READ_ONLY = ("count_notes", "find_note")
 
 
 def notes_app() -> Flask:
-    """An MCP server over HTTP that answers in JSON and gives each client a session."""
+    """Return an MCP server over HTTP that answers in JSON and gives each client a session."""
     app = Flask("notes")
     sessions: set[str] = set()
 
@@ -166,8 +166,8 @@ def _rpc(id: Any, result: Any, headers: Mapping[str, str] | None = None) -> Resp
     return Response(body, 200, {"Content-Type": "application/json", **(headers or {})})
 
 
-def set_replies(cases: Sequence[Case]) -> Any:
-    """A model whose nth reply in a conversation is the nth of the case that the prompt belongs to."""
+def model_app(cases: Sequence[Case]) -> Any:
+    """Return a model whose nth reply in a conversation is the nth reply of the prompt's case."""
     by_prompt = {case.prompt: case for case in cases}
 
     def decide(
@@ -195,8 +195,8 @@ def set_replies(cases: Sequence[Case]) -> Any:
 
 @contextmanager
 def served(app: Flask) -> Iterator[str]:
-    """The app on a free port; its address."""
-    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # clients leave early on purpose
+    """Serve the app on a free port; yield its address."""
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)  # clients close early on purpose
     server = make_server(LOOPBACK, 0, app, threaded=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
@@ -209,7 +209,7 @@ def served(app: Flask) -> Iterator[str]:
 
 
 def own_address() -> str:
-    """An address of this machine that is not loopback; empty if it has none."""
+    """Return an address of this machine other than loopback; empty if it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing
@@ -221,7 +221,7 @@ def own_address() -> str:
 @contextmanager
 def case_servers(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:
     """Start all servers; yield the links of a wiring to them."""
-    app = set_replies(cases)
+    app = model_app(cases)
     with ExitStack() as started:
         shop, crm, notes, spare = (
             started.enter_context(served(each)) for each in (shop_app(), shop_app(), notes_app(), notes_app())

@@ -1,4 +1,4 @@
-"""A tool-calling agent in the usual loop, by the SDK of OpenAI or Anthropic, or without one.
+"""A tool-calling agent in the usual loop, with the SDK of OpenAI or Anthropic, or without an SDK.
 
 agent.py PROMPT [OPTIONS]
 """
@@ -14,20 +14,22 @@ from calling import Failed, call
 parser = ArgumentParser()
 parser.add_argument("prompt")
 parser.add_argument("--sdk", default="openai", choices=["openai", "anthropic", "none"])
-parser.add_argument("--retries", type=int, default=0, help="of the SDK")
-parser.add_argument("--code-tries", type=int, default=1, help="of each request to the model, by the code")
-parser.add_argument("--tool-tries", type=int, default=1, help="of each call, by the code")
-parser.add_argument("--whole", type=int, default=1, help="of the whole task")
-parser.add_argument("--errors", default="text", choices=["text", "raise"], help="what a failed call does")
+parser.add_argument("--retries", type=int, default=0, help="retries by the SDK")
+parser.add_argument("--code-tries", type=int, default=1, help="tries of each model request, by the code")
+parser.add_argument("--tool-tries", type=int, default=1, help="tries of each tool call, by the code")
+parser.add_argument("--whole", type=int, default=1, help="tries of the whole task")
+parser.add_argument(
+    "--errors", default="text", choices=["text", "raise"], help="report a failed call to the model, or raise"
+)
 parser.add_argument("--bad-arguments", default="raise", choices=["raise", "repair", "report", "drop"])
 parser.add_argument("--empty", default="end", choices=["end", "again", "say", "fail"])
 parser.add_argument("--timeout", type=float, default=30)
 parser.add_argument("--wait", type=float, default=0.05)
 parser.add_argument("--link", default="shop")
 parser.add_argument("--rounds", type=int, default=9)
-parser.add_argument("--answer", default="", help="instead of the model's text")
-parser.add_argument("--on-error", default="", help="the answer if the model fails; without one it crashes")
-parser.add_argument("--key", action="store_true", help="an idempotency key for each order of the model")
+parser.add_argument("--answer", default="", help="print this instead of the model's text")
+parser.add_argument("--on-error", default="", help="answer if the model fails; without it, crash")
+parser.add_argument("--key", action="store_true", help="send an idempotency key with each order")
 options = parser.parse_args([word.replace("~", " ") for word in sys.argv[1:]])
 
 TOOLS = {
@@ -85,13 +87,13 @@ def result_of(name, arguments):
 
 
 def repaired(text):
-    """Read what can be read of an object that breaks off."""
+    """Return the complete fields of an object that breaks off."""
     pairs = re.findall(r'"(\w+)"\s*:\s*("[^"]*"|-?\d+)', text)
     return {name: json.loads(value) for name, value in pairs}
 
 
 class Chat:
-    """OpenAI's chat completions, by its SDK or over plain HTTP."""
+    """OpenAI's chat completions, with its SDK or over plain HTTP."""
 
     def __init__(self):
         self.messages = [{"role": "user", "content": options.prompt}]
@@ -127,7 +129,7 @@ class Chat:
 
 
 class Claude:
-    """Anthropic's messages, by its SDK."""
+    """Anthropic's messages, with its SDK."""
 
     def __init__(self):
         from anthropic import Anthropic

@@ -1,4 +1,4 @@
-"""One HTTP call by one of three libraries; used by the clients of this folder."""
+"""Make one HTTP call with one of three libraries, for the clients in this folder."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import urllib.request
 
 
 class Failed(Exception):
-    """No reply, or one of 400 and more. ``status`` is 0 without a reply; ``text`` is the reply's body."""
+    """No reply (``status`` 0), or a reply with a status from 400. ``text`` is the reply's body."""
 
     def __init__(self, status, text, headers=None):
         super().__init__(f"{status} {text}" if status else text)
@@ -15,7 +15,7 @@ class Failed(Exception):
 
 
 def call(link, path, body=None, method="", headers=None, timeout=30, via="requests"):
-    """Return the text of the reply."""
+    """Return the reply's text. Raises ``Failed``."""
     url = os.environ["OPENAI_BASE_URL" if link == "model" else f"{link.upper()}_URL"] + path
     method = method or ("GET" if body is None else "POST")
     status, text, reply_headers = _VIAS[via](method, url, body, headers or {}, timeout)

@@ -1,4 +1,4 @@
-"""An agent over an MCP server, whose model says which tool comes next.
+"""An agent with an MCP server, whose model selects the next tool.
 
 notes.py PROMPT [OPTIONS]
 """
@@ -15,15 +15,13 @@ from openai import OpenAI
 
 parser = ArgumentParser()
 parser.add_argument("prompt")
-parser.add_argument("--tries", type=int, default=1, help="of a call, by the client")
-parser.add_argument(
-    "--new-session", action="store_true", help="begin a new session where the old one is lost"
-)
-parser.add_argument("--second", action="store_true", help="ask the spare server where the first one fails")
-parser.add_argument("--fail", action="store_true", help="end with an error where a call fails")
+parser.add_argument("--tries", type=int, default=1, help="tries of a call, by the client")
+parser.add_argument("--new-session", action="store_true", help="begin a new session if the old one is lost")
+parser.add_argument("--second", action="store_true", help="ask the spare server if the first one fails")
+parser.add_argument("--fail", action="store_true", help="end with an error if a call fails")
 parser.add_argument("--timeout", type=float, default=30)
-parser.add_argument("--key", action="store_true", help="the note has an id by which it is known")
-parser.add_argument("--stdio", action="store_true", help="the server is a program that it starts")
+parser.add_argument("--key", action="store_true", help="send the note with an id")
+parser.add_argument("--stdio", action="store_true", help="start the server as a program")
 parser.add_argument(
     "--print-result", default="", help="print the tool's result instead of the model's answer"
 )
@@ -32,7 +30,7 @@ ids = itertools.count(1)
 
 
 class Server:
-    """A session with a server."""
+    """A session with a server over HTTP."""
 
     def __init__(self, variable):
         self.url, self.session = os.environ[variable], None
@@ -84,7 +82,7 @@ def call(server, name, arguments):
 
 
 class Program(Server):
-    """A server over stdio, begun again by ``begin``."""
+    """A session with a server over stdio, which ``begin`` starts."""
 
     def __init__(self, variable):
         self.words = json.loads(os.environ[variable])

@@ -1,4 +1,4 @@
-"""An MCP server over stdio with the tools of the server over HTTP."""
+"""An MCP server over stdio with the same tools as the HTTP server."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
-"""A program that makes a few calls in a row, and reacts to failures in one of the usual ways.
+"""Make a few calls in sequence, and react to failures in one of the usual ways.
 
-order.py PROMPT [OPTIONS] STEP..., with a step such as ``POST /orders tea`` written as POST:/orders:tea.
+order.py PROMPT [OPTIONS] STEP..., with the step ``POST /orders tea`` written as POST:/orders:tea.
 """
 
 import json
@@ -16,22 +16,22 @@ parser.add_argument("prompt")
 parser.add_argument("steps", nargs="+")
 parser.add_argument("--link", default="shop")
 parser.add_argument("--via", default="requests")
-parser.add_argument("--tries", type=int, default=1, help="of each step")
+parser.add_argument("--tries", type=int, default=1, help="tries of each step")
 parser.add_argument("--whole", type=int, default=1, help="tries of all steps together")
 parser.add_argument("--key", choices=["same", "new", "field", "new-field"])
-parser.add_argument("--count-tries", action="store_true", help="the body says which try it is")
-parser.add_argument("--look", action="store_true", help="look whether it is done before trying again")
-parser.add_argument("--only-on", type=int, nargs="*", default=[], help="try again after these statuses alone")
+parser.add_argument("--count-tries", action="store_true", help="send the number of the try in the body")
+parser.add_argument("--look", action="store_true", help="check the shop's orders before trying again")
+parser.add_argument("--only-on", type=int, nargs="*", default=[], help="try again only after these statuses")
 parser.add_argument("--wait", type=float, default=0.05)
 parser.add_argument("--heed", action="store_true", help="wait as long as Retry-After says")
 parser.add_argument("--timeout", type=float, default=30)
-parser.add_argument("--bearer", nargs="*", default=[], help="keys, one for each try")
-parser.add_argument("--optional", default="", help="a step that may fail: its method")
-parser.add_argument("--fallback", default="", help="a step instead of one that failed for good")
-parser.add_argument("--fallback-link", default="", help="of that step, if it is another one")
+parser.add_argument("--bearer", nargs="*", default=[], help="API keys, one for each try")
+parser.add_argument("--optional", default="", help="method of steps that may fail")
+parser.add_argument("--fallback", default="", help="step to make if all tries of a step failed")
+parser.add_argument("--fallback-link", default="", help="link of the fallback, if different")
 parser.add_argument("--says", default="The order has been placed.")
-parser.add_argument("--fails", default="", help="the answer after a failure; without one it crashes")
-parser.add_argument("--code", type=int, default=0, help="the exit code after a failure with an answer")
+parser.add_argument("--fails", default="", help="answer after a failure; without it, crash")
+parser.add_argument("--code", type=int, default=0, help="exit code after a failure with an answer")
 options = parser.parse_args([word.replace("~", " ") for word in sys.argv[1:]])
 own_key, tries_made = str(uuid.uuid4()), 0
 

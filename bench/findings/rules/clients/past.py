@@ -1,7 +1,7 @@
-"""Opens a connection that does not go through the proxy: past.py PROMPT HOW
+"""Open a connection that bypasses the proxy: past.py PROMPT HOW
 
 ``direct``: by a socket to a server of another program; ``own``: to a server of this program; ``proxied``: as
-the proxy variables say.
+the proxy variables say (no bypass).
 """
 
 import os

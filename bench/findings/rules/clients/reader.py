@@ -1,4 +1,4 @@
-"""A program that prints a model's streamed answer as it comes, read line by line or by OpenAI's SDK.
+"""Print a model's streamed answer, read line by line or with OpenAI's SDK.
 
 reader.py PROMPT [OPTIONS]
 """
@@ -19,7 +19,7 @@ parser.add_argument("--check", default="", choices=["", "mark", "fail", "again",
 parser.add_argument("--bad-events", default="skip", choices=["skip", "fail"])
 parser.add_argument("--until", default="", help="stop reading after this text")
 parser.add_argument("--timeout", type=float, default=30)
-parser.add_argument("--plain", action="store_true", help="ask for a whole reply, and take any")
+parser.add_argument("--plain", action="store_true", help="ask for a whole reply, and accept any reply")
 parser.add_argument("--whole-text", action="store_true", help="use the event that repeats the whole text")
 options = parser.parse_args([word.replace("~", " ") for word in sys.argv[1:]])
 MESSAGES = [{"role": "user", "content": options.prompt}]
@@ -35,7 +35,7 @@ PLACES = {
 
 
 def by_sdk():
-    """Yield the pieces, and None at the reason for the end."""
+    """Yield the pieces, and None when the stream states the reason for its end."""
     from openai import OpenAI
 
     client = OpenAI(max_retries=0, timeout=options.timeout)
@@ -85,7 +85,7 @@ def piece_of(event):
 
 
 def read():
-    """Return the text, and whether it came to its end."""
+    """Return the text, and whether the stream was complete."""
     text, ended = "", False
     try:
         for piece in by_sdk() if options.sdk else by_lines():

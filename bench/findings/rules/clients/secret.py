@@ -1,7 +1,7 @@
-"""Asks a model on another machine, then calls a server with some key.
+"""Ask a model on another machine, then call a server with a key.
 
 secret.py PROMPT LINK PATH KEY [VIA]: KEY is ``same``, ``if-refused`` (the same if the model refuses it) or
-another one
+another key.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""An agent that reads the model's calls from a stream, carries them out and prints the model's answer.
+"""An agent that reads the model's calls from a stream, executes them and prints the model's answer.
 
 streamer.py PROMPT [OPTIONS]
 """
@@ -14,10 +14,12 @@ from calling import call
 
 parser = ArgumentParser()
 parser.add_argument("prompt")
-parser.add_argument("--sdk", action="store_true", help="read by OpenAI's SDK")
-parser.add_argument("--check", default="", choices=["", "fail", "again"], help="what it does without the end")
+parser.add_argument("--sdk", action="store_true", help="read with OpenAI's SDK")
+parser.add_argument(
+    "--check", default="", choices=["", "fail", "again"], help="reaction to an incomplete stream"
+)
 parser.add_argument("--repair", action="store_true", help="repair arguments that are not JSON")
-parser.add_argument("--answer", default="", help="instead of asking the model for one")
+parser.add_argument("--answer", default="", help="print this instead of the model's answer")
 options = parser.parse_args([word.replace("~", " ") for word in sys.argv[1:]])
 TOOL = {
     "type": "function",
@@ -50,7 +52,7 @@ def events_by_lines(messages):
 
 
 def ask(messages):
-    """Return the text, the id, name and arguments of a call, and whether the stream came to its end."""
+    """Return the text, the id, name and arguments of a call, and whether the stream was complete."""
     text, id, name, arguments, ended = "", "", "", "", False
     for event in events_by_sdk(messages) if options.sdk else events_by_lines(messages):
         for choice in event.get("choices") or ():
